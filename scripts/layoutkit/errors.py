@@ -1,0 +1,96 @@
+"""The exceptions of the layout engine.
+
+Each carries ``code`` (one of the pack's ten error codes) and ``details`` (JSON data or ``None``), so that a caller
+can turn any of them into a result envelope without importing this module.
+
+A message says what was wrong, what was received, what is allowed and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class LayoutkitError(Exception):
+    """Base of every error the layout engine raises on purpose.
+
+    Args:
+        message: What happened, in one sentence a user can act on.
+        code: One of the ten error codes; ``None`` takes the class's own code.
+        details: JSON-serialisable facts (names, limits, alternatives), or ``None``.
+    """
+
+    default_code: ClassVar[str] = "INVALID_PARAM"
+
+    def __init__(self, message: str, *, code: str | None = None, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = self.default_code if code is None else code
+        self.details: dict[str, Any] | None = None if details is None else dict(details)
+
+
+class GeometryError(LayoutkitError):
+    """A shape, size, pattern or position that cannot be drawn."""
+
+
+class TechnologyError(LayoutkitError):
+    """A technology file that is missing, malformed or lacks what was asked of it."""
+
+
+class NetlistError(LayoutkitError):
+    """A netlist or circuit that is malformed, incomplete or ambiguous."""
+
+
+class FileError(LayoutkitError):
+    """A file or folder that is missing, unreadable, corrupt, too large or not writable."""
+
+
+class DeviceNotFoundError(LayoutkitError):
+    """A device id that the circuit or layout does not hold."""
+
+    default_code = "DEVICE_NOT_FOUND"
+
+
+class RuleNotFoundError(LayoutkitError):
+    """A design rule id that the technology does not hold."""
+
+    default_code = "RULE_NOT_FOUND"
+
+
+class DrcViolationError(LayoutkitError):
+    """A request whose result would violate a design rule."""
+
+    default_code = "DRC_VIOLATION"
+
+
+class LayoutConflictError(LayoutkitError):
+    """A request that overlaps or contradicts what the layout already holds."""
+
+    default_code = "LAYOUT_CONFLICT"
+
+
+class UnsupportedOperationError(LayoutkitError):
+    """A well-formed request that this version cannot carry out."""
+
+    default_code = "UNSUPPORTED_OPERATION"
+
+
+class KlayoutError(LayoutkitError):
+    """A KLayout call that failed."""
+
+    default_code = "KLAYOUT_ERROR"
+
+
+class MissingProgramError(LayoutkitError):
+    """A program or library that is needed and not installed."""
+
+    default_code = "SERVICE_UNAVAILABLE"
+
+
+class TimeLimitError(LayoutkitError):
+    """Work that was stopped because it took longer than allowed."""
+
+    default_code = "TIMEOUT"
