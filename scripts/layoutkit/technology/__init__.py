@@ -1,1 +1,6 @@
-"""technology."""
+"""Technologies as data: ``load(name)`` returns the model every other room reads."""
+
+from layoutkit.technology.loader import load, names
+from layoutkit.technology.model import Conductor, Cut, DeviceSpec, LayerSpec, Rule, Technology
+
+__all__ = ["Conductor", "Cut", "DeviceSpec", "LayerSpec", "Rule", "Technology", "load", "names"]

@@ -1,0 +1,204 @@
+"""Read a technology file into a Technology. The format is described in references/technology-format.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import TechnologyError
+from layoutkit.technology.model import Conductor, Cut, DeviceSpec, LayerSpec, Rule, Technology
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SHIPPED = Path(__file__).parent
+AREA_KINDS = frozenset({"area", "hole_area"})
+DIMENSIONLESS_KINDS = frozenset({"angle", "density", "antenna"})
+RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
+MAX_FILE_BYTES = 4_000_000
+
+
+def names() -> list[str]:
+    """Return the names of the shipped technologies, sorted."""
+    return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+
+
+def load(name_or_path: str) -> Technology:
+    """Return the technology called ``name_or_path``: a shipped name or the path of a YAML file.
+
+    Raises:
+        TechnologyError: If there is none, or the file does not describe a technology.
+    """
+    path = SHIPPED / f"{name_or_path}.yaml" if name_or_path in names() else Path(name_or_path)
+    if path.suffix not in {".yaml", ".yml"} or not path.is_file():
+        raise TechnologyError(
+            f"unknown technology '{name_or_path}'; shipped: {', '.join(names())}; or give the path of a .yaml file"
+        )
+    return _Reader(_parse(path), path).technology()
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    import yaml
+
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise TechnologyError(f"technology file {path.name} is larger than {MAX_FILE_BYTES} bytes")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - both are safe loaders
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise TechnologyError(f"technology file {path.name} is not readable YAML: {error}") from error
+    if not isinstance(data, dict):
+        raise TechnologyError(f"technology file {path.name} must hold a mapping")
+    return data
+
+
+class _Reader:
+    """Turns the parsed file into the model; lengths become database units here and nowhere else."""
+
+    def __init__(self, data: dict[str, Any], path: Path) -> None:
+        self.data = data
+        self.path = path
+        self.dbu_um = float(self._get("dbu_um"))
+        self.rules = tuple(self._rule(entry) for entry in data.get("rules", []))
+        self.rule_values = {rule.id: rule.value for rule in self.rules}
+        if len(self.rule_values) != len(self.rules):
+            seen: set[str] = set()
+            twice = sorted({r.id for r in self.rules if r.id in seen or seen.add(r.id)})  # type: ignore[func-returns-value]
+            raise self._fault(f"rules defined twice: {', '.join(twice)}")
+
+    def technology(self) -> Technology:
+        data = self.data
+        stack = self._get("stack")
+        try:
+            return Technology(
+                name=str(self._get("technology")),
+                description=str(data.get("description", "")),
+                path=str(self.path),
+                dbu_um=self.dbu_um,
+                grid=self._length(self._get("grid_um"), "grid_um"),
+                layers={
+                    name: LayerSpec(
+                        name, (int(e["gds"][0]), int(e["gds"][1])), e.get("color"), e.get("description", "")
+                    )
+                    for name, e in self._get("layers").items()
+                },
+                roles=dict(self._get("roles")),
+                aliases=dict(data.get("aliases", {})),
+                conductors=tuple(self._conductor(entry) for entry in stack["conductors"]),
+                cuts=tuple(self._cut(entry) for entry in stack["cuts"]),
+                contact=self._cut(stack["contact"]),
+                dimensions=self._dimensions(self._get("dimensions"), "dimensions"),
+                devices={name: self._device(name, entry) for name, entry in self._get("devices").items()},
+                derived=dict(data.get("derived", {})),
+                rules=self.rules,
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise self._fault(f"malformed entry ({type(error).__name__}: {error})") from error
+
+    def _fault(self, text: str) -> TechnologyError:
+        return TechnologyError(f"technology file {self.path.name}: {text}")
+
+    def _get(self, key: str) -> Any:
+        if key not in self.data:
+            raise self._fault(f"missing section '{key}'")
+        return self.data[key]
+
+    def _rule(self, entry: Mapping[str, Any]) -> Rule:
+        try:
+            kind, raw, rule_id = str(entry["kind"]), entry.get("value"), str(entry["id"])
+            options = {key: value for key, value in entry.items() if key not in RULE_FIELDS}
+            value: int | None = None
+            if raw is not None and kind in AREA_KINDS:
+                value = round(float(raw) / self.dbu_um**2)
+            elif raw is not None and kind not in DIMENSIONLESS_KINDS:
+                value = round(float(raw) / self.dbu_um)
+            elif raw is not None and kind == "angle":
+                value = int(raw)
+            return Rule(
+                id=rule_id,
+                kind=kind,
+                description=str(entry.get("description", "")),
+                severity=str(entry.get("severity", "error")),
+                value=value,
+                value_um=None if raw is None else float(raw),
+                source=str(entry.get("source", "")),
+                options=options,
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._fault(f"malformed rule {entry!r}: {error}") from error
+
+    def _length(self, reference: Any, where: str) -> int:
+        """Return a length [dbu] from a number in um, a rule id, or a list of these (the largest counts)."""
+        if isinstance(reference, list):
+            return max(self._length(part, where) for part in reference)
+        if isinstance(reference, bool) or reference is None:
+            raise self._fault(f"{where}: expected a rule id or a length in um, got {reference!r}")
+        if isinstance(reference, (int, float)):
+            return round(reference / self.dbu_um)
+        if " + " in reference:
+            return sum(self._length(part, where) for part in reference.split(" + "))
+        value = self.rule_values.get(reference)
+        if value is None:
+            raise self._fault(f"{where}: there is no rule '{reference}' with a number")
+        return value
+
+    def _optional(self, reference: Any, where: str) -> int | None:
+        return None if reference is None else self._length(reference, where)
+
+    def _dimensions(self, section: Mapping[str, Any], where: str) -> dict[str, int]:
+        return {name: self._length(reference, f"{where}.{name}") for name, reference in section.items()}
+
+    def _conductor(self, entry: Mapping[str, Any]) -> Conductor:
+        name = entry["name"]
+        return Conductor(
+            name=name,
+            layer=entry.get("layer", name),
+            label_layer=entry.get("label", name),
+            pin_layer=entry.get("pin"),
+            width=self._length(entry["width"], name),
+            space=self._length(entry["space"], name),
+            area=self._length(entry["area"], name) if "area" in entry else 0,
+            wide_width=self._optional(entry.get("wide_width"), name),
+            wide_space=self._optional(entry.get("wide_space"), name),
+            max_width=self._optional(entry.get("max_width"), name),
+        )
+
+    def _cut(self, entry: Mapping[str, Any]) -> Cut:
+        name = entry["name"]
+
+        def length(key: str, fallback: int = 0) -> int:
+            return self._length(entry[key], f"{name}.{key}") if key in entry else fallback
+
+        below, above = length("enclose_below"), length("enclose_above")
+        return Cut(
+            name=name,
+            layer=entry.get("layer", name),
+            below=entry["below"],
+            above=entry["above"],
+            size=length("size"),
+            space=length("space"),
+            enclose_below=below,
+            enclose_below_end=length("enclose_below_end", below),
+            enclose_above=above,
+            enclose_above_end=length("enclose_above_end", above),
+        )
+
+    def _device(self, name: str, entry: Mapping[str, Any]) -> DeviceSpec:
+        if entry["type"] not in {"nmos", "pmos"}:
+            raise self._fault(f"devices.{name}: type must be nmos or pmos, got {entry['type']!r}")
+        return DeviceSpec(
+            name=name,
+            type=entry["type"],
+            model=entry.get("model", name),
+            min_l=self._length(entry["min_l"], f"devices.{name}.min_l"),
+            min_w=self._length(entry["min_w"], f"devices.{name}.min_w"),
+            max_l=self._optional(entry.get("max_l"), f"devices.{name}.max_l"),
+            max_w=self._optional(entry.get("max_w"), f"devices.{name}.max_w"),
+            implant=entry["implant"],
+            bulk_implant=entry["bulk_implant"],
+            well=entry.get("well"),
+            markers=tuple(entry.get("markers", ())),
+            supply_v=entry.get("supply_v"),
+            default=bool(entry.get("default", False)),
+            dimensions=self._dimensions(entry.get("dimensions", {}), f"devices.{name}.dimensions"),
+        )

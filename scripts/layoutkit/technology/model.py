@@ -1,0 +1,225 @@
+"""What a technology is once its file has been read: layers, stack, dimensions, devices, rules.
+
+Lengths are integers in database units, areas in square database units; micrometres appear only where a name says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from layoutkit.errors import TechnologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+DeviceType = Literal["nmos", "pmos"]
+
+
+@dataclass(frozen=True)
+class LayerSpec:
+    """One drawn layer: its name in the process, its GDS number and how it is shown."""
+
+    name: str
+    gds: tuple[int, int]
+    color: str | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Conductor:
+    """One wiring layer with the rules a generator and a router keep on it. [dbu, dbu2]"""
+
+    name: str
+    layer: str
+    label_layer: str
+    pin_layer: str | None
+    width: int
+    space: int
+    area: int
+    wide_width: int | None
+    wide_space: int | None
+    max_width: int | None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A contact or via between two conductors: square ``size``, array ``space``, metal beyond it. [dbu]
+
+    ``enclose_*`` holds on every side, ``enclose_*_end`` on two opposite sides at least.
+    """
+
+    name: str
+    layer: str
+    below: str
+    above: str
+    size: int
+    space: int
+    enclose_below: int
+    enclose_below_end: int
+    enclose_above: int
+    enclose_above_end: int
+
+
+@dataclass(frozen=True)
+class DeviceSpec:
+    """One MOS flavour: what is drawn for it and which sizes it may have. [dbu]"""
+
+    name: str
+    type: DeviceType
+    model: str
+    min_l: int
+    min_w: int
+    max_l: int | None
+    max_w: int | None
+    implant: str
+    bulk_implant: str
+    well: str | None
+    markers: tuple[str, ...]
+    supply_v: float | None
+    default: bool
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One design rule as the technology file states it.
+
+    ``value`` is a length [dbu], an area [dbu2] for area kinds, an angle in degrees for ``angle``, else None;
+    ``options`` holds the operands of its kind.
+    """
+
+    id: str
+    kind: str
+    description: str
+    severity: str
+    value: int | None
+    value_um: float | None
+    source: str
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Technology:
+    """A process, read from one YAML file. Every number in it comes from a rule or a stated constant."""
+
+    name: str
+    description: str
+    path: str
+    dbu_um: float
+    grid: int
+    layers: Mapping[str, LayerSpec]
+    roles: Mapping[str, str]
+    aliases: Mapping[str, str]
+    conductors: tuple[Conductor, ...]
+    cuts: tuple[Cut, ...]
+    contact: Cut
+    dimensions: Mapping[str, int]
+    devices: Mapping[str, DeviceSpec]
+    derived: Mapping[str, str]
+    rules: tuple[Rule, ...]
+
+    def role(self, role: str) -> str | None:
+        """Return the layer name of ``role`` (active, tap, poly, contact, ...), None where the process has none."""
+        return self.roles.get(role)
+
+    def layer(self, layout: kdb.Layout, name: str) -> int:
+        """Return the index in ``layout`` of the layer, role or alias ``name``; the layer is made where absent."""
+        number, datatype = self.spec(name).gds
+        return int(layout.layer(number, datatype))
+
+    def spec(self, name: str) -> LayerSpec:
+        """Return the layer that ``name`` (layer, role or alias) stands for.
+
+        Raises:
+            TechnologyError: If the technology has no such layer; the message lists what it has.
+        """
+        resolved = self.resolve(name)
+        if resolved not in self.layers:
+            raise TechnologyError(
+                f"technology {self.name} has no layer '{name}'; it has: {', '.join(sorted(self.layers))}"
+            )
+        return self.layers[resolved]
+
+    def resolve(self, name: str) -> str:
+        """Return the layer name behind an alias (``metal1``) or a role (``active``), else ``name`` itself."""
+        if name in self.layers:
+            return name
+        name = self.aliases.get(name, name)
+        return self.roles.get(name, name) if name not in self.layers else name
+
+    def conductor(self, name: str) -> Conductor:
+        """Return the conductor called ``name`` (its own name or an alias)."""
+        wanted = self.resolve(name)
+        for conductor in self.conductors:
+            if conductor.name == wanted:
+                return conductor
+        known = ", ".join(c.name for c in self.conductors)
+        raise TechnologyError(f"technology {self.name} has no conductor '{name}'; its stack is: {known}")
+
+    def cut_between(self, lower: str, upper: str) -> Cut:
+        """Return the via that joins two neighbouring conductors."""
+        for cut in self.cuts:
+            if (cut.below, cut.above) == (self.resolve(lower), self.resolve(upper)):
+                return cut
+        raise TechnologyError(f"technology {self.name} has no via between '{lower}' and '{upper}'")
+
+    def device(self, name: str) -> DeviceSpec:
+        """Return the device called ``name``: a device, its model, or ``nmos``/``pmos`` for the default of that type."""
+        if name in self.devices:
+            return self.devices[name]
+        for spec in self.devices.values():
+            if spec.model == name or (spec.default and spec.type == name):
+                return spec
+        raise TechnologyError(
+            f"technology {self.name} has no device '{name}'; it has: {', '.join(sorted(self.devices))}"
+        )
+
+    def dim(self, name: str, device: DeviceSpec | None = None) -> int:
+        """Return a drawing dimension [dbu]; a device may override the technology's."""
+        if device is not None and name in device.dimensions:
+            return device.dimensions[name]
+        try:
+            return self.dimensions[name]
+        except KeyError:
+            raise TechnologyError(f"technology {self.name} states no dimension '{name}'") from None
+
+    def rule(self, rule_id: str) -> Rule:
+        """Return the rule called ``rule_id``."""
+        for rule in self.rules:
+            if rule.id == rule_id:
+                return rule
+        raise TechnologyError(f"technology {self.name} has no rule '{rule_id}'", code="RULE_NOT_FOUND")
+
+    def to_dbu(self, length_um: float) -> int:
+        """Return ``length_um`` in database units, rounded to the nearest."""
+        return round(length_um / self.dbu_um)
+
+    def to_um(self, length: float) -> float:
+        """Return ``length`` [dbu] in micrometres, rounded to a thousandth of a database unit."""
+        return round(length * self.dbu_um, 6)
+
+    def snap(self, length: float) -> int:
+        """Return ``length`` [dbu] on the nearest grid point; halves go up."""
+        return int((length + self.grid / 2) // self.grid) * self.grid
+
+    def snap_up(self, length: float) -> int:
+        """Return the smallest grid point not below ``length`` [dbu]."""
+        return -int(-length // self.grid) * self.grid
+
+    def with_layer_map(self, layer_map: Mapping[str, int | tuple[int, int]]) -> Technology:
+        """Return the same technology drawn on other GDS numbers.
+
+        Args:
+            layer_map: Layer, role or alias name to a GDS layer number (datatype 0) or a (layer, datatype) pair.
+
+        Raises:
+            TechnologyError: If a name is none of the technology's.
+        """
+        layers = dict(self.layers)
+        for name, number in layer_map.items():
+            spec = self.spec(name)
+            layers[spec.name] = replace(spec, gds=(number, 0) if isinstance(number, int) else number)
+        return replace(self, layers=layers)
