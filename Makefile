@@ -1,0 +1,61 @@
+# make demo   a five-transistor OTA netlist becomes a verified sky130A layout in build/demo/
+# make test   the tests
+# make help   everything else
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+DEMO   := build/demo
+SOURCES := loader scripts skills tests
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check fix bench lint types docs clean
+
+help: ## Show the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or newer is needed (PYTHON=...)"; exit 3; }
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 3; }
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	@echo "installing the package into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	@echo "installing the package and its development tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,fast]'
+	@touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed ## Turn a 5T OTA netlist into a DRC- and LVS-clean sky130A layout
+	@mkdir -p $(DEMO)
+	@$(BIN)/python skills/netlist-to-gds/scripts/build_layout.py \
+	  --netlist-path skills/netlist-to-gds/assets/ota_5t.spice \
+	  --technology sky130A --workspace $(DEMO) > $(DEMO)/envelope.json
+
+test: $(VENV)/.installed-dev ## Run the tests
+	@$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.installed-dev
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/ruff format --check $(SOURCES)
+
+types: $(VENV)/.installed-dev
+	@$(BIN)/mypy
+
+docs: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest -q tests/docs
+
+check: lint types test ## What CI runs: lint, types, tests (which include the documents)
+
+fix: $(VENV)/.installed-dev ## Apply the formatter and the safe lint fixes
+	@$(BIN)/ruff check --fix $(SOURCES) || true
+	@$(BIN)/ruff format $(SOURCES)
+
+bench: $(VENV)/.installed-dev ## Print start-up and flow costs as ratios measured in one run
+	@$(BIN)/python tests/bench/run.py
+
+clean: ## Remove what make created
+	rm -rf $(VENV) build dist
