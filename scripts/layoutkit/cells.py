@@ -1,0 +1,129 @@
+"""Cells of a layout: making them anew, copying them between layouts, counting what a flat view would hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import FileError, LayoutkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+_NAME_LIMIT = 32000  # KLayout cuts longer GDSII names
+
+
+def check_cell_name(name: str) -> None:
+    """Refuse a cell name that GDSII cannot hold as it is; KLayout would silently replace characters by ``$``.
+
+    Raises:
+        LayoutkitError: If ``name`` is empty, too long, or has spaces or other than printable ASCII characters.
+    """
+    wrong = sorted({character for character in name if not "!" <= character <= "~"})
+    if wrong or not 0 < len(name) <= _NAME_LIMIT:
+        raise LayoutkitError(
+            f"cell name {name!r} cannot be stored in GDSII: use 1 to {_NAME_LIMIT} printable ASCII characters "
+            "without spaces",
+            details={"cell_name": name, "not_allowed": wrong},
+        )
+
+
+def fresh_cell(layout: kdb.Layout, name: str) -> kdb.Cell:
+    """Return the empty cell ``name`` of ``layout``, ready to be drawn into.
+
+    An existing cell of this name is emptied in place, so that the cells that hold instances of it keep them; cells
+    that only it used are removed.
+
+    Raises:
+        LayoutkitError: If GDSII cannot hold ``name``.
+    """
+    check_cell_name(name)
+    cell = layout.cell(name)
+    if cell is None:
+        return layout.create_cell(name)
+    children = sorted(layout.cell(index).name for index in cell.each_child_cell())
+    cell.clear()
+    for child_name in children:
+        child = layout.cell(child_name)
+        if child is not None and child.is_top():
+            layout.prune_cell(child.cell_index(), -1)
+    return cell
+
+
+def store_cell(layout: kdb.Layout, source: kdb.Cell) -> kdb.Cell:
+    """Copy ``source`` and the cells below it from another layout into ``layout``; return the copy.
+
+    Cells of the same name are replaced as ``fresh_cell`` does: one name is one cell.
+
+    Raises:
+        FileError: If the two layouts differ in database unit.
+        LayoutkitError: If GDSII cannot hold a cell's name.
+    """
+    origin = source.layout()
+    if abs(origin.dbu - layout.dbu) > 1e-6 * layout.dbu:
+        raise FileError(f"cannot copy cell {source.name}: database units differ ({origin.dbu:g}, {layout.dbu:g} um)")
+    originals = sorted(
+        (origin.cell(index) for index in {source.cell_index(), *source.called_cells()}), key=lambda cell: cell.name
+    )
+    for original in originals:
+        fresh_cell(layout, original.name)
+    # Emptying one may have removed another that it used; a second pass finds all of them empty and removes nothing.
+    copies = {original.cell_index(): fresh_cell(layout, original.name) for original in originals}
+    index = {original: copy.cell_index() for original, copy in copies.items()}
+    for original in originals:
+        copy_content(original, copies[original.cell_index()], index)
+    return copies[source.cell_index()]
+
+
+def copy_content(source: kdb.Cell, target: kdb.Cell, index: Mapping[int, int]) -> None:
+    """Add the shapes, instances and properties of ``source`` to ``target`` of another layout, in sorted order.
+
+    Args:
+        source: Cell to copy from.
+        target: Cell to copy to.
+        index: For the cells that ``source`` uses: cell index there -> cell index in the target's layout.
+    """
+    origin, layout = source.layout(), target.layout()
+    for info in sorted_layers(origin):
+        shapes = source.shapes(origin.layer(info))
+        if not shapes.is_empty():
+            target.shapes(layout.layer(info)).insert(shapes)
+    if source.prop_id:
+        target.prop_id = layout.properties_id(origin.properties(source.prop_id))
+    placed = []
+    for instance in source.each_inst():
+        array = instance.cell_inst.dup()
+        array.cell_index = index[array.cell_index]
+        properties = origin.properties(instance.prop_id) if instance.prop_id else {}
+        name = layout.cell(array.cell_index).name
+        placed.append(((name, str(array), sorted(map(str, properties.items()))), array, properties))
+    for _, array, properties in sorted(placed, key=lambda item: item[0]):
+        if properties:
+            target.insert(array, layout.properties_id(properties))
+        else:
+            target.insert(array)
+
+
+def sorted_layers(layout: kdb.Layout) -> list[kdb.LayerInfo]:
+    """Return the layers of ``layout`` by layer number, datatype and name."""
+    return sorted(layout.layer_infos(), key=lambda info: (info.layer, info.datatype, info.name))
+
+
+def flat_shape_count(cell: kdb.Cell) -> int:
+    """Return how many shapes the flattened ``cell`` would hold, without flattening it.
+
+    A file of a few kilobytes can describe more shapes than any memory holds (arrays of arrays), so operations that
+    look at flat shapes ask here first.
+    """
+    layout = cell.layout()
+    layers = list(layout.layer_indexes())
+    counts: dict[int, int] = {}
+    below = {cell.cell_index(), *cell.called_cells()}
+    for index in layout.each_cell_bottom_up():
+        if index in below:
+            current = layout.cell(index)
+            own = sum(current.shapes(layer).size() for layer in layers)
+            children = (instance.cell_inst for instance in current.each_inst())
+            counts[index] = own + sum(counts[array.cell_index] * array.size() for array in children)
+    return counts[cell.cell_index()]
