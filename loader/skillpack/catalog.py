@@ -1,0 +1,192 @@
+"""Find skills below one or several folders; whatever is wrong with one never hides another.
+
+Precedence: an earlier root wins over a later one; inside a root the path that sorts first wins. Nothing of
+a skill is imported or executed.
+"""
+
+# Paths stay strings: a scan handles tens of thousands of them, and Path objects would cost as much as the parsing.
+# ruff: noqa: PTH
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from skillpack.errors import SkillFileError
+from skillpack.skill import SKILL_FILE, Skill, load_skill
+
+MAX_DEPTH = 5
+MAX_FOLDERS = 20_000
+_IGNORED = frozenset({"__pycache__", "node_modules"})
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Something that is not in the catalogue although it is below a root, and why.
+
+    Attributes:
+        path: The SKILL.md or folder.
+        reason: What is wrong with it.
+        level: "error" for a skill that was lost, "info" for a folder that was not searched.
+    """
+
+    path: str
+    reason: str
+    level: Literal["error", "info"] = "error"
+
+
+@dataclass(frozen=True)
+class Shadowed:
+    """A usable skill that is hidden by another of the same name.
+
+    Attributes:
+        name: The name both have.
+        path: SKILL.md of the hidden one.
+        by: SKILL.md of the one that is used.
+    """
+
+    name: str
+    path: str
+    by: str
+
+    @property
+    def reason(self) -> str:
+        """Return why it is hidden, in words."""
+        return f"the name {self.name!r} is taken by {self.by}"
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The skills that can be used, by name, and everything that cannot.
+
+    Attributes:
+        skills: Usable skills in the order of their roots and paths.
+        skipped: What was left out, with reasons.
+        shadowed: Usable skills whose name was taken.
+        roots: Absolute paths that were searched, highest precedence first.
+    """
+
+    skills: Mapping[str, Skill]
+    skipped: tuple[Skipped, ...] = ()
+    shadowed: tuple[Shadowed, ...] = ()
+    roots: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Skipped, ...]:
+        """Return the skipped entries that lost a skill."""
+        return tuple(entry for entry in self.skipped if entry.level == "error")
+
+
+def scan(
+    roots: Iterable[str | os.PathLike[str]], *, max_depth: int = MAX_DEPTH, max_folders: int = MAX_FOLDERS
+) -> Catalog:
+    """Return the catalogue of every skill below ``roots``.
+
+    A root may be a skill itself. Folders inside a skill are not searched, nor are hidden folders.
+
+    Args:
+        roots: Folders to search, highest precedence first; one that does not exist is told in ``skipped``.
+        max_depth: Levels of folders below a root that are searched.
+        max_folders: Folders opened over all roots.
+    """
+    search = _Search(max_depth, max_folders)
+    for root in roots:
+        search.root(os.path.abspath(root))
+    return Catalog(search.skills, tuple(search.skipped), tuple(search.shadowed), tuple(search.roots))
+
+
+@dataclass
+class _Search:
+    """One scan under way."""
+
+    max_depth: int
+    folders_left: int
+    skills: dict[str, Skill] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+    shadowed: list[Shadowed] = field(default_factory=list)
+    roots: list[str] = field(default_factory=list)
+    real_roots: set[str] = field(default_factory=set)
+    full: bool = False
+
+    def root(self, path: str) -> None:
+        """Search one root, unless it was searched already under another name."""
+        real = os.path.realpath(path)
+        if real in self.real_roots:
+            return
+        self.real_roots.add(real)
+        self.roots.append(path)
+        if not os.path.isdir(path):
+            self._skip(path, "the skills directory does not exist")
+            return
+        self._visit(path, 0)
+
+    def _visit(self, folder: str, depth: int) -> None:
+        """Take ``folder`` as a skill, or else search the folders in it."""
+        if self.folders_left <= 0:
+            if not self.full:
+                self._skip(folder, "too many folders: this one and those after it were not searched")
+            self.full = True
+            return
+        self.folders_left -= 1
+        path = os.path.join(folder, SKILL_FILE)
+        try:
+            self._take(load_skill(path))
+        except FileNotFoundError:
+            if os.path.islink(path):
+                self._skip(path, "is a link to a file that does not exist")
+            else:
+                self._descend(folder, depth)
+        except SkillFileError as error:
+            self._skip(path, str(error))
+
+    def _take(self, skill: Skill) -> None:
+        """Add a skill, or tell which one has its name."""
+        first = self.skills.setdefault(skill.name, skill)
+        if first is not skill:
+            self.shadowed.append(Shadowed(skill.name, skill.path, first.path))
+
+    def _descend(self, folder: str, depth: int) -> None:
+        """Search the folders in ``folder``, which is not a skill."""
+        try:
+            with os.scandir(folder) as entries:
+                children = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            self._skip(folder, f"cannot be listed: {error.strerror}")
+            return
+        for entry in children:
+            if entry.name.startswith(".") or entry.name in _IGNORED:
+                continue
+            if entry.name.lower() == SKILL_FILE.lower():
+                self._skip(entry.path, f"the file must be named {SKILL_FILE}")
+            elif entry.is_symlink() and not os.path.exists(entry.path):
+                self._skip(entry.path, "is a link to a folder that does not exist")
+            elif _is_folder(entry):
+                self._enter(entry, depth + 1)
+
+    def _enter(self, entry: os.DirEntry[str], depth: int) -> None:
+        """Visit a folder unless it lies too deep or leads back to where the search came from."""
+        if depth > self.max_depth:
+            self._skip(entry.path, f"lies deeper than {self.max_depth} levels: not searched", "info")
+        elif entry.is_symlink() and _leads_back(entry.path):
+            self._skip(entry.path, "is a link back to a folder above it: not searched", "info")
+        else:
+            self._visit(entry.path, depth)
+
+    def _skip(self, path: str, reason: str, level: Literal["error", "info"] = "error") -> None:
+        """Note what was left out."""
+        self.skipped.append(Skipped(path, reason, level))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether ``entry`` is a folder or a link to one; what cannot be asked is not."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _leads_back(link: str) -> bool:
+    """Return whether the folder that ``link`` points to contains the link."""
+    target = os.path.realpath(link)
+    home = os.path.realpath(os.path.dirname(link))
+    return home == target or home.startswith(target.rstrip(os.sep) + os.sep)

@@ -1,0 +1,31 @@
+"""What can be wrong with a skill, a resource or a declaration."""
+
+
+class SkillpackError(Exception):
+    """Base of this package's errors; ``code`` is the error code an envelope would carry."""
+
+    code = "INVALID_PARAM"
+
+
+class FileRefusedError(SkillpackError):
+    """A file is missing, unreadable, too large, or not a regular file."""
+
+
+class YamlError(SkillpackError):
+    """A YAML text cannot be accepted; ``line`` is its 1-based line, or None."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class SkillFileError(SkillpackError):
+    """A SKILL.md cannot be used; the message is the reason without the path."""
+
+
+class ResourceError(SkillpackError):
+    """A resource of a skill cannot be served."""
+
+
+class RootError(SkillpackError):
+    """A skills directory that was asked for does not exist."""

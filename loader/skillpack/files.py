@@ -1,0 +1,74 @@
+"""Reading files that a stranger wrote: bounded, never blocking, never outside their folder."""
+
+import os
+import stat
+
+from skillpack.errors import FileRefusedError
+
+_OPEN_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # opening a FIFO must not wait for its writer
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NOCTTY", 0)
+)
+
+
+def read_bounded(path: str, max_bytes: int) -> bytes:
+    """Return the whole content of the regular file ``path``.
+
+    Args:
+        path: File to read; links are followed, so resolve and confine it first (``inside``).
+        max_bytes: Largest size that is accepted. [bytes]
+
+    Raises:
+        FileNotFoundError: If nothing is there (left as it is: often not a fault).
+        FileRefusedError: If it is a folder, FIFO, device or socket, unreadable or too large.
+    """
+    try:
+        descriptor = os.open(path, _OPEN_FLAGS)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise FileRefusedError(f"cannot be opened: {error.strerror}") from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise FileRefusedError(f"is {_kind(status.st_mode)}, not a regular file")
+        if status.st_size > max_bytes:
+            raise FileRefusedError(f"has {status.st_size} bytes, more than the {max_bytes} allowed")
+        return _read_all(descriptor, max_bytes)
+    except OSError as error:
+        raise FileRefusedError(f"cannot be read: {error.strerror}") from error
+    finally:
+        os.close(descriptor)
+
+
+def inside(folder: str, path: str) -> bool:
+    """Return whether ``path``, all links resolved, lies inside ``folder``, all links resolved."""
+    base = os.path.realpath(folder)
+    return os.path.realpath(path).startswith(base.rstrip(os.sep) + os.sep)
+
+
+def _read_all(descriptor: int, max_bytes: int) -> bytes:
+    """Return everything up to the end; the size may have changed since it was asked for."""
+    chunks: list[bytes] = []
+    left = max_bytes + 1
+    while left > 0 and (chunk := os.read(descriptor, min(left, 1 << 20))):
+        chunks.append(chunk)
+        left -= len(chunk)
+    if left <= 0:
+        raise FileRefusedError(f"has more than the {max_bytes} bytes allowed")
+    return b"".join(chunks)
+
+
+def _kind(mode: int) -> str:
+    """Return what a file of this mode is, with its article."""
+    kinds = (
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISFIFO, "a FIFO"),
+        (stat.S_ISCHR, "a character device"),
+        (stat.S_ISBLK, "a block device"),
+        (stat.S_ISSOCK, "a socket"),
+    )
+    return next((name for test, name in kinds if test(mode)), "a special file")

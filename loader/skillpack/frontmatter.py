@@ -1,0 +1,123 @@
+"""Split a SKILL.md into frontmatter and body, and read the frontmatter.
+
+Only a line that is exactly ``---`` closes the frontmatter: ``---`` inside a value, a longer rule of dashes
+and the body's own rules do not. See references/decisions/0003-own-frontmatter-split.md.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+from skillpack.errors import SkillFileError, YamlError
+
+MAX_FILE_BYTES = 1 << 20
+MAX_FRONTMATTER_CHARACTERS = 1 << 16
+_OPENING = re.compile(r"---[ \t]*\n")
+_CLOSING = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_PLAIN_VALUE = re.compile(r"""([A-Za-z_][\w-]*):[ \t]+([^\s'"|>\[{&*!%@`#][^\n]*)""")
+
+
+class Document(NamedTuple):
+    """A SKILL.md in parts: its fields as strings, its Markdown body, and what was repaired on the way."""
+
+    fields: dict[str, Any]
+    body: str
+    warnings: tuple[str, ...]
+
+
+def parse(data: bytes) -> Document:
+    """Return the parts of a SKILL.md.
+
+    The body keeps its inner layout; blank lines around it are dropped.
+
+    Raises:
+        SkillFileError: If it is not UTF-8, has no frontmatter, or the frontmatter is not acceptable YAML.
+    """
+    header, body = split(decode(data))
+    fields, warnings = read_fields(header)
+    return Document(fields, body.strip("\n").rstrip(), warnings)
+
+
+def decode(data: bytes) -> str:
+    """Return the text of a file: UTF-8, with or without BOM, lines ending in LF.
+
+    Raises:
+        SkillFileError: If the bytes are not UTF-8.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SkillFileError(f"is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def split(text: str) -> tuple[str, str]:
+    """Return the frontmatter between the two ``---`` lines, and everything after them.
+
+    Raises:
+        SkillFileError: If the text does not open with ``---``, never closes it, or the frontmatter is too long.
+    """
+    opening = _OPENING.match(text)
+    if opening is None:
+        raise SkillFileError("does not start with a line '---'")
+    closing = _CLOSING.search(text, opening.end())
+    if closing is None:
+        raise SkillFileError("the frontmatter is not closed by a line '---'")
+    header = text[opening.end() : closing.start()]
+    if len(header) > MAX_FRONTMATTER_CHARACTERS:
+        raise SkillFileError(
+            f"the frontmatter has {len(header)} characters, more than the {MAX_FRONTMATTER_CHARACTERS} allowed"
+        )
+    return header, text[closing.end() :]
+
+
+def read_fields(header: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the frontmatter's fields and warnings about what had to be repaired.
+
+    ``description: Use when: ...`` is not YAML, yet common; such plain values are read as if they were quoted.
+
+    Raises:
+        SkillFileError: If the YAML is not acceptable even so.
+    """
+    from skillpack.strict_yaml import load_text_mapping
+
+    try:
+        return load_text_mapping(header), ()
+    except YamlError as error:
+        quoted, keys = _quote_plain_values(header)
+        if not keys:
+            raise _refusal(error) from error
+        try:
+            fields = load_text_mapping(quoted)
+        except YamlError:
+            raise _refusal(error) from error
+    return fields, tuple(f"the value of {key!r} contains ': ' and should be quoted" for key in keys)
+
+
+def _refusal(error: YamlError) -> SkillFileError:
+    """Return the error with its line counted in the file, where the frontmatter starts on line 2."""
+    place = "" if error.line is None else f" (line {error.line + 1})"
+    return SkillFileError(f"the frontmatter {error}{place}")
+
+
+def _quote_plain_values(header: str) -> tuple[str, list[str]]:
+    """Return ``header`` with top-level plain values that contain a colon quoted, and their keys."""
+    lines = header.split("\n")
+    result: list[str] = []
+    keys: list[str] = []
+    index = 0
+    while index < len(lines):
+        end = index + 1
+        match = _PLAIN_VALUE.fullmatch(lines[index])
+        if match is not None:
+            while end < len(lines) and lines[end][:1] in (" ", "\t"):  # the value goes on, indented
+                end += 1
+            value = " ".join([match[2], *lines[index + 1 : end]])
+            if ": " in value or value.rstrip().endswith(":"):
+                keys.append(match[1])
+                text = " ".join(value.split()).replace("'", "''")
+                result.append(f"{match[1]}: '{text}'")
+                index = end
+                continue
+        result.extend(lines[index:end])
+        index = end
+    return "\n".join(result), keys

@@ -1,0 +1,185 @@
+"""Run a program that may hang, flood its output, ignore signals or leave children behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+MAX_STDOUT_BYTES = 32 << 20
+STDERR_TAIL_BYTES = 1 << 16
+_MARK = "SKILLPACK_CALL"
+_DRAIN_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a program ended.
+
+    Attributes:
+        returncode: Exit code, or minus the signal that ended it.
+        stdout: What it wrote, complete unless ``flooded``.
+        stderr: The last of what it wrote there, at most ``STDERR_TAIL_BYTES``.
+        timed_out: Whether it was killed because its time was over.
+        flooded: Whether it was killed because it wrote more than was allowed.
+    """
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+    timed_out: bool = False
+    flooded: bool = False
+
+
+def run_bounded(
+    command: Sequence[str],
+    stdin: bytes,
+    timeout: float,
+    *,
+    max_stdout: int = MAX_STDOUT_BYTES,
+    on_stderr: Callable[[bytes], None] | None = None,
+) -> Outcome:
+    """Return how ``command`` ended; nothing it started outlives this call.
+
+    The program leads a process group of its own, which is killed (SIGKILL) when the time is over, when the
+    output is too long, and when the program has ended but left children. Where /proc tells environments,
+    children that moved to another group or session are found by a mark in theirs.
+
+    Args:
+        command: Program and arguments.
+        stdin: What it reads.
+        timeout: Longest duration. [s]
+        max_stdout: Longest output. [bytes]
+        on_stderr: Called with each piece of stderr as it arrives, from another thread.
+
+    Raises:
+        OSError: If the program cannot be started.
+    """
+    mark = uuid.uuid4().hex
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, _MARK: mark},
+        start_new_session=True,
+    )
+    pipes = _Pipes(process, stdin, max_stdout, on_stderr)
+    timed_out = False
+    try:
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+    finally:  # also when the caller is interrupted
+        _kill_group(process)
+        if timed_out or process.poll() is None or not pipes.drained(0.2):
+            _kill_marked(mark)
+        process.wait()
+        pipes.drained(_DRAIN_SECONDS)
+    return Outcome(process.returncode, bytes(pipes.stdout), bytes(pipes.stderr), timed_out, pipes.flooded)
+
+
+class _Pipes:
+    """The three pipes of a process, served by a thread each so that none can block another."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        stdin: bytes,
+        max_stdout: int,
+        on_stderr: Callable[[bytes], None] | None,
+    ) -> None:
+        self.process = process
+        self.max_stdout = max_stdout
+        self.on_stderr = on_stderr
+        self.stdout = bytearray()
+        self.stderr = bytearray()
+        self.flooded = False
+        self._threads = [
+            threading.Thread(target=work, args=arguments, daemon=True)
+            for work, arguments in (
+                (self._feed, (process.stdin, stdin)),
+                (self._collect, (process.stdout, self._take_stdout)),
+                (self._collect, (process.stderr, self._take_stderr)),
+            )
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def drained(self, seconds: float) -> bool:
+        """Return whether all pipes are at their end, waiting at most ``seconds``."""
+        end = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    @staticmethod
+    def _feed(pipe: IO[bytes], data: bytes) -> None:
+        """Write the input; a program that does not read it is no fault."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError), pipe:
+            pipe.write(data)
+
+    @staticmethod
+    def _collect(pipe: IO[bytes], take: Callable[[bytes], None]) -> None:
+        """Read to the end, whatever happens to what is read."""
+        with pipe:
+            while chunk := os.read(pipe.fileno(), 1 << 16):
+                take(chunk)
+
+    def _take_stdout(self, chunk: bytes) -> None:
+        """Keep a piece of stdout; kill a program that writes too much."""
+        if self.flooded:
+            return
+        self.stdout += chunk
+        if len(self.stdout) > self.max_stdout:
+            self.flooded = True
+            del self.stdout[self.max_stdout :]
+            _kill_group(self.process)
+
+    def _take_stderr(self, chunk: bytes) -> None:
+        """Pass a piece of stderr on and keep the tail."""
+        if self.on_stderr is not None:
+            self.on_stderr(chunk)
+        self.stderr += chunk
+        del self.stderr[:-STDERR_TAIL_BYTES]
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and everything in its group."""
+    if sys.platform == "win32":
+        process.kill()
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # gone already; zombies only (macOS)
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill every process whose environment carries ``mark``, until none is left."""
+    wanted = f"{_MARK}={mark}".encode()
+    for _ in range(10):
+        found = [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if wanted in _environment(entry)]
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            return
+        time.sleep(0.01)
+
+
+def _environment(process: Path) -> bytes:
+    """Return the environment a process was started with, or nothing when it may not be read or is gone."""
+    try:
+        return (process / "environ").read_bytes()
+    except OSError:
+        return b""
