@@ -1,1 +1,72 @@
-"""skillscript."""
+"""What turns a Python function into a skill script: one envelope, one command line, one set of error codes.
+
+A script needs three lines::
+
+    from skillscript import main
+    def execute(params, context): ...
+    if __name__ == "__main__":
+        raise SystemExit(main(__file__, "layout.create_nmos_pcell", execute))
+
+Every name below is imported when it is first used, so that ``import skillscript`` and a script's ``--help`` stay
+cheap. The command line, codes and exit codes are described in ``references/envelope.md``.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .call_log import append_record
+    from .envelope import ErrorCode, SkillError, SkillResult
+    from .faults import Fault, invalid_params
+    from .runtime import call, main
+    from .schema import check_schema, fill_defaults, find_faults, validate
+    from .strict_json import parse_json
+    from .tool import Tool, load_tool
+
+_HOMES = {
+    "ErrorCode": "envelope",
+    "Fault": "faults",
+    "SkillError": "envelope",
+    "SkillResult": "envelope",
+    "Tool": "tool",
+    "append_record": "call_log",
+    "call": "runtime",
+    "check_schema": "schema",
+    "fill_defaults": "schema",
+    "find_faults": "schema",
+    "invalid_params": "faults",
+    "load_tool": "tool",
+    "main": "runtime",
+    "parse_json": "strict_json",
+    "validate": "schema",
+}
+
+__all__ = [
+    "ErrorCode",
+    "Fault",
+    "SkillError",
+    "SkillResult",
+    "Tool",
+    "append_record",
+    "call",
+    "check_schema",
+    "fill_defaults",
+    "find_faults",
+    "invalid_params",
+    "load_tool",
+    "main",
+    "parse_json",
+    "validate",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Return the public ``name``, importing the module it lives in."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'skillscript' has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,143 @@
+"""A quick yes for values that satisfy a JSON Schema, without importing a validator.
+
+``jsonschema`` costs about as much to import as KLayout does. Nearly every call is valid, and a valid one needs no
+messages: this module recognises it. It may say no to a valid value (a keyword it does not know), never yes to an
+invalid one; on a no, ``schema.find_faults`` asks ``jsonschema``. A property test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Check = Callable[[Any, Any, dict[str, Any], dict[str, Any]], bool]
+
+_ANNOTATIONS = frozenset(
+    ("$schema", "$id", "$comment", "$defs", "title", "description", "default", "examples", "deprecated", "format"),
+)
+
+
+def accepts(schema: Any, value: Any, root: dict[str, Any]) -> bool:
+    """Return whether plain JSON ``value`` surely satisfies ``schema``; ``root`` is where ``#/$defs`` are found."""
+    if not isinstance(schema, dict):
+        return schema is True
+    for keyword, rule in schema.items():
+        check = _CHECKS.get(keyword)
+        if check is None:
+            if keyword not in _ANNOTATIONS and not keyword.startswith("x-"):
+                return False
+        elif not check(rule, value, schema, root):
+            return False
+    return True
+
+
+def resolve(schema: Any, root: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the schema that ``schema``'s local ``$ref`` names, or ``None`` if it has none that is found."""
+    reference = schema.get("$ref", "") if isinstance(schema, dict) else ""
+    if not reference.startswith("#/$defs/"):
+        return None
+    found = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
+    return found if isinstance(found, dict) else None
+
+
+def is_type(value: object, name: str) -> bool:
+    """Return whether a plain JSON value has the JSON Schema type ``name``: a bool is no number, 1.0 is an integer."""
+    kind = type(value)
+    if name == "number":
+        return kind is float or kind is int
+    if name == "integer":
+        return kind is int or (kind is float and value.is_integer())  # type: ignore[attr-defined]
+    return kind is _PYTHON_TYPES.get(name)
+
+
+_SCALARS = frozenset((str, int, float, bool, type(None)))
+_PYTHON_TYPES = {"string": str, "boolean": bool, "array": list, "object": dict, "null": type(None)}
+
+
+def _type(rule: Any, value: Any, _schema: dict[str, Any], _root: dict[str, Any]) -> bool:
+    return any(is_type(value, name) for name in ([rule] if isinstance(rule, str) else rule))
+
+
+def _enum(rule: Any, value: Any, _schema: dict[str, Any], _root: dict[str, Any]) -> bool:
+    return type(value) in _SCALARS and any(type(item) is type(value) and item == value for item in rule)
+
+
+def _const(rule: Any, value: Any, _schema: dict[str, Any], _root: dict[str, Any]) -> bool:
+    return type(value) in _SCALARS and type(rule) is type(value) and rule == value
+
+
+def _ref(_rule: Any, value: Any, schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    target = resolve(schema, root)
+    return target is not None and accepts(target, value, root)
+
+
+def _properties(rule: Any, value: Any, _schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    if type(value) is not dict:
+        return True
+    return all(accepts(sub, value[name], root) for name, sub in rule.items() if name in value)
+
+
+def _additional(rule: Any, value: Any, schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    if type(value) is not dict:
+        return True
+    known = schema.get("properties", {})
+    return all(accepts(rule, item, root) for name, item in value.items() if name not in known)
+
+
+def _items(rule: Any, value: Any, schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    if type(value) is not list:
+        return True
+    return all(accepts(rule, item, root) for item in value[len(schema.get("prefixItems", ())) :])
+
+
+def _prefix_items(rule: Any, value: Any, _schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    if type(value) is not list:
+        return True
+    return all(accepts(sub, item, root) for sub, item in zip(rule, value, strict=False))
+
+
+def _unique(rule: Any, value: Any, _schema: dict[str, Any], _root: dict[str, Any]) -> bool:
+    if type(value) is not list or rule is False:
+        return True
+    return all(type(item) is str for item in value) and len(set(value)) == len(value)
+
+
+def _bound(kinds: tuple[type, ...], holds: Callable[[Any, Any], bool]) -> Check:
+    """Return a check that ``holds(value, rule)`` for values of ``kinds`` and passes all others."""
+
+    def check(rule: Any, value: Any, _schema: dict[str, Any], _root: dict[str, Any]) -> bool:
+        return type(value) not in kinds or holds(value, rule)
+
+    return check
+
+
+_NUMBER = (int, float)
+_CHECKS: dict[str, Check] = {
+    "type": _type,
+    "enum": _enum,
+    "const": _const,
+    "$ref": _ref,
+    "properties": _properties,
+    "additionalProperties": _additional,
+    "items": _items,
+    "prefixItems": _prefix_items,
+    "uniqueItems": _unique,
+    "anyOf": lambda rule, value, _schema, root: any(accepts(sub, value, root) for sub in rule),
+    "allOf": lambda rule, value, _schema, root: all(accepts(sub, value, root) for sub in rule),
+    "required": _bound((dict,), lambda value, rule: all(name in value for name in rule)),
+    "minProperties": _bound((dict,), lambda value, rule: len(value) >= rule),
+    "maxProperties": _bound((dict,), lambda value, rule: len(value) <= rule),
+    "minItems": _bound((list,), lambda value, rule: len(value) >= rule),
+    "maxItems": _bound((list,), lambda value, rule: len(value) <= rule),
+    "minLength": _bound((str,), lambda value, rule: len(value) >= rule),
+    "maxLength": _bound((str,), lambda value, rule: len(value) <= rule),
+    "pattern": _bound((str,), lambda value, rule: re.search(rule, value) is not None),
+    "minimum": _bound(_NUMBER, lambda value, rule: value >= rule),
+    "maximum": _bound(_NUMBER, lambda value, rule: value <= rule),
+    "exclusiveMinimum": _bound(_NUMBER, lambda value, rule: value > rule),
+    "exclusiveMaximum": _bound(_NUMBER, lambda value, rule: value < rule),
+}

@@ -1,0 +1,93 @@
+"""The call log: one JSON object a line for every call, with its inputs and its result (S0.15).
+
+The file is given by ``--log FILE`` or the environment variable ``ANALOG_LAYOUT_LOG``. Lines of concurrent processes
+do not mix. A log that cannot be written never fails a call: standard error says so.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from .envelope import to_json
+from .standard_streams import tell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .envelope import SkillResult
+    from .tool import Tool
+
+LOG_VARIABLE = "ANALOG_LAYOUT_LOG"
+
+
+def log_path(option: str | None) -> str | None:
+    """Return the log file: the command line's ``option`` if given, else what the environment names."""
+    return option or os.environ.get(LOG_VARIABLE) or None
+
+
+def call_record(
+    tool: Tool, params: Any, context: Any, result: SkillResult, traceback: str | None = None
+) -> dict[str, Any]:
+    """Return the log record of one call.
+
+    Args:
+        tool: The tool called.
+        params: Parameters as received, before defaults.
+        context: Context as received.
+        result: What the caller was answered.
+        traceback: Traceback of an unexpected error.
+    """
+    record = {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "tool": tool.id,
+        "version": tool.version(),
+        "params": params,
+        "context": context,
+        "result": result.to_dict(),
+        "duration_ms": result.duration_ms,
+    }
+    if traceback is not None:
+        record["traceback"] = traceback
+    return record
+
+
+def append_record(path: str, record: dict[str, Any]) -> bool:
+    """Append ``record`` to the log at ``path`` as one line; return whether it could, telling standard error if not."""
+    try:
+        line = (to_json(record) + "\n").encode("utf-8", "backslashreplace")
+    except (TypeError, ValueError):  # input that was refused for not being JSON
+        record = {**record, "params": repr(record["params"]), "context": repr(record["context"])}
+        line = (to_json(record) + "\n").encode("utf-8", "backslashreplace")
+    try:
+        _append(path, line)
+    except OSError as error:
+        tell(f"warning: the call log {path} cannot be written: {error.strerror}")
+        return False
+    return True
+
+
+def _append(path: str, line: bytes) -> None:
+    # O_NONBLOCK: a named pipe that nobody reads is an error here, not a hang.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, flags, 0o644)
+    try:
+        _lock(descriptor)
+        left = memoryview(line)
+        while left:
+            left = left[os.write(descriptor, left) :]
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock the log until it is closed, so that a line too long for one write stays whole."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such lock; one write of a line is whole there
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError:  # a file system without locks, or a pipe: appended without one
+        return

@@ -1,0 +1,321 @@
+"""The command line of a tool, generated from its input schema.
+
+Every top-level property ``gate_length`` becomes ``--gate-length VALUE``; a boolean becomes ``--x`` / ``--no-x`` (or
+``--x true|false``); arrays and objects are given as JSON text or ``@FILE``. A value that cannot be read as the type
+asked for is handed on as the text it is, so that the schema check reports it together with all other faults.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .accept import is_type, resolve
+from .faults import Fault, did_you_mean, show
+from .strict_json import MAX_BYTES, NotJsonError, parse_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .tool import Tool
+
+_NO_VALUE = object()
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NEGATIVE = re.compile(r"-[.\d]")
+_METAVARS = {"string": "TEXT", "number": "NUMBER", "integer": "INTEGER"}
+_EPILOG = (
+    "Standard output carries one JSON envelope {ok, error, data, duration_ms}; talk goes to standard error.\n"
+    "Exit codes: 0 done; 1 done, but the design violates something; 2 bad input; 3 a needed program is missing;\n"
+    "4 internal error or timeout."
+)
+
+
+@dataclass
+class Request:
+    """What a command line asks for.
+
+    Attributes:
+        params: Parameters of the call.
+        context: Context of the call, ``None`` if not given.
+        log: Log file of the command line.
+        help: Show the help.
+        schema: Show the schemas.
+        serve: Serve requests from standard input.
+        pretty: Indent the envelope.
+        faults: What is wrong with the command line itself.
+    """
+
+    params: Any
+    context: Any = None
+    log: str | None = None
+    help: bool = False
+    schema: bool = False
+    serve: bool = False
+    pretty: bool = False
+    faults: list[Fault] = field(default_factory=list)
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Shows ``--w NUMBER``: values are optional to argparse only so that a missing one is told with all faults."""
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        return (
+            str(action.metavar or default_metavar)
+            if action.nargs == "?"
+            else super()._format_args(action, default_metavar)
+        )
+
+
+def command_line(tool: Tool) -> argparse.ArgumentParser:
+    """Return the parser of ``tool``'s command line. It collects texts; ``read_request`` turns them into values."""
+    parser = argparse.ArgumentParser(
+        usage=f"{Path(sys.argv[0]).name} [--PARAMETER VALUE ...] [--params JSON|FILE|-]",
+        description=tool.input_schema.get("description") or tool.id,
+        epilog=_examples(tool) + _EPILOG,
+        formatter_class=_HelpFormatter,
+        allow_abbrev=False,
+        add_help=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    group = parser.add_argument_group("parameters")
+    for name, schema in _flag_properties(tool):
+        _add_parameter(group, name, schema, tool)
+    group = parser.add_argument_group("options")
+    values = {"nargs": "?", "const": _NO_VALUE, "action": "append"}
+    for option, metavar, text in (
+        ("params", "JSON|FILE|-", "all parameters as one JSON object: text, a file, @file, or - for standard input"),
+        ("context", "JSON|FILE", "the call's context as a JSON object (user_profile, session_context, ...)"),
+        ("log", "FILE", "append a JSON line with inputs and result to FILE (default: $ANALOG_LAYOUT_LOG)"),
+    ):
+        group.add_argument(f"--{option}", dest=f" {option}", metavar=metavar, help=text, **values)  # type: ignore[arg-type]
+    for option, text in (
+        ("serve", "answer one JSON request a line from standard input until it ends"),
+        ("schema", "print the input and output schemas and leave"),
+        ("pretty", "indent the envelope"),
+        ("help", "show this help and leave"),
+    ):
+        names = ("-h", "--help") if option == "help" else (f"--{option}",)
+        group.add_argument(*names, dest=f" {option}", action="store_true", help=text)
+    return parser
+
+
+_RESERVED = ("params", "context", "log", "serve", "schema", "pretty", "help")
+
+
+def read_request(parser: argparse.ArgumentParser, tool: Tool, argv: list[str]) -> Request:
+    """Return what ``argv`` asks for, with everything wrong with it in ``faults``."""
+    flags = _flags(parser)
+    given, extra = parser.parse_known_args(_joined_negatives(argv, flags))
+    found: dict[str, Any] = vars(given)
+    request = Request(params={})
+    for option in ("help", "schema", "serve", "pretty"):
+        setattr(request, option, bool(found.get(f" {option}")))
+    request.faults += _unknown_arguments(extra, flags)
+    last = {name: _last(f"--{name.strip().replace('_', '-')}", found[name], request) for name in found}
+    request.log = _path_option(last.get(" log"))
+    if " params" in last and last[" params"] is not _NO_VALUE:
+        request.params = _document("--params", last[" params"], request)
+    if " context" in last and last[" context"] is not _NO_VALUE:
+        request.context = _document("--context", last[" context"], request)
+    if not isinstance(request.params, dict):
+        return request
+    for name, schema in _flag_properties(tool):
+        if name in last and last[name] is not _NO_VALUE:
+            request.params[name] = _value(f"--{_kebab(name)}", last[name], _types(schema, tool.input_schema), request)
+    return request
+
+
+def _flag_properties(tool: Tool) -> list[tuple[str, dict[str, Any]]]:
+    """Return the properties that have a flag; one named like an option is reached through ``--params`` alone."""
+    properties = tool.input_schema.get("properties", {})
+    return [(name, schema) for name, schema in properties.items() if _kebab(name) not in _RESERVED]
+
+
+def _add_parameter(group: argparse._ArgumentGroup, name: str, schema: dict[str, Any], tool: Tool) -> None:
+    types = _types(schema, tool.input_schema)
+    flag = f"--{_kebab(name)}"
+    options: dict[str, Any] = {
+        "dest": name,
+        "nargs": "?",
+        "const": _NO_VALUE,
+        "action": "append",
+        "help": _help_text(name, schema, tool),
+    }
+    if types == {"boolean"}:
+        group.add_argument(flag, **{**options, "const": True, "metavar": "true|false"})
+        group.add_argument(
+            f"--no-{_kebab(name)}", dest=name, action="append_const", const=False, help=argparse.SUPPRESS
+        )
+        return
+    choices = schema.get("enum")
+    if choices and all(isinstance(item, str) for item in choices) and len(choices) <= 8:
+        metavar = "{" + ",".join(choices) + "}"
+    else:
+        metavar = _METAVARS.get(next(iter(types)), "JSON") if len(types) == 1 else "VALUE"
+    group.add_argument(flag, metavar=metavar, **options)
+
+
+def _help_text(name: str, schema: dict[str, Any], tool: Tool) -> str:
+    notes = []
+    if name in tool.input_schema.get("required", ()):
+        notes.append("required")
+    choices = schema.get("enum")
+    if choices and len(choices) > 8:
+        notes.append("one of " + ", ".join(map(str, choices)))
+    if "default" in schema:
+        notes.append(f"default: {json.dumps(schema['default'], ensure_ascii=False)}")
+    if "x-env" in schema:
+        notes.append(f"or ${schema['x-env']}")
+    if _types(schema, tool.input_schema) == {"boolean"}:
+        notes.append(f"--no-{_kebab(name)} for false")
+    text = str(schema.get("description", "")).strip()
+    noted = f"{text} [{'; '.join(notes)}]" if notes else text
+    return noted.strip().replace("%", "%%")
+
+
+def _examples(tool: Tool) -> str:
+    lines = []
+    script = sys.argv[0]
+    for example in tool.input_schema.get("examples", ()):
+        if isinstance(example, dict):
+            words = [word for name, value in example.items() for word in _flag_words(name, value)]
+            lines.append("  python " + " ".join([shlex.quote(script), *words]))
+    return "examples:\n" + "\n".join(lines) + "\n\n" if lines else ""
+
+
+def _flag_words(name: str, value: Any) -> list[str]:
+    if value is True:
+        return [f"--{_kebab(name)}"]
+    if value is False:
+        return [f"--no-{_kebab(name)}"]
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return [f"--{_kebab(name)}", shlex.quote(text)]
+
+
+def _kebab(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _flags(parser: argparse.ArgumentParser) -> dict[str, bool]:
+    """Return every flag of ``parser`` with whether a value may follow it."""
+    return {flag: action.nargs != 0 for action in parser._actions for flag in action.option_strings}  # noqa: SLF001
+
+
+def _joined_negatives(argv: list[str], flags: dict[str, bool]) -> list[str]:
+    """Return ``argv`` with ``--w -1e-6`` written ``--w=-1e-6``, which argparse would take for an option."""
+    joined: list[str] = []
+    for word in argv:
+        if joined and flags.get(joined[-1]) and _NEGATIVE.match(word):
+            joined[-1] += "=" + word
+        else:
+            joined.append(word)
+    return joined
+
+
+def _unknown_arguments(extra: list[str], flags: dict[str, bool]) -> list[Fault]:
+    faults = []
+    known = sorted(flag for flag in flags if flag.startswith("--"))
+    follows_unknown = False
+    for word in extra:
+        if word.startswith("-") and len(word) > 1:
+            flag = word.split("=", 1)[0]
+            hint = did_you_mean(flag.replace("_", "-"), known) or "; see --help"
+            faults.append(Fault(flag, f"Unknown option: {flag}{hint}", word, known))
+            follows_unknown = "=" not in word
+        elif follows_unknown:  # the unknown option's own value
+            follows_unknown = False
+        else:
+            faults.append(Fault(word, f"Unexpected argument: {word}; parameters are given as --name VALUE", word))
+    return faults
+
+
+def _last(flag: str, values: Any, request: Request) -> Any:
+    """Return the one value given to ``flag``; a missing value and a second one are faults."""
+    if not isinstance(values, list):
+        return values
+    if len(values) > 1:
+        request.faults.append(Fault(flag, f"{flag} is given {len(values)} times; give it once", None))
+    if values[-1] is _NO_VALUE:
+        request.faults.append(Fault(flag, f"{flag} needs a value", None))
+    return values[-1]
+
+
+def _path_option(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _types(schema: Any, root: dict[str, Any]) -> set[str]:
+    """Return the JSON types a property may have; all of them if its schema does not say."""
+    schema = resolve(schema, root) or schema
+    if not isinstance(schema, dict):
+        return set(_EVERY_TYPE)
+    if "type" in schema:
+        rule = schema["type"]
+        return {rule} if isinstance(rule, str) else set(rule)
+    if "enum" in schema:
+        return {name for name in _EVERY_TYPE for item in schema["enum"] if is_type(item, name)}
+    branches = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    found = {name for branch in branches for name in _types(branch, root)}
+    return found or set(_EVERY_TYPE)
+
+
+_EVERY_TYPE = ("string", "number", "integer", "boolean", "array", "object", "null")
+
+
+def _value(flag: str, text: Any, types: set[str], request: Request) -> Any:
+    """Return the value a flag's ``text`` stands for, or the text itself if it fits none of the ``types``."""
+    if not isinstance(text, str) or types == {"string"}:
+        return text
+    if types & {"number", "integer"} and _NUMBER.fullmatch(text):
+        return _number(text)
+    if text.startswith("@") and types & {"array", "object"}:
+        return _document(flag, text, request)
+    try:
+        value = parse_json(text)
+    except NotJsonError as fault:
+        if types & {"array", "object"} and text.lstrip().startswith(("[", "{")):
+            request.faults.append(Fault(flag, f"{flag}: {fault}", text))
+        return text
+    return value if any(is_type(value, name) for name in types) or "string" not in types else text
+
+
+def _number(text: str) -> int | float | str:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _document(flag: str, text: str, request: Request) -> Any:
+    """Return the JSON value that ``text`` is or names: JSON text, ``-`` for standard input, ``@FILE`` or ``FILE``."""
+    try:
+        if text == "-":
+            return parse_json(_bounded(sys.stdin.buffer.read))
+        if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
+            return parse_json(text)
+        return parse_json(_file_text(text.removeprefix("@")))
+    except NotJsonError as fault:
+        request.faults.append(Fault(flag, f"{flag}: {fault}", text))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        request.faults.append(Fault(flag, f"{flag}: cannot read {show(text)}: {reason}", text))
+    return {}
+
+
+def _file_text(name: str) -> bytes:
+    path = Path(name)
+    if not path.is_file() and not name.startswith(("/dev/", "/proc/")) and path.exists():
+        raise NotJsonError(f"is no regular file: {name}")
+    with path.open("rb") as file:
+        return _bounded(file.read)
+
+
+def _bounded(read: Callable[[int], bytes]) -> bytes:
+    return read(MAX_BYTES + 1)

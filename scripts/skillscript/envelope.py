@@ -1,0 +1,156 @@
+"""The one envelope every tool answers with: ``{ok, error, data, duration_ms}``, its ten codes and exit codes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from .strict_json import NotJsonError, plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+class ErrorCode:
+    """The ten error codes of the envelope (S0.2)."""
+
+    INVALID_PARAM = "INVALID_PARAM"
+    DEVICE_NOT_FOUND = "DEVICE_NOT_FOUND"
+    DRC_VIOLATION = "DRC_VIOLATION"
+    LAYOUT_CONFLICT = "LAYOUT_CONFLICT"
+    KLAYOUT_ERROR = "KLAYOUT_ERROR"
+    SERVICE_UNAVAILABLE = "SERVICE_UNAVAILABLE"
+    TIMEOUT = "TIMEOUT"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+    RULE_NOT_FOUND = "RULE_NOT_FOUND"
+    UNSUPPORTED_OPERATION = "UNSUPPORTED_OPERATION"
+
+
+EXIT_DONE = 0
+EXIT_VIOLATES = 1
+
+EXIT_CODES = {
+    ErrorCode.DRC_VIOLATION: EXIT_VIOLATES,
+    ErrorCode.LAYOUT_CONFLICT: EXIT_VIOLATES,
+    ErrorCode.INVALID_PARAM: 2,
+    ErrorCode.DEVICE_NOT_FOUND: 2,
+    ErrorCode.RULE_NOT_FOUND: 2,
+    ErrorCode.UNSUPPORTED_OPERATION: 2,
+    ErrorCode.SERVICE_UNAVAILABLE: 3,
+    ErrorCode.KLAYOUT_ERROR: 4,
+    ErrorCode.TIMEOUT: 4,
+    ErrorCode.INTERNAL_ERROR: 4,
+}
+
+
+class SkillError(Exception):
+    """An outcome that is not a success: what a handler raises and what the envelope's ``error`` holds.
+
+    Args:
+        code: One of the ten codes in ``ErrorCode``; any other code raises ``ValueError``.
+        message: What was wrong, what was received, what is allowed and what to do next.
+        details: JSON object with the facts behind the message, such as ``param_name`` and ``provided_value``.
+        data: JSON object to answer in the envelope's ``data`` although the call failed, such as the violations found.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        details: Mapping[str, Any] | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        if code not in EXIT_CODES:
+            raise ValueError(f"unknown error code {code!r}; the codes are {', '.join(EXIT_CODES)}")
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = None if details is None else dict(details)
+        self.data = None if data is None else dict(data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return ``{code, message, details}``."""
+        return {"code": self.code, "message": self.message, "details": self.details}
+
+
+@dataclass(frozen=True)
+class SkillResult:
+    """The outcome of one call.
+
+    Attributes:
+        ok: Whether the call did what it was asked to do. A design that violates a rule is still ``ok``.
+        error: What went wrong, else ``None``.
+        data: The tool's answer, else ``None``.
+        duration_ms: Time the call took. [ms]
+        violated: Whether the answer says that the design violates something; decides exit code 1, not serialised.
+        stopped: Whether the process was asked to end during the call, not serialised.
+    """
+
+    ok: bool
+    error: SkillError | None
+    data: dict[str, Any] | None
+    duration_ms: int = 0
+    violated: bool = field(default=False, compare=False)
+    stopped: bool = field(default=False, compare=False)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a script: 0 done, 1 design violates, 2 bad input, 3 program missing, 4 internal."""
+        if self.error is not None:
+            return EXIT_CODES[self.error.code]
+        return EXIT_VIOLATES if self.violated else EXIT_DONE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the envelope ``{ok, error, data, duration_ms}`` as JSON values."""
+        error = None if self.error is None else self.error.to_dict()
+        return {"ok": self.ok, "error": error, "data": self.data, "duration_ms": self.duration_ms}
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the envelope as strict JSON text, on one line unless ``indent`` [characters] is given."""
+        return to_json(self.to_dict(), indent=indent)
+
+    @classmethod
+    def success(cls, data: dict[str, Any], duration_ms: int = 0, *, violated: bool = False) -> SkillResult:
+        """Return the result of a call that did its work."""
+        return cls(ok=True, error=None, data=data, duration_ms=duration_ms, violated=violated)
+
+    @classmethod
+    def failure(cls, error: SkillError, duration_ms: int = 0, *, stopped: bool = False) -> SkillResult:
+        """Return the result of a call that failed; details or data that are not JSON are told instead of sent."""
+        try:
+            details, data = plain(error.details), plain(error.data)
+        except NotJsonError as fault:
+            details, data = {"details_dropped": str(fault)}, None
+        told = SkillError(error.code, error.message, details, data)
+        return cls(ok=False, error=told, data=told.data, duration_ms=duration_ms, stopped=stopped)
+
+    @classmethod
+    def from_dict(cls, envelope: Mapping[str, Any]) -> SkillResult:
+        """Return the result an envelope describes; fields beyond the envelope's four are ignored.
+
+        Raises:
+            ValueError: If the envelope lacks a field, or its fields contradict each other.
+        """
+        missing = [name for name in ("ok", "error", "data", "duration_ms") if name not in envelope]
+        if missing:
+            raise ValueError(f"not an envelope: lacks {', '.join(missing)}")
+        raw, data, ok = envelope["error"], envelope["data"], envelope["ok"]
+        if not isinstance(ok, bool) or ok is (raw is not None):
+            raise ValueError("not an envelope: 'ok' must be true without and false with an error")
+        if not (data is None or isinstance(data, dict)) or not (raw is None or isinstance(raw, dict)):
+            raise ValueError("not an envelope: 'error' and 'data' must be an object or null")
+        duration = envelope["duration_ms"]
+        if not isinstance(duration, int):
+            raise ValueError("not an envelope: 'duration_ms' must be an integer")  # noqa: TRY004 - one kind of failure
+        if raw is None:
+            return cls(ok=True, error=None, data=data, duration_ms=duration)
+        error = SkillError(str(raw.get("code")), str(raw.get("message", "")), raw.get("details"), data)
+        return cls(ok=False, error=error, data=data, duration_ms=duration)
+
+
+def to_json(value: object, *, indent: int | None = None) -> str:
+    """Return ``value`` as strict JSON text; raises ``ValueError`` or ``TypeError`` for what JSON cannot hold."""
+    separators = (", ", ": ") if indent is None else (",", ": ")
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, indent=indent, separators=separators)

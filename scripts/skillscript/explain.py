@@ -1,0 +1,182 @@
+"""Saying in plain words why a value does not satisfy its JSON Schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import islice
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from referencing import Registry
+
+from .faults import Fault, did_you_mean, show
+from .strict_json import path_text
+
+MAX_FOUND = 1000  # faults looked for; a value with more is wrong as a whole
+
+Path = tuple[str | int, ...]
+ValidationError = Any  # jsonschema types its fields as possibly unset; those that iter_errors yields have them all
+
+_TYPE_WORDS = {
+    "string": "a string",
+    "number": "a number",
+    "integer": "an integer",
+    "boolean": "true or false",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+
+_LIMIT_WORDS = {
+    "minimum": "must be at least {limit}",
+    "maximum": "must be at most {limit}",
+    "exclusiveMinimum": "must be greater than {limit}",
+    "exclusiveMaximum": "must be less than {limit}",
+    "multipleOf": "must be a multiple of {limit}",
+    "minLength": "must have at least {limit} characters",
+    "maxLength": "must have at most {limit} characters",
+    "minItems": "must have at least {limit} items",
+    "maxItems": "must have at most {limit} items",
+    "minProperties": "must have at least {limit} entries",
+    "maxProperties": "must have at most {limit} entries",
+    "pattern": "must match the pattern {limit}",
+    "const": "must be {limit}",
+    "uniqueItems": "must not hold an item twice",
+}
+
+
+def explain(value: Any, schema: dict[str, Any]) -> list[Fault]:
+    """Return every fault of plain JSON ``value`` against ``schema``, sorted by path.
+
+    A value of the wrong type is told once, whatever else it breaks. No reference outside the schema is followed.
+    """
+    validator = Draft202012Validator(schema, registry=Registry())
+    found: list[tuple[Path, str, Fault]] = []
+    for error in islice(validator.iter_errors(value), MAX_FOUND):
+        found.extend(_told(error))
+    mistyped = {path for path, keyword, _ in found if keyword == "type"}
+    kept: dict[tuple[str, str], Fault] = {}
+    for path, keyword, fault in sorted(found, key=lambda item: _order(item[0])):
+        if keyword == "type" or path not in mistyped:
+            kept.setdefault((fault.path, fault.message), fault)
+    return list(kept.values())
+
+
+def _order(path: Path) -> list[tuple[bool, int, str]]:
+    return [(isinstance(step, str), 0, step) if isinstance(step, str) else (False, step, "") for step in path]
+
+
+def _told(error: ValidationError) -> list[tuple[Path, str, Fault]]:
+    """Return the faults of one validation error as (path, keyword, fault)."""
+    keyword, path = str(error.validator), tuple(error.absolute_path)
+    if keyword == "required":
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return [((*path, name), keyword, _missing(error, path, name)) for name in missing]
+    if keyword in ("additionalProperties", "unevaluatedProperties") and error.validator_value is False:
+        known = list(error.schema.get("properties", {}))
+        unknown = [name for name in error.instance if name not in known]
+        return [((*path, name), keyword, _unknown(error, path, name, known)) for name in unknown]
+    own = _own_message(error.schema, keyword)
+    if keyword in ("anyOf", "oneOf") and own is None:
+        nearest = _nearest_branch(error)
+        if nearest:
+            return [told for inner in nearest for told in _told(inner)]
+    name = path_text(path)
+    if own is not None:
+        message = _rendered(own, path, error.instance, error.validator_value)
+    else:
+        message = _described(error, keyword, f"'{name}'" if name else "the input")
+    return [(path, keyword, Fault(name, message, error.instance, _allowed(error, keyword)))]
+
+
+def _missing(error: ValidationError, path: Path, name: str) -> Fault:
+    full = (*path, name)
+    prop = error.schema.get("properties", {}).get(name, {})
+    own = _own_message(prop, "required") or _own_message(error.schema, "required") or "Missing required param: {param}"
+    return Fault(path_text(full), _rendered(own, full, None, name), None)
+
+
+def _unknown(error: ValidationError, path: Path, name: str, known: list[str]) -> Fault:
+    full = (*path, name)
+    own = _own_message(error.schema, "additionalProperties")
+    if own is not None:
+        message = _rendered(own, full, error.instance[name], known)
+    else:
+        hint = did_you_mean(name, known) or (f"; allowed: {', '.join(known)}" if known else "; none is allowed here")
+        message = f"Unknown param: {path_text(full)}{hint}"
+    return Fault(path_text(full), message, error.instance[name], known)
+
+
+def _nearest_branch(error: ValidationError) -> list[ValidationError]:
+    """Return the errors of the one branch of an anyOf that the value's own type fits; nothing if none or several do."""
+    branches: dict[int, list[ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(int(inner.relative_schema_path[0]), []).append(inner)
+    fitting = [
+        errors
+        for errors in branches.values()
+        if not any(inner.validator in ("type", "const", "enum") and not inner.relative_path for inner in errors)
+    ]
+    return fitting[0] if len(fitting) == 1 else []
+
+
+def _own_message(schema: Any, keyword: str) -> str | None:
+    own = schema.get("x-error") if isinstance(schema, dict) else None
+    if isinstance(own, dict):
+        own = own.get(keyword)
+    return own if isinstance(own, str) else None
+
+
+def _rendered(template: str, path: Path, value: Any, limit: Any) -> str:
+    words = {
+        "value": _text(value),
+        "limit": _text(limit),
+        "param": path_text(path),
+        "name": str(path[-1]) if path else "",
+    }
+    return re.sub(r"\{(value|limit|param|name)\}", lambda match: words[match[1]], template)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _described(error: ValidationError, keyword: str, who: str) -> str:
+    rule, value = error.validator_value, error.instance
+    received = f", got {show(value)}"
+    if keyword == "type":
+        names = [rule] if isinstance(rule, str) else list(rule)
+        return f"{who} must be {' or '.join(_TYPE_WORDS.get(name, name) for name in names)}{received}"
+    if keyword == "enum":
+        allowed = ", ".join(_text(item) for item in rule)
+        return f"{who} must be one of {allowed}{received}{did_you_mean(value, rule)}"
+    if keyword == "minLength" and rule == 1:
+        return f"{who} must not be empty"
+    if keyword in _LIMIT_WORDS:
+        return f"{who} {_LIMIT_WORDS[keyword].replace('{limit}', _text(rule))}{received}"
+    if keyword in ("anyOf", "oneOf"):
+        forms = " or ".join(dict.fromkeys(_form(branch) for branch in rule))
+        return f"{who} must be {forms}{received}"
+    return f"{who}: {error.message}"
+
+
+def _form(branch: Any) -> str:
+    """Return in words what one branch of an anyOf asks for."""
+    if not isinstance(branch, dict):
+        return "another form"
+    if "title" in branch:
+        return str(branch["title"])
+    if "enum" in branch:
+        return "one of " + ", ".join(_text(item) for item in branch["enum"])
+    if "const" in branch:
+        return _text(branch["const"])
+    rule = branch.get("type", ())
+    names = [rule] if isinstance(rule, str) else list(rule)
+    return " or ".join(_TYPE_WORDS.get(name, name) for name in names) or str(branch.get("$ref", "another form"))
+
+
+def _allowed(error: ValidationError, keyword: str) -> Any:
+    if keyword in ("anyOf", "oneOf", "allOf", "not", "if", "contains"):
+        return None
+    return error.validator_value

@@ -1,0 +1,186 @@
+"""Calling a handler so that every outcome is one envelope, and ``main``, which makes a script of it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from time import perf_counter
+
+from .context import CONTEXT_SCHEMA
+from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult
+from .faults import Fault, fault_details, invalid_params, joined
+from .schema import fill_defaults, find_faults
+from .standard_streams import take_stdout, tell
+from .strict_json import NotJsonError, path_text, plain
+from .tool import load_tool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from .tool import Handler, Tool, Verdict
+
+MAX_MESSAGE = 400  # characters of an unexpected exception's text that reach the caller
+_ABSOLUTE_PATH = re.compile(r"(?<![\w.])(?:/[^\s/:'\"]+)+/([^\s/:'\"]+)")
+
+
+class Stopped(BaseException):
+    """The process was asked to end (SIGTERM) while it worked; like KeyboardInterrupt, no ``Exception``."""
+
+
+def main(
+    script_file: str,
+    tool_id: str,
+    execute: Handler,
+    *,
+    violates: Verdict | None = None,
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Run a skill script from its command line and return its exit code.
+
+    Standard output carries the envelope and nothing else for the rest of the process's life; call this once, at the
+    end of a script. To run a tool inside another program use ``call``.
+
+    Args:
+        script_file: The script's ``__file__``; the schemas are found from it.
+        tool_id: Dotted id of the tool.
+        execute: ``execute(params, context) -> data``.
+        violates: Returns from ``data`` whether the design violates something, which is exit code 1.
+        argv: Arguments without the program's name, default ``sys.argv[1:]``.
+    """
+    stdout = take_stdout()
+    try:
+        _stop_on_sigterm()
+        from .command import run_command
+
+        tool = load_tool(script_file, tool_id, execute, violates)
+        return run_command(tool, sys.argv[1:] if argv is None else argv, stdout)
+    except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
+        error, traceback = error_of(problem)
+        tell(traceback)
+        result = SkillResult.failure(error)
+        try:
+            stdout.write_line(result.to_json())
+        except OSError as unwritable:
+            tell(f"the answer cannot be written: {unwritable.strerror}")
+        return result.exit_code
+
+
+def call(
+    tool: Tool,
+    params: Any,
+    context: Any = None,
+    *,
+    faults: Sequence[Fault] = (),
+    log: str | None = None,
+) -> SkillResult:
+    """Return the result of one call; nothing that happens in it escapes, not even Ctrl-C.
+
+    Args:
+        tool: The tool to call.
+        params: Parameters, a JSON object; validated strictly, then defaults are filled in.
+        context: Context object (S1.2) or ``None``; missing parts get their defaults.
+        faults: Faults the caller has found already, told together with all others.
+        log: File to append a call record to.
+    """
+    start = perf_counter()
+    traceback = None
+    try:
+        data, violated = _executed(tool, params, context, faults)
+        result = SkillResult.success(data, _milliseconds(start), violated=violated)
+    except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
+        error, traceback = error_of(problem)
+        stopped = isinstance(problem, (KeyboardInterrupt, Stopped))
+        result = SkillResult.failure(error, _milliseconds(start), stopped=stopped)
+        tell(traceback)
+    if log is not None:
+        from .call_log import append_record, call_record
+
+        append_record(log, call_record(tool, params, context, result, traceback))
+    return result
+
+
+def error_of(problem: BaseException) -> tuple[SkillError, str | None]:
+    """Return the error an exception stands for, and its traceback if it was unexpected.
+
+    Any exception whose ``code`` is one of the ten codes speaks for itself, with its ``details`` and ``data``.
+    Everything else is INTERNAL_ERROR with a message that shows no folder of this machine.
+    """
+    code = getattr(problem, "code", None)
+    if isinstance(problem, Exception) and isinstance(code, str) and code in EXIT_CODES:
+        details, data = getattr(problem, "details", None), getattr(problem, "data", None)
+        facts = details if isinstance(details, dict) else None
+        return SkillError(code, str(problem), facts, data if isinstance(data, dict) else None), None
+    if isinstance(problem, Stopped):
+        return SkillError(ErrorCode.TIMEOUT, "stopped by SIGTERM before the work was done"), None
+    if isinstance(problem, KeyboardInterrupt):
+        return SkillError(ErrorCode.INTERNAL_ERROR, "interrupted before the work was done"), None
+    from traceback import format_exception
+
+    kind = type(problem).__name__
+    if isinstance(problem, MemoryError):
+        message = "out of memory"
+    elif isinstance(problem, SystemExit):
+        message = f"the tool tried to leave the process (exit {problem.code})"
+    else:
+        message = f"Unexpected error: {_without_folders(str(problem)) or kind}"
+    return SkillError(ErrorCode.INTERNAL_ERROR, message, {"exception": kind}), "".join(format_exception(problem))
+
+
+def _executed(tool: Tool, params: Any, context: Any, known: Sequence[Fault]) -> tuple[dict[str, Any], bool]:
+    """Return the handler's validated answer and whether it tells of a violation."""
+    received, faults = _checked(params, tool.input_schema, list(known))
+    wrapped = {"type": "object", "properties": {"context": CONTEXT_SCHEMA}}
+    surroundings, faults = _checked({"context": {} if context is None else context}, wrapped, faults)
+    if faults:
+        raise invalid_params(faults)
+    answer = tool.execute(received, surroundings["context"])
+    if not isinstance(answer, dict):
+        message = f"the tool answered a {type(answer).__name__}, not an object"
+        raise SkillError(ErrorCode.INTERNAL_ERROR, message)
+    try:
+        data = plain(answer)
+    except NotJsonError as fault:
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the tool's answer is not JSON: {fault}") from None
+    wrong = find_faults(data, tool.output_schema)
+    if wrong:
+        message = f"the tool's answer does not satisfy its output schema: {joined(wrong)}"
+        raise SkillError(ErrorCode.INTERNAL_ERROR, message, fault_details(wrong))
+    return data, tool.violates is not None and bool(tool.violates(data))
+
+
+def _checked(value: Any, schema: dict[str, Any], faults: list[Fault]) -> tuple[Any, list[Fault]]:
+    """Return ``value`` as plain JSON with defaults, and ``faults`` plus those found in it."""
+    try:
+        value = plain(value)
+    except NotJsonError as fault:
+        who = f"'{path_text(fault.path)}'" if fault.path else "the input"
+        return None, [*faults, Fault(path_text(fault.path), f"{who} {fault.reason}")]
+    if not isinstance(value, dict):
+        return None, [*faults, Fault("", "params must be an object", value, "object")]
+    found = find_faults(value, schema)
+    return (None if found else fill_defaults(value, schema)), [*faults, *found]
+
+
+def _milliseconds(start: float) -> int:
+    return round((perf_counter() - start) * 1000)
+
+
+def _without_folders(text: str) -> str:
+    shown = _ABSOLUTE_PATH.sub(r"\1", text)
+    return shown if len(shown) <= MAX_MESSAGE else shown[:MAX_MESSAGE] + "..."
+
+
+def _stop_on_sigterm() -> None:
+    """Turn the first SIGTERM into ``Stopped``; further ones are ignored while the envelope is written."""
+    import signal
+
+    def stop(_signal: int, _frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Stopped
+
+    try:
+        signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread: whoever runs this thread owns the signals
+        return

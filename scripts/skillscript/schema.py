@@ -1,0 +1,108 @@
+"""Validating plain JSON values against a JSON Schema (2020-12): all faults at once, then the defaults filled in.
+
+Types are strict: ``true`` is no number and ``"1"`` is not 1. As JSON Schema says, ``1.0`` is an integer; the handler
+gets it as the ``int`` 1. Beyond JSON Schema a property may carry
+
+``x-error``
+    Its own error messages: ``{"minimum": "Number of fingers must be positive integer", "required": "..."}``, by the
+    keyword that failed, or one text for every keyword. ``{value}`` (received), ``{param}`` (the whole path), ``{name}``
+    (its last step) and ``{limit}`` (the keyword's value) are replaced. ``required`` may also stand in the object.
+``x-env``
+    The environment variable that, where set, takes the place of a string property's ``default``.
+"""
+
+from __future__ import annotations
+
+import os
+from copy import deepcopy
+
+from .accept import accepts, is_type, resolve
+from .faults import Fault, invalid_params
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def validate(value: Any, schema: dict[str, Any]) -> Any:
+    """Return plain JSON ``value`` with the defaults of ``schema`` filled in.
+
+    Raises:
+        SkillError: INVALID_PARAM with all faults at once.
+    """
+    faults = find_faults(value, schema)
+    if faults:
+        raise invalid_params(faults)
+    return fill_defaults(value, schema)
+
+
+def find_faults(value: Any, schema: dict[str, Any]) -> list[Fault]:
+    """Return everything wrong with plain JSON ``value``, sorted by path; empty if it satisfies ``schema``."""
+    if accepts(schema, value, schema):
+        return []
+    from .explain import explain
+
+    return explain(value, schema)
+
+
+def check_schema(schema: Any) -> list[str]:
+    """Return what makes ``schema`` no valid JSON Schema 2020-12; empty if nothing does."""
+    from jsonschema import Draft202012Validator
+
+    checker = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+    return sorted(f"{error.json_path}: {error.message}" for error in checker.iter_errors(schema))
+
+
+def fill_defaults(value: Any, schema: dict[str, Any]) -> Any:
+    """Return a valid ``value`` with missing properties set to their defaults, in nested objects and arrays too.
+
+    Values of type integer written as ``1.0`` become ``int``. The input is left as it is.
+    """
+    return _filled(value, schema, schema)
+
+
+def _filled(value: Any, schema: Any, root: dict[str, Any]) -> Any:
+    if not isinstance(schema, dict):
+        return value
+    target = resolve(schema, root)
+    if target is not None:
+        value = _filled(value, target, root)
+    for sub in schema.get("allOf", ()):
+        value = _filled(value, sub, root)
+    for keyword in ("anyOf", "oneOf"):
+        branch = next((sub for sub in schema.get(keyword, ()) if accepts(sub, value, root)), None)
+        value = _filled(value, branch, root)
+    if isinstance(value, dict):
+        return _filled_object(value, schema, root)
+    if isinstance(value, list):
+        return _filled_array(value, schema, root)
+    if isinstance(value, float) and _wants_integer(schema) and is_type(value, "integer"):
+        return int(value)
+    return value
+
+
+def _filled_object(value: dict[str, Any], schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties", {})
+    others = schema.get("additionalProperties")
+    result = {name: _filled(item, properties.get(name, others), root) for name, item in value.items()}
+    for name, sub in properties.items():
+        if name in result or not isinstance(sub, dict):
+            continue
+        from_environment = os.environ.get(sub.get("x-env", ""))
+        if from_environment:
+            result[name] = from_environment
+        elif "default" in sub:
+            result[name] = _filled(deepcopy(sub["default"]), sub, root)
+    return result
+
+
+def _filled_array(value: list[Any], schema: dict[str, Any], root: dict[str, Any]) -> list[Any]:
+    leading = schema.get("prefixItems", [])
+    rest = schema.get("items")
+    return [_filled(item, leading[i] if i < len(leading) else rest, root) for i, item in enumerate(value)]
+
+
+def _wants_integer(schema: dict[str, Any]) -> bool:
+    rule = schema.get("type", ())
+    names = [rule] if isinstance(rule, str) else rule
+    return "integer" in names and "number" not in names

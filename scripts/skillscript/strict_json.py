@@ -1,0 +1,148 @@
+"""Reading JSON strictly and within bounds, and checking that a Python value is plain JSON.
+
+Refused on the way in: duplicate keys, NaN and infinities (also as ``1e999``), text that is not UTF-8, nesting deeper
+than ``MAX_DEPTH``, texts longer than ``MAX_BYTES``. A leading byte-order mark is tolerated.
+"""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+MAX_BYTES = 4 * 1024 * 1024
+MAX_DEPTH = 64
+_INT64 = 2**63
+
+
+class NotJsonError(ValueError):
+    """A value is not plain, bounded JSON; ``path`` leads to it from the root."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path: tuple[str | int, ...] = ()
+
+    def under(self, step: str | int) -> NotJsonError:
+        """Return this error, seen from one level further up."""
+        self.path = (step, *self.path)
+        return self
+
+    def __str__(self) -> str:
+        return f"{path_text(self.path)} {self.reason}" if self.path else self.reason
+
+
+def path_text(path: tuple[str | int, ...]) -> str:
+    """Return a path in the form ``nets[2].endpoints[0].x``; the root is the empty string."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text as plain JSON values.
+
+    Raises:
+        NotJsonError: If the text is not strict JSON within the bounds above.
+    """
+    if len(text) > MAX_BYTES:
+        raise NotJsonError(f"is longer than the {MAX_BYTES} bytes allowed; keep large data in a file and name that")
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise NotJsonError(f"is not UTF-8 text (byte {error.start})") from None
+    try:
+        value = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_object, parse_constant=_refuse_constant)
+    except NotJsonError:
+        raise
+    except RecursionError:
+        raise NotJsonError(f"is nested deeper than the {MAX_DEPTH} levels allowed") from None
+    except ValueError as error:
+        raise NotJsonError(f"Invalid JSON format: {error}") from None
+    return plain(value)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise NotJsonError(f"Invalid JSON format: key {json.dumps(twice)} appears twice in one object")
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise NotJsonError(f"Invalid JSON format: {name} is not a JSON number")
+
+
+def plain(value: object, depth: int = 0) -> Any:
+    """Return ``value`` as plain JSON values: the same tree with tuples as lists.
+
+    Scalars must be exactly ``str``, ``int``, ``float``, ``bool`` or ``None``: a numpy scalar is refused rather than
+    converted, because which of its bits survive depends on its type.
+
+    Raises:
+        NotJsonError: Naming the first value that JSON cannot hold.
+    """
+    kind = type(value)
+    if kind is str:
+        return _checked_text(value)  # type: ignore[arg-type]
+    if value is None or kind is bool:
+        return value
+    if kind is int:
+        if not -_INT64 <= value < _INT64:  # type: ignore[operator]
+            raise NotJsonError("is an integer outside 64 bits")
+        return value
+    if kind is float:
+        if not isfinite(value):  # type: ignore[arg-type]
+            raise NotJsonError(f"is {value}, which JSON cannot hold; numbers must be finite")
+        return value
+    if depth >= MAX_DEPTH:
+        raise NotJsonError(f"is nested deeper than the {MAX_DEPTH} levels allowed")
+    if isinstance(value, dict):
+        return _plain_object(value, depth)
+    if isinstance(value, (list, tuple)):
+        return _plain_array(value, depth)
+    raise NotJsonError(f"is a {kind.__module__}.{kind.__qualname__}, not a JSON value")
+
+
+def _checked_text(text: str) -> str:
+    if "\0" in text:
+        raise NotJsonError("holds a NUL character")
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise NotJsonError("holds a lone surrogate, which is not valid Unicode text") from None
+    return text
+
+
+def _plain_object(value: dict[Any, Any], depth: int) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, item in value.items():
+        if type(key) is not str:
+            raise NotJsonError(f"has the key {key!r}; JSON keys are strings")
+        _checked_text(key)
+        try:
+            result[key] = plain(item, depth + 1)
+        except NotJsonError as fault:
+            raise fault.under(key) from None
+    return result
+
+
+def _plain_array(value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
+    result = []
+    for index, item in enumerate(value):
+        try:
+            result.append(plain(item, depth + 1))
+        except NotJsonError as fault:  # noqa: PERF203 - free until it is raised
+            raise fault.under(index) from None
+    return result
