@@ -1,1 +1,6 @@
-"""place."""
+"""Placement: blocks in rows about one symmetry axis."""
+
+from layoutkit.place.model import Block, Placed, Placement, Rectangle
+from layoutkit.place.rows import PlacementOptions, place_rows
+
+__all__ = ["Block", "Placed", "Placement", "PlacementOptions", "Rectangle", "place_rows"]

@@ -1,0 +1,60 @@
+"""How close two blocks may stand: the largest spacing any two of their layers ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.place.model import Block
+    from layoutkit.technology import Technology
+
+
+class Clearances:
+    """Answers the gap between two blocks' bounding boxes, from the technology's spacing rules."""
+
+    def __init__(self, technology: Technology) -> None:
+        self.grid = technology.grid
+        self.wells = {spec.well for spec in technology.devices.values() if spec.well}
+        self.spaces = _spaces(technology)
+        self.to_well = max(technology.dim("active_to_well"), technology.dim("tap_to_well"))
+        self.implant_to_active = technology.dim("implant_to_active")
+
+    def between(self, first: Block, second: Block, axis: str) -> int:
+        """Return the gap to keep between ``first`` and the block to its right (``x``) or above it (``y``). [dbu].
+
+        Wells of one kind and bulk net may meet: they are one well.
+        """
+        near, far = (("left", "right"), ("left", "right")) if axis == "x" else (("top",), ("bottom",))
+        one_well = first.kind == second.kind and first.bulk_net == second.bulk_net
+        gap = 0 if first.kind == second.kind else max(self.to_well, self.implant_to_active)
+        for layer, space in self.spaces.items():
+            if layer not in first.layer_boxes or layer not in second.layer_boxes or (one_well and layer in self.wells):
+                continue
+            gap = max(gap, space - _inset(first, layer, near) - _inset(second, layer, far))
+        return -(-gap // self.grid) * self.grid
+
+
+def _inset(block: Block, layer: str, sides: tuple[str, ...]) -> int:
+    """Return how far the block's shapes on ``layer`` stay behind its bounding box at the nearest of ``sides``.
+
+    Both sides count along x, since a block may stand mirrored.
+    """
+    box, shapes = block.box, block.layer_boxes[layer]
+    return min(abs(int(getattr(box, side)) - int(getattr(shapes, side))) for side in sides)
+
+
+def _spaces(technology: Technology) -> Mapping[str, int]:
+    spaces: dict[str, int] = {}
+    for role in ("active", "tap"):
+        spaces[technology.resolve(role)] = technology.dim("active_space")
+    spaces[technology.resolve("poly")] = technology.dim("gate_space")
+    for device in technology.devices.values():
+        for layer in (device.implant, device.bulk_implant):
+            spaces[layer] = technology.dim("implant_space")
+        if device.well:
+            spaces[device.well] = technology.dim("well_space")
+    for conductor in technology.conductors:
+        spaces[conductor.layer] = max(conductor.space, conductor.wide_space or 0)
+    return spaces

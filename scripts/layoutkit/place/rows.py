@@ -1,0 +1,316 @@
+"""Place blocks in rows about one vertical axis, exactly symmetric where the circuit asks for it.
+
+Every row holds blocks of one kind. Its middle is on the axis: a block that is its own mirror image is centred there,
+partners stand mirrored at equal distance on both sides, the others stand outside of these.
+
+              axis
+    pmos        |
+    +--------[ load ]--------+     level 1 (next to the upper supply)
+    [ a' ]  [ pair  ]  [ a ]       partners a, a'
+    +-------[ tail ]---[ free ]    level 1 (next to ground)
+    nmos        |
+
+The order of rows and the sides of free blocks are chosen by seeded simulated annealing over the half-perimeter wire
+length; positions are then exact, never nudged.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import GeometryError
+from layoutkit.place.clearance import Clearances
+from layoutkit.place.model import Block, Placed, Placement, Rectangle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.technology import Technology
+
+
+@dataclass(frozen=True)
+class PlacementOptions:
+    """How to place.
+
+    Attributes:
+        row_gap: Extra room between rows, for wires. [dbu]
+        column_gap: Extra room between neighbours in a row. [dbu]
+        aspect_ratio: Wanted width over height; rows are split when they grow much wider than this allows.
+        seed: Seed of the annealing.
+        moves: How many changes the annealing tries.
+    """
+
+    row_gap: int = 0
+    column_gap: int = 0
+    aspect_ratio: float = 1.0
+    seed: int = 1
+    moves: int = 600
+
+
+@dataclass
+class _Row:
+    """One row in the making: what stands on the axis, what mirrors around it, what stands outside."""
+
+    kind: str
+    level: int
+    centre: Block | None = None
+    pairs: list[tuple[Block, Block]] = field(default_factory=list)
+    free: list[Block] = field(default_factory=list)
+
+    def width(self) -> int:
+        blocks = [*self.free, *(block for pair in self.pairs for block in pair)]
+        return sum(b.width for b in blocks) + (self.centre.width if self.centre else 0)
+
+    def copy(self) -> _Row:
+        return _Row(self.kind, self.level, self.centre, list(self.pairs), list(self.free))
+
+
+def place_rows(technology: Technology, blocks: Sequence[Block], options: PlacementOptions | None = None) -> Placement:
+    """Return a legal placement of ``blocks``.
+
+    Args:
+        technology: Gives the clearances and the grid.
+        blocks: What to place; names are unique, partners name each other.
+        options: Room for wires, shape and seed.
+
+    Raises:
+        GeometryError: If ``blocks`` is empty, two have one name, or a partner is missing.
+    """
+    _check(blocks)
+    options = options or PlacementOptions()
+    placer = _Placer(technology, options)
+    rows = _assign_rows(blocks, options.aspect_ratio)
+    best = _anneal(placer, rows, options)
+    return placer.place(best)
+
+
+def _check(blocks: Sequence[Block]) -> None:
+    names = [block.name for block in blocks]
+    if not names:
+        raise GeometryError("there is nothing to place")
+    if len(set(names)) != len(names):
+        raise GeometryError(f"block names must be unique, got {names}")
+    by_name = {block.name: block for block in blocks}
+    for block in blocks:
+        partner = by_name.get(block.partner) if block.partner else None
+        if block.partner and (partner is None or partner.partner != block.name or partner.box != block.box):
+            raise GeometryError(f"block {block.name} names {block.partner} as partner, which is not its equal")
+
+
+def _assign_rows(blocks: Sequence[Block], aspect_ratio: float) -> list[_Row]:
+    """Return rows in bottom-up order: nmos from the rail up, then pmos down to theirs."""
+    area = sum((block.width) * (block.height) for block in blocks)
+    wide = math.sqrt(area * aspect_ratio * 1.3)
+    rows: list[_Row] = []
+    for kind in sorted({block.kind for block in blocks}):
+        levels = sorted({block.level for block in blocks if block.kind == kind}, reverse=kind == "pmos")
+        for level in levels:
+            rows.extend(_rows_of_level([b for b in blocks if (b.kind, b.level) == (kind, level)], wide))
+    return rows
+
+
+def _rows_of_level(blocks: list[Block], wide: float) -> list[_Row]:
+    kind, level = blocks[0].kind, blocks[0].level
+    by_name = {block.name: block for block in blocks}
+    rows = [_Row(kind, level, centre=block) for block in blocks if block.symmetric]
+    rows = rows or [_Row(kind, level)]
+    for block in blocks:
+        if block.partner and block.name < block.partner and block.partner in by_name:
+            narrowest = min(rows, key=_Row.width)
+            if narrowest.width() + 2 * block.width > wide and narrowest.width():
+                rows.append(narrowest := _Row(kind, level))
+            narrowest.pairs.append((block, by_name[block.partner]))
+    for block in sorted(blocks, key=lambda b: (-b.width, b.name)):
+        if block.symmetric or (block.partner and block.partner in by_name):
+            continue
+        narrowest = min(rows, key=_Row.width)
+        if narrowest.width() + block.width > wide and narrowest.width():
+            rows.append(narrowest := _Row(kind, level))
+        narrowest.free.append(block)
+    return rows
+
+
+class _Placer:
+    """Turns rows into exact positions and measures the result."""
+
+    def __init__(self, technology: Technology, options: PlacementOptions) -> None:
+        self.clearances = Clearances(technology)
+        self.grid = technology.grid
+        self.options = options
+        self._gaps: dict[tuple[str, str, str], int] = {}
+
+    def gap(self, first: Block, second: Block, axis: str) -> int:
+        key = (first.name, second.name, axis)
+        if key not in self._gaps:
+            self._gaps[key] = self.clearances.between(first, second, axis)
+        return self._gaps[key] + (self.options.column_gap if axis == "x" else self.options.row_gap)
+
+    def place(self, rows: Sequence[_Row]) -> Placement:
+        placed: dict[str, Placed] = {}
+        names: list[tuple[str, ...]] = []
+        blocks: dict[str, Block] = {}
+        y = 0
+        below: list[Block] = []
+        for row in rows:
+            line = self._line(row)
+            members = [block for block, _, _ in line]
+            if below:
+                y += max(self.gap(low, high, "y") for low in below for high in members)
+            for block, x, mirrored in line:
+                placed[block.name] = Placed(block.name, x, y - block.box.bottom, mirrored)
+                blocks[block.name] = block
+            names.append(tuple(block.name for block in members))
+            y += max(block.height for block in members)
+            below = members
+        boxes = [placed[name].box(blocks[name]) for name in placed]
+        box = Rectangle(
+            min(b.left for b in boxes),
+            min(b.bottom for b in boxes),
+            max(b.right for b in boxes),
+            max(b.top for b in boxes),
+        )
+        return Placement(placed, tuple(names), 0, box, _wire_length(blocks, placed))
+
+    def _line(self, row: _Row) -> list[tuple[Block, int, bool]]:
+        """Return (block, x of its origin, mirrored) from left to right, symmetric about x = 0."""
+        right: list[tuple[Block, int, bool]] = []
+        left: list[tuple[Block, int, bool]] = []
+        free = list(row.free)
+        centre = row.centre
+        if centre is None and not row.pairs and len(free) % 2:
+            centre = free.pop(0)
+        edge_left = edge_right = 0
+        last_left = last_right = centre
+        middle: list[tuple[Block, int, bool]] = []
+        if centre is not None:
+            middle = [(centre, self._up(-(centre.box.left + centre.box.right) / 2), False)]
+            edge_right = middle[0][1] + centre.box.right
+            edge_left = middle[0][1] + centre.box.left
+        for first, second in row.pairs:
+            half = self._up(self.gap(first, second, "x") / 2)
+            offset = half if last_right is None else edge_right + self.gap(last_right, second, "x")
+            right.append((second, offset - second.box.left, False))
+            left.append((first, -(offset - second.box.left), True))
+            edge_right = offset + second.width
+            edge_left = -edge_right
+            last_left, last_right = first, second
+        for index, block in enumerate(free):
+            if index % 2 == 0:
+                offset = self._beside(last_right, block, edge_right)
+                right.append((block, offset - block.box.left, False))
+                edge_right, last_right = offset + block.width, block
+            else:
+                offset = self._beside(last_left, block, -edge_left)
+                left.append((block, -offset + block.box.left, True))
+                edge_left, last_left = -(offset + block.width), block
+        return [*reversed(left), *middle, *right]
+
+    def _beside(self, neighbour: Block | None, block: Block, edge: int) -> int:
+        if neighbour is None:
+            return self._up(self.gap(block, block, "x") / 2)
+        return edge + self.gap(neighbour, block, "x")
+
+    def _up(self, length: float) -> int:
+        return math.ceil(length / self.grid) * self.grid
+
+
+def _wire_length(blocks: Mapping[str, Block], placed: Mapping[str, Placed]) -> int:
+    """Return the half-perimeter wire length over all nets. [dbu]."""
+    extents: dict[str, list[int]] = {}
+    for name, place in placed.items():
+        sign = -1 if place.mirrored else 1
+        for net, x, y in blocks[name].pins:
+            px, py = sign * x + place.x, y + place.y
+            extent = extents.setdefault(net, [px, py, px, py])
+            extent[0], extent[1] = min(extent[0], px), min(extent[1], py)
+            extent[2], extent[3] = max(extent[2], px), max(extent[3], py)
+    return sum(e[2] - e[0] + e[3] - e[1] for e in extents.values())
+
+
+def _anneal(placer: _Placer, rows: list[_Row], options: PlacementOptions) -> list[_Row]:
+    """Return the best order found: rows of one kind change places, free blocks change sides and rows."""
+    generator = random.Random(options.seed)  # noqa: S311 - a search, not a secret
+    current, best = rows, rows
+    cost = best_cost = _cost(placer, rows)
+    moves = options.moves if sum(len(row.free) + len(row.pairs) for row in rows) + len(rows) > 2 else 0
+    for step in range(moves):
+        candidate = _changed(current, generator)
+        if candidate is None:
+            break
+        new_cost = _cost(placer, candidate)
+        temperature = 0.05 * best_cost * (1 - step / moves) + 1e-9
+        if new_cost <= cost or generator.random() < math.exp((cost - new_cost) / temperature):
+            current, cost = candidate, new_cost
+            if cost < best_cost:
+                best, best_cost = current, cost
+    return best
+
+
+def _cost(placer: _Placer, rows: Sequence[_Row]) -> float:
+    placement = placer.place(rows)
+    box = placement.box
+    width, height = box.right - box.left, box.top - box.bottom
+    return placement.wire_length + 2.0 * max(width, height) + width + height
+
+
+def _changed(rows: Sequence[_Row], generator: random.Random) -> list[_Row] | None:
+    """Return the rows with one random change, None where nothing can change."""
+    result = [row.copy() for row in rows]
+    changes = [
+        change for change in (_swap_rows, _swap_free, _swap_pairs, _move_free) if change(result, generator, dry=True)
+    ]
+    if not changes:
+        return None
+    generator.choice(changes)(result, generator, dry=False)
+    return result
+
+
+def _neighbours(rows: Sequence[_Row]) -> list[int]:
+    return [i for i in range(len(rows) - 1) if (rows[i].kind, rows[i].level) == (rows[i + 1].kind, rows[i + 1].level)]
+
+
+def _swap_rows(rows: list[_Row], generator: random.Random, *, dry: bool) -> bool:
+    places = _neighbours(rows)
+    if places and not dry:
+        i = generator.choice(places)
+        rows[i], rows[i + 1] = rows[i + 1], rows[i]
+    return bool(places)
+
+
+def _swap_free(rows: list[_Row], generator: random.Random, *, dry: bool) -> bool:
+    able = [row for row in rows if len(row.free) > 1]
+    if able and not dry:
+        free = generator.choice(able).free
+        i, j = generator.sample(range(len(free)), 2)
+        free[i], free[j] = free[j], free[i]
+    return bool(able)
+
+
+def _swap_pairs(rows: list[_Row], generator: random.Random, *, dry: bool) -> bool:
+    able = [row for row in rows if len(row.pairs) > 1]
+    if able and not dry:
+        pairs = generator.choice(able).pairs
+        i, j = generator.sample(range(len(pairs)), 2)
+        pairs[i], pairs[j] = pairs[j], pairs[i]
+    return bool(able)
+
+
+def _move_free(rows: list[_Row], generator: random.Random, *, dry: bool) -> bool:
+    able = [
+        (source, target)
+        for source in rows
+        for target in rows
+        if source is not target and source.free and source.kind == target.kind and _stays(source)
+    ]
+    if able and not dry:
+        source, target = generator.choice(able)
+        target.free.append(source.free.pop(generator.randrange(len(source.free))))
+    return bool(able)
+
+
+def _stays(row: _Row) -> bool:
+    """Return whether the row still holds something after one free block has left."""
+    return bool(row.centre or row.pairs or len(row.free) > 1)
