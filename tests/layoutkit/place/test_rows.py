@@ -1,0 +1,120 @@
+"""Placement in rows about one axis (design: exact symmetry, determinism; S0.5)."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutkit.errors import GeometryError
+from layoutkit.place import Block, PlacementOptions, Rectangle, place_rows
+from layoutkit.technology import load
+
+TECHNOLOGY = load("sky130A")
+
+
+def block(name, kind="nmos", size=(4000, 3000), **other):
+    box = Rectangle(-size[0] // 2, 0, size[0] // 2, size[1])
+    layer = "nwell" if kind == "pmos" else "tap"
+    bulk = "vdd" if kind == "pmos" else "vss"
+    return Block(name, kind, box, ((f"net_{name}", 0, size[1] // 2),), {layer: box}, bulk_net=bulk, **other)
+
+
+def gap(first, second):
+    """Return the largest of the horizontal and vertical distances of two rectangles; negative where they overlap."""
+    return max(
+        second.left - first.right, first.left - second.right, second.bottom - first.top, first.bottom - second.top
+    )
+
+
+@st.composite
+def circuits(draw):
+    sizes = st.tuples(st.integers(100, 2000).map(lambda n: n * 10), st.integers(100, 2000).map(lambda n: n * 5))
+    kinds, levels = st.sampled_from(["nmos", "pmos"]), st.integers(1, 3)
+    found = [
+        block(f"s{i}", draw(kinds), draw(sizes), level=draw(levels), symmetric=True)
+        for i in range(draw(st.integers(0, 3)))
+    ]
+    found += [block(f"f{i}", draw(kinds), draw(sizes), level=draw(levels)) for i in range(draw(st.integers(0, 4)))]
+    for i in range(draw(st.integers(0, 2))):
+        kind, size, level = draw(kinds), draw(sizes), draw(levels)
+        found += [block(f"p{i}{side}", kind, size, level=level, partner=f"p{i}{other}") for side, other in ("lr", "rl")]
+    return found or [block("only")]
+
+
+@settings(max_examples=60, deadline=None)
+@given(circuits())
+def test_blocks_never_come_closer_than_the_rules_allow(blocks):
+    placement = place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=40))
+    boxes = {b.name: (b, placement.placed[b.name].box(b)) for b in blocks}
+    for (first, box), (second, other) in itertools.combinations(boxes.values(), 2):
+        wells = {first.kind, second.kind} == {"nmos", "pmos"}
+        assert gap(box, other) >= (340 if wells else 0 if first.kind == "pmos" else 270), (first.name, second.name)
+
+
+@settings(max_examples=60, deadline=None)
+@given(circuits())
+def test_partners_mirror_each_other_and_symmetric_blocks_lie_on_the_axis(blocks):
+    placement = place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=40))
+    by_name = {b.name: b for b in blocks}
+    for b in blocks:
+        place = placement.placed[b.name]
+        box = place.box(b)
+        if b.symmetric:
+            assert box.left + box.right == 2 * placement.axis_x
+        if b.partner:
+            partner = placement.placed[b.partner]
+            other = partner.box(by_name[b.partner])
+            assert (box.left, box.right) == (-other.right, -other.left)
+            assert box.bottom == other.bottom
+            assert place.mirrored != partner.mirrored
+
+
+@settings(max_examples=20, deadline=None)
+@given(circuits())
+def test_everything_lies_on_the_manufacturing_grid_and_repeats(blocks):
+    placement = place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=40, seed=3))
+    assert all(p.x % TECHNOLOGY.grid == 0 and p.y % TECHNOLOGY.grid == 0 for p in placement.placed.values())
+    assert placement == place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=40, seed=3))
+
+
+def test_wells_of_different_bulk_nets_keep_the_well_spacing():
+    first = block("a", "pmos")
+    box = first.box
+    second = Block("b", "pmos", box, (), {"nwell": box}, bulk_net="other")
+    placement = place_rows(TECHNOLOGY, [first, second])
+    assert gap(placement.placed["a"].box(first), placement.placed["b"].box(second)) >= 1270
+
+
+def test_rows_run_from_the_ground_rail_to_the_upper_supply():
+    blocks = [
+        block("tail", level=1),
+        block("pair", level=2),
+        block("load", "pmos", level=1),
+        block("cas", "pmos", level=2),
+    ]
+    assert place_rows(TECHNOLOGY, blocks).rows == (("tail",), ("pair",), ("cas",), ("load",))
+
+
+def test_annealing_shortens_the_wires_of_a_bad_first_order():
+    box = Rectangle(-1000, 0, 1000, 2000)
+    names = "abcdef"
+    blocks = [
+        Block(n, "nmos", box, ((f"n{i // 2}", 0, 1000),), {"tap": box}) for i, n in enumerate(names[::2] + names[1::2])
+    ]
+    start = place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=0, aspect_ratio=30))
+    assert place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=400, aspect_ratio=30)).wire_length < start.wire_length
+
+
+@pytest.mark.parametrize(
+    ("blocks", "words"),
+    [
+        ([], "nothing to place"),
+        ([block("a"), block("a")], "unique"),
+        ([block("a", partner="b")], "partner"),
+        ([block("a", partner="b"), block("b", size=(100, 100), partner="a")], "partner"),
+    ],
+)
+def test_impossible_requests_are_refused(blocks, words):
+    with pytest.raises(GeometryError, match=words):
+        place_rows(TECHNOLOGY, blocks)
