@@ -5,7 +5,7 @@ a skill is imported or executed.
 """
 
 # Paths stay strings: a scan handles tens of thousands of them, and Path objects would cost as much as the parsing.
-# ruff: noqa: PTH
+# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH118, PTH120
 
 import os
 from collections.abc import Iterable, Mapping

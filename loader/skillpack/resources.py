@@ -1,7 +1,7 @@
 """Layer 3: one file of a skill, confined to the skill's folder."""
 
 # Paths stay strings: a scan handles tens of thousands of them, and Path objects would cost as much as the parsing.
-# ruff: noqa: PTH
+# ruff: noqa: PTH118
 
 import base64
 import ntpath

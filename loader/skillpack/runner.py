@@ -7,8 +7,10 @@ import json
 import math
 import signal
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillpack.process import run_bounded
@@ -18,12 +20,13 @@ from skillscript.schema import find_faults
 from skillscript.strict_json import NotJsonError, parse_json, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from skillpack.declaration import ToolDeclaration
     from skillpack.process import Outcome
 
 DEFAULT_TIMEOUT_S = 300.0
+MAX_ARGUMENT_BYTES = 1 << 16  # Linux takes 128 KiB an argument
 
 
 @dataclass(frozen=True)
@@ -119,14 +122,32 @@ def _execute(
 ) -> Outcome:
     """Return how the tool's process ended."""
     command = [sys.executable, tool.script, "--params", "-"]
-    if context:
-        command += ["--context", json.dumps(context)]
     try:
-        return run_bounded(command, request, timeout, on_stderr=on_stderr)
+        with _context_argument(context) as arguments:
+            return run_bounded([*command, *arguments], request, timeout, on_stderr=on_stderr)
     except OSError as error:
         raise SkillError(
             ErrorCode.INTERNAL_ERROR, f"the process of tool {tool.id} cannot be started: {error.strerror}"
         ) from error
+
+
+@contextlib.contextmanager
+def _context_argument(context: Mapping[str, Any] | None) -> Iterator[list[str]]:
+    """Give the arguments that carry the context: in place, or through a file where it is too long for that."""
+    if not context:
+        yield []
+        return
+    try:
+        text = json.dumps(plain(context), ensure_ascii=False)
+    except NotJsonError as error:
+        raise SkillError(ErrorCode.INVALID_PARAM, f"context: {error}") from error
+    if len(text.encode()) <= MAX_ARGUMENT_BYTES:
+        yield ["--context", text]
+        return
+    with tempfile.TemporaryDirectory(prefix="skillpack-") as folder:
+        file = Path(folder) / "context.json"
+        file.write_text(text, encoding="utf-8")
+        yield ["--context", f"@{file}"]
 
 
 def _judge(tool: ToolDeclaration, outcome: Outcome, timeout: float) -> SkillResult:

@@ -1,7 +1,7 @@
 """One skill: what its SKILL.md says, where it lies, which files it brings."""
 
 # Paths stay strings: a scan handles tens of thousands of them, and Path objects would cost as much as the parsing.
-# ruff: noqa: PTH
+# ruff: noqa: PTH100, PTH113, PTH114, PTH118, PTH119, PTH120
 
 import os
 import re
