@@ -57,7 +57,7 @@ def append_record(path: str, record: dict[str, Any]) -> bool:
     """Append ``record`` to the log at ``path`` as one line; return whether it could, telling standard error if not."""
     try:
         line = (to_json(record) + "\n").encode("utf-8", "backslashreplace")
-    except (TypeError, ValueError):  # input that was refused for not being JSON
+    except (TypeError, ValueError, RecursionError):  # input that was refused for not being JSON
         record = {**record, "params": repr(record["params"]), "context": repr(record["context"])}
         line = (to_json(record) + "\n").encode("utf-8", "backslashreplace")
     try:

@@ -12,22 +12,25 @@ import json
 import re
 import shlex
 import sys
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .accept import is_type, resolve
+from .envelope import ErrorCode, SkillError
 from .faults import Fault, did_you_mean, show
 from .strict_json import MAX_BYTES, NotJsonError, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from .tool import Tool
 
+# An option's destination starts with a blank, so that no parameter's name can meet it.
 _NO_VALUE = object()
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NEGATIVE = re.compile(r"-[.\d]")
 _METAVARS = {"string": "TEXT", "number": "NUMBER", "integer": "INTEGER"}
 _EPILOG = (
@@ -62,6 +65,13 @@ class Request:
     faults: list[Fault] = field(default_factory=list)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Tells a wrong command line as an error of the envelope instead of leaving the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise SkillError(ErrorCode.INVALID_PARAM, f"{message}; see --help")
+
+
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Shows ``--w NUMBER``: values are optional to argparse only so that a missing one is told with all faults."""
 
@@ -75,9 +85,9 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 def command_line(tool: Tool) -> argparse.ArgumentParser:
     """Return the parser of ``tool``'s command line. It collects texts; ``read_request`` turns them into values."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         usage=f"{Path(sys.argv[0]).name} [--PARAMETER VALUE ...] [--params JSON|FILE|-]",
-        description=tool.input_schema.get("description") or tool.id,
+        description=textwrap.fill(_description(tool), 100),
         epilog=_examples(tool) + _EPILOG,
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
@@ -118,17 +128,21 @@ def read_request(parser: argparse.ArgumentParser, tool: Tool, argv: list[str]) -
     for option in ("help", "schema", "serve", "pretty"):
         setattr(request, option, bool(found.get(f" {option}")))
     request.faults += _unknown_arguments(extra, flags)
-    last = {name: _last(f"--{name.strip().replace('_', '-')}", found[name], request) for name in found}
+    last = {name: _last(name, found[name], request) for name in found}
     request.log = _path_option(last.get(" log"))
     if " params" in last and last[" params"] is not _NO_VALUE:
-        request.params = _document("--params", last[" params"], request)
+        request.params = _document(" params", last[" params"], request)
     if " context" in last and last[" context"] is not _NO_VALUE:
-        request.context = _document("--context", last[" context"], request)
+        request.context = _document(" context", last[" context"], request)
+    given_flags = [name for name in last if not name.startswith(" ")]
+    if request.serve and (given_flags or " params" in last or " context" in last):
+        text = "--serve takes parameters and context from the requests on standard input, not from the command line"
+        request.faults.append(Fault("--serve", text))
     if not isinstance(request.params, dict):
         return request
     for name, schema in _flag_properties(tool):
         if name in last and last[name] is not _NO_VALUE:
-            request.params[name] = _value(f"--{_kebab(name)}", last[name], _types(schema, tool.input_schema), request)
+            request.params[name] = _value(name, last[name], _types(schema, tool.input_schema), request)
     return request
 
 
@@ -180,6 +194,11 @@ def _help_text(name: str, schema: dict[str, Any], tool: Tool) -> str:
     return noted.strip().replace("%", "%%")
 
 
+def _description(tool: Tool) -> str:
+    of_script = getattr(sys.modules.get(tool.execute.__module__), "__doc__", None)
+    return str(tool.input_schema.get("description") or of_script or tool.id)
+
+
 def _examples(tool: Tool) -> str:
     lines = []
     script = sys.argv[0]
@@ -224,7 +243,7 @@ def _unknown_arguments(extra: list[str], flags: dict[str, bool]) -> list[Fault]:
     known = sorted(flag for flag in flags if flag.startswith("--"))
     follows_unknown = False
     for word in extra:
-        if word.startswith("-") and len(word) > 1:
+        if word.startswith("-") and len(word) > 1 and not _NEGATIVE.match(word):
             flag = word.split("=", 1)[0]
             hint = did_you_mean(flag.replace("_", "-"), known) or "; see --help"
             faults.append(Fault(flag, f"Unknown option: {flag}{hint}", word, known))
@@ -236,14 +255,20 @@ def _unknown_arguments(extra: list[str], flags: dict[str, bool]) -> list[Fault]:
     return faults
 
 
-def _last(flag: str, values: Any, request: Request) -> Any:
-    """Return the one value given to ``flag``; a missing value and a second one are faults."""
+def _fault(name: str, reason: str, value: Any = None) -> Fault:
+    """Return the fault of the flag with destination ``name``; a parameter's path is its name, as in the schema check."""
+    flag = f"--{_kebab(name.strip())}"
+    return Fault(flag if name.startswith(" ") else name, f"{flag}: {reason}", value)
+
+
+def _last(name: str, values: Any, request: Request) -> Any:
+    """Return the one value given to a flag; a missing value and a second one are faults."""
     if not isinstance(values, list):
         return values
     if len(values) > 1:
-        request.faults.append(Fault(flag, f"{flag} is given {len(values)} times; give it once", None))
+        request.faults.append(_fault(name, f"is given {len(values)} times; give it once"))
     if values[-1] is _NO_VALUE:
-        request.faults.append(Fault(flag, f"{flag} needs a value", None))
+        request.faults.append(_fault(name, "needs a value"))
     return values[-1]
 
 
@@ -269,19 +294,19 @@ def _types(schema: Any, root: dict[str, Any]) -> set[str]:
 _EVERY_TYPE = ("string", "number", "integer", "boolean", "array", "object", "null")
 
 
-def _value(flag: str, text: Any, types: set[str], request: Request) -> Any:
+def _value(name: str, text: Any, types: set[str], request: Request) -> Any:
     """Return the value a flag's ``text`` stands for, or the text itself if it fits none of the ``types``."""
     if not isinstance(text, str) or types == {"string"}:
         return text
     if types & {"number", "integer"} and _NUMBER.fullmatch(text):
         return _number(text)
     if text.startswith("@") and types & {"array", "object"}:
-        return _document(flag, text, request)
+        return _document(name, text, request)
     try:
         value = parse_json(text)
     except NotJsonError as fault:
         if types & {"array", "object"} and text.lstrip().startswith(("[", "{")):
-            request.faults.append(Fault(flag, f"{flag}: {fault}", text))
+            request.faults.append(_fault(name, str(fault), text))
         return text
     return value if any(is_type(value, name) for name in types) or "string" not in types else text
 
@@ -293,7 +318,7 @@ def _number(text: str) -> int | float | str:
         return float(text)
 
 
-def _document(flag: str, text: str, request: Request) -> Any:
+def _document(name: str, text: str, request: Request) -> Any:
     """Return the JSON value that ``text`` is or names: JSON text, ``-`` for standard input, ``@FILE`` or ``FILE``."""
     try:
         if text == "-":
@@ -302,11 +327,11 @@ def _document(flag: str, text: str, request: Request) -> Any:
             return parse_json(text)
         return parse_json(_file_text(text.removeprefix("@")))
     except NotJsonError as fault:
-        request.faults.append(Fault(flag, f"{flag}: {fault}", text))
+        request.faults.append(_fault(name, str(fault), text))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        request.faults.append(Fault(flag, f"{flag}: cannot read {show(text)}: {reason}", text))
-    return {}
+        request.faults.append(_fault(name, f"cannot read {show(text)}: {reason}", text))
+    return None
 
 
 def _file_text(name: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from .strict_json import NotJsonError, plain
+from .strict_json import WRAPPED, NotJsonError, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class SkillResult:
     def failure(cls, error: SkillError, duration_ms: int = 0, *, stopped: bool = False) -> SkillResult:
         """Return the result of a call that failed; details or data that are not JSON are told instead of sent."""
         try:
-            details, data = plain(error.details), plain(error.data)
+            details, data = plain(error.details, WRAPPED), plain(error.data, WRAPPED)
         except NotJsonError as fault:
             details, data = {"details_dropped": str(fault)}, None
         told = SkillError(error.code, error.message, details, data)

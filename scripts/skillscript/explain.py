@@ -109,16 +109,21 @@ def _unknown(error: ValidationError, path: Path, name: str, known: list[str]) ->
 
 
 def _nearest_branch(error: ValidationError) -> list[ValidationError]:
-    """Return the errors of the one branch of an anyOf that the value's own type fits; nothing if none or several do."""
+    """Return the errors of the one branch of an anyOf that the value was meant for; nothing if that is not clear.
+
+    Meant is the branch whose type the value has or, among several, whose constant (``{"type": {"const": "mos"}}``).
+    """
     branches: dict[int, list[ValidationError]] = {}
     for inner in error.context or ():
         branches.setdefault(int(inner.relative_schema_path[0]), []).append(inner)
-    fitting = [
-        errors
-        for errors in branches.values()
-        if not any(inner.validator in ("type", "const", "enum") and not inner.relative_path for inner in errors)
-    ]
+    fitting = [errors for errors in branches.values() if not _refused_at(errors, 0, ("type", "const", "enum"))]
+    if len(fitting) > 1:
+        fitting = [errors for errors in fitting if not _refused_at(errors, 1, ("const",))]
     return fitting[0] if len(fitting) == 1 else []
+
+
+def _refused_at(errors: list[ValidationError], depth: int, keywords: tuple[str, ...]) -> bool:
+    return any(inner.validator in keywords and len(inner.relative_path) == depth for inner in errors)
 
 
 def _own_message(schema: Any, keyword: str) -> str | None:
@@ -155,7 +160,7 @@ def _described(error: ValidationError, keyword: str, who: str) -> str:
         return f"{who} must not be empty"
     if keyword in _LIMIT_WORDS:
         return f"{who} {_LIMIT_WORDS[keyword].replace('{limit}', _text(rule))}{received}"
-    if keyword in ("anyOf", "oneOf"):
+    if keyword in ("anyOf", "oneOf") and error.context:
         forms = " or ".join(dict.fromkeys(_form(branch) for branch in rule))
         return f"{who} must be {forms}{received}"
     return f"{who}: {error.message}"
@@ -177,6 +182,4 @@ def _form(branch: Any) -> str:
 
 
 def _allowed(error: ValidationError, keyword: str) -> Any:
-    if keyword in ("anyOf", "oneOf", "allOf", "not", "if", "contains"):
-        return None
-    return error.validator_value
+    return error.validator_value if keyword in ("type", "enum", *_LIMIT_WORDS) else None

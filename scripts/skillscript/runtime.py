@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from time import perf_counter
 
 from .context import CONTEXT_SCHEMA
 from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult
-from .faults import Fault, fault_details, invalid_params, joined
+from .faults import Fault, fault_details, invalid_params, joined, show
 from .schema import fill_defaults, find_faults
 from .standard_streams import take_stdout, tell
-from .strict_json import NotJsonError, path_text, plain
+from .strict_json import WRAPPED, NotJsonError, path_text, plain
 from .tool import load_tool
 
 TYPE_CHECKING = False
@@ -79,7 +80,8 @@ def call(
 
     Args:
         tool: The tool to call.
-        params: Parameters, a JSON object; validated strictly, then defaults are filled in.
+        params: Parameters, a JSON object; validated strictly, then defaults are filled in. ``None`` beside ``faults``
+            if they could not be read at all.
         context: Context object (S1.2) or ``None``; missing parts get their defaults.
         faults: Faults the caller has found already, told together with all others.
         log: File to append a call record to.
@@ -110,12 +112,14 @@ def error_of(problem: BaseException) -> tuple[SkillError, str | None]:
     code = getattr(problem, "code", None)
     if isinstance(problem, Exception) and isinstance(code, str) and code in EXIT_CODES:
         details, data = getattr(problem, "details", None), getattr(problem, "data", None)
-        facts = details if isinstance(details, dict) else None
-        return SkillError(code, str(problem), facts, data if isinstance(data, dict) else None), None
+        facts = details if isinstance(details, Mapping) else None
+        return SkillError(code, str(problem), facts, data if isinstance(data, Mapping) else None), None
     if isinstance(problem, Stopped):
         return SkillError(ErrorCode.TIMEOUT, "stopped by SIGTERM before the work was done"), None
     if isinstance(problem, KeyboardInterrupt):
         return SkillError(ErrorCode.INTERNAL_ERROR, "interrupted before the work was done"), None
+    if isinstance(problem, TimeoutError):
+        return SkillError(ErrorCode.TIMEOUT, _without_folders(str(problem)) or "timed out"), None
     from traceback import format_exception
 
     kind = type(problem).__name__
@@ -130,9 +134,13 @@ def error_of(problem: BaseException) -> tuple[SkillError, str | None]:
 
 def _executed(tool: Tool, params: Any, context: Any, known: Sequence[Fault]) -> tuple[dict[str, Any], bool]:
     """Return the handler's validated answer and whether it tells of a violation."""
+    if known and params is None:
+        raise invalid_params(known)
     received, faults = _checked(params, tool.input_schema, list(known))
     wrapped = {"type": "object", "properties": {"context": CONTEXT_SCHEMA}}
     surroundings, faults = _checked({"context": {} if context is None else context}, wrapped, faults)
+    told = {fault.path for fault in known}
+    faults = [*known, *(fault for fault in faults[len(known) :] if fault.path not in told)]
     if faults:
         raise invalid_params(faults)
     answer = tool.execute(received, surroundings["context"])
@@ -140,7 +148,7 @@ def _executed(tool: Tool, params: Any, context: Any, known: Sequence[Fault]) -> 
         message = f"the tool answered a {type(answer).__name__}, not an object"
         raise SkillError(ErrorCode.INTERNAL_ERROR, message)
     try:
-        data = plain(answer)
+        data = plain(answer, WRAPPED)
     except NotJsonError as fault:
         raise SkillError(ErrorCode.INTERNAL_ERROR, f"the tool's answer is not JSON: {fault}") from None
     wrong = find_faults(data, tool.output_schema)
@@ -153,12 +161,12 @@ def _executed(tool: Tool, params: Any, context: Any, known: Sequence[Fault]) -> 
 def _checked(value: Any, schema: dict[str, Any], faults: list[Fault]) -> tuple[Any, list[Fault]]:
     """Return ``value`` as plain JSON with defaults, and ``faults`` plus those found in it."""
     try:
-        value = plain(value)
+        value = plain(value, WRAPPED)
     except NotJsonError as fault:
         who = f"'{path_text(fault.path)}'" if fault.path else "the input"
         return None, [*faults, Fault(path_text(fault.path), f"{who} {fault.reason}")]
     if not isinstance(value, dict):
-        return None, [*faults, Fault("", "params must be an object", value, "object")]
+        return None, [*faults, Fault("params", f"params must be an object, got {show(value)}", value, "object")]
     found = find_faults(value, schema)
     return (None if found else fill_defaults(value, schema)), [*faults, *found]
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
+WRAPPED = 2  # levels an envelope or a request puts above its contents, which must stay readable in it
 _INT64 = 2**63
 
 
@@ -46,14 +47,14 @@ def path_text(path: tuple[str | int, ...]) -> str:
     return text
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text as plain JSON values.
+def parse_json(text: str | bytes, *, limit: int = MAX_BYTES) -> Any:
+    """Return the value of a JSON text of at most ``limit`` [bytes] as plain JSON values.
 
     Raises:
         NotJsonError: If the text is not strict JSON within the bounds above.
     """
-    if len(text) > MAX_BYTES:
-        raise NotJsonError(f"is longer than the {MAX_BYTES} bytes allowed; keep large data in a file and name that")
+    if len(text) > limit:
+        raise NotJsonError(f"is longer than the {limit} bytes allowed; keep large data in a file and name that")
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8-sig")
@@ -73,9 +74,11 @@ def parse_json(text: str | bytes) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise NotJsonError(f"Invalid JSON format: key {json.dumps(twice)} appears twice in one object")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise NotJsonError(f"Invalid JSON format: key {json.dumps(name)} appears twice in one object")
+            seen.add(name)
     return found
 
 
@@ -86,8 +89,8 @@ def _refuse_constant(name: str) -> NoReturn:
 def plain(value: object, depth: int = 0) -> Any:
     """Return ``value`` as plain JSON values: the same tree with tuples as lists.
 
-    Scalars must be exactly ``str``, ``int``, ``float``, ``bool`` or ``None``: a numpy scalar is refused rather than
-    converted, because which of its bits survive depends on its type.
+    ``depth`` is the number of levels that will lie above it. Scalars must be exactly ``str``, ``int``, ``float``,
+    ``bool`` or ``None``: a numpy scalar is refused rather than converted, because what survives depends on its type.
 
     Raises:
         NotJsonError: Naming the first value that JSON cannot hold.

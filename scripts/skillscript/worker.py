@@ -67,7 +67,7 @@ def _answer(tool: Tool, line: bytes | None, log: str | None) -> tuple[Any, Skill
     try:
         request = parse_json(line)
     except NotJsonError as fault:
-        return None, _refused(Fault("", f"the request {fault}"))
+        return None, _refused(Fault("", f"the request: {fault}"))
     faults = find_faults(request, _REQUEST_SCHEMA)
     request_id = request.get("id") if isinstance(request, dict) else None
     if faults:
