@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
 _NAME_LIMIT = 32000  # KLayout cuts longer GDSII names
+FLAT_SHAPE_LIMIT = 20_000_000
 
 
 def check_cell_name(name: str) -> None:
@@ -27,6 +28,33 @@ def check_cell_name(name: str) -> None:
             "without spaces",
             details={"cell_name": name, "not_allowed": wrong},
         )
+
+
+def choose_cell(layout: kdb.Layout, name: str | None = None) -> kdb.Cell:
+    """Return the cell ``name`` of ``layout``, or its only top cell when no name is given.
+
+    Raises:
+        LayoutkitError: If there is no such cell, no cell at all, or several top cells to choose from; the message
+            lists what exists.
+    """
+    names = sorted(cell.name for cell in layout.each_cell())
+    if not names:
+        raise LayoutkitError("the layout holds no cells")
+    if name is not None:
+        if name not in names:
+            raise LayoutkitError(
+                f"the layout has no cell '{name}'; it has: {', '.join(names)}",
+                details={"param_name": "cell_name", "provided_value": name, "available_cells": names},
+            )
+        return layout.cell(name)
+    tops = sorted(layout.top_cells(), key=lambda cell: cell.name)
+    if len(tops) > 1:
+        listed = [cell.name for cell in tops]
+        raise LayoutkitError(
+            f"the layout has {len(tops)} top cells, choose one with cell_name: {', '.join(listed)}",
+            details={"param_name": "cell_name", "available_cells": listed},
+        )
+    return tops[0]
 
 
 def fresh_cell(layout: kdb.Layout, name: str) -> kdb.Cell:
@@ -110,12 +138,26 @@ def sorted_layers(layout: kdb.Layout) -> list[kdb.LayerInfo]:
     return sorted(layout.layer_infos(), key=lambda info: (info.layer, info.datatype, info.name))
 
 
-def flat_shape_count(cell: kdb.Cell) -> int:
-    """Return how many shapes the flattened ``cell`` would hold, without flattening it.
+def check_flat_size(cell: kdb.Cell, limit: int = FLAT_SHAPE_LIMIT) -> None:
+    """Refuse a cell that holds more shapes than fit into memory once its hierarchy is resolved.
 
     A file of a few kilobytes can describe more shapes than any memory holds (arrays of arrays), so operations that
     look at flat shapes ask here first.
+
+    Raises:
+        LayoutkitError: If the flat cell would hold more than ``limit`` shapes.
     """
+    count = flat_shape_count(cell)
+    if count > limit:
+        raise LayoutkitError(
+            f"cell '{cell.name}' holds {count} shapes when flattened, more than the allowed {limit}; "
+            "choose a smaller cell",
+            details={"cell_name": cell.name, "flat_shapes": count, "limit": limit},
+        )
+
+
+def flat_shape_count(cell: kdb.Cell) -> int:
+    """Return how many shapes the flattened ``cell`` would hold, without flattening it."""
     layout = cell.layout()
     layers = list(layout.layer_indexes())
     counts: dict[int, int] = {}

@@ -10,6 +10,7 @@ Writing is deterministic (no timestamps, cells and layers in name order) and ato
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 LayoutFormat = Literal["GDS2", "OASIS"]
 
-DEFAULT_TIMEOUT_S = 30.0
+BASE_TIMEOUT_S = 10.0
+TIMEOUT_S_PER_BYTE = 1e-6
 DEFAULT_MAX_BYTES = 1 << 30
 PROBE_MEMORY_BYTES = 4 << 30
 
@@ -57,14 +59,12 @@ except (RuntimeError, UnicodeDecodeError, MemoryError) as error:
 """
 
 
-def read_layout(
-    path: PathLike, *, timeout_s: float = DEFAULT_TIMEOUT_S, max_bytes: int = DEFAULT_MAX_BYTES
-) -> kdb.Layout:
+def read_layout(path: PathLike, *, timeout_s: float | None = None, max_bytes: int = DEFAULT_MAX_BYTES) -> kdb.Layout:
     """Return the layout that the GDSII or OASIS file ``path`` holds, gzipped or not.
 
     Args:
         path: File to read; its format is taken from the content, not from the name.
-        timeout_s: Longest time the reader may take on an OASIS file. [s]
+        timeout_s: Longest time the reader may take on an OASIS file; ``None`` takes 10 s and 1 s a megabyte. [s]
         max_bytes: Largest size accepted, before and after unzipping. [bytes]
 
     Raises:
@@ -75,7 +75,8 @@ def read_layout(
     if data.startswith(_GZIP_MAGIC):
         data = _unzipped(path, data, max_bytes)
     if data.startswith(_OASIS_MAGIC):
-        _prove_readable(path, data, timeout_s)
+        limit_s = BASE_TIMEOUT_S + TIMEOUT_S_PER_BYTE * len(data) if timeout_s is None else timeout_s
+        _prove_readable(path, data, limit_s)
     elif not data.startswith(_GDS_MAGIC):
         raise _unreadable(path, "it is neither GDSII nor OASIS; give a layout written as .gds or .oas")
     import klayout.db as kdb
@@ -116,7 +117,7 @@ def read_bytes(path: PathLike, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
     return data
 
 
-def write_layout(layout: kdb.Layout, path: PathLike, *, user_unit_um: float = 1.0) -> int:
+def write_layout(layout: kdb.Layout, path: PathLike) -> int:
     """Write ``layout`` to ``path`` and return the size of the file in bytes.
 
     The same cells, layers and shapes give the same bytes, in whatever order cells and layers were made.
@@ -124,7 +125,6 @@ def write_layout(layout: kdb.Layout, path: PathLike, *, user_unit_um: float = 1.
     Args:
         layout: What to write; it is left as it is.
         path: Target. Its suffix chooses the format: .gds .gds2 .oas .oasis, optionally followed by .gz.
-        user_unit_um: The user unit that GDSII's UNITS record names. [um]
 
     Raises:
         FileError: If the suffix is unknown or the target cannot be written.
@@ -133,21 +133,33 @@ def write_layout(layout: kdb.Layout, path: PathLike, *, user_unit_um: float = 1.
     """
     layout_format, zipped = format_of(path)
     check_target(path)
-    data = layout_bytes(layout, layout_format, user_unit_um=user_unit_um)
+    data = layout_bytes(layout, layout_format)
     if zipped:
-        import gzip
-
-        data = gzip.compress(data, mtime=0)
+        data = zipped_bytes(data)
     write_bytes(path, data)
     return len(data)
 
 
-def layout_bytes(layout: kdb.Layout, layout_format: LayoutFormat, *, user_unit_um: float = 1.0) -> bytes:
-    """Return ``layout`` as the bytes of a GDSII or OASIS file; see ``write_layout``."""
+def layout_bytes(
+    layout: kdb.Layout, layout_format: LayoutFormat, *, dbu_um: float | None = None, user_unit_um: float = 1.0
+) -> bytes:
+    """Return ``layout`` as the bytes of a GDSII or OASIS file.
+
+    Args:
+        layout: What to write; it is left as it is.
+        layout_format: "GDS2" or "OASIS".
+        dbu_um: Database unit of the file; KLayout rounds to it. ``None`` takes the layout's own. [um]
+        user_unit_um: The user unit that GDSII's UNITS record names. [um]
+
+    Raises:
+        LayoutkitError: If GDSII cannot hold a cell's name.
+        KlayoutError: If KLayout's writer refuses the layout.
+    """
     import klayout.db as kdb
 
     options = kdb.SaveLayoutOptions()
     options.format = layout_format
+    options.dbu = layout.dbu if dbu_um is None else dbu_um
     options.write_context_info = False  # KLayout 0.28 refuses files that hold it
     options.gds2_write_timestamps = False
     options.gds2_user_units = user_unit_um
@@ -157,8 +169,16 @@ def layout_bytes(layout: kdb.Layout, layout_format: LayoutFormat, *, user_unit_u
     try:
         data: bytes = _in_name_order(layout).write_bytes(options)
     except RuntimeError as error:
-        raise KlayoutError(f"KLayout cannot write this layout as {layout_format}: {error}") from error
+        reason = str(error).removesuffix(" in Layout.write_bytes")
+        raise KlayoutError(f"KLayout cannot write this layout as {layout_format}: {reason}") from error
     return data
+
+
+def zipped_bytes(data: bytes) -> bytes:
+    """Return ``data`` as a gzip file without a time in it."""
+    import gzip
+
+    return gzip.compress(data, mtime=0)
 
 
 def format_of(path: PathLike) -> tuple[LayoutFormat, bool]:
@@ -209,7 +229,7 @@ def write_bytes(path: PathLike, data: bytes) -> None:
         FileError: If the target cannot be written; then nothing is left behind and an old file stays.
     """
     target = check_target(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    beside = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         # Not tempfile: its import costs more than the write, and its files are closed to the group (mode 0600).
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
@@ -298,6 +318,8 @@ def _reader_reason(message: str) -> str:
     """Return KLayout's own words without the parts that speak of its internals."""
     if "topological_sort" in message:
         return "a cell contains itself"
+    if "bad_alloc" in message:
+        return "it is corrupt or needs more memory than allowed"
     reason = message.replace(", in file: data", "").removesuffix(" in Layout.read_bytes").strip()
     return f"it is truncated or corrupt ({reason or 'no reason given'})"
 

@@ -181,6 +181,18 @@ class Workspace:
         return self.path(name)
 
 
+def current_layout(layout_path: str | None, workspace: str | None) -> tuple[kdb.Layout, Path]:
+    """Return the layout a tool is to look at and the file it came from: ``layout_path`` if given, else the workspace's.
+
+    Raises:
+        FileError: If there is none, or it cannot be read.
+    """
+    if layout_path is not None:
+        return files.read_layout(layout_path), Path(layout_path)
+    place = Workspace(workspace)
+    return place.read_layout(), place.layout_path
+
+
 def _try_lock(descriptor: int) -> bool:
     """Lock the open file for this process unless another holds it; tell whether that worked."""
     try:

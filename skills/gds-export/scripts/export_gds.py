@@ -1,0 +1,48 @@
+"""Write the current layout, or one cell or some layers of it, as a GDSII or OASIS file."""
+
+from skillscript import main
+
+
+def execute(params: dict, context: dict) -> dict:
+    """Return the file that was written and what it holds."""
+    from pathlib import Path
+
+    from layoutkit import technology
+    from layoutkit.errors import FileError
+    from layoutkit.export import ExportOptions, export_layout
+    from layoutkit.workspace import current_layout
+
+    output_path, layer_filter = params["output_path"], params.get("layer_filter")
+    layout, source = current_layout(params.get("layout_path"), params.get("workspace"))
+    if Path(output_path).resolve() == source.resolve():
+        raise FileError(
+            f"output_path is the file the layout comes from ({output_path}); give another name",
+            details={"param_name": "output_path", "provided_value": output_path},
+        )
+    named = any(isinstance(entry, str) and not entry.replace("/", "").isdigit() for entry in layer_filter or ())
+    options = ExportOptions(
+        cell_name=params.get("cell_name"),
+        flatten=params["flatten"],
+        layer_filter=layer_filter,
+        unit_m=params["unit"],
+        precision_m=params["precision"],
+        technology=technology.load(params["technology"]) if named else None,
+    )
+    written = export_layout(layout, output_path, options)
+    return {
+        "output_path": written.output_path,
+        "cell_name": written.cell_name,
+        "file_size_bytes": written.file_size_bytes,
+        "export_stats": {
+            "cell_count": written.cell_count,
+            "layer_count": written.layer_count,
+            "polygon_count": written.polygon_count,
+            "path_count": written.path_count,
+            "text_count": written.text_count,
+            "layers": list(written.layers),
+        },
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "export.gds", execute))
