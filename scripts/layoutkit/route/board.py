@@ -1,0 +1,215 @@
+"""The board the nets are routed on: fixed metal, routed metal, and the cost of every edge for a given net."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from layoutkit.route.occupancy import Occupancy, Shape
+from layoutkit.route.search import EdgeCosts
+from layoutkit.route.tracks import EdgeCounts, Tracks, coordinates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from layoutkit.route.metal import NetMetal
+    from layoutkit.route.model import NetRequest, Rect, RouteOptions
+    from layoutkit.route.stack import Stack
+
+    IntArray = npt.NDArray[np.int64]
+    BoolArray = npt.NDArray[np.bool_]
+
+HARD = -1
+"""Weight of other nets' wires that means: never cross them."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where one terminal can be entered: a level, and columns and rows of the track graph."""
+
+    level: int
+    columns: tuple[int, ...]
+    rows: tuple[int, ...]
+
+    def nodes(self, tracks: Tracks) -> list[int]:
+        """Return its node numbers."""
+        return [tracks.node(self.level, column, row) for row in self.rows for column in self.columns]
+
+
+class Board:
+    """Fixed and routed metal, the tracks, and the history of conflicts.
+
+    Args:
+        stack: The rules.
+        nets: What will be routed; their terminals are fixed metal and align the tracks.
+        fixed: ``(layer key, rect, net)``: conductors' or cuts' names, metal that is already there.
+        area: Nothing is drawn outside it. [dbu]
+        options: How to search.
+    """
+
+    def __init__(
+        self,
+        stack: Stack,
+        nets: Sequence[NetRequest],
+        fixed: Iterable[tuple[str, Rect, str | None]],
+        area: Rect,
+        options: RouteOptions,
+    ) -> None:
+        import numpy as np
+
+        self.stack, self.area, self.options = stack, area, options
+        self.pitch = stack.pitch()
+        self.tracks = self._make_tracks(nets)
+        self.occupancy = Occupancy()
+        self.own: dict[str, list[tuple[int, Rect]]] = {net.name: [] for net in nets}
+        self._fixed: dict[int | None, EdgeCounts] = {}
+        self._routed: dict[int | None, EdgeCounts] = {}
+        for width in sorted({net.width for net in nets}, key=lambda w: -1 if w is None else w):
+            self._fixed[width] = EdgeCounts(stack, self.tracks, width)
+            self._fixed[width].bound(area)
+            self._routed[width] = EdgeCounts(stack, self.tracks, width)
+        for layer, rect, net_name in fixed:
+            self._add_fixed(layer, rect, net_name)
+        self._base = self._base_costs()
+        shape = self._base.right.shape
+        self.history = EdgeCosts(*(np.zeros(shape, dtype=np.int64) for _ in range(3)))
+
+    def _make_tracks(self, nets: Sequence[NetRequest]) -> Tracks:
+        need_x: set[int] = set()
+        need_y: set[int] = set()
+        grid = self.stack.technology.grid
+        for net in nets:
+            for terminal in net.terminals:
+                box, level = terminal.box, self.stack.index(terminal.layer)
+                room = self.stack.width(level, net.width) + 2 * self.pitch
+                if box.width() < room:
+                    need_x.add((box.left + box.right) // 2 // grid * grid)
+                if box.height() < room:
+                    need_y.add((box.bottom + box.top) // 2 // grid * grid)
+        left, bottom, right, top = self.area
+        return Tracks(
+            coordinates(left, right, need_x, self.pitch, grid), coordinates(bottom, top, need_y, self.pitch, grid)
+        )
+
+    def _add_fixed(self, layer: str, rect: Rect, net_name: str | None) -> None:
+        cuts = [cut.name for cut in self.stack.cuts]
+        if layer in cuts:
+            self.occupancy.add(layer, Shape(rect, net_name, wide=False))
+            for counts in self._fixed.values():
+                counts.add_cut(cuts.index(layer), rect)
+            return
+        level = self.stack.index(layer)
+        shape = Shape(rect, net_name, self.stack.is_wide(level, rect))
+        self.occupancy.add(self.stack.conductors[level].name, shape)
+        for counts in self._fixed.values():
+            counts.add_metal(level, shape)
+        if net_name in self.own:
+            self.own[net_name].append((level, rect))
+
+    def _base_costs(self) -> EdgeCosts:
+        """Return the cost of every edge on an empty board: length, times the wrong-way factor where it applies."""
+        import numpy as np
+
+        layers, rows, columns = len(self.stack.conductors), len(self.tracks.ys), len(self.tracks.xs)
+        via_cost = 4 * self.pitch if self.options.via_cost is None else self.options.via_cost
+        right = np.full((layers, rows, columns), -1, dtype=np.int64)
+        up = np.full_like(right, -1)
+        via = np.full_like(right, -1)
+        across, along = np.diff(np.asarray(self.tracks.xs)), np.diff(np.asarray(self.tracks.ys))
+        for level in range(layers):
+            if self.stack.wired[level]:
+                wrong = self.options.wrong_way_cost
+                right[level, :, :-1] = across * (1 if self.stack.horizontal[level] else wrong)
+                up[level, :-1, :] = along[:, None] * (wrong if self.stack.horizontal[level] else 1)
+        via[:-1] = via_cost
+        return EdgeCosts(right, up, via)
+
+    def access(self, net: NetRequest) -> list[Access]:
+        """Return where each terminal of a net can be entered, in the order of its terminals."""
+        found = []
+        for terminal in net.terminals:
+            level, box = self.stack.index(terminal.layer), terminal.box
+            half = self.stack.width(level, net.width) // 2
+            found.append(
+                Access(
+                    level,
+                    self._entries(self.tracks.xs, box.left, box.right, half),
+                    self._entries(self.tracks.ys, box.bottom, box.top, half),
+                )
+            )
+        return found
+
+    def _entries(self, tracks: Sequence[int], low: int, high: int, half: int) -> tuple[int, ...]:
+        """Return the tracks on which a wire overlaps a terminal with its full width, or the terminal's middle."""
+        grid = self.stack.technology.grid
+        first, last = low + half, high - half
+        if first > last:
+            first = last = (low + high) // 2 // grid * grid
+        return tuple(i for i, coordinate in enumerate(tracks) if first <= coordinate <= last)
+
+    def costs(self, net: NetRequest, weight: int) -> EdgeCosts:
+        """Return the edge costs for a net.
+
+        Args:
+            net: The net; its own fixed metal does not hinder it.
+            weight: Price of crossing another net's route, in lengths of the edge; ``HARD`` forbids it.
+        """
+        fixed = self._fixed[net.width]
+        own = [(level, Shape(rect, net.name, self.stack.is_wide(level, rect))) for level, rect in self.own[net.name]]
+        for level, shape in own:
+            fixed.add_metal(level, shape, -1)
+        try:
+            return self._priced(fixed, self._routed[net.width], weight)
+        finally:
+            for level, shape in own:
+                fixed.add_metal(level, shape)
+
+    def _priced(self, fixed: EdgeCounts, routed: EdgeCounts, weight: int) -> EdgeCosts:
+        import numpy as np
+
+        arrays = []
+        for base, blocked, shared, history in (
+            (self._base.right, fixed.right, routed.right, self.history.right),
+            (self._base.up, fixed.up, routed.up, self.history.up),
+            (self._base.via, fixed.via, routed.via, self.history.via),
+        ):
+            closed = (base < 0) | (blocked > 0)
+            if weight == HARD:
+                closed |= shared > 0
+                cost = base
+            else:
+                cost = base + (base + self.pitch) * (weight * shared + history)
+            arrays.append(np.where(closed, -1, cost))
+        return EdgeCosts(*arrays)
+
+    def change(self, net: NetRequest, metal: NetMetal, amount: int) -> None:
+        """Enter (``amount`` 1) or take out (-1) the route of a net."""
+        act = self.occupancy.add if amount > 0 else self.occupancy.remove
+        for level, rect in metal.rects(self.stack):
+            shape = Shape(rect, net.name, self.stack.is_wide(level, rect))
+            act(self.stack.conductors[level].name, shape)
+            for counts in self._routed.values():
+                counts.add_metal(level, shape, amount)
+        for cut, rect in metal.cuts(self.stack):
+            act(self.stack.cuts[cut].name, Shape(rect, net.name, wide=False))
+            for counts in self._routed.values():
+                counts.add_cut(cut, rect, amount)
+
+    def blame(self, metal: NetMetal, net: NetRequest) -> None:
+        """Raise the history of the edges that a net, which is not entered now, shares with others; all if none is."""
+        routed = self._routed[net.width]
+        edges = [self._edge(a, b) for path in metal.paths for a, b in pairwise(path)]
+        arrays = {"right": routed.right, "up": routed.up, "via": routed.via}
+        shared = [(kind, place) for kind, place in edges if arrays[kind][place] > 0]
+        for kind, place in shared or edges:
+            getattr(self.history, kind)[place] += 1
+
+    def _edge(self, one: int, other: int) -> tuple[str, tuple[int, int, int]]:
+        level, column, row = self.tracks.place(min(one, other))
+        other_level, other_column, _ = self.tracks.place(max(one, other))
+        kind = "via" if other_level != level else "right" if other_column != column else "up"
+        return kind, (level, row, column)

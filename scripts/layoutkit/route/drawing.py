@@ -1,0 +1,38 @@
+"""Draw routed nets into a cell: wires and pads as boxes, cuts as boxes, in a fixed order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from layoutkit.route.metal import cut_index
+from layoutkit.route.stack import make_stack
+
+if TYPE_CHECKING:
+    import klayout.db as kdb
+
+    from layoutkit.route.model import RoutingResult
+    from layoutkit.technology import Technology
+
+
+def draw_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, result: RoutingResult) -> None:
+    """Draw the successful nets of ``result`` into ``cell``: merged metal of each net per layer, and its cuts.
+
+    A failed net draws nothing.
+    """
+    import klayout.db as kdb
+
+    names = [conductor.name for conductor in technology.conductors]
+    stack = make_stack(technology, names, [])
+    for net in result.nets:
+        by_layer: dict[str, kdb.Region] = {}
+        for layer, rect in net.metal:
+            by_layer.setdefault(layer, kdb.Region()).insert(kdb.Box(*rect))
+        for layer in sorted(by_layer, key=names.index):
+            shapes = cell.shapes(technology.layer(layout, technology.conductor(layer).layer))
+            for polygon in sorted(by_layer[layer].merged().each(), key=str):
+                shapes.insert(polygon)
+        for via in net.vias:
+            cut = cut_index(stack, via.cut)
+            shapes = cell.shapes(technology.layer(layout, stack.cuts[cut].layer))
+            for rect in stack.cut_rects(cut, via.x, via.y, via.columns, via.rows):
+                shapes.insert(kdb.Box(*rect))

@@ -1,0 +1,274 @@
+"""From paths on the track graph to metal that keeps the rules of its own net: area, gaps, enough cuts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from layoutkit.route.model import Patch, Via, Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.route.model import Point, Rect
+    from layoutkit.route.occupancy import Occupancy, Shape
+    from layoutkit.route.stack import Stack
+    from layoutkit.route.tracks import Tracks
+
+FILL_ROUNDS = 4
+
+
+@dataclass
+class NetMetal:
+    """What one net draws at the moment, and the paths it came from."""
+
+    paths: list[list[int]] = field(default_factory=list)
+    wires: list[Wire] = field(default_factory=list)
+    vias: list[Via] = field(default_factory=list)
+    patches: list[Patch] = field(default_factory=list)
+
+    def rects(self, stack: Stack) -> list[tuple[int, Rect]]:
+        """Return ``(level, rect)`` of all metal, sorted, each once."""
+        found = {(stack.index(wire.layer), rect) for wire in self.wires for rect in wire_rects(wire)}
+        for via in self.vias:
+            found.update(pads(stack, via))
+        found.update((stack.index(patch.layer), patch.rect) for patch in self.patches)
+        return sorted(found)
+
+    def cuts(self, stack: Stack) -> list[tuple[int, Rect]]:
+        """Return ``(cut index, rect)`` of all cuts, sorted."""
+        return sorted(
+            (cut, rect)
+            for via in self.vias
+            for cut in [cut_index(stack, via.cut)]
+            for rect in stack.cut_rects(cut, via.x, via.y, via.columns, via.rows)
+        )
+
+    @property
+    def wire_length(self) -> int:
+        """Centre-line length of the wires. [dbu]"""
+        return sum(abs(a[0] - b[0]) + abs(a[1] - b[1]) for wire in self.wires for a, b in pairwise(wire.points))
+
+
+def cut_index(stack: Stack, name: str) -> int:
+    """Return the position of the cut called ``name`` in a stack."""
+    return [cut.name for cut in stack.cuts].index(name)
+
+
+def wire_rects(wire: Wire) -> Iterator[Rect]:
+    """Yield one rectangle a segment, reaching half a width beyond both ends."""
+    half = wire.width // 2
+    for (x1, y1), (x2, y2) in pairwise(wire.points):
+        yield min(x1, x2) - half, min(y1, y2) - half, max(x1, x2) + half, max(y1, y2) + half
+
+
+def pads(stack: Stack, via: Via) -> list[tuple[int, Rect]]:
+    """Return the metal of a via on the two levels it joins."""
+    cut = cut_index(stack, via.cut)
+    found = []
+    for level in (cut, cut + 1):
+        half_width, half_height = stack.pad(cut, level, via.columns, via.rows)
+        found.append((level, (via.x - half_width, via.y - half_height, via.x + half_width, via.y + half_height)))
+    return found
+
+
+def metal_of_paths(stack: Stack, tracks: Tracks, paths: list[list[int]], width: int | None) -> NetMetal:
+    """Return the wires and single-cut vias that draw ``paths``."""
+    metal = NetMetal(paths=paths)
+    vias: dict[tuple[int, int, int], Via] = {}
+    for path in paths:
+        run: list[Point] = []
+        level = tracks.place(path[0])[0]
+        for node in path:
+            new_level, point = tracks.place(node)[0], tracks.point(node)
+            if new_level != level:
+                _close_run(stack, metal, level, run, width)
+                cut = min(level, new_level)
+                vias[cut, point[0], point[1]] = Via(stack.cuts[cut].name, *point)
+                run, level = [], new_level
+            run.append(point)
+        _close_run(stack, metal, level, run, width)
+    metal.vias = [vias[key] for key in sorted(vias)]
+    return metal
+
+
+def _close_run(stack: Stack, metal: NetMetal, level: int, run: list[Point], width: int | None) -> None:
+    if len(run) > 1:
+        metal.wires.append(Wire(stack.conductors[level].name, _corners(run), stack.width(level, width)))
+
+
+def _corners(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Return the ends and corners of a polyline of axis-parallel steps."""
+    inner = [
+        b
+        for a, b, c in zip(points, points[1:], points[2:], strict=False)
+        if not (a[0] == b[0] == c[0] or a[1] == b[1] == c[1])
+    ]
+    return (points[0], *inner, points[-1])
+
+
+class Finisher:
+    """Completes the metal of one net beside what others have drawn.
+
+    Args:
+        stack: The rules.
+        occupancy: Metal and cuts of everyone else (own shapes in it are ignored).
+        net: Name of the net.
+        own: Fixed metal of the net, ``(level, rect)``.
+    """
+
+    def __init__(self, stack: Stack, occupancy: Occupancy, net: str, own: Sequence[tuple[int, Rect]]) -> None:
+        self.stack, self.occupancy, self.net, self.own = stack, occupancy, net, own
+
+    def finish(self, metal: NetMetal, width: int | None) -> None:
+        """Add cuts, area patches and gap fills to ``metal``."""
+        if width is not None:
+            metal.vias = [self._with_more_cuts(metal, via, width) for via in metal.vias]
+        for level in sorted({level for level, _ in metal.rects(self.stack)}):
+            self._enlarge_small(metal, level)
+            self._close_gaps(metal, level)
+
+    def in_the_way(self, level: int, rect: Rect) -> list[Shape]:
+        """Return the metal of others that is too close to ``rect`` on a level."""
+        wide = self.stack.is_wide(level, rect)
+        reach = self.stack.space(level, wide=True)
+        return [
+            shape
+            for shape in self.occupancy.near(self.stack.conductors[level].name, rect, reach)
+            if shape.net != self.net and too_close(shape.rect, rect, self.stack.space(level, wide=wide or shape.wide))
+        ]
+
+    def region(self, metal: NetMetal, level: int) -> kdb.Region:
+        """Return the merged metal of the net on a level: what it draws, and its fixed metal nearby."""
+        import klayout.db as kdb
+
+        region = kdb.Region()
+        for at, rect in metal.rects(self.stack):
+            if at == level:
+                region.insert(kdb.Box(*rect))
+        reach = 2 * self.stack.conductors[level].space
+        window = region.bbox().enlarged(reach, reach)
+        for at, rect in self.own:
+            box = kdb.Box(*rect)
+            if at == level and box.touches(window):
+                region.insert(box)
+        return region.merged()
+
+    def _with_more_cuts(self, metal: NetMetal, via: Via, width: int) -> Via:
+        cut = cut_index(self.stack, via.cut)
+        most = self.stack.most_cuts(cut, width)
+        arrays = sorted(
+            ((c, r) for c in range(1, most + 1) for r in range(1, most + 1)),
+            key=lambda n: (-n[0] * n[1], n[0] != n[1], n),
+        )
+        others = [other for other in metal.vias if other is not via]
+        for columns, rows in arrays:
+            candidate = Via(via.cut, via.x, via.y, columns, rows)
+            if (columns, rows) == (1, 1) or self._fits(candidate, cut, others):
+                return candidate
+        return via
+
+    def _fits(self, via: Via, cut: int, others: list[Via]) -> bool:
+        if any(self.in_the_way(level, rect) for level, rect in pads(self.stack, via)):
+            return False
+        space, name = self.stack.cuts[cut].space, self.stack.cuts[cut].name
+        drawn = [r for o in others if o.cut == via.cut for r in self.stack.cut_rects(cut, o.x, o.y, o.columns, o.rows)]
+        for rect in self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows):
+            near = [shape.rect for shape in self.occupancy.near(name, rect, space)]
+            if any(too_close(other, rect, space) for other in [*drawn, *near]):
+                return False
+        return True
+
+    def _enlarge_small(self, metal: NetMetal, level: int) -> None:
+        conductor = self.stack.conductors[level]
+        if not conductor.area:
+            return
+        for polygon in sorted(self.region(metal, level).with_area(0, conductor.area, False).each(), key=str):
+            box = polygon.bbox()
+            best = min(
+                self._enlargements((box.left, box.bottom, box.right, box.top), conductor.area, level),
+                key=lambda rect: len(self.in_the_way(level, rect)),
+            )
+            metal.patches.append(Patch(conductor.name, best))
+
+    def _enlargements(self, rect: Rect, area: int, level: int) -> list[Rect]:
+        """Return rectangles of at least ``area`` that hold ``rect``, along the preferred direction first."""
+        left, bottom, right, top = rect
+        grid = self.stack.technology.grid
+        width, height = right - left, top - bottom
+        more_x = max(0, -(-(-(-area // height) - width) // grid) * grid)
+        more_y = max(0, -(-(-(-area // width) - height) // grid) * grid)
+        half_x, half_y = more_x // 2 // grid * grid, more_y // 2 // grid * grid
+        along_x = [(left - part, bottom, right + more_x - part, top) for part in (half_x, 0, more_x)]
+        along_y = [(left, bottom - part, right, top + more_y - part) for part in (half_y, 0, more_y)]
+        return along_x + along_y if self.stack.horizontal[level] else along_y + along_x
+
+    def _close_gaps(self, metal: NetMetal, level: int) -> None:
+        """Fill every gap and notch of the net's own metal that is narrower than the minimum space."""
+        import klayout.db as kdb
+
+        conductor = self.stack.conductors[level]
+        for _ in range(FILL_ROUNDS):
+            region = self.region(metal, level)
+            gaps = region.space_check(conductor.space, False, kdb.Region.Projection)
+            fills = [pair.polygon(0).bbox() for pair in gaps.each()]
+            rects = [(box.left, box.bottom, box.right, box.top) for box in fills if box.area() > 0]
+            if not rects:
+                rects = self._corner_fills(region, level)
+            if not rects:
+                return
+            metal.patches += [Patch(conductor.name, rect) for rect in sorted(set(rects))]
+
+    def _corner_fills(self, region: kdb.Region, level: int) -> list[Rect]:
+        """Return rectangles that join corners of own metal that nearly meet, and thicken necks."""
+        import klayout.db as kdb
+
+        conductor = self.stack.conductors[level]
+        pairs = list(region.space_check(conductor.space, False, kdb.Region.Euclidian).each())
+        pairs += list(region.width_check(conductor.width, False, kdb.Region.Euclidian).each())
+        least = self.stack.width(level, None)
+        fills: list[Rect] = []
+        for pair in sorted(pairs, key=str):
+            box = pair.polygon(0).bbox()
+            grow_x, grow_y = max(0, least - box.width()), max(0, least - box.height())
+            fills.append(self._least_in_the_way(level, (box.left, box.bottom, box.right, box.top), grow_x, grow_y))
+        return fills
+
+    def _least_in_the_way(self, level: int, rect: Rect, grow_x: int, grow_y: int) -> Rect:
+        left, bottom, right, top = rect
+        grid = self.stack.technology.grid
+        halves = [grow // 2 // grid * grid for grow in (grow_x, grow_y)]
+        candidates = [
+            (left - dx, bottom - dy, right + grow_x - dx, top + grow_y - dy)
+            for dx in (halves[0], 0, grow_x)
+            for dy in (halves[1], 0, grow_y)
+        ]
+        return min(candidates, key=lambda candidate: len(self.in_the_way(level, candidate)))
+
+
+def too_close(one: Rect, other: Rect, space: int) -> bool:
+    """Return whether two rectangles are nearer than ``space`` (Euclidean), touching and overlapping included."""
+    dx = max(one[0] - other[2], other[0] - one[2], 0)
+    dy = max(one[1] - other[3], other[1] - one[3], 0)
+    return dx * dx + dy * dy < space * space
+
+
+def flaws(stack: Stack, region_of: Callable[[int], kdb.Region], levels: Sequence[int]) -> list[tuple[str, int, Rect]]:
+    """Return ``(what, level, where)`` of every width, gap or area rule that merged metal breaks on its own."""
+    import klayout.db as kdb
+
+    found: list[tuple[str, int, Rect]] = []
+    for level in levels:
+        conductor, region = stack.conductors[level], region_of(level)
+        for what, pairs in (
+            ("minimum width", region.width_check(conductor.width, False, kdb.Region.Euclidian)),
+            ("minimum space", region.space_check(conductor.space, False, kdb.Region.Euclidian)),
+        ):
+            boxes = [pair.bbox() for pair in pairs.each()]
+            found += [(what, level, (b.left, b.bottom, b.right, b.top)) for b in boxes]
+        small = [p.bbox() for p in region.with_area(0, conductor.area, False).each()] if conductor.area else []
+        found += [("minimum area", level, (b.left, b.bottom, b.right, b.top)) for b in small]
+    return sorted(found)

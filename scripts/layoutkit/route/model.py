@@ -1,0 +1,146 @@
+"""What is asked of the router and what it answers. Lengths are database units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import klayout.db as kdb
+
+Point = tuple[int, int]
+Rect = tuple[int, int, int, int]
+"""``(left, bottom, right, top)`` [dbu]"""
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """Drawn metal of a net that may be connected to anywhere along its box.
+
+    Args:
+        layer: Conductor of the technology's stack (its name or an alias).
+        box: The metal. [dbu]
+        group: Terminals of one net with the same non-empty group are already joined; reaching one is enough.
+            Terminals of a net that touch on one layer count as joined, whatever their group.
+    """
+
+    layer: str
+    box: kdb.Box
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class NetRequest:
+    """One net to route.
+
+    Args:
+        name: Net name; unique in a request.
+        terminals: What must be joined; one terminal (or one group) needs no wire.
+        width: Wire width on every layer; None takes each layer's minimum. It is raised to each layer's minimum
+            and to an even number of grid steps. [dbu]
+        priority: Nets with a smaller number are routed first and give way last; ties go to the shorter net.
+        mirror_of: Name of the net whose route this net should mirror about ``RouteOptions.axis_x``.
+    """
+
+    name: str
+    terminals: tuple[Terminal, ...]
+    width: int | None = None
+    priority: int = 1
+    mirror_of: str | None = None
+
+
+@dataclass(frozen=True)
+class RouteOptions:
+    """How to search.
+
+    Args:
+        wrong_way_cost: A wire against its layer's preferred direction costs this many times its length (>= 1).
+        via_cost: A via costs as much as this length of wire; None takes four track pitches. [dbu]
+        max_iterations: Rounds of rip-up and re-route before conflicting nets are given up.
+        engine: ``auto`` compiles the search with numba on large grids where numba is installed.
+        axis_x: Symmetry axis of ``NetRequest.mirror_of``. [dbu]
+    """
+
+    wrong_way_cost: int = 3
+    via_cost: int | None = None
+    max_iterations: int = 30
+    engine: Literal["auto", "python", "numba"] = "auto"
+    axis_x: int | None = None
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A wire along ``points`` (axis-parallel segments); its ends reach half a width beyond the end points. [dbu]"""
+
+    layer: str
+    points: tuple[Point, ...]
+    width: int
+
+
+@dataclass(frozen=True)
+class Via:
+    """A via centred at (x, y): ``columns`` x ``rows`` cuts and the metal pads around them. [dbu]"""
+
+    cut: str
+    x: int
+    y: int
+    columns: int = 1
+    rows: int = 1
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Metal that a rule asks for beside wires and pads: minimum area, or a gap of one net closed. [dbu]"""
+
+    layer: str
+    rect: Rect
+
+
+@dataclass(frozen=True)
+class RoutedNet:
+    """The outcome for one net. A net that failed has no metal and says why in ``reason``.
+
+    ``metal`` is everything drawn: ``(layer, rect)`` of wires, via pads and patches, sorted.
+    """
+
+    name: str
+    success: bool
+    wires: tuple[Wire, ...] = ()
+    vias: tuple[Via, ...] = ()
+    patches: tuple[Patch, ...] = ()
+    metal: tuple[tuple[str, Rect], ...] = ()
+    wire_length: int = 0
+    via_count: int = 0
+    reason: str | None = None
+    conflicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RoutingResult:
+    """The outcome of one routing run; ``nets`` in the order of the request."""
+
+    nets: tuple[RoutedNet, ...]
+    iterations: int
+    tracks: tuple[int, int, int]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def failed(self) -> tuple[RoutedNet, ...]:
+        """The nets that could not be routed."""
+        return tuple(net for net in self.nets if not net.success)
+
+    @property
+    def wire_length(self) -> int:
+        """Centre-line length of all wires. [dbu]"""
+        return sum(net.wire_length for net in self.nets)
+
+    def net(self, name: str) -> RoutedNet:
+        """Return the net called ``name``.
+
+        Raises:
+            KeyError: If the request had no such net.
+        """
+        for net in self.nets:
+            if net.name == name:
+                return net
+        raise KeyError(name)

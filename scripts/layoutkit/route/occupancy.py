@@ -1,0 +1,70 @@
+"""Where metal already is: a bucketed index of rectangles per layer that answers "what is near"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutkit.route.model import Rect
+
+BUCKET = 4000
+"""Side of a bucket. [dbu]"""
+
+
+class Shape(NamedTuple):
+    """One rectangle, whose it is (None: nobody's), and whether wide-metal spacing applies to it."""
+
+    rect: Rect
+    net: str | None
+    wide: bool
+
+
+class Occupancy:
+    """Rectangles per layer key (a conductor's or a cut's name), findable by area and removable by net."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[str, dict[tuple[int, int], dict[Shape, int]]] = {}
+
+    def add(self, layer: str, shape: Shape) -> None:
+        """Enter a shape; the same shape may be entered several times."""
+        buckets = self._buckets.setdefault(layer, {})
+        for key in _keys(shape.rect):
+            bucket = buckets.setdefault(key, {})
+            bucket[shape] = bucket.get(shape, 0) + 1
+
+    def remove(self, layer: str, shape: Shape) -> None:
+        """Take one entry of a shape out again."""
+        for key in _keys(shape.rect):
+            bucket = self._buckets[layer][key]
+            bucket[shape] -= 1
+            if not bucket[shape]:
+                del bucket[shape]
+
+    def near(self, layer: str, rect: Rect, distance: int) -> Iterator[Shape]:
+        """Yield each shape that comes closer than ``distance`` to ``rect`` in x and in y, touching included."""
+        left, bottom, right, top = rect
+        window = (left - distance, bottom - distance, right + distance, top + distance)
+        buckets = self._buckets.get(layer)
+        if not buckets:
+            return
+        seen: set[Shape] = set()
+        for key in _keys(window):
+            for shape in buckets.get(key, ()):
+                if shape not in seen and overlaps(shape.rect, window):
+                    seen.add(shape)
+                    yield shape
+
+
+def overlaps(one: Rect, other: Rect) -> bool:
+    """Return whether two rectangles share an area (touching is not enough)."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _keys(rect: Rect) -> list[tuple[int, int]]:
+    return [
+        (column, row)
+        for column in range(rect[0] // BUCKET, rect[2] // BUCKET + 1)
+        for row in range(rect[1] // BUCKET, rect[3] // BUCKET + 1)
+    ]
