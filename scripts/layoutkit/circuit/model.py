@@ -27,6 +27,7 @@ TERMINALS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "diode": (("p", "n"), ()),
     "npn": (("c", "b", "e"), ("s",)),
     "pnp": (("c", "b", "e"), ("s",)),
+    "tap": (("p", "n"), ()),
 }
 DEVICE_TYPES = tuple(TERMINALS)
 

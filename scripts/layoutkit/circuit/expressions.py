@@ -1,0 +1,236 @@
+"""Numbers and arithmetic of SPICE netlists, evaluated without ever running code.
+
+A number may carry a scale suffix (``10u``, ``2.5pF``, ``1MEG``, case-insensitive; letters after the suffix are unit
+names and ignored). An expression knows numbers, parameter names, ``+ - * / % ** ^``, comparisons, ``&& || !``,
+``c ? a : b``, parentheses and the functions of ``FUNCTIONS``; nothing else is reachable.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import NetlistError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Lookup = Callable[[str], float]
+    Binary = Callable[[float, float], float]
+
+MAX_EXPRESSION_LENGTH = 4096
+MAX_EXPRESSION_DEPTH = 64
+
+_SCALE_EXPONENTS = {"t": 12, "g": 9, "meg": 6, "x": 6, "k": 3, "m": -3, "u": -6, "µ": -6, "μ": -6}
+_SCALE_EXPONENTS |= {"n": -9, "p": -12, "f": -15, "a": -18}
+_METRES_PER_MIL = 25.4e-6
+
+_NUMBER = r"(?P<mantissa>\d+\.?\d*|\.\d+)(?:[eE](?P<exponent>[+-]?\d{1,4}))?(?P<letters>[A-Za-zµμ]*)"
+_SIGNED_NUMBER = re.compile(rf"(?P<sign>[+-]?){_NUMBER}")
+_TOKEN = re.compile(
+    rf"\s*(?:(?P<number>{_NUMBER})|(?P<name>[A-Za-z_][\w.]*)|(?P<op>\*\*|[<>=!]=|&&|\|\||[-+*/%^()?:,<>!]))"
+)
+
+
+def parse_number(text: str) -> float | None:
+    """Return the value of a SPICE number, or ``None`` when ``text`` is not one.
+
+    The suffix is applied to the decimal text, so ``0.42u`` is the same float as ``4.2e-7``.
+    """
+    match = _SIGNED_NUMBER.fullmatch(text)
+    if match is None:
+        return None
+    value = _scaled(match["mantissa"], match["exponent"], match["letters"])
+    return -value if match["sign"] == "-" else value
+
+
+def _scaled(mantissa: str, exponent: str | None, letters: str) -> float:
+    suffix = letters.lower()
+    if suffix.startswith("mil"):
+        return float(f"{mantissa}e{int(exponent or 0)}") * _METRES_PER_MIL
+    scale = _SCALE_EXPONENTS.get("meg" if suffix.startswith("meg") else suffix[:1], 0)
+    return float(f"{mantissa}e{int(exponent or 0) + scale}")
+
+
+def _integer_part(value: float) -> float:
+    return float(math.trunc(value))
+
+
+def _sign(value: float) -> float:
+    return math.copysign(1.0, value) if value else 0.0
+
+
+FUNCTIONS: dict[str, tuple[int, Callable[..., float]]] = {
+    "int": (1, _integer_part),
+    "abs": (1, abs),
+    "sqrt": (1, math.sqrt),
+    "exp": (1, math.exp),
+    "ln": (1, math.log),
+    "log": (1, math.log),
+    "log10": (1, math.log10),
+    "floor": (1, lambda value: float(math.floor(value))),
+    "ceil": (1, lambda value: float(math.ceil(value))),
+    "round": (1, lambda value: math.floor(abs(value) + 0.5) * _sign(value)),
+    "nint": (1, lambda value: math.floor(abs(value) + 0.5) * _sign(value)),
+    "sgn": (1, _sign),
+    "pow": (2, math.pow),
+    "pwr": (2, lambda base, power: _sign(base) * math.pow(abs(base), power)),
+    "min": (-1, min),
+    "max": (-1, max),
+}
+"""Function name to (number of arguments, -1 for one or more; the function)."""
+
+_LEVELS: tuple[dict[str, Binary], ...] = (
+    {"||": lambda a, b: float(bool(a) or bool(b))},
+    {"&&": lambda a, b: float(bool(a) and bool(b))},
+    {"==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt},
+    {"+": operator.add, "-": operator.sub},
+    {"*": operator.mul, "/": operator.truediv, "%": math.fmod},
+)
+
+
+def evaluate(text: str, lookup: Lookup) -> float:
+    """Return the value of an expression.
+
+    Args:
+        text: The expression, without the quotes or braces around it.
+        lookup: Value of a parameter by its lowercase name; raises ``KeyError`` for an unknown one.
+
+    Raises:
+        NetlistError: If the text is not an expression, names something unknown, or has no finite value.
+    """
+    if len(text) > MAX_EXPRESSION_LENGTH:
+        raise NetlistError(f"expression of {len(text)} characters is longer than {MAX_EXPRESSION_LENGTH}")
+    try:
+        value = float(_Evaluation(text, lookup).result())
+    except (ZeroDivisionError, OverflowError, ValueError) as error:
+        raise NetlistError(f"expression '{text}' has no value: {error}") from None
+    if not math.isfinite(value):
+        raise NetlistError(f"expression '{text}' has no finite value")
+    return value
+
+
+class _Evaluation:
+    """One pass of recursive descent over one expression."""
+
+    def __init__(self, text: str, lookup: Lookup) -> None:
+        self._text = text
+        self._lookup = lookup
+        self._tokens = self._split(text)
+        self._position = 0
+        self._depth = 0
+
+    @staticmethod
+    def _split(text: str) -> list[tuple[str, re.Match[str]]]:
+        tokens = []
+        position = 0
+        while text[position:].strip():
+            match = _TOKEN.match(text, position)
+            if match is None:
+                raise NetlistError(f"expression '{text}' has '{text[position:].strip()[0]}' where it is not understood")
+            kind = "number" if match["number"] else "name" if match["name"] else str(match["op"])
+            tokens.append((kind, match))
+            position = match.end()
+        return tokens
+
+    def _peek(self) -> str:
+        return self._tokens[self._position][0] if self._position < len(self._tokens) else "end"
+
+    def _take(self) -> tuple[str, re.Match[str]]:
+        if self._position >= len(self._tokens):
+            raise NetlistError(f"expression '{self._text}' ends too early")
+        self._position += 1
+        return self._tokens[self._position - 1]
+
+    def _expect(self, kind: str) -> None:
+        if self._peek() != kind:
+            raise NetlistError(f"expression '{self._text}' lacks '{kind}'")
+        self._position += 1
+
+    def result(self) -> float:
+        value = self._ternary()
+        if self._peek() != "end":
+            raise NetlistError(f"expression '{self._text}' has '{self._take()[1].group().strip()}' left over")
+        return value
+
+    def _ternary(self) -> float:
+        self._depth += 1
+        if self._depth > MAX_EXPRESSION_DEPTH:
+            raise NetlistError(f"expression is nested deeper than {MAX_EXPRESSION_DEPTH} levels")
+        condition = self._binary(0)
+        if self._peek() == "?":
+            self._position += 1
+            if_true = self._ternary()
+            self._expect(":")
+            if_false = self._ternary()
+            condition = if_true if condition else if_false
+        self._depth -= 1
+        return condition
+
+    def _binary(self, level: int) -> float:
+        if level == len(_LEVELS):
+            return self._unary()
+        value = self._binary(level + 1)
+        while self._peek() in _LEVELS[level]:
+            operation = _LEVELS[level][self._take()[0]]
+            value = float(operation(value, self._binary(level + 1)))
+        return value
+
+    def _unary(self) -> float:
+        sign = 1.0
+        while self._peek() in {"+", "-"}:
+            sign = -sign if self._take()[0] == "-" else sign
+        if self._peek() == "!":
+            self._depth += 1
+            if self._depth > MAX_EXPRESSION_DEPTH:
+                raise NetlistError(f"expression is nested deeper than {MAX_EXPRESSION_DEPTH} levels")
+            self._position += 1
+            value = float(not self._unary())
+            self._depth -= 1
+            return sign * value
+        return sign * self._power()
+
+    def _power(self) -> float:
+        base = self._primary()
+        if self._peek() in {"**", "^"}:
+            self._position += 1
+            self._depth += 1
+            if self._depth > MAX_EXPRESSION_DEPTH:
+                raise NetlistError(f"expression is nested deeper than {MAX_EXPRESSION_DEPTH} levels")
+            base = math.pow(base, self._unary())
+            self._depth -= 1
+        return base
+
+    def _primary(self) -> float:
+        kind, match = self._take()
+        if kind == "number":
+            return _scaled(match["mantissa"], match["exponent"], match["letters"])
+        if kind == "(":
+            value = self._ternary()
+            self._expect(")")
+            return value
+        if kind != "name":
+            raise NetlistError(f"expression '{self._text}' has '{kind}' where a value is needed")
+        name = match["name"].lower()
+        if self._peek() == "(":
+            return self._call(name)
+        try:
+            return self._lookup(name)
+        except KeyError:
+            raise NetlistError(f"parameter '{match['name']}' is not defined") from None
+
+    def _call(self, name: str) -> float:
+        if name not in FUNCTIONS:
+            raise NetlistError(f"function '{name}' is not known; known are {', '.join(sorted(FUNCTIONS))}")
+        count, function = FUNCTIONS[name]
+        self._expect("(")
+        arguments = [self._ternary()]
+        while self._peek() == ",":
+            self._position += 1
+            arguments.append(self._ternary())
+        self._expect(")")
+        if count not in {-1, len(arguments)}:
+            raise NetlistError(f"function '{name}' takes {count} arguments, got {len(arguments)}")
+        return float(function(*arguments))

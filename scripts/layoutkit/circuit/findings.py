@@ -1,0 +1,51 @@
+"""What a reader found wrong or noteworthy, collected so that a user sees everything at once."""
+
+from __future__ import annotations
+
+from layoutkit.errors import NetlistError
+
+MAX_SHOWN = 20
+
+
+class Findings:
+    """Faults that stop the reading at its end, and warnings that travel with the result."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self._warnings: dict[str, list[str]] = {}
+
+    def fault(self, where: str, text: str) -> None:
+        """Record a fault at a place such as ``line 12``."""
+        self.faults.append(f"{where}: {text}")
+
+    def warn(self, text: str, subject: str = "") -> None:
+        """Record a warning; equal texts are told once, with the subjects they concern."""
+        subjects = self._warnings.setdefault(text, [])
+        if subject and subject not in subjects[-1:]:
+            subjects.append(subject)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings in the order they were first met."""
+        return tuple(_with_subjects(text, subjects) for text, subjects in self._warnings.items())
+
+    def raise_faults(self, what: str) -> None:
+        """Raise every fault in one error.
+
+        Raises:
+            NetlistError: If there is any fault; its details list them all.
+        """
+        if not self.faults:
+            return
+        shown = "; ".join(self.faults[:MAX_SHOWN])
+        more = len(self.faults) - MAX_SHOWN
+        tail = f"; and {more} more" if more > 0 else ""
+        raise NetlistError(f"{what}: {shown}{tail}", details={"faults": self.faults[:1000]})
+
+
+def _with_subjects(text: str, subjects: list[str]) -> str:
+    if not subjects:
+        return text
+    shown = ", ".join(subjects[:MAX_SHOWN])
+    more = f" and {len(subjects) - MAX_SHOWN} more" if len(subjects) > MAX_SHOWN else ""
+    return f"{text}: {shown}{more}"

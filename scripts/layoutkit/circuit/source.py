@@ -1,0 +1,48 @@
+"""Reading netlist text from disk: bounded in size, regular files only, never binary."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from layoutkit.errors import FileError
+
+MAX_NETLIST_BYTES = 16 * 1024 * 1024
+
+
+def read_text(path: str | Path, *, limit: int = MAX_NETLIST_BYTES) -> str:
+    """Return the text of a netlist file.
+
+    Args:
+        path: File to read. Pipes, devices and folders are refused before they are opened.
+        limit: Largest size accepted. [bytes]
+
+    Raises:
+        FileError: If the file is missing, not a regular file, unreadable, too large, or not text.
+    """
+    shown = str(path)
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        raise FileError(f"Netlist file not found: {shown}", details={"path": shown}) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise FileError(f"Netlist is not a regular file: {shown}", details={"path": shown})
+    if status.st_size > limit:
+        raise FileError(
+            f"Netlist file is too large: {shown} has {status.st_size} bytes, at most {limit} are read",
+            details={"path": shown, "bytes": status.st_size, "limit": limit},
+        )
+    try:
+        with Path(path).open("rb") as stream:
+            data = stream.read(limit + 1)
+    except OSError as error:
+        raise FileError(f"Netlist file cannot be read: {shown} ({error.strerror})", details={"path": shown}) from None
+    if len(data) > limit:
+        raise FileError(f"Netlist file is too large: {shown} grew beyond {limit} bytes", details={"path": shown})
+    if b"\0" in data:
+        raise FileError(f"Netlist file is binary, not text: {shown}", details={"path": shown})
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # Schematic tools of the nineties wrote comments in Latin-1; names are ASCII all the same.
+        return data.decode("latin-1")

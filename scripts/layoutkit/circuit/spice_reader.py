@@ -1,0 +1,163 @@
+"""Reading SPICE, CDL and Spectre netlists into a flat circuit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.findings import Findings
+from layoutkit.circuit.model import Circuit
+from layoutkit.circuit.spice_cards import SOURCE, read_card
+from layoutkit.circuit.spice_deck import Deck, DeckBuilder, Scope, Subcircuit
+from layoutkit.circuit.spice_files import StatementReader
+from layoutkit.circuit.spice_flatten import Flattener
+from layoutkit.errors import NetlistError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+def read_spice(path: str | Path, *, top: str | None = None) -> Circuit:
+    """Return the flat circuit of a SPICE, CDL or Spectre netlist.
+
+    Args:
+        path: The netlist; files it includes are read only from its own folder.
+        top: Subcircuit to read. Default: Spectre's ``topckt``, else the only subcircuit nobody instantiates, else the
+            devices outside of subcircuits.
+
+    Raises:
+        FileError: If a file cannot be read.
+        NetlistError: If the netlist is faulty, incomplete, or does not say which subcircuit is the top. The message
+            names every fault with its line.
+    """
+    findings = Findings()
+    try:
+        reader = StatementReader(Path(path), findings)
+        deck = DeckBuilder(findings).build(reader.statements())
+        findings.raise_faults("Invalid netlist")
+        return _circuit(deck, top, Path(path).stem, findings)
+    except RecursionError:
+        raise NetlistError("Invalid netlist: parameters or subcircuits are nested too deeply") from None
+
+
+def _circuit(deck: Deck, top: str | None, file_name: str, findings: Findings) -> Circuit:
+    chosen = _choose_top(deck, top, findings)
+    flattener = Flattener(deck, findings)
+    ports = flattener.flatten(chosen)
+    findings.raise_faults("Invalid netlist")
+    _raise_undefined(flattener.undefined, deck)
+    if chosen is deck.main:
+        ports = _flat_ports(flattener)
+        findings.warn(
+            f"the netlist has no subcircuit: its ports are taken to be {' '.join(ports) or 'none'}; "
+            "wrap it in .subckt to choose them"
+        )
+    extra = [net for net in flattener.used_globals.values() if net not in ports]
+    if extra and chosen is not deck.main:
+        findings.warn("global nets become ports of the circuit", " ".join(extra))
+    if not flattener.devices:
+        findings.warn(f"subcircuit '{chosen.name}' holds no devices")
+    name = chosen.name or file_name
+    return Circuit(name, tuple(flattener.devices), (*ports, *extra), warnings=findings.warnings)
+
+
+def _raise_undefined(undefined: dict[str, list[str]], deck: Deck) -> None:
+    if not undefined:
+        return
+    listed = "; ".join(
+        f"'{name}' (used by {', '.join(users[:5])}{' and more' if len(users) > 5 else ''})"
+        for name, users in sorted(undefined.items())
+    )
+    hint = f"; not read because outside the netlist's folder: {', '.join(deck.skipped_includes)}"
+    raise NetlistError(
+        f"Undefined subcircuits: {listed}{hint if deck.skipped_includes else ''}. "
+        "Add their .subckt definitions to the netlist",
+        details={"undefined": {name: users[:100] for name, users in sorted(undefined.items())}},
+    )
+
+
+def _choose_top(deck: Deck, top: str | None, findings: Findings) -> Subcircuit:
+    definitions = deck.main.subcircuits
+    if top:
+        return _named_top(definitions, top)
+    marked = [definition for definition in definitions.values() if definition.is_top]
+    roots = _roots(definitions.values())
+    if len(marked) == 1:
+        return marked[0]
+    commented = [definition for definition in roots if definition.commented]
+    if len(commented) == 1 and not deck.main.cards:
+        return commented[0]
+    if deck.main.cards and not _is_testbench(deck):
+        return deck.main
+    if len(roots) == 1:
+        if deck.main.cards:
+            findings.warn(f"the testbench around subcircuit '{roots[0].name}' is not read")
+        return roots[0]
+    if not definitions:
+        raise NetlistError("Invalid netlist: it holds no devices and no subcircuits")
+    if not roots:
+        raise NetlistError(
+            f"Invalid netlist: every subcircuit instantiates another in a ring: {', '.join(definitions)}"
+        )
+    names = sorted(definition.name for definition in roots)
+    raise NetlistError(
+        f"Ambiguous top: choose one of {', '.join(names)} with the parameter 'top'", details={"candidates": names}
+    )
+
+
+def _named_top(definitions: dict[str, Subcircuit], top: str) -> Subcircuit:
+    found = definitions.get(top.lower())
+    if found is None:
+        names = sorted(definition.name for definition in definitions.values())
+        raise NetlistError(
+            f"Top subcircuit '{top}' not found; the netlist defines {', '.join(names) or 'none'}",
+            details={"candidates": names},
+        )
+    return found
+
+
+def _roots(definitions: Iterable[Subcircuit]) -> list[Subcircuit]:
+    """Return the top-level definitions that no other definition instantiates."""
+    definitions = list(definitions)
+    used = {id(found) for definition in definitions for found in _instantiated(definition)}
+    return [definition for definition in definitions if id(definition) not in used]
+
+
+def _instantiated(definition: Subcircuit) -> Iterator[Subcircuit]:
+    for statement in definition.cards:
+        found = definition.find(statement.words[-1])
+        if found is not None and found is not definition:
+            yield found
+    for inner in definition.subcircuits.values():
+        yield from _instantiated(inner)
+
+
+def _is_testbench(deck: Deck) -> bool:
+    """Whether the main deck only drives a subcircuit: it has sources or analyses and no transistor of its own."""
+    if not deck.main.subcircuits:
+        return False
+    instances = driven = 0
+    scope = Scope()
+    for statement in deck.main.cards:
+        if deck.main.find(statement.words[-1]) is not None:
+            instances += 1
+            continue
+        letter = statement.words[0][0].lower()
+        if letter in "mxqd":
+            return False
+        try:
+            driven += read_card(statement, deck.main, scope).kind == SOURCE
+        except NetlistError:
+            return False
+    return instances <= 1 and (driven > 0 or deck.has_analyses)
+
+
+def _flat_ports(flattener: Flattener) -> tuple[str, ...]:
+    """Return the nets of a flat deck that must come from outside: sources' nets, globals, nets that only gates use."""
+    driven: dict[str, bool] = {}
+    for device in flattener.devices:
+        for terminal, net in device.terminals.items():
+            driven[net] = driven.get(net, False) or not (device.is_mos and terminal in "gb")
+    outside = {net for net, is_driven in driven.items() if not is_driven}
+    outside |= set(flattener.used_globals.values()) | set(flattener.source_nets)
+    return tuple(net for net in driven if net in outside)
