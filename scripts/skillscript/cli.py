@@ -256,7 +256,7 @@ def _unknown_arguments(extra: list[str], flags: dict[str, bool]) -> list[Fault]:
 
 
 def _fault(name: str, reason: str, value: Any = None) -> Fault:
-    """Return the fault of the flag with destination ``name``; a parameter's path is its name, as in the schema check."""
+    """Return the fault of the flag with destination ``name``; a parameter's path is its name."""
     flag = f"--{_kebab(name.strip())}"
     return Fault(flag if name.startswith(" ") else name, f"{flag}: {reason}", value)
 

@@ -115,7 +115,8 @@ def _nearest_branch(error: ValidationError) -> list[ValidationError]:
     """
     branches: dict[int, list[ValidationError]] = {}
     for inner in error.context or ():
-        branches.setdefault(int(inner.relative_schema_path[0]), []).append(inner)
+        if inner.relative_schema_path:  # a branch that is plainly false has none
+            branches.setdefault(int(inner.relative_schema_path[0]), []).append(inner)
     fitting = [errors for errors in branches.values() if not _refused_at(errors, 0, ("type", "const", "enum"))]
     if len(fitting) > 1:
         fitting = [errors for errors in fitting if not _refused_at(errors, 1, ("const",))]
@@ -130,6 +131,8 @@ def _own_message(schema: Any, keyword: str) -> str | None:
     own = schema.get("x-error") if isinstance(schema, dict) else None
     if isinstance(own, dict):
         own = own.get(keyword)
+    elif keyword in ("required", "additionalProperties"):  # one text for all speaks of the value, not of its fields
+        own = None
     return own if isinstance(own, str) else None
 
 
@@ -160,6 +163,8 @@ def _described(error: ValidationError, keyword: str, who: str) -> str:
         return f"{who} must not be empty"
     if keyword in _LIMIT_WORDS:
         return f"{who} {_LIMIT_WORDS[keyword].replace('{limit}', _text(rule))}{received}"
+    if error.schema is False:
+        return f"{who} is not allowed"
     if keyword in ("anyOf", "oneOf") and error.context:
         forms = " or ".join(dict.fromkeys(_form(branch) for branch in rule))
         return f"{who} must be {forms}{received}"

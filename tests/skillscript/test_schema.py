@@ -1,0 +1,245 @@
+"""Validation, defaults and plain JSON, in process (S1.3)."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+import skillscript
+from skillscript import (
+    SkillError,
+    SkillResult,
+    Tool,
+    call,
+    check_schema,
+    fill_defaults,
+    find_faults,
+    parse_json,
+    validate,
+)
+from skillscript.accept import accepts
+from skillscript.strict_json import NotJsonError, plain
+
+SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 1.0, -2.0, "", "a", "abc", "R0"])
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+NUMBERS = st.sampled_from([-1, 0, 0.5, 1, 2])
+COUNTS = st.integers(0, 3)
+TYPES = st.sampled_from(["string", "number", "integer", "boolean", "array", "object", "null"])
+
+
+def schemas(inner):
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": TYPES | st.lists(TYPES, min_size=1, max_size=2, unique=True),
+            "enum": st.lists(VALUES, min_size=1, max_size=3),
+            "const": VALUES,
+            "properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+            "additionalProperties": st.booleans() | inner,
+            "required": st.lists(st.sampled_from("abc"), unique=True, max_size=2),
+            "items": st.booleans() | inner,
+            "prefixItems": st.lists(inner, min_size=1, max_size=2),
+            "uniqueItems": st.booleans(),
+            "anyOf": st.lists(inner, min_size=1, max_size=2),
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+            "oneOf": st.lists(inner, min_size=1, max_size=2),
+            "not": inner,
+            "minimum": NUMBERS,
+            "maximum": NUMBERS,
+            "exclusiveMinimum": NUMBERS,
+            "exclusiveMaximum": NUMBERS,
+            "minLength": COUNTS,
+            "maxLength": COUNTS,
+            "minItems": COUNTS,
+            "maxItems": COUNTS,
+            "minProperties": COUNTS,
+            "maxProperties": COUNTS,
+            "pattern": st.sampled_from(["^a", "b", "^R[0-9]$"]),
+            "$ref": st.sampled_from(["#/$defs/small", "#/$defs/text"]),
+            "x-error": st.just({"type": "own"}),
+        },
+    )
+
+
+SCHEMAS = st.recursive(st.booleans() | schemas(st.booleans()), schemas, max_leaves=4).map(
+    lambda schema: {
+        "$defs": {"small": {"maximum": 1}, "text": {"type": "string"}},
+        **(schema if isinstance(schema, dict) else {"allOf": [schema]}),
+    },
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(schema=SCHEMAS, value=VALUES)
+def test_the_quick_yes_never_contradicts_jsonschema_and_faults_appear_exactly_for_invalid_values(schema, value):
+    valid = Draft202012Validator(schema).is_valid(value)
+    if accepts(schema, value, schema):
+        assert valid
+    faults = find_faults(value, schema)
+    assert bool(faults) is not valid
+    json.dumps([fault.to_dict() for fault in faults], allow_nan=False)
+
+
+JSON_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab\u4e2d", max_size=3), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.dictionaries(st.text("xyz", max_size=3), JSON_VALUES, max_size=3), duration=st.integers(0, 10**6))
+def test_an_envelope_survives_the_way_through_json(data, duration):
+    result = SkillResult.success(data, duration)
+    back = SkillResult.from_dict(parse_json(result.to_json().encode()))
+    assert back == result
+    failure = SkillResult.failure(SkillError("KLAYOUT_ERROR", "why", data, data), duration)
+    again = SkillResult.from_dict(parse_json(failure.to_json()))
+    assert again.to_dict() == failure.to_dict()
+    assert again.exit_code == 4
+
+
+@pytest.mark.parametrize(
+    "value",
+    [math.nan, math.inf, {1: 2}, {"a": {2}}, b"x", 2**63, -(2**63) - 1, "\ud800", "a\0b", object(), ["x", (1, 2j)]],
+)
+def test_what_json_cannot_hold_is_refused(value):
+    with pytest.raises(NotJsonError):
+        plain(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "faults"),
+    [
+        (True, ["the input must be a number, got true"]),
+        ("1", ['the input must be a number, got string "1"']),
+        (1.0, []),
+    ],
+)
+def test_types_are_strict(value, faults):
+    assert [fault.message for fault in find_faults(value, {"type": "number"})] == faults
+
+
+def test_a_whole_float_given_for_an_integer_reaches_the_handler_as_int():
+    schema = {"properties": {"nf": {"type": "integer"}, "w": {"type": "number"}}}
+    filled = validate({"nf": 2.0, "w": 2.0}, schema)
+    assert [type(filled["nf"]), type(filled["w"])] == [int, float]
+    assert find_faults({"nf": 2.5}, schema)
+
+
+def test_defaults_are_filled_in_nested_objects_arrays_and_references_without_sharing():
+    schema = {
+        "$defs": {"device": {"type": "object", "properties": {"m": {"type": "integer", "default": 1}}}},
+        "properties": {
+            "device_a": {"$ref": "#/$defs/device"},
+            "devices": {"type": "array", "items": {"$ref": "#/$defs/device"}},
+            "box": {"type": "object", "default": {}, "properties": {"layers": {"default": ["m1"]}}},
+            "either": {"anyOf": [{"type": "string"}, {"type": "object", "properties": {"deep": {"default": 0}}}]},
+            "absent": {"type": "object", "properties": {"x": {"default": 1}}},
+        },
+    }
+    value = {"device_a": {}, "devices": [{}, {"m": 4}], "either": {}}
+    filled = fill_defaults(value, schema)
+    assert filled == {
+        "device_a": {"m": 1},
+        "devices": [{"m": 1}, {"m": 4}],
+        "box": {"layers": ["m1"]},
+        "either": {"deep": 0},
+    }
+    filled["box"]["layers"].append("changed")
+    assert fill_defaults(value, schema)["box"] == {"layers": ["m1"]}
+    assert value == {"device_a": {}, "devices": [{}, {"m": 4}], "either": {}}
+
+
+def test_own_messages_may_name_value_limit_and_parameter():
+    device = {
+        "type": "object",
+        "required": ["w"],
+        "x-error": {"required": "Missing required param: {name} of {param}", "additionalProperties": "No {name}"},
+        "additionalProperties": False,
+        "properties": {"w": {"type": "number", "minimum": 2, "x-error": "Width {value} is below minimum {limit}"}},
+    }
+    schema = {"properties": {"a": device, "b": device, "c": device}}
+    messages = [fault.message for fault in find_faults({"a": {}, "b": {"w": 1}, "c": {"w": 3, "q": 1}}, schema)]
+    assert messages == ["Missing required param: w of a.w", "Width 1 is below minimum 2", "No q"]
+
+
+def test_the_alternative_that_was_meant_explains_itself():
+    mos = {"type": "object", "properties": {"type": {"const": "mos"}, "w": {"type": "number"}}, "required": ["w"]}
+    cap = {"type": "object", "properties": {"type": {"const": "cap"}, "c": {"type": "number"}}, "required": ["c"]}
+    schema = {"properties": {"device": {"oneOf": [mos, cap, {"type": "string"}]}}}
+    assert [fault.path for fault in find_faults({"device": {"type": "mos", "w": "x"}}, schema)] == ["device.w"]
+    assert find_faults({"device": 3}, schema)[0].message == "'device' must be an object or a string, got 3"
+
+
+def test_a_million_mistakes_are_a_short_answer():
+    with pytest.raises(SkillError) as caught:
+        validate(["x"] * 100_000, {"items": {"type": "number"}})
+    assert len(caught.value.details["errors"]) == 50
+    assert caught.value.details["error_count"] == 1000
+    assert len(caught.value.message) < 1000
+
+
+def test_long_received_values_are_shortened():
+    with pytest.raises(SkillError) as caught:
+        validate({"a": "x" * 100_000}, {"additionalProperties": {"type": "number"}})
+    assert len(caught.value.message) + len(json.dumps(caught.value.details)) < 2000
+
+
+def test_a_reference_out_of_the_schema_is_not_followed():
+    schema = {"$ref": "http://127.0.0.1:9/never.json"}
+    tool = Tool("tiny.draw", lambda params, _context: params, schema, {})
+    result = call(tool, {})
+    assert result.error.code == "INTERNAL_ERROR"
+    assert "never.json" in result.error.message
+
+
+def test_check_schema_tells_what_makes_a_schema_invalid():
+    assert check_schema({"type": "object"}) == []
+    assert check_schema({"properties": {"a": {"type": "int"}}})[0].startswith("$.properties.a.type")
+
+
+def test_call_runs_a_tool_in_process_and_nothing_escapes(tmp_path):
+    tool = Tool("tiny.draw", lambda params, _context: {"n": params["n"]}, {"properties": {"n": {"default": 3}}}, {})
+    assert call(tool, {}).to_dict()["data"] == {"n": 3}
+    assert call(tool, {"n": math.inf}).error.details["param_name"] == "n"
+    assert call(tool, None).error.message == "params must be an object, got null"
+    log = tmp_path / "log"
+    loop: list[object] = []
+    loop.append(loop)
+    assert call(tool, {"n": loop}, log=str(log)).error.code == "INVALID_PARAM"
+    assert json.loads(log.read_text())["result"]["ok"] is False
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [{}, {"ok": True, "error": {"code": "TIMEOUT"}, "data": None, "duration_ms": 0}, {"ok": 1, "error": None}],
+)
+def test_what_is_no_envelope_is_refused(envelope):
+    with pytest.raises(ValueError, match="not an envelope"):
+        SkillResult.from_dict(envelope)
+
+
+def test_an_unknown_code_cannot_be_raised():
+    with pytest.raises(ValueError, match="unknown error code 'OOPS'"):
+        SkillError("OOPS", "x")
+
+
+def test_every_public_name_is_there():
+    for name in skillscript.__all__:
+        assert getattr(skillscript, name) is not None
+    with pytest.raises(AttributeError):
+        skillscript.no_such_name  # noqa: B018 - the access is the test
