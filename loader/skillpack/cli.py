@@ -105,7 +105,7 @@ def read(skills_dirs: tuple[str, ...], name: str, path: str, as_json: bool) -> N
     elif answer["success"]:
         from skillpack.resources import read_resource
 
-        click.get_binary_stream("stdout").write(read_resource(loader.skills[name], path).data)
+        sys.stdout.buffer.write(read_resource(loader.skills[name], path).data)
     _exit_unless(answer, told=as_json)
 
 

@@ -37,7 +37,7 @@ def read_bounded(path: str, max_bytes: int) -> bytes:
             raise FileRefusedError(f"is {_kind(status.st_mode)}, not a regular file")
         if status.st_size > max_bytes:
             raise FileRefusedError(f"has {status.st_size} bytes, more than the {max_bytes} allowed")
-        return _read_all(descriptor, max_bytes)
+        return _read_all(descriptor, status.st_size, max_bytes)
     except OSError as error:
         raise FileRefusedError(f"cannot be read: {error.strerror}") from error
     finally:
@@ -50,16 +50,16 @@ def inside(folder: str, path: str) -> bool:
     return os.path.realpath(path).startswith(base.rstrip(os.sep) + os.sep)
 
 
-def _read_all(descriptor: int, max_bytes: int) -> bytes:
-    """Return everything up to the end; the size may have changed since it was asked for."""
-    chunks: list[bytes] = []
-    left = max_bytes + 1
-    while left > 0 and (chunk := os.read(descriptor, min(left, 1 << 20))):
-        chunks.append(chunk)
-        left -= len(chunk)
-    if left <= 0:
+def _read_all(descriptor: int, size: int, max_bytes: int) -> bytes:
+    """Return everything up to the end; ``size`` is what the file claims, which one read then confirms."""
+    data = os.read(descriptor, size + 1)
+    if len(data) <= size:
+        return data
+    while len(data) <= max_bytes and (chunk := os.read(descriptor, 1 << 16)):
+        data += chunk
+    if len(data) > max_bytes:
         raise FileRefusedError(f"has more than the {max_bytes} bytes allowed")
-    return b"".join(chunks)
+    return data
 
 
 def _kind(mode: int) -> str:

@@ -109,7 +109,7 @@ def _quote_plain_values(header: str) -> tuple[str, list[str]]:
         end = index + 1
         match = _PLAIN_VALUE.fullmatch(lines[index])
         if match is not None:
-            while end < len(lines) and lines[end][:1] in (" ", "\t"):  # the value goes on, indented
+            while end < len(lines) and lines[end][:1] == " ":  # the value goes on, indented
                 end += 1
             value = " ".join([match[2], *lines[index + 1 : end]])
             if ": " in value or value.rstrip().endswith(":"):

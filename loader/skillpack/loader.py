@@ -47,11 +47,8 @@ class SkillLoader:
         return bool(self.skills)
 
     def get_descriptions(self) -> str:
-        """Return layer 1: one line ``- name: description`` a skill.
-
-        A description of several lines is put on one, so that it cannot pose as another part of the prompt.
-        """
-        return "\n".join(f"- {skill.name}: {' '.join(skill.description.split())}" for skill in self.skills.values())
+        """Return layer 1: one line ``- name: description`` a skill."""
+        return "\n".join(f"- {skill.name}: {skill.summary}" for skill in self.skills.values())
 
     def get_prompt_section(self) -> str:
         """Return layer 1 as a section to append to a system prompt, or "" when there are no skills."""

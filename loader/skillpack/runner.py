@@ -17,7 +17,7 @@ from skillpack.process import run_bounded
 from skillscript.envelope import EXIT_DONE, EXIT_VIOLATES, ErrorCode, SkillError, SkillResult
 from skillscript.faults import did_you_mean, fault_details, invalid_params, joined
 from skillscript.schema import find_faults
-from skillscript.strict_json import NotJsonError, parse_json, plain
+from skillscript.strict_json import NotJsonError, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -179,8 +179,8 @@ def _answer(stdout: bytes) -> SkillResult | None:
     """Return the envelope in ``stdout``: all of it, or its last line when something else was printed before."""
     text = stdout.strip()
     for candidate in (text, text.rpartition(b"\n")[2]):
-        with contextlib.suppress(NotJsonError, ValueError):
-            value = parse_json(candidate)
+        with contextlib.suppress(ValueError, TypeError, RecursionError):  # not JSON, or not an envelope
+            value = plain(json.loads(candidate))
             if isinstance(value, dict):
                 return SkillResult.from_dict(value)
     return None

@@ -41,6 +41,11 @@ class Skill:
     warnings: tuple[str, ...] = ()
 
     @property
+    def summary(self) -> str:
+        """Return the description on one line, so that it cannot pose as another part of a prompt or terminal."""
+        return " ".join(_CONTROL.sub(" ", self.description).split())
+
+    @property
     def body(self) -> str:
         """Return the Markdown below the frontmatter as it is on disk now.
 

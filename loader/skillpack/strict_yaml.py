@@ -79,7 +79,8 @@ def _check_depth(text: str) -> None:
 def _value(node: Any, seen: set[int]) -> Any:
     """Return the value of ``node`` as strings, lists and dicts; a node met twice came from an alias."""
     if id(node) in seen:
-        raise YamlError("uses a YAML alias (*name); write the value out", node.start_mark.line + 1)
+        line = node.start_mark.line + 1
+        raise YamlError("has a value that a YAML alias (*name) repeats; write it out each time", line)
     seen.add(id(node))
     if isinstance(node, yaml.ScalarNode):
         return "" if not node.style and node.value in _NULLS else node.value
@@ -108,5 +109,7 @@ def _mapping(node: Any, seen: set[int]) -> dict[str, Any]:
 def _as_yaml_error(error: Exception) -> YamlError:
     """Return PyYAML's complaint as one short line with its position."""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    context = getattr(error, "context", None)
     mark = getattr(error, "problem_mark", None)
-    return YamlError(f"is not valid YAML: {problem}", mark.line + 1 if mark is not None else None)
+    text = f"{context}, {problem}" if context else problem
+    return YamlError(f"is not valid YAML: {text}", None if mark is None else mark.line + 1)

@@ -1,0 +1,182 @@
+"""Scanning (S3.1, S3.4): one bad skill never hides another, and each loss is told."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from skillpack.catalog import scan
+from skillpack.frontmatter import MAX_FILE_BYTES
+
+GOOD = "---\nname: good\ndescription: Fine.\n---\nbody"
+
+
+def reasons(catalog):
+    return {Path(entry.path).parent.name: entry.reason for entry in catalog.skipped}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("no frontmatter", "does not start with"),
+        ("---\ndescription: b\n---\n", "the frontmatter has no name"),
+        ("---\nname: ''\ndescription: b\n---\n", "the frontmatter has no name"),
+        ("---\nname: bad\n---\n", "the frontmatter has no description"),
+        ("---\nname: bad\ndescription:\n---\n", "the frontmatter has no description"),
+        ("---\nname: bad\ndescription: [a, b]\n---\n", "the description must be text, not a list"),
+        ("---\nname: {a: b}\ndescription: b\n---\n", "the name must be text, not a mapping"),
+        ('---\nname: "a\\n## System"\ndescription: b\n---\n', "line break or a control character"),
+        (b"---\nname: bad\ndescription: \xe9\n---\n", "is not UTF-8"),
+        (GOOD.encode() + b"x" * MAX_FILE_BYTES, "more than the 1048576 allowed"),
+    ],
+)
+def test_a_bad_skill_is_skipped_with_its_reason_and_hides_nothing(write_skill, tmp_path, text, reason):
+    write_skill("bad", text)
+    write_skill("good")
+    catalog = scan([tmp_path / "skills"])
+    assert list(catalog.skills) == ["good"]
+    assert reason in reasons(catalog)["bad"]
+    assert catalog.errors == catalog.skipped
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "dangling link", "link to outside", "device", "unreadable"])
+def test_a_skill_file_of_another_kind_is_skipped_without_hanging(write_skill, tmp_path, kind):
+    write_skill("good")
+    home = tmp_path / "skills" / "odd"
+    home.mkdir()
+    path = home / "SKILL.md"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "dangling link":
+        path.symlink_to("nowhere.md")
+    elif kind == "link to outside":
+        (tmp_path / "outside.md").write_text(GOOD)
+        path.symlink_to(tmp_path / "outside.md")
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_text(GOOD)
+        path.chmod(0)
+        if os.access(path, os.R_OK):
+            pytest.skip("root reads everything")
+    catalog = scan([tmp_path / "skills"])
+    assert list(catalog.skills) == ["good"]
+    assert [entry.path for entry in catalog.errors] == [str(path)]
+
+
+def test_a_link_inside_the_skill_may_be_its_skill_file(write_skill, tmp_path):
+    home = write_skill("good", "x")
+    (home / "docs.md").write_text(GOOD)
+    (home / "SKILL.md").unlink()
+    (home / "SKILL.md").symlink_to("docs.md")
+    assert list(scan([tmp_path / "skills"]).skills) == ["good"]
+
+
+def test_a_linked_skill_folder_works_and_its_resources_are_its_own(write_skill, tmp_path):
+    home = write_skill(
+        "elsewhere", "---\nname: linked\ndescription: d\n---\n", root="store", files={"scripts/x.py": ""}
+    )
+    (tmp_path / "skills").mkdir()
+    (tmp_path / "skills" / "linked").symlink_to(home)
+    skill = scan([tmp_path / "skills"]).skills["linked"]
+    assert skill.dir == str(tmp_path / "skills" / "linked")
+    assert skill.resources == ["scripts/x.py"]
+    assert skill.warnings == ()
+
+
+def test_links_that_lead_back_end_the_search_there(write_skill, tmp_path):
+    write_skill("good")
+    (tmp_path / "skills" / "loop").symlink_to(tmp_path / "skills")
+    (tmp_path / "skills" / "group").mkdir()
+    (tmp_path / "skills" / "group" / "up").symlink_to(tmp_path)
+    catalog = scan([tmp_path / "skills"])
+    assert list(catalog.skills) == ["good"]
+    assert [entry.level for entry in catalog.skipped] == ["info", "info"]
+    assert (catalog.errors, catalog.shadowed) == ((), ())
+
+
+def test_an_earlier_root_wins_and_the_shadowed_skill_is_told(write_skill, tmp_path):
+    first = write_skill("same", root="project", description="first")
+    second = write_skill("same", root="user", description="second")
+    catalog = scan([tmp_path / "project", tmp_path / "user"])
+    assert catalog.skills["same"].description == "first"
+    assert [(entry.path, entry.by) for entry in catalog.shadowed] == [
+        (str(second / "SKILL.md"), str(first / "SKILL.md"))
+    ]
+    assert scan([tmp_path / "user", tmp_path / "project"]).skills["same"].description == "second"
+
+
+def test_inside_a_root_the_path_that_sorts_first_wins(write_skill, tmp_path):
+    text = "---\nname: same\ndescription: {}\n---\n"
+    write_skill("b", text.format("second"))
+    write_skill("a", text.format("first"))
+    catalog = scan([tmp_path / "skills"])
+    assert catalog.skills["same"].description == "first"
+    assert len(catalog.shadowed) == 1
+
+
+def test_the_same_root_twice_shadows_nothing(write_skill, tmp_path):
+    write_skill("good")
+    (tmp_path / "alias").symlink_to(tmp_path / "skills")
+    catalog = scan([tmp_path / "skills", tmp_path / "skills", tmp_path / "alias"])
+    assert (len(catalog.skills), catalog.shadowed) == (1, ())
+
+
+def test_the_search_is_bounded_in_depth_and_number(write_skill, tmp_path):
+    write_skill("a/b/c/deep")
+    write_skill("z-last")
+    shallow = scan([tmp_path / "skills"], max_depth=3)
+    assert list(shallow.skills) == ["z-last"]
+    assert [entry.reason for entry in shallow.skipped] == ["lies deeper than 3 levels: not searched"]
+    assert set(scan([tmp_path / "skills"]).skills) == {"deep", "z-last"}
+    few = scan([tmp_path / "skills"], max_folders=3)
+    assert few.skills == {}
+    assert ["too many folders" in entry.reason for entry in few.errors] == [True]
+
+
+def test_hidden_folders_and_folders_inside_a_skill_are_not_searched(write_skill, tmp_path):
+    write_skill("good")
+    write_skill(".git/hidden")
+    write_skill("good/assets/example")
+    assert list(scan([tmp_path / "skills"]).skills) == ["good"]
+
+
+def test_a_root_may_be_a_skill_itself(write_skill):
+    assert list(scan([write_skill("good")]).skills) == ["good"]
+
+
+def test_a_missing_root_and_a_misspelt_file_are_told(write_skill, tmp_path):
+    home = write_skill("low")
+    (home / "SKILL.md").rename(home / "skill.md")
+    catalog = scan([tmp_path / "nowhere", tmp_path / "skills"])
+    assert [entry.reason for entry in catalog.errors] == [
+        "the skills directory does not exist",
+        "the file must be named SKILL.md",
+    ]
+
+
+def test_departures_from_the_specification_are_warnings(write_skill, tmp_path):
+    write_skill("folder", f"---\nname: Other Name\ndescription: <{'x' * 1100}\n---\n")
+    skill = scan([tmp_path / "skills"]).skills["Other Name"]
+    assert [warning[:24] for warning in skill.warnings] == [
+        "the name 'Other Name' di",
+        "the name 'Other Name' is",
+        "the description has 1101",
+        "the description contains",
+    ]
+
+
+def test_scanning_runs_nothing_of_a_skill(write_skill, tmp_path):
+    trap = f"open({str(tmp_path / 'ran')!r}, 'w')"
+    write_skill("good", files={"scripts/x.py": trap, "__init__.py": trap, "sitecustomize.py": trap})
+    scan([tmp_path / "skills"])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_scan_is_the_same_every_time(write_skill, tmp_path):
+    for name in ("c", "a", "b"):
+        write_skill(name)
+    assert list(scan([tmp_path / "skills"]).skills) == ["a", "b", "c"]
+    assert scan([tmp_path / "skills"]) == scan([tmp_path / "skills"])

@@ -1,0 +1,202 @@
+"""The command ``skillpack`` as a shell sees it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from skillpack import SkillLoader
+
+SCRIPT = """
+    import sys, time
+    from skillscript import SkillError, main
+
+    def execute(params, context):
+        print("working", file=sys.stderr, flush=True)
+        if params["mode"] == "hang":
+            time.sleep(600)
+        if params["mode"] == "refuse":
+            raise SkillError("UNSUPPORTED_OPERATION", "no")
+        return {"total": params["count"]}
+
+    if __name__ == "__main__":
+        raise SystemExit(main(__file__, "bench.run_mode", execute, violates=lambda data: data["total"] > 9))
+    """
+
+
+@pytest.fixture
+def pack(write_tool, write_skill, tmp_path):
+    write_tool(SCRIPT)
+    write_skill("other", files={"references/a.bin": b"\xff\r\n\x00", "references/b.md": "x\r\ny\n"})
+    return tmp_path / "skills"
+
+
+@pytest.fixture
+def skillpack(pack):
+    """Run the command on the pack; return the finished process."""
+
+    def run(*arguments, stdin="", env=None, roots=("--skills-dir", str(pack))):
+        return subprocess.run(
+            [sys.executable, "-m", "skillpack", *arguments, *roots],
+            input=stdin.encode(),
+            capture_output=True,
+            check=False,
+            env={**{key: value for key, value in os.environ.items() if key != "SKILLPACK_PATH"}, **(env or {})},
+        )
+
+    return run
+
+
+def test_list_names_skills_and_tools(skillpack):
+    assert skillpack("list").stdout.decode() == "- bench: Does a thing.\n    bench.run_mode\n- other: Does a thing.\n"
+
+
+def test_list_as_json(skillpack):
+    listed = json.loads(skillpack("list", "--json").stdout)
+    assert [entry["name"] for entry in listed] == ["bench", "other"]
+    assert listed[0]["tools"] == [{"id": "bench.run_mode", "version": "1.2.0", "description": "Runs one mode."}]
+
+
+def test_prompt_prints_layer_1(skillpack, pack):
+    assert skillpack("prompt").stdout.decode() == SkillLoader(pack).get_prompt_section().strip("\n") + "\n"
+
+
+def test_show_prints_layer_2(skillpack, pack):
+    content = SkillLoader(pack).get_skill_content("bench")
+    assert skillpack("show", "bench").stdout.decode().strip() == content.strip()
+    assert json.loads(skillpack("show", "bench", "--json").stdout)["data"]["content"] == content
+
+
+def test_read_prints_layer_3_byte_for_byte(skillpack):
+    assert skillpack("read", "other", "references/a.bin").stdout == b"\xff\r\n\x00"
+    assert skillpack("read", "other", "references/b.md").stdout == b"x\r\ny\n"
+    assert json.loads(skillpack("read", "other", "references/b.md", "--json").stdout)["data"]["size"] == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("show", "bensh"), "Skill 'bensh' not found; did you mean 'bench'?"),
+        (("read", "bensh", "x"), "Skill 'bensh' not found; did you mean 'bench'?"),
+        (("read", "other", "../bench/SKILL.md"), "contains '..'"),
+        (("list", "--skills-dir", "/does/not/exist"), "no such skills directory: /does/not/exist"),
+    ],
+)
+def test_what_does_not_exist_is_exit_code_2_and_one_line(skillpack, arguments, message):
+    done = skillpack(*arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert message in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_failure_asked_for_as_json_is_json(skillpack):
+    done = skillpack("show", "bensh", "--json")
+    assert (done.returncode, json.loads(done.stdout)["suggestions"]) == (2, ["bench"])
+
+
+@pytest.mark.parametrize(
+    ("params", "code", "exit_code"),
+    [
+        ('{"mode": "x"}', None, 0),
+        ('{"mode": "x", "count": 10}', None, 1),
+        ('{"mode": 1}', "INVALID_PARAM", 2),
+        ("{", "INVALID_PARAM", 2),
+        ("@/does/not/exist.json", "INVALID_PARAM", 2),
+        ("@/dev/zero", "INVALID_PARAM", 2),
+        ("@.", "INVALID_PARAM", 2),
+        ("-", "INVALID_PARAM", 2),
+        ('{"mode": "refuse"}', "UNSUPPORTED_OPERATION", 2),
+    ],
+)
+def test_run_prints_one_envelope_and_exits_as_the_scripts_do(skillpack, params, code, exit_code):
+    """S0.1, S0.2."""
+    done = skillpack("run", "bench.run_mode", "--params", params)
+    envelope = json.loads(done.stdout)
+    assert set(envelope) == {"ok", "error", "data", "duration_ms"}
+    assert ((envelope["error"] or {}).get("code"), done.returncode) == (code, exit_code)
+
+
+def test_run_takes_params_from_a_file_and_from_stdin(skillpack, tmp_path):
+    (tmp_path / "p.json").write_text('{"mode": "x", "count": 3}')
+    assert json.loads(skillpack("run", "bench.run_mode", "--params", f"@{tmp_path / 'p.json'}").stdout)["data"] == {
+        "total": 3
+    }
+    done = skillpack("run", "bench.run_mode", "--params", "-", stdin='{"mode": "x", "count": 4}')
+    assert json.loads(done.stdout)["data"] == {"total": 4}
+    assert done.stderr == b"working\n"
+
+
+def test_run_of_an_unknown_tool_is_an_envelope(skillpack):
+    done = skillpack("run", "bench.run_mood")
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "INVALID_PARAM")
+
+
+def test_run_kills_what_takes_too_long(skillpack):
+    done = skillpack("run", "bench.run_mode", "--params", '{"mode": "hang"}', "--timeout", "1")
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (4, "TIMEOUT")
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_kills_its_tool_and_still_answers(pack, kind):
+    command = [sys.executable, "-m", "skillpack", "--skills-dir", str(pack), "run", "bench.run_mode"]
+    process = subprocess.Popen(
+        [*command, "--params", '{"mode": "hang"}'], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stderr.readline() == b"working\n"
+    start = time.monotonic()
+    process.send_signal(kind)
+    out, _ = process.communicate(timeout=20)
+    assert time.monotonic() - start < 5
+    assert (process.returncode, json.loads(out)["error"]["message"]) == (4, "interrupted; the tool was killed")
+
+
+def test_doctor_is_content_with_a_whole_pack(skillpack):
+    done = skillpack("doctor", "--json")
+    findings = json.loads(done.stdout)
+    assert (done.returncode, findings["ok"]) == (0, True)
+    assert set(findings["environment"]) == {"skillpack", "python", "klayout_module", "programs"}
+    assert set(findings["environment"]["programs"]) == {"klayout", "netgen", "ngspice"}
+    assert b"bench: bench.run_mode" in skillpack("doctor").stdout
+
+
+def test_doctor_tells_what_was_lost_and_why(skillpack, write_skill, tmp_path):
+    write_skill("bad", "no frontmatter")
+    write_skill("bench", root="more")
+    write_skill("third", files={"skill.yaml": "tools: [{id: t.x}]"})
+    done = skillpack("doctor", "--skills-dir", str(tmp_path / "skills"), "--skills-dir", str(tmp_path / "more"))
+    text = done.stdout.decode()
+    assert done.returncode == 1
+    assert f"{tmp_path}/skills/bad/SKILL.md: does not start with a line '---'" in text
+    assert f"{tmp_path}/more/bench/SKILL.md: {tmp_path}/skills/bench/SKILL.md comes first" in text
+    assert "t.x: has no script" in text
+    assert b"2 skills or tools were left out" in skillpack("list").stderr
+
+
+def test_roots_come_from_the_option_else_the_environment_else_the_pack_itself(skillpack, write_skill, tmp_path):
+    write_skill("one", root="a")
+    write_skill("two", root="b")
+    env = {"SKILLPACK_PATH": os.pathsep.join([str(tmp_path / "b"), str(tmp_path / "a")])}
+    assert skillpack("list", roots=(), env=env).stdout.decode().split("\n")[0] == "- two: Does a thing."
+    option = ("--skills-dir", str(tmp_path / "a"))
+    assert skillpack("list", roots=option, env=env).stdout.decode() == "- one: Does a thing.\n"
+    own = json.loads(skillpack("doctor", "--json", roots=()).stdout)["roots"]
+    assert len(own) == 1
+    assert Path(own[0]).name in {"skills", "bundled_skills"}
+
+
+def test_text_beyond_ascii_is_printed_whatever_the_terminal_says(skillpack, write_skill):
+    write_skill("zh", description="画一个晶体管")
+    done = skillpack("list", env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"})
+    assert "画一个晶体管" in done.stdout.decode()
+
+
+@pytest.mark.parametrize("command", ["list", "prompt", "show", "read", "run", "doctor"])
+def test_every_command_has_help(skillpack, command):
+    done = skillpack(command, "--help", roots=())
+    assert done.returncode == 0
+    assert b"--skills-dir" in done.stdout

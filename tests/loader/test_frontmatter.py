@@ -1,0 +1,131 @@
+"""SKILL.md parsing (S3.4): what is accepted, what is repaired, what is refused."""
+
+import contextlib
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillpack.errors import SkillFileError
+from skillpack.frontmatter import MAX_FRONTMATTER_CHARACTERS, parse
+
+FIELDS = {"name": "a", "description": "b"}
+HEAD = "---\nname: a\ndescription: b\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "body"),
+    [
+        pytest.param(HEAD + "\nbody\n", FIELDS, "body", id="plain"),
+        pytest.param("\ufeff" + HEAD + "body", FIELDS, "body", id="byte order mark"),
+        pytest.param(HEAD.replace("\n", "\r\n") + "one\r\ntwo\r\n", FIELDS, "one\ntwo", id="CRLF"),
+        pytest.param(HEAD.replace("\n", "\r") + "one\rtwo", FIELDS, "one\ntwo", id="CR"),
+        pytest.param("--- \nname: a\ndescription: b\n---\t\nbody", FIELDS, "body", id="blanks after the fences"),
+        pytest.param("---\nname: a\ndescription: b\n---", FIELDS, "", id="no body and no newline"),
+        pytest.param(HEAD + "one\n\n---\n\ntwo\n---\n", FIELDS, "one\n\n---\n\ntwo\n---", id="rules in the body"),
+        pytest.param(HEAD + "\n\n    code\n", FIELDS, "    code", id="body opens with indented code"),
+        pytest.param(
+            "---\nname: a\ndescription: x --- y\n---\n", FIELDS | {"description": "x --- y"}, "", id="dashes in a value"
+        ),
+        pytest.param(
+            "---\nname: a\ndescription: |\n  one\n  ---\n  two\n---\nbody",
+            FIELDS | {"description": "one\n---\ntwo\n"},
+            "body",
+            id="a fence inside a block scalar",
+        ),
+        pytest.param(
+            "---\nname: a\ndescription: >-\n  one\n  two\n---\n", FIELDS | {"description": "one two"}, "", id="folded"
+        ),
+        pytest.param(
+            "---\nname: a\ndescription: 'it''s: so'\n---\n", FIELDS | {"description": "it's: so"}, "", id="quoted"
+        ),
+        pytest.param(
+            "---\nname: a\ndescription: b\nmetadata:\n  version: 1.10\n  on: yes\n---\n",
+            FIELDS | {"metadata": {"version": "1.10", "on": "yes"}},
+            "",
+            id="scalars stay strings",
+        ),
+        pytest.param("---\nname: a\ndescription: ~\n---\n", FIELDS | {"description": ""}, "", id="null is empty"),
+        pytest.param(
+            "---\nname: a\ndescription: 画一个晶体管\n---\n正文",
+            FIELDS | {"description": "画一个晶体管"},
+            "正文",
+            id="Chinese",
+        ),
+    ],
+)
+def test_a_valid_file_is_read_as_it_is_meant(text, fields, body):
+    document = parse(text.encode())
+    assert (document.fields, document.body, document.warnings) == (fields, body, ())
+
+
+@pytest.mark.parametrize(
+    ("header", "description"),
+    [
+        ("description: Use when: asked", "Use when: asked"),
+        ("description: Use when: it's asked", "Use when: it's asked"),
+        ("description: ends with a colon:", "ends with a colon:"),
+        ("description: one: two\n  goes on: here", "one: two goes on: here"),
+    ],
+)
+def test_an_unquoted_colon_is_recovered_with_a_warning(header, description):
+    document = parse(f"---\nname: a\n{header}\n---\nbody".encode())
+    assert document.fields == {"name": "a", "description": description}
+    assert document.warnings == ("the value of 'description' contains ': ' and should be quoted",)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "does not start with a line '---'"),
+        ("# Title\n", "does not start with a line '---'"),
+        ("----\nname: a\n----\n", "does not start with a line '---'"),
+        ("--- name\n---\n", "does not start with a line '---'"),
+        ("---\nname: a\nbody", "not closed"),
+        ("---\nname: a\n----\nbody", "not closed"),
+        ("---\nname: a\n--- x\nbody", "not closed"),
+        ("---\nname: a\n--- x\n---\n", "expected a single document"),
+        ("---\nname: a\nname: b\n---\n", r"the key 'name' twice \(line 3\)"),
+        ("---\nname: a\nm:\n  k: 1\n  k: 2\n---\n", r"the key 'k' twice \(line 5\)"),
+        ("---\nname: &n a\ndescription: *n\n---\n", r"YAML alias .*\(line 2\)"),
+        ("---\nname: a\nm: &m [*m]\n---\n", "YAML alias"),
+        ("---\nbase: &b {x: 1}\nm:\n  <<: *b\n---\n", "YAML alias"),
+        ("---\n- name\n---\n", "not a mapping"),
+        ("---\njust text\n---\n", "not a mapping"),
+        ("---\n? [a]\n: b\n---\n", "a key that is not text"),
+        ("---\nname: a\n\tdescription: b\n---\n", "not valid YAML"),
+        ("---\nname: 'a\n---\n", "not valid YAML"),
+        ("---\nname: a\n" + "x: " + "[" * 100 + "]" * 100 + "\n---\n", "nested more than 32"),
+        ("---\nname: " + "a" * MAX_FRONTMATTER_CHARACTERS + "\n---\n", "more than the 65536 allowed"),
+    ],
+)
+def test_a_faulty_file_is_refused_with_the_reason(text, reason):
+    with pytest.raises(SkillFileError, match=reason):
+        parse(text.encode())
+
+
+@pytest.mark.parametrize("data", [b"---\nname: \xff\n---\n", HEAD.encode() + b"\xc3(", "---\n".encode("utf-16")])
+def test_bytes_that_are_not_utf8_are_refused_with_their_place(data):
+    with pytest.raises(SkillFileError, match=r"not UTF-8: byte 0x\w\w at offset \d+"):
+        parse(data)
+
+
+@pytest.mark.parametrize("opener", ["[", "{a: ", "- ", "? "])
+def test_deep_nesting_is_refused_before_it_overflows_the_c_stack(opener):
+    # 20,000 levels end the process inside PyYAML's C composer; a child process shows that ours survives.
+    code = (
+        "import sys; from skillpack.frontmatter import parse; from skillpack.errors import SkillFileError\n"
+        f"try: parse(('---\\n' + {opener!r} * (60000 // len({opener!r})) + '\\n---\\n').encode())\n"
+        "except SkillFileError as error: sys.exit(0 if 'nested' in str(error) else 3)\n"
+        "sys.exit(4)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@given(st.text())
+def test_any_text_is_parsed_or_refused_and_never_anything_else(text):
+    data = ("---\n" + text + "\n---\nbody").encode("utf-8", "surrogatepass")
+    with contextlib.suppress(SkillFileError):
+        assert isinstance(parse(data).fields, dict)
