@@ -195,7 +195,7 @@ def _help_text(name: str, schema: dict[str, Any], tool: Tool) -> str:
 
 
 def _description(tool: Tool) -> str:
-    of_script = getattr(sys.modules.get(tool.execute.__module__), "__doc__", None)
+    of_script = getattr(sys.modules.get(getattr(tool.execute, "__module__", "")), "__doc__", None)
     return str(tool.input_schema.get("description") or of_script or tool.id)
 
 
