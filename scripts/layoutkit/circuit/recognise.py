@@ -1,0 +1,269 @@
+r"""Recognising the groups that belong together in an analog layout.
+
+Groups are found in this order, and a device belongs to the first that takes it: cross-coupled pairs, current mirrors,
+differential pairs, then what is symmetric about those pairs (cascodes, loads), then inverters. Every search runs over
+devices indexed by the nets they share, so its cost grows with the devices, not with their pairs.
+
+        d1   d2          iref    out           d1    d2
+        |    |            |__     |             |\  /|
+    g1-| M1  M2 |-g2    M1|--'---|M2           M1 X  M2
+        |____|            |       |             |/  \|
+         tail             s       s             s     s
+    differential pair   current mirror     cross-coupled pair
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit.model import Circuit, Device, RecognisedModule
+from layoutkit.circuit.supplies import Supplies, find_supplies
+from layoutkit.circuit.symmetry import symmetric_partners
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_ID_STEMS = {
+    "differential_pair": "diff_pair",
+    "current_mirror": "current_mirror",
+    "cross_coupled_pair": "cross_coupled_pair",
+    "cascode_pair": "cascode_pair",
+    "load_pair": "load_pair",
+    "symmetric_pair": "symmetric_pair",
+    "inverter": "inverter",
+}
+_POLARITY = str.maketrans({"n": "p", "m": "p", "-": "+", "2": "1", "b": "a", "r": "l"})
+
+
+def recognise(circuit: Circuit) -> tuple[RecognisedModule, ...]:
+    """Return the modules of a circuit, by type and then in netlist order.
+
+    The same circuit gives the same modules; no device is in two of them. A device that is switched off for good (gate
+    on the supply of its own bulk) or has drain and source on one net is a dummy and belongs to none.
+    """
+    return _Recognition(circuit).modules()
+
+
+def same_size(first: Device, second: Device) -> bool:
+    """Whether two devices are drawn alike: type, model and every parameter."""
+    return _drawing(first) == _drawing(second)
+
+
+def _drawing(device: Device) -> tuple[Any, ...]:
+    params = tuple(sorted((key, float(value)) for key, value in device.params.items()))
+    return (device.type, device.model.lower(), params)
+
+
+class _Recognition:
+    """The state of one run: which devices are still free, and what was found."""
+
+    def __init__(self, circuit: Circuit) -> None:
+        self._supplies = find_supplies(circuit)
+        self._order = {device.id: index for index, device in enumerate(circuit.devices)}
+        self._mos = [device for device in circuit.devices if device.is_mos and not _is_dummy(device, self._supplies)]
+        self._circuit = circuit
+        self._taken: set[str] = set()
+        self._found: dict[str, list[tuple[tuple[str, ...], dict[str, Any]]]] = {stem: [] for stem in _ID_STEMS}
+
+    def modules(self) -> tuple[RecognisedModule, ...]:
+        self._cross_coupled_pairs()
+        self._current_mirrors()
+        self._differential_pairs()
+        self._symmetric_pairs()
+        self._inverters()
+        modules = []
+        for module_type, stem in _ID_STEMS.items():
+            groups = sorted(self._found[module_type], key=lambda group: min(self._order[d] for d in group[0]))
+            for number, (devices, properties) in enumerate(groups, start=1):
+                modules.append(RecognisedModule(f"{stem}_{number}", module_type, devices, properties))
+        return tuple(modules)
+
+    def _free(self) -> list[Device]:
+        return [device for device in self._mos if device.id not in self._taken]
+
+    def _add(self, module_type: str, devices: Sequence[Device], properties: dict[str, Any]) -> None:
+        self._taken.update(device.id for device in devices)
+        self._found[module_type].append((tuple(device.id for device in devices), properties))
+
+    def _cross_coupled_pairs(self) -> None:
+        by_drain_gate: dict[tuple[str, ...], list[Device]] = defaultdict(list)
+        for device in self._free():
+            by_drain_gate[device.type, device.model.lower(), device.terminals["d"], device.terminals["g"]].append(
+                device
+            )
+        for device in self._free():
+            net = device.terminals
+            partners = by_drain_gate.get((device.type, device.model.lower(), net["g"], net["d"]), ())
+            own = by_drain_gate[device.type, device.model.lower(), net["d"], net["g"]]
+            if net["d"] == net["g"] or len(partners) != 1 or len(own) != 1 or device.id in self._taken:
+                continue
+            if {net["d"], net["g"]} & {*self._supplies.power, *self._supplies.ground}:
+                continue
+            properties: dict[str, Any] = {"matched": same_size(device, partners[0])}
+            if net["s"] == partners[0].terminals["s"]:
+                properties["common_source"] = net["s"]
+            self._add("cross_coupled_pair", (device, partners[0]), properties)
+
+    def _current_mirrors(self) -> None:
+        groups: dict[tuple[str, ...], list[Device]] = defaultdict(list)
+        by_source: dict[str, list[Device]] = defaultdict(list)
+        for device in self._free():
+            net = device.terminals
+            groups[device.type, device.model.lower(), net["s"], net["g"]].append(device)
+            by_source[net["s"]].append(device)
+        for (_, _, _, gate), members in groups.items():
+            if len(members) < 2 or gate in self._supplies:
+                continue
+            members = [member for member in members if member.id not in self._taken]  # noqa: PLW2901
+            diodes = [member for member in members if member.terminals["d"] == gate]
+            if diodes and len(members) > len(diodes):
+                outputs = [*diodes[1:], *(member for member in members if member not in diodes)]
+                self._mirror(diodes[0], _of_equal_length(diodes[0], outputs), by_source)
+            elif not diodes:
+                self._wide_swing_mirror(gate, members, by_source)
+
+    def _mirror(self, reference: Device, outputs: list[Device], by_source: dict[str, list[Device]]) -> None:
+        """Add a mirror with its diode-connected reference, and the cascode devices on top when each branch has one."""
+        diode_on_top = self._cascode_above(reference, by_source)
+        tops: list[Device] = []
+        if diode_on_top is not None and diode_on_top.terminals["d"] == diode_on_top.terminals["g"]:
+            tops = self._cascodes(diode_on_top, outputs, by_source)
+        self._add_mirror(reference, outputs, tops, "cascode" if tops else "simple")
+
+    def _wide_swing_mirror(self, gate: str, members: list[Device], by_source: dict[str, list[Device]]) -> None:
+        """Add a mirror whose gates are driven by the drain of the cascode above its reference."""
+        for reference in members:
+            top = self._cascode_above(reference, by_source)
+            if top is None or top.terminals["d"] != gate:
+                continue
+            outputs = _of_equal_length(reference, [member for member in members if member is not reference])
+            tops = self._cascodes(top, outputs, by_source)
+            if tops:
+                stacked = top.terminals["g"] == gate
+                self._add_mirror(reference, outputs, tops, "stacked" if stacked else "wide_swing")
+            return
+
+    def _cascode_above(self, device: Device, by_source: dict[str, list[Device]]) -> Device | None:
+        drain = device.terminals["d"]
+        above = [d for d in by_source.get(drain, ()) if d.type == device.type and d.id not in self._taken]
+        return above[0] if len(above) == 1 and drain not in self._supplies else None
+
+    def _cascodes(self, top: Device, outputs: list[Device], by_source: dict[str, list[Device]]) -> list[Device]:
+        """Return the cascode of the reference and of every output, or nothing when a branch has none."""
+        above = [self._cascode_above(output, by_source) for output in outputs]
+        found = [d for d in above if d is not None and d.terminals["g"] == top.terminals["g"]]
+        return [top, *found] if len(found) == len(outputs) else []
+
+    def _add_mirror(self, reference: Device, outputs: list[Device], tops: list[Device], topology: str) -> None:
+        ratios = {output.id: _ratio(output, reference) for output in outputs}
+        bottoms = [reference, *outputs]
+        properties: dict[str, Any] = {
+            "matched": all(ratio is not None for ratio in ratios.values()),
+            "topology": topology,
+            "reference": reference.id,
+            "outputs": [output.id for output in outputs],
+            "ratios": ratios,
+            "common_gate": reference.terminals["g"],
+            "common_source": reference.terminals["s"],
+        }
+        if tops:
+            properties["cascodes"] = [device.id for device in tops]
+        self._add("current_mirror", [*bottoms, *tops], properties)
+
+    def _differential_pairs(self) -> None:
+        groups: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
+        for device in self._free():
+            net = device.terminals
+            if net["s"] not in self._supplies and net["g"] not in self._supplies:
+                groups[device.type, device.model.lower(), net["s"], device.params.get("l")].append(device)
+        for members in groups.values():
+            for first, second in self._input_pairs(members):
+                if self._is_differential(first, second):
+                    source = first.terminals["s"]
+                    properties = {"matched": same_size(first, second), "common_source": source}
+                    self._add("differential_pair", (first, second), properties)
+
+    def _input_pairs(self, members: list[Device]) -> Iterable[tuple[Device, Device]]:
+        """Return the pairs of a group on one source net: the only two, or those whose gates are named as partners."""
+        if len(members) == 2:
+            return [(members[0], members[1])]
+        alike: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
+        for member in members:
+            alike[_drawing(member), _without_polarity(member.terminals["g"])].append(member)
+        named = [(group[0], group[1]) for group in alike.values() if len(group) == 2]
+        ports = set(self._circuit.ports)
+        inputs = [member for member in members if member.terminals["g"] in ports]
+        return named or ([(inputs[0], inputs[1])] if len(inputs) == 2 else [])
+
+    def _is_differential(self, first: Device, second: Device) -> bool:
+        a, b = first.terminals, second.terminals
+        if a["g"] == b["g"] or a["d"] == b["d"] or a["b"] != b["b"]:
+            return False
+        if (a["d"] == a["g"] and b["d"] == b["g"]) or a["d"] == b["g"] or b["d"] == a["g"]:
+            return False
+        own = {first.id, second.id}
+        return a["s"] in self._circuit.ports or any(
+            connection.device not in own and connection.terminal not in {"g", "b"}
+            for connection in self._circuit.nets[a["s"]]
+        )
+
+    def _symmetric_pairs(self) -> None:
+        seeds: list[tuple[str, str]] = []
+        for kind in ("differential_pair", "cross_coupled_pair"):
+            seeds.extend((ids[0], ids[1]) for ids, _ in self._found[kind])
+        known = [(self._circuit.device(a), self._circuit.device(b)) for a, b in seeds]
+        for kind, first, second in symmetric_partners(self._mos, known, self._taken, self._supplies):
+            properties: dict[str, Any] = {"matched": True}
+            for terminal, name in (("g", "common_gate"), ("s", "common_source")):
+                if first.terminals[terminal] == second.terminals[terminal]:
+                    properties[name] = first.terminals[terminal]
+            self._add(kind, (first, second), properties)
+
+    def _inverters(self) -> None:
+        by_nets: dict[tuple[str, str], list[Device]] = defaultdict(list)
+        for device in self._free():
+            by_nets[device.terminals["g"], device.terminals["d"]].append(device)
+        for (gate, drain), members in by_nets.items():
+            by_type = {member.type: member for member in members if member.terminals["s"] in self._supplies}
+            if gate != drain and len(members) == len(by_type) == 2:
+                self._add("inverter", (by_type["pmos"], by_type["nmos"]), {"input": gate, "output": drain})
+
+
+def _of_equal_length(reference: Device, outputs: list[Device]) -> list[Device]:
+    """Return the outputs that can be drawn matched to the reference; all of them when none can."""
+    matching = [output for output in outputs if _gate_length(output) == _gate_length(reference)]
+    return matching or outputs
+
+
+def _ratio(output: Device, reference: Device) -> float | None:
+    """Return how many times the reference's current an output carries, or ``None`` when their lengths differ."""
+    if output.params.get("l") != reference.params.get("l") or output.params.get("stack") != reference.params.get(
+        "stack"
+    ):
+        return None
+    own, base = _strength(output), _strength(reference)
+    return None if own is None or base is None else round(own / base, 6)
+
+
+def _gate_length(device: Device) -> tuple[float | None, float]:
+    return device.params.get("l"), device.params.get("stack", 1)
+
+
+def _strength(device: Device) -> float | None:
+    """Return the electrical width in units that compare within one netlist."""
+    if "nfin" in device.params:
+        return float(device.params["nfin"]) * device.nf * device.m
+    return float(device.params["w"]) * device.m if "w" in device.params else None
+
+
+def _without_polarity(net: str) -> str:
+    return net.lower().translate(_POLARITY)
+
+
+def _is_dummy(device: Device, supplies: Supplies) -> bool:
+    net = device.terminals
+    if net["d"] == net["s"]:
+        return True
+    own_rails = supplies.ground if device.type == "nmos" else supplies.power
+    return net["g"] in own_rails

@@ -1,0 +1,112 @@
+"""Following symmetry from a pair outwards: what hangs alike on the two sides of a differential pair is a pair too."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from layoutkit.circuit.model import Device
+    from layoutkit.circuit.supplies import Supplies
+
+PairKind = str
+_CHANNEL = ("d", "s")
+
+
+def symmetric_partners(
+    devices: Iterable[Device], seeds: Iterable[tuple[Device, Device]], taken: Iterable[str], supplies: Supplies
+) -> list[tuple[PairKind, Device, Device]]:
+    """Return the further pairs that mirror each other about the seed pairs.
+
+    From the two drains (and sources) of a known pair the search goes to the devices whose channel touches one net or
+    the other. Two of them, one on each side, are a pair when they are drawn alike, touch the nets with the same
+    terminal, agree on their other nets (the same net, or nets already known as mirror images), and neither side
+    offers a second choice.
+
+    Args:
+        devices: The transistors of the circuit.
+        seeds: Pairs known to be symmetric, left device first.
+        taken: Ids of devices that already belong to a module. They carry symmetry on but form no pair.
+        supplies: The supply nets, where the search ends.
+
+    Returns:
+        ``(kind, left, right)`` in the order found: ``load_pair`` when they share gate and source, ``cascode_pair`` when
+        they share the gate only, else ``symmetric_pair``.
+    """
+    return _Search(list(devices), set(taken), supplies).run(list(seeds))
+
+
+class _Search:
+    def __init__(self, devices: list[Device], taken: set[str], supplies: Supplies) -> None:
+        self._taken = taken
+        self._supplies = supplies
+        self._on_net: dict[str, list[tuple[Device, str]]] = defaultdict(list)
+        for device in devices:
+            for terminal in _CHANNEL:
+                self._on_net[device.terminals[terminal]].append((device, terminal))
+        self._mirror: dict[str, str] = {}
+        self._queue: deque[tuple[str, str]] = deque()
+        self._paired: set[str] = set()
+        self._found: list[tuple[PairKind, Device, Device]] = []
+
+    def run(self, seeds: list[tuple[Device, Device]]) -> list[tuple[PairKind, Device, Device]]:
+        for first, second in seeds:
+            self._paired.update((first.id, second.id))
+            self._mirror_nets(first, second)
+        while self._queue:
+            left, right = self._queue.popleft()
+            self._visit(left, right)
+        return self._found
+
+    def _mirror_nets(self, first: Device, second: Device) -> None:
+        for terminal in ("d", "s", "g"):
+            left, right = first.terminals[terminal], second.terminals[terminal]
+            if left == right or left in self._supplies or right in self._supplies:
+                continue
+            if left in self._mirror or right in self._mirror:
+                continue
+            self._mirror[left], self._mirror[right] = right, left
+            self._queue.append((left, right))
+
+    def _visit(self, left: str, right: str) -> None:
+        there = self._unpaired(right)
+        for key, firsts in self._unpaired(left).items():
+            seconds = there.get(key, [])
+            if len(firsts) == 1 and len(seconds) == 1 and firsts[0] is not seconds[0]:
+                self._consider(firsts[0], seconds[0])
+
+    def _unpaired(self, net: str) -> dict[tuple[object, ...], list[Device]]:
+        found: dict[tuple[object, ...], list[Device]] = defaultdict(list)
+        for device, terminal in self._on_net[net]:
+            if device.id not in self._paired:
+                found[self._key(device, terminal)].append(device)
+        return found
+
+    @staticmethod
+    def _key(device: Device, terminal: str) -> tuple[object, ...]:
+        params = tuple(sorted((name, float(value)) for name, value in device.params.items()))
+        return (terminal, device.type, device.model.lower(), params, device.terminals["b"])
+
+    def _consider(self, first: Device, second: Device) -> None:
+        if not all(self._agree(first.terminals[t], second.terminals[t]) for t in ("d", "g", "s")):
+            return
+        self._paired.update((first.id, second.id))
+        if first.id not in self._taken and second.id not in self._taken:
+            self._found.append((self._kind(first, second), first, second))
+        self._mirror_nets(first, second)
+
+    def _agree(self, left: str, right: str) -> bool:
+        """Whether two nets are one net, known mirror images, or both not yet placed."""
+        if left == right:
+            return True
+        if left in self._supplies or right in self._supplies:
+            return False
+        return self._mirror.get(left, right) == right and self._mirror.get(right, left) == left
+
+    @staticmethod
+    def _kind(first: Device, second: Device) -> PairKind:
+        if first.terminals["g"] != second.terminals["g"]:
+            return "symmetric_pair"
+        return "load_pair" if first.terminals["s"] == second.terminals["s"] else "cascode_pair"
