@@ -1,0 +1,138 @@
+"""Who may import whom, and what must not be loaded before it is needed. Read from the sources, nothing is run."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = {
+    "skillpack": ROOT / "loader" / "skillpack",
+    "skillscript": ROOT / "scripts" / "skillscript",
+    "layoutkit": ROOT / "scripts" / "layoutkit",
+}
+ALLOWED = {
+    "skillpack": {"skillscript"},
+    "skillscript": set(),
+    "layoutkit": set(),
+    "skills": {"skillscript", "layoutkit"},
+}
+OURS = frozenset({*PACKAGES, "skills"})
+HEAVY = frozenset({"klayout", "numpy", "numba", "shapely", "jsonschema", "yaml", "click", "mcp", "networkx", "jinja2"})
+KLAYOUT_AT_TOP = frozenset({"klayout", "numpy", "shapely"})  # the engine's own tools, at the top of its modules
+SPECIALISTS = {
+    "skillpack": {"cli.py": {"click"}, "strict_yaml.py": {"yaml"}},
+    "skillscript": {"explain.py": {"jsonschema"}},
+}
+
+
+def sources(owner):
+    """Return the Python files of a package, or the scripts of all skills."""
+    if owner == "skills":
+        return sorted((ROOT / "skills").glob("*/scripts/**/*.py"))
+    return sorted(PACKAGES[owner].rglob("*.py"))
+
+
+def imported(node):
+    """Return the top-level packages an import statement names; a relative import names its own package."""
+    if isinstance(node, ast.Import):
+        return {alias.name.partition(".")[0] for alias in node.names}
+    if isinstance(node, ast.ImportFrom) and node.level == 0:
+        return {node.module.partition(".")[0]}
+    return set()
+
+
+def is_for_types(node):
+    """Return whether an ``if`` is ``if TYPE_CHECKING``."""
+    test = node.test
+    return "TYPE_CHECKING" in {getattr(test, "id", None), getattr(test, "attr", None)}
+
+
+def all_imports(tree):
+    """Return (line, package) of every import, wherever it stands."""
+    return [(node.lineno, name) for node in ast.walk(tree) for name in imported(node)]
+
+
+def imports_at_load(tree):
+    """Return (line, package) of the imports that run when the module is loaded."""
+    found = []
+    waiting = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.If) and is_for_types(node):
+            waiting.extend(node.orelse)
+            continue
+        found.extend((node.lineno, name) for name in imported(node))
+        waiting.extend(ast.iter_child_nodes(node))
+    return sorted(found)
+
+
+def offences(owner, find, forbidden):
+    """Return ``file:line imports name`` for what ``find`` finds in ``owner``'s sources and is forbidden."""
+    return [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in sources(owner)
+        for line, name in find(ast.parse(path.read_text(encoding="utf-8"), str(path)))
+        if name in forbidden
+    ]
+
+
+@pytest.mark.parametrize("owner", sorted(ALLOWED))
+def test_imports_go_only_where_the_design_allows(owner):
+    """skills -> skillscript, layoutkit; skillpack -> skillscript; nothing imports skills."""
+    assert offences(owner, all_imports, OURS - ALLOWED[owner] - {owner}) == []
+
+
+def test_no_script_of_a_skill_reaches_into_another_skill():
+    names = {path.name.replace("-", "_") for path in (ROOT / "skills").iterdir() if path.is_dir()}
+    assert offences("skills", all_imports, names | {"skills"}) == []
+
+
+@pytest.mark.parametrize("owner", ["layoutkit", "skills"])
+def test_heavy_packages_are_imported_where_they_are_first_needed(owner):
+    allowed = KLAYOUT_AT_TOP if owner == "layoutkit" else frozenset()
+    assert offences(owner, imports_at_load, HEAVY - allowed) == []
+
+
+@pytest.mark.parametrize("package", sorted(SPECIALISTS))
+def test_a_heavy_package_is_loaded_by_one_module_that_the_others_load_late(package):
+    at_top = {
+        path.relative_to(PACKAGES[package]).as_posix(): names
+        for path in sources(package)
+        if (names := {name for _, name in imports_at_load(ast.parse(path.read_text(encoding="utf-8")))} & HEAVY)
+    }
+    assert at_top == SPECIALISTS[package]
+
+
+def test_skill_scripts_load_the_engine_only_when_they_execute():
+    """``--help`` of a script imports no KLayout, hence nothing of the engine either."""
+    assert offences("skills", imports_at_load, {"layoutkit"}) == []
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_a_package_itself_imports_only_the_standard_library_and_itself(package):
+    """``import skillpack`` (skillscript, layoutkit) stays cheap."""
+    tree = ast.parse((PACKAGES[package] / "__init__.py").read_text(encoding="utf-8"))
+    foreign = {name for _, name in imports_at_load(tree)} - sys.stdlib_module_names - {package}
+    assert foreign == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "at_load"),
+    [
+        ("import klayout.db as kdb", ["klayout"]),
+        ("from klayout import db", ["klayout"]),
+        ("try:\n    import numba\nexcept ImportError:\n    numba = None", ["numba"]),
+        ("class A:\n    import yaml", ["yaml"]),
+        ("def f():\n    import klayout", []),
+        ("if TYPE_CHECKING:\n    import klayout\nelse:\n    import numpy", ["numpy"]),
+        ("import typing as t\nif t.TYPE_CHECKING:\n    import klayout", ["typing"]),
+        ("from . import x\nfrom .y import z", []),
+    ],
+)
+def test_the_reader_of_imports_sees_what_runs_at_load_time(text, at_load):
+    """The checks above can fail."""
+    assert [name for _, name in imports_at_load(ast.parse(text))] == at_load
