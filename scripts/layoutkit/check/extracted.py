@@ -1,0 +1,170 @@
+"""What extraction finds: fingers, devices, nets, labels. See ``extract``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from layoutkit.circuit.model import Circuit, Device
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.technology import Technology
+
+
+class Point(NamedTuple):
+    """A place in the cell. [um]"""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Label:
+    """One text that names a net: where it is and whether a pin shape lies under it."""
+
+    text: str
+    conductor: str
+    place: Point
+    on_pin: bool
+
+
+@dataclass(frozen=True)
+class Finger:
+    """One channel: its device, size [um], nets by terminal (``d g s b``) and the device text found on it, if any."""
+
+    device: str
+    w_um: float
+    l_um: float
+    nets: Mapping[str, int]
+    place: Point
+    text: str | None
+
+    @property
+    def key(self) -> FoldKey:
+        """What fingers in parallel have in common."""
+        return FoldKey(self.device, self.nets["b"], self.nets["g"], frozenset((self.nets["s"], self.nets["d"])))
+
+
+class FoldKey(NamedTuple):
+    """Device type and nets of parallel fingers; source and drain are interchangeable."""
+
+    device: str
+    bulk: int
+    gate: int
+    ends: frozenset[int]
+
+
+@dataclass(frozen=True)
+class ExtractedDevice:
+    """Parallel fingers of one length, as one device."""
+
+    id: str
+    device: str
+    w_um: float
+    l_um: float
+    fingers: tuple[Finger, ...]
+    nets: Mapping[str, int]
+
+    @property
+    def place(self) -> Point:
+        """Where its first finger is."""
+        return self.fingers[0].place
+
+
+@dataclass(frozen=True)
+class LayoutNet:
+    """One net of the layout that has a device or a label on it."""
+
+    id: int
+    name: str
+    labels: tuple[Label, ...]
+    terminals: tuple[tuple[int, str], ...]
+    """Terminals on it: index of the finger, dummies included, and one of ``d g s b``."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Its different names, sorted."""
+        return tuple(sorted({label.text for label in self.labels}))
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What a cell holds.
+
+    Attributes:
+        cell_name: The cell.
+        technology: Its process.
+        devices: Parallel fingers combined; without the dummies. Sorted by place.
+        dummies: Fingers that can carry no current.
+        nets: Nets with a device or a label, by id.
+        labels_off_metal: Labels that name nothing, since no shape of their conductor is under them.
+        ignored_gates: Where poly crosses diffusion without making a known device, and why.
+        lvs: KLayout's database: shapes, nets, netlist; ready to be compared.
+    """
+
+    cell_name: str
+    technology: Technology
+    devices: tuple[ExtractedDevice, ...]
+    dummies: tuple[Finger, ...]
+    nets: dict[int, LayoutNet]
+    labels_off_metal: tuple[Label, ...]
+    ignored_gates: tuple[tuple[Point, str], ...]
+    lvs: kdb.LayoutVsSchematic
+    layout: kdb.Layout = field(repr=False)  # its shapes must outlive the database
+
+    @cached_property
+    def fingers(self) -> tuple[Finger, ...]:
+        """All fingers, dummies last."""
+        return (*(finger for device in self.devices for finger in device.fingers), *self.dummies)
+
+    @cached_property
+    def circuit(self) -> Circuit:
+        """The devices as a circuit: ``w`` of all fingers [m], ``nf`` their number, ``m`` 1; ports are the labels."""
+        devices = tuple(
+            Device(
+                id=device.id,
+                type=self.technology.devices[device.device].type,
+                model=self.technology.devices[device.device].model,
+                params={
+                    "w": round(device.w_um * 1e-6, 12),
+                    "l": round(device.l_um * 1e-6, 12),
+                    "nf": len(device.fingers),
+                    "m": 1,
+                },
+                terminals={terminal: self.nets[net].name for terminal, net in device.nets.items()},
+            )
+            for device in self.devices
+        )
+        ports = sorted(net.name for net in self.nets.values() if net.labels)
+        return Circuit(name=self.cell_name, devices=devices, ports=tuple(ports))
+
+    def shapes(self, net: int, layer: str) -> kdb.Region:
+        """Return the shapes of a net on one of the layers of ``electrical_layers``."""
+        top = self.lvs.netlist().top_circuit()
+        region = self.lvs.shapes_of_net(top.net_by_cluster_id(net), self.lvs.polygons_by_name(layer), True)
+        return region
+
+    def reaches(self, net: int, *layers: str) -> bool:
+        """Return whether the net has a shape on one of the layers."""
+        return any(not self.shapes(net, layer).is_empty() for layer in layers)
+
+    def place_of(self, net: int) -> Point | None:
+        """Return where to look for a net: a label, else its metal, else a device on it."""
+        found = self.nets[net]
+        if found.labels:
+            return found.labels[0].place
+        for conductor in self.technology.conductors:
+            shapes = self.shapes(net, conductor.name)
+            if not shapes.is_empty():
+                return point_um(min((polygon.bbox().center() for polygon in shapes.each()), key=str), self.layout.dbu)
+        return self.fingers[found.terminals[0][0]].place if found.terminals else None
+
+
+def point_um(point: kdb.Point, dbu: float) -> Point:
+    """Return ``point`` [dbu] in micrometres."""
+    return Point(round(point.x * dbu, 6), round(point.y * dbu, 6))
