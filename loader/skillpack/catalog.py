@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from skillpack.errors import SkillFileError
-from skillpack.skill import SKILL_FILE, Skill, load_skill
+from skillpack.skill import DECLARATION_FILE, SKILL_FILE, Skill, load_skill
 
 MAX_DEPTH = 5
 MAX_FOLDERS = 20_000
@@ -158,6 +158,8 @@ class _Search:
                 continue
             if entry.name.lower() == SKILL_FILE.lower():
                 self._skip(entry.path, f"the file must be named {SKILL_FILE}")
+            elif entry.name == DECLARATION_FILE:
+                self._skip(entry.path, f"declares tools, but there is no {SKILL_FILE} beside it")
             elif entry.is_symlink() and not os.path.exists(entry.path):
                 self._skip(entry.path, "is a link to a folder that does not exist")
             elif _is_folder(entry):

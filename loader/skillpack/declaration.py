@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from skillpack.errors import FileRefusedError, SkillFileError, YamlError
 from skillpack.files import inside, read_bounded
 from skillpack.frontmatter import decode
+from skillpack.skill import DECLARATION_FILE
 from skillscript.faults import did_you_mean
 from skillscript.strict_json import NotJsonError, parse_json
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from skillpack.skill import Skill
 
-DECLARATION_FILE = "skill.yaml"
 MAX_DECLARATION_BYTES = 1 << 18
 MAX_SCHEMA_BYTES = 1 << 20
 _TOOL_ID = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*")

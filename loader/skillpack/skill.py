@@ -14,6 +14,7 @@ from skillpack.files import inside, read_bounded
 from skillpack.frontmatter import MAX_FILE_BYTES, Document, parse
 
 SKILL_FILE = "SKILL.md"
+DECLARATION_FILE = "skill.yaml"
 RESOURCE_FOLDERS = ("assets", "references", "scripts")
 MAX_RESOURCES = 2000
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")

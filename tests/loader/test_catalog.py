@@ -157,6 +157,12 @@ def test_a_missing_root_and_a_misspelt_file_are_told(write_skill, tmp_path):
     ]
 
 
+def test_tools_without_a_skill_file_are_told(write_skill, tmp_path):
+    home = write_skill("half", files={"skill.yaml": "tools: []"})
+    (home / "SKILL.md").unlink()
+    assert reasons(scan([tmp_path / "skills"])) == {"half": "declares tools, but there is no SKILL.md beside it"}
+
+
 def test_departures_from_the_specification_are_warnings(write_skill, tmp_path):
     write_skill("folder", f"---\nname: Other Name\ndescription: <{'x' * 1100}\n---\n")
     skill = scan([tmp_path / "skills"]).skills["Other Name"]
