@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).parent
 AREA_KINDS = frozenset({"area", "hole_area"})
-DIMENSIONLESS_KINDS = frozenset({"angle", "density", "antenna"})
+DIMENSIONLESS_KINDS = frozenset({"angle", "max_ratio", "density", "antenna"})
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
 MAX_FILE_BYTES = 4_000_000
 

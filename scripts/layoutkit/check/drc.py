@@ -1,0 +1,137 @@
+"""Design rule check: a technology's rules on one cell, a verdict for each."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.check.regions import LayerRegions
+from layoutkit.check.report import DrcReport, Marks, Verdict
+from layoutkit.check.rules import KINDS, cases_of, kind_of
+from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutkit.check.rules import Case, Shapes
+    from layoutkit.technology.model import Rule, Technology
+
+
+def check(  # noqa: PLR0913 - what to check, by which rules, where, and how much to tell
+    layout: kdb.Layout,
+    cell: kdb.Cell,
+    technology: Technology,
+    *,
+    rule_ids: Sequence[str] | None = None,
+    max_violations: int = 100,
+    region: kdb.DBox | None = None,
+) -> DrcReport:
+    """Return the verdict of every rule of ``technology`` on ``cell`` and all below it, flat.
+
+    A rule that meets no shapes is passed with ``shapes`` 0. A rule that cannot be run (an unknown kind or layer, a
+    KLayout failure) is unchecked with the reason, and the report is then neither complete nor passed.
+
+    Args:
+        layout: Layout that owns ``cell``; it is left as it is.
+        cell: What to check.
+        technology: Layers and rules; ``dataclasses.replace(technology, rules=...)`` checks others.
+        rule_ids: Check only these rules; all by default.
+        max_violations: How many locations the report's data lists; counts are always complete.
+        region: Report only violations whose marker touches this box; the shapes outside still count. [um]
+
+    Raises:
+        RuleNotFoundError: If ``rule_ids`` names a rule that the technology does not have.
+        GeometryError: If the layout's database unit does not fit the technology's, or ``region`` is empty.
+    """
+    start = perf_counter()
+    if region is not None and region.empty():
+        raise GeometryError("the region to check is empty; give left < right and bottom < top")
+    rules = select_rules(technology, rule_ids)
+    layers = LayerRegions(layout, cell, technology)
+    window = None if region is None else (region * (1 / layers.unit_um)).to_itype(1.0)
+    verdicts = tuple(_verdict(rule, layers, technology, window) for rule in rules)
+    return DrcReport(
+        cell_name=cell.name,
+        technology=technology.name,
+        verdicts=verdicts,
+        unit_um=layers.unit_um,
+        max_violations=max_violations,
+        check_time_ms=(perf_counter() - start) * 1000,
+        unruled_layers=_unruled(layout, cell, layers) if rule_ids is None else (),
+    )
+
+
+def select_rules(technology: Technology, rule_ids: Sequence[str] | None) -> tuple[Rule, ...]:
+    """Return the rules called ``rule_ids``, in the technology's order; all of them for None.
+
+    Raises:
+        RuleNotFoundError: If one is unknown; names all that are, and what was probably meant.
+    """
+    if rule_ids is None:
+        return technology.rules
+    known = [rule.id for rule in technology.rules]
+    unknown = [rule_id for rule_id in dict.fromkeys(rule_ids) if rule_id not in set(known)]
+    if unknown:
+        folded = {rule_id.lower(): rule_id for rule_id in known}
+        meant = {name: [folded[close] for close in get_close_matches(name.lower(), folded, 3)] for name in unknown}
+        told = "; ".join(
+            f"'{name}'" + (f" (did you mean {', '.join(near)}?)" if near else "") for name, near in meant.items()
+        )
+        raise RuleNotFoundError(
+            f"no such rule: {told}; there are {len(known)} rules", details={"unknown": unknown, "similar": meant}
+        )
+    wanted = set(rule_ids)
+    return tuple(rule for rule in technology.rules if rule.id in wanted)
+
+
+def _verdict(rule: Rule, layers: LayerRegions, technology: Technology, window: kdb.Box | None) -> Verdict:
+    kind = kind_of(rule)
+    if kind is None:
+        known = ", ".join(sorted(KINDS))
+        reason = rule.options.get("reason") or f"this engine has no rule kind '{rule.kind}'; it has: {known}"
+        return Verdict(rule, "unchecked", reason=str(reason))
+    shapes, marks = 0, []
+    try:
+        for case in cases_of(rule, kind, layers, tuple(technology.layers)):
+            looked_at, found = _run(case, window)
+            shapes += looked_at
+            marks += found
+    except (LayoutkitError, RuntimeError) as error:
+        return Verdict(rule, "unchecked", reason=str(error))
+    count = sum(mark.shapes.count() for mark in marks)
+    return Verdict(rule, "failed" if count else "passed", shapes, count, tuple(marks))
+
+
+def _run(case: Case, window: kdb.Box | None) -> tuple[int, list[Marks]]:
+    """Return how many polygons ``case`` looked at and the marks of what violates it."""
+    subject = case.layers.region(case.subject)
+    if subject.is_empty():
+        return 0, []
+    marks = []
+    for shapes in case.kind.check(case):
+        kept = shapes if window is None else _touching(shapes, window)
+        if not kept.is_empty():
+            marks.append(Marks(case.subject, kept))
+    return subject.count(), marks
+
+
+def _touching(shapes: Shapes, window: kdb.Box) -> Shapes:
+    kept = type(shapes)()
+    for shape in shapes.each():
+        if shape.bbox().touches(window):
+            kept.insert(shape)  # type: ignore[arg-type] - a collection takes what it yields
+    return kept
+
+
+def _unruled(layout: kdb.Layout, cell: kdb.Cell, layers: LayerRegions) -> tuple[str, ...]:
+    """Return the GDS layers with polygons below ``cell`` that no rule has read."""
+    found = []
+    for index in layout.layer_indexes():
+        info = layout.get_info(index)
+        read = layers.has_read(info.layer, info.datatype)
+        if not read and not kdb.Region(cell.begin_shapes_rec(index)).is_empty():
+            found.append((info.layer, info.datatype))
+    return tuple(f"{layer}/{datatype}" for layer, datatype in sorted(found))

@@ -1,0 +1,84 @@
+"""Rule kinds about which layers may, must and must not be together, and how far a tap may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.check.rules import Case, rule_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutkit.check.rules import Shapes
+
+_CIRCLE_POINTS = 64
+
+
+@rule_kind("forbidden", "layer", value="none")
+def forbidden(case: Case) -> Iterator[Shapes]:
+    """``layer`` (an expression) is nowhere."""
+    yield case.region("layer")
+
+
+@rule_kind("covered", "inner", "outer", value="none")
+def covered(case: Case) -> Iterator[Shapes]:
+    """All of ``inner`` lies in ``outer``."""
+    yield case.region("inner") - case.region("outer")
+
+
+@rule_kind("contains", "layer", "inner", value="none")
+def contains(case: Case) -> Iterator[Shapes]:
+    """Each polygon of ``layer`` holds something of ``inner``."""
+    yield case.region("layer").not_overlapping(case.region("inner"))
+
+
+@rule_kind("corner", "layer", "other", value="none", choices={"corners": ("all", "convex", "concave")})
+def corner(case: Case) -> Iterator[Shapes]:
+    """``layer`` has no corner (all, convex or concave ones) strictly inside ``other``."""
+    which = case.choice("corners")
+    low = 0.0 if which == "concave" else -180.0
+    high = 0.0 if which == "convex" else 180.0
+    yield case.region("layer").corners(low, high, 1, low < 0, high > 0).inside(case.region("other"))
+
+
+@rule_kind("tap_distance", "layer", "other", optional=("within",))
+def tap_distance(case: Case) -> Iterator[Shapes]:
+    """No point of ``layer`` is further than ``value`` from ``other``, in the same polygon of ``within``."""
+    layer, taps = case.region("layer"), case.region("other")
+    if not case.has("within"):
+        yield _beyond_reach(layer, taps, case.value)
+        return
+    wells = case.region("within")
+    yield layer - wells
+    layer_shapes, tap_shapes = _indexed(layer), _indexed(taps)
+    for well in wells.each():
+        here = _within(well, layer_shapes)
+        if not here.is_empty():
+            yield _beyond_reach(here, _within(well, tap_shapes), case.value)
+
+
+def _indexed(region: kdb.Region) -> kdb.Shapes:
+    shapes = kdb.Shapes()
+    shapes.insert(region)
+    return shapes
+
+
+def _within(polygon: kdb.Polygon, shapes: kdb.Shapes) -> kdb.Region:
+    near = kdb.Region([shape.polygon for shape in shapes.each_touching(polygon.bbox())])
+    return near & kdb.Region(polygon)
+
+
+def _beyond_reach(layer: kdb.Region, taps: kdb.Region, distance: int) -> kdb.Region:
+    """Return the part of ``layer`` further than ``distance`` from ``taps``.
+
+    Taps are first grown with bevelled corners, which stay inside the true circle and decide nearly everything; only
+    what is left is measured with a circle (an inscribed polygon, at most 0.12 % too small).
+    """
+    left = layer - taps.sized(distance, 0)
+    if left.is_empty() or taps.is_empty():
+        return left
+    near = taps.interacting(kdb.Region(left.bbox().enlarged(distance, distance)))
+    circle = kdb.Polygon.ellipse(kdb.Box(-distance, -distance, distance, distance), _CIRCLE_POINTS)
+    return left - near.minkowski_sum(circle).merged()

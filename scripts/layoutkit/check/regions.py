@@ -1,0 +1,113 @@
+"""The drawn and derived layers of one cell as flat, merged regions, each made when first asked for."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.errors import GeometryError, TechnologyError
+from layoutkit.technology.expressions import evaluate, parse
+
+if TYPE_CHECKING:
+    from layoutkit.technology.model import Technology
+
+MAX_REFINEMENT = 1000  # a layout whose database unit needs a finer common unit than this is refused
+
+
+class LayerRegions:
+    """Layers of ``cell`` with everything below it, by name, GDS number or expression.
+
+    Lengths are in a working unit in which both the layout and the technology are whole numbers: the technology's
+    database unit as a rule, a fraction of it where the layout's own unit is finer.
+
+    Args:
+        layout: The layout that owns ``cell``; kept, because a region reads from it.
+        cell: The cell to look at.
+        technology: Names, derived layers and database unit.
+
+    Raises:
+        GeometryError: If the layout's database unit is no usable fraction of the technology's.
+    """
+
+    def __init__(self, layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> None:
+        ratio = Fraction(layout.dbu / technology.dbu_um).limit_denominator(MAX_REFINEMENT)
+        if ratio <= 0 or abs(float(ratio) * technology.dbu_um - layout.dbu) > 1e-9 * layout.dbu:
+            raise GeometryError(
+                f"the layout's database unit of {layout.dbu:g} um does not fit the {technology.dbu_um:g} um of "
+                f"technology {technology.name}; write the layout with {technology.dbu_um:g} um"
+            )
+        self._layout = layout
+        self._cell = cell
+        self._technology = technology
+        self.refinement = ratio.denominator
+        self._magnification = ratio.numerator
+        self.unit_um = technology.dbu_um / self.refinement
+        self._merged: dict[str, kdb.Region] = {}
+        self._drawn: dict[tuple[int, int], kdb.Region] = {}
+        self._edges: dict[str, kdb.Edges] = {}
+        self._open: list[str] = []
+
+    def region(self, expression: str) -> kdb.Region:
+        """Return the merged region of ``expression``; shared by all who ask, not to be changed."""
+        if expression not in self._merged:
+            self._merged[expression] = evaluate(parse(expression), self)
+        return self._merged[expression]
+
+    def edges(self, expression: str) -> kdb.Edges:
+        """Return the edges of the merged region of ``expression``; shared, not to be changed."""
+        if expression not in self._edges:
+            self._edges[expression] = self.region(expression).edges()
+        return self._edges[expression]
+
+    def drawn(self, name: str) -> kdb.Region:
+        """Return the shapes of a layer as they were drawn, unmerged, so that every vertex is there."""
+        return self._raw(*self._technology.spec(name).gds)
+
+    def named(self, name: str) -> kdb.Region:
+        """Return the merged shapes of the layer, role, alias or derived layer ``name``.
+
+        Raises:
+            TechnologyError: If there is none of that name, or a derived layer is defined through itself.
+        """
+        if name in self._merged:
+            return self._merged[name]
+        derived = self._technology.derived.get(name)
+        if derived is None:
+            return self.numbered(*self._technology.spec(name).gds)
+        if name in self._open:
+            raise TechnologyError(f"derived layer '{name}' is defined through itself: {' -> '.join(self._open)}")
+        self._open.append(name)
+        try:
+            self._merged[name] = evaluate(parse(derived), self)
+        finally:
+            self._open.pop()
+        return self._merged[name]
+
+    def numbered(self, layer: int, datatype: int) -> kdb.Region:
+        """Return the merged shapes of a GDS layer; an absent layer is empty."""
+        key = f"{layer}/{datatype}"
+        if key not in self._merged:
+            self._merged[key] = self._raw(layer, datatype).merged()
+        return self._merged[key]
+
+    def has_read(self, layer: int, datatype: int) -> bool:
+        """Return whether anything has asked for this GDS layer."""
+        return (layer, datatype) in self._drawn
+
+    def length(self, length_um: float) -> int:
+        """Return ``length_um`` in working units, rounded to the nearest."""
+        return round(length_um / self.unit_um)
+
+    def _raw(self, layer: int, datatype: int) -> kdb.Region:
+        key = (layer, datatype)
+        if key not in self._drawn:
+            index = self._layout.find_layer(layer, datatype)
+            region = kdb.Region() if index is None else kdb.Region(self._cell.begin_shapes_rec(index))
+            region.merged_semantics = False
+            if self._magnification != 1:
+                region = region.transformed(kdb.ICplxTrans(self._magnification, 0, False, 0, 0))
+                region.merged_semantics = False
+            self._drawn[key] = region
+        return self._drawn[key]
