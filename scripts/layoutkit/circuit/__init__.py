@@ -1,1 +1,28 @@
-"""circuit."""
+"""Circuits: reading netlists, recognising modules, mapping to a technology, writing SPICE.
+
+Nothing heavy is imported here or below.
+"""
+
+from layoutkit.circuit.device_map import MapOptions, MappedCircuit, Target, TargetDevice, map_circuit
+from layoutkit.circuit.model import Circuit, Connection, Device, RecognisedModule
+from layoutkit.circuit.reader import read_netlist
+from layoutkit.circuit.recognise import recognise
+from layoutkit.circuit.spice_writer import write_spice
+from layoutkit.circuit.supplies import Supplies, find_supplies
+
+__all__ = [
+    "Circuit",
+    "Connection",
+    "Device",
+    "MapOptions",
+    "MappedCircuit",
+    "RecognisedModule",
+    "Supplies",
+    "Target",
+    "TargetDevice",
+    "find_supplies",
+    "map_circuit",
+    "read_netlist",
+    "recognise",
+    "write_spice",
+]

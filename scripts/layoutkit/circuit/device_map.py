@@ -1,0 +1,328 @@
+"""Carrying a circuit into a technology: its device for every model, legal sizes, and a record of every change.
+
+The rules, each told in the result when it changed something:
+
+- **Device**: the technology's device of the same model; else of the same type with the smallest sufficient voltage
+  rating and, where the technology has it, the same threshold flavour; else the technology's default.
+- **Length**: where it is missing, the shortest of the circuit is taken; below the minimum it becomes the minimum; ``stack`` gates in series become one gate of their
+  total length.
+- **Width**: scales by the factor its length grew by. ``nfin`` fins count as width, ``nfin * fin_pitch`` a finger, and
+  win over ``w``, which FinFET netlists carry along unused.
+- **Fingers**: a finger narrower than the minimum is not legal; fingers are merged until it is, at the same total
+  width. Only a device narrower than one minimal finger is widened.
+- Lengths and finger widths are snapped to the nearest grid point.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
+
+from layoutkit.circuit.findings import Findings
+from layoutkit.circuit.model_names import rated_voltage, threshold_flavour
+from layoutkit.circuit.supplies import find_supplies
+from layoutkit.errors import NetlistError, UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from layoutkit.circuit.model import Circuit, Device
+
+# ASAP7, whose model names the FinFET netlists in circulation use, has fins every 27 nm (Clark et al. 2016).
+ASAP7_FIN_PITCH_M = 27e-9
+
+
+@dataclass(frozen=True)
+class TargetDevice:
+    """One device a technology can draw. Lengths in database units.
+
+    ``voltage`` is its rating [V], 0 when it is not stated.
+    """
+
+    name: str
+    type: str
+    model: str
+    min_l: int
+    min_w: int
+    voltage: float = 0.0
+    default: bool = False
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the mapping needs to know of a technology: grid [dbu], database unit [um], devices."""
+
+    name: str
+    devices: tuple[TargetDevice, ...]
+    grid: int = 5
+    dbu_um: float = 0.001
+
+    @classmethod
+    def from_technology(cls, technology: Any) -> Target:
+        """Return the target for a ``layoutkit.technology.Technology``."""
+        devices = tuple(
+            TargetDevice(
+                name=spec.name,
+                type=spec.type,
+                model=spec.model,
+                min_l=spec.min_l,
+                min_w=spec.min_w,
+                voltage=spec.supply_v or rated_voltage(spec.model),
+                default=spec.default,
+            )
+            for spec in technology.devices.values()
+        )
+        return cls(technology.name, devices, technology.grid, technology.dbu_um)
+
+
+@dataclass(frozen=True)
+class MapOptions:
+    """How sizes are to be understood.
+
+    Attributes:
+        width_per: ``device``: ``w`` is the total of all fingers (BSIM4, the PDKs); ``finger``: of one finger.
+        fin_pitch_m: Width that one fin of ``nfin`` counts as. [m]
+    """
+
+    width_per: Literal["device", "finger"] = "device"
+    fin_pitch_m: float = ASAP7_FIN_PITCH_M
+
+
+@dataclass(frozen=True)
+class Change:
+    """One value that mapping changed, and why."""
+
+    device: str
+    field: str
+    before: str | float | None
+    after: str | float
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the change as JSON data."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class MappedCircuit:
+    """A circuit in a technology's devices. Its warnings sum up the changes."""
+
+    circuit: Circuit
+    changes: tuple[Change, ...]
+
+
+def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = None) -> MappedCircuit:
+    """Return the circuit with every device replaced by one of the technology, at legal sizes.
+
+    Device ids, nets, ports and modules stay. ``model`` becomes the technology's device name, and the parameters
+    become ``w``, ``l``, ``nf``, ``m``.
+
+    Args:
+        circuit: What a reader returned.
+        target: The technology.
+        options: How widths are to be understood.
+
+    Raises:
+        UnsupportedOperationError: If the technology has no device of a type that the circuit uses.
+        NetlistError: If transistors state no width.
+    """
+    mapping = _Mapping(target, options or MapOptions())
+    circuit = _join_taps(circuit, mapping.findings)
+    mapping.check(circuit.devices)
+    mapping.default_length = min((d.l for d in circuit.devices if d.is_mos and "l" in d.params), default=None)
+    devices = tuple(mapping.device(device) for device in circuit.devices)
+    warnings = (*circuit.warnings, *mapping.findings.warnings)
+    return MappedCircuit(replace(circuit, devices=devices, warnings=warnings), tuple(mapping.changes))
+
+
+class _Mapping:
+    def __init__(self, target: Target, options: MapOptions) -> None:
+        if options.width_per not in ("device", "finger"):
+            raise NetlistError(f"width_per must be 'device' or 'finger', got '{options.width_per}'")
+        self._target = target
+        self._options = options
+        self._dbu_m = float(Decimal(str(target.dbu_um)).scaleb(-6))
+        self.default_length: float | None = None
+        self.changes: list[Change] = []
+        self.findings = Findings()
+
+    def check(self, devices: Iterable[Device]) -> None:
+        """Refuse what cannot be drawn, all of it at once."""
+        drawn = {device.type for device in self._target.devices}
+        missing: dict[str, list[str]] = {}
+        unsized: list[str] = []
+        for device in devices:
+            if device.type not in drawn:
+                missing.setdefault(device.type, []).append(device.id)
+            elif "w" not in device.params and "nfin" not in device.params:
+                unsized.append(device.id)
+        if missing:
+            listed = "; ".join(f"{kind}: {', '.join(ids[:10])}" for kind, ids in sorted(missing.items()))
+            raise UnsupportedOperationError(
+                f"Technology '{self._target.name}' has no device for {listed}",
+                details={"technology": self._target.name, "devices": {k: v[:1000] for k, v in sorted(missing.items())}},
+            )
+        if unsized:
+            raise NetlistError(
+                f"Transistors without a width: {', '.join(unsized[:20])}; give w (or nfin) to each",
+                details={"devices": unsized[:1000]},
+            )
+
+    def device(self, device: Device) -> Device:
+        spec = self._choose(device)
+        length, factor = self._length(device, spec)
+        width, fingers = self._width(device, spec, factor)
+        params: Mapping[str, float] = {
+            "w": self._metres(width),
+            "l": self._metres(length),
+            "nf": fingers,
+            "m": device.m,
+        }
+        return replace(device, model=spec.name, params=params)
+
+    def _change(self, device: Device, field: str, values: tuple[str | float | None, str | float], reason: str) -> None:
+        self.changes.append(Change(device.id, field, *values, reason))
+        self.findings.warn(reason, device.id)
+
+    def _choose(self, device: Device) -> TargetDevice:
+        same_type = [spec for spec in self._target.devices if spec.type == device.type]
+        model = device.model.lower().removesuffix("__model")
+        exact = [spec for spec in same_type if model in {spec.model.lower(), spec.name.lower()}]
+        if exact:
+            return exact[0]
+        needed = rated_voltage(device.model)
+        enough = [spec for spec in same_type if not needed or not spec.voltage or spec.voltage >= needed]
+        rating = min((spec.voltage for spec in enough), default=max(spec.voltage for spec in same_type))
+        rated = [spec for spec in same_type if spec.voltage == rating]
+        flavour = threshold_flavour(device.model)
+        alike = [spec for spec in rated if threshold_flavour(spec.name) == flavour]
+        regular = [spec for spec in rated if not threshold_flavour(spec.name)]
+        chosen = max(alike or regular or rated, key=lambda spec: spec.default)
+        reason = f"model {device.model} drawn as {chosen.name} of {self._target.name}"
+        if not enough:
+            reason += f", which is rated {rating:g} V and not {needed:g} V"
+        self._change(device, "model", (device.model, chosen.name), reason)
+        return chosen
+
+    def _length(self, device: Device, spec: TargetDevice) -> tuple[int, float]:
+        """Return the drawn length [dbu] and the factor by which one gate's length grew."""
+        given = device.params.get("l")
+        minimum = self._metres(spec.min_l)
+        if given is None:
+            given = minimum if self.default_length is None else self.default_length
+            which = "the minimum" if self.default_length is None else "the shortest of the circuit"
+            self._change(device, "l", (None, given), f"missing gate length taken as {which}, {_um(given)} um")
+        gate, factor = given / self._dbu_m, 1.0
+        if round(gate) < spec.min_l:
+            factor, gate = spec.min_l / gate, float(spec.min_l)
+            reason = f"gate length below the minimum became {_um(minimum)} um and the width grew by the same factor"
+            self._change(device, "l", (given, minimum), reason)
+        stack = int(device.params.get("stack", 1))
+        length = self._snap(gate * stack)
+        if stack > 1:
+            values = (f"{stack} x {_um(gate * self._dbu_m)} um", self._metres(length))
+            self._change(device, "l", values, f"{stack} gates in series drawn as one gate of their total length")
+        elif factor == 1.0 and abs(length - gate) > 1e-6:
+            self._change(
+                device, "l", (given, self._metres(length)), f"gate length snapped to the {self._grid_um} um grid"
+            )
+        return length, factor
+
+    def _width(self, device: Device, spec: TargetDevice, factor: float) -> tuple[int, int]:
+        """Return the drawn total width [dbu] and the number of fingers."""
+        fingers = device.nf
+        if "nfin" in device.params:
+            given = device.params["nfin"] * self._options.fin_pitch_m * fingers
+            pitch = f"{self._options.fin_pitch_m * 1e9:g} nm"
+            values = (f"{device.params['nfin']:g} fins x {fingers}", given)
+            self._change(device, "w", values, f"fins counted as {pitch} of width in every finger; w not used")
+        elif self._options.width_per == "finger":
+            given = device.params["w"] * fingers
+            if fingers > 1:
+                self._change(device, "w", (device.params["w"], given), "w taken as the width of one finger")
+        else:
+            given = device.params["w"]
+        total = given * factor / self._dbu_m
+        fingers = self._legal_fingers(device, spec, total)
+        finger = max(self._snap(total / fingers), self._round_up(spec.min_w))
+        width = finger * fingers
+        if abs(width - total) > 1e-6 * total:
+            small = total < spec.min_w - self._target.grid / 2
+            reason = (
+                "width below the minimum became the minimum"
+                if small
+                else (f"finger width snapped to the {self._grid_um} um grid")
+            )
+            self._change(device, "w", (total * self._dbu_m, self._metres(width)), reason)
+        elif factor != 1.0:
+            self.changes.append(Change(device.id, "w", given, self._metres(width), "width scaled with the length"))
+        return width, fingers
+
+    def _legal_fingers(self, device: Device, spec: TargetDevice, total: float) -> int:
+        """Return how many fingers the width allows: as given, or merged by the smallest whole number that will do.
+
+        Merging by a divisor keeps the unit finger of devices that were in a whole ratio, such as a mirror's. Where the
+        only divisor would widen the finger more than twofold beyond need, as many fingers as fit are kept instead.
+        """
+        fingers = device.nf
+        if self._snap(total / fingers) >= spec.min_w or fingers == 1:
+            return fingers
+        fitting = max(1, math.floor(total / spec.min_w + 1e-9))
+        divisor = next((fingers // k for k in range(2, fingers + 1) if fingers % k == 0 and fingers // k <= fitting), 1)
+        legal = divisor if 2 * divisor >= fitting else fitting
+        reason = (
+            f"fingers merged, since w / nf would be below the minimum {_um(self._metres(spec.min_w))} um; "
+            "if w means one finger here, say width_per 'finger'"
+        )
+        self._change(device, "nf", (fingers, legal), reason)
+        return legal
+
+    @property
+    def _grid_um(self) -> str:
+        return _um(self._metres(self._target.grid))
+
+    def _snap(self, length: float) -> int:
+        """Return the nearest grid point, halves up. [dbu]"""
+        return math.floor(length / self._target.grid + 0.5 + 1e-9) * self._target.grid
+
+    def _round_up(self, length: int) -> int:
+        return -(-length // self._target.grid) * self._target.grid
+
+    def _metres(self, length: int) -> float:
+        return float((Decimal(length) * Decimal(str(self._target.dbu_um))).scaleb(-6))
+
+
+def _um(metres: float) -> str:
+    return f"{metres * 1e6:.6g}"
+
+
+def _join_taps(circuit: Circuit, findings: Findings) -> Circuit:
+    """Return the circuit without tap devices, the two nets of each made one: taps are drawn with every well."""
+    taps = [device for device in circuit.devices if device.type == "tap"]
+    if not taps:
+        return circuit
+    supplies = find_supplies(circuit)
+    joined: dict[str, str] = {}
+
+    def root(net: str) -> str:
+        while net in joined:
+            net = joined[net]
+        return net
+
+    for tap in taps:
+        nets = sorted(
+            {root(tap.terminals["p"]), root(tap.terminals["n"])},
+            key=lambda net: (net not in circuit.ports, net not in supplies, net),
+        )
+        if len(nets) == 2:
+            joined[nets[1]] = nets[0]
+            findings.warn("taps are drawn with their wells; their nets are one", f"{tap.id} ({nets[1]} is {nets[0]})")
+    devices = tuple(
+        replace(device, terminals={terminal: root(net) for terminal, net in device.terminals.items()})
+        for device in circuit.devices
+        if device.type != "tap"
+    )
+    ports = tuple(dict.fromkeys(root(port) for port in circuit.ports))
+    return replace(circuit, devices=devices, ports=ports)
