@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from layoutkit.route.model import Patch, Via, Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import klayout.db as kdb
 
@@ -206,6 +206,31 @@ class Finisher:
         along_y = [(left, bottom - part, right, top + more_y - part) for part in (half_y, 0, more_y)]
         return along_x + along_y if self.stack.horizontal[level] else along_y + along_x
 
+    def flaws(self, metal: NetMetal) -> list[tuple[str, str, Rect]]:
+        """Return ``(what, layer, where)`` of every rule that the net's metal and cuts break on their own."""
+        import klayout.db as kdb
+
+        found: list[tuple[str, str, Rect]] = []
+        for level in sorted({level for level, _ in metal.rects(self.stack)}):
+            conductor, region = self.stack.conductors[level], self.region(metal, level)
+            narrow = region.width_check(conductor.width, False, kdb.Region.Euclidian)
+            gaps = region.space_check(conductor.space, False, kdb.Region.Euclidian)
+            small = region.with_area(0, conductor.area, False) if conductor.area else kdb.Region()
+            for what, shapes in (("minimum width", narrow), ("minimum space", gaps), ("minimum area", small)):
+                boxes = sorted((shape.bbox() for shape in shapes.each()), key=str)
+                found += [(what, conductor.name, (b.left, b.bottom, b.right, b.top)) for b in boxes]
+        return found + self._cut_flaws(metal)
+
+    def _cut_flaws(self, metal: NetMetal) -> list[tuple[str, str, Rect]]:
+        found: list[tuple[str, str, Rect]] = []
+        cuts = metal.cuts(self.stack)
+        for i, (cut, rect) in enumerate(cuts):
+            name, space = self.stack.cuts[cut].name, self.stack.cuts[cut].space
+            near = [other for at, other in cuts[:i] if at == cut]
+            near += [s.rect for s in self.occupancy.near(name, rect, space) if s.net == self.net]
+            found += [("minimum space", name, rect) for other in near if too_close(other, rect, space)]
+        return found
+
     def _close_gaps(self, metal: NetMetal, level: int) -> None:
         """Fill every gap and notch of the net's own metal that is narrower than the minimum space."""
         import klayout.db as kdb
@@ -254,21 +279,3 @@ def too_close(one: Rect, other: Rect, space: int) -> bool:
     dx = max(one[0] - other[2], other[0] - one[2], 0)
     dy = max(one[1] - other[3], other[1] - one[3], 0)
     return dx * dx + dy * dy < space * space
-
-
-def flaws(stack: Stack, region_of: Callable[[int], kdb.Region], levels: Sequence[int]) -> list[tuple[str, int, Rect]]:
-    """Return ``(what, level, where)`` of every width, gap or area rule that merged metal breaks on its own."""
-    import klayout.db as kdb
-
-    found: list[tuple[str, int, Rect]] = []
-    for level in levels:
-        conductor, region = stack.conductors[level], region_of(level)
-        for what, pairs in (
-            ("minimum width", region.width_check(conductor.width, False, kdb.Region.Euclidian)),
-            ("minimum space", region.space_check(conductor.space, False, kdb.Region.Euclidian)),
-        ):
-            boxes = [pair.bbox() for pair in pairs.each()]
-            found += [(what, level, (b.left, b.bottom, b.right, b.top)) for b in boxes]
-        small = [p.bbox() for p in region.with_area(0, conductor.area, False).each()] if conductor.area else []
-        found += [("minimum area", level, (b.left, b.bottom, b.right, b.top)) for b in small]
-    return sorted(found)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
 from layoutkit.route.board import HARD, Board
-from layoutkit.route.metal import Finisher, NetMetal, flaws, metal_of_paths, too_close
+from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths, too_close
 from layoutkit.route.model import NetRequest, RoutedNet, RouteOptions, RoutingResult
 from layoutkit.route.stack import Stack, make_stack
 from layoutkit.route.tree import grow
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Obstacle = tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]
 
-HIGHEST_WEIGHT = 1 << 16
+HIGHEST_WEIGHT = 16
 
 
 def route(  # noqa: PLR0913, PLR0917 - six, the house's limit
@@ -124,6 +124,7 @@ class _State:
     entered: bool = False
     reason: str | None = None
     conflicts: tuple[str, ...] = ()
+    flaws: tuple[tuple[str, str, Rect], ...] = ()
 
 
 class _Negotiation:
@@ -166,11 +167,13 @@ class _Negotiation:
         """Route a net and enter it, or note why it has no path."""
         state = self.state[net.name]
         growth = grow(self.board, net, self.board.costs(net, weight))
-        state.metal, state.reason = None, growth.reason
+        state.metal, state.reason, state.flaws = None, growth.reason, ()
         if growth.reason is not None:
             return
         state.metal = metal_of_paths(self.stack, self.board.tracks, growth.paths, net.width)
-        self._finisher(net).finish(state.metal, net.width)
+        finisher = self._finisher(net)
+        finisher.finish(state.metal, net.width)
+        state.flaws = tuple(finisher.flaws(state.metal))
         self.board.change(net, state.metal, 1)
         state.entered = True
 
@@ -186,7 +189,7 @@ class _Negotiation:
     def _is_bad(self, net: NetRequest) -> bool:
         """Return whether an entered route conflicts with others or breaks a rule by itself."""
         state = self.state[net.name]
-        return state.entered and bool(self._conflicts(net) or self._flaws(net))
+        return state.entered and bool(state.flaws or self._conflicts(net))
 
     def _conflicts(self, net: NetRequest) -> set[str]:
         """Return the names of whose metal or cuts are too close; fixed metal of nobody is called an obstacle."""
@@ -200,25 +203,18 @@ class _Negotiation:
         for cut, rect in metal.cuts(self.stack):
             space = self.stack.cuts[cut].space
             for shape in self.board.occupancy.near(self.stack.cuts[cut].name, rect, space):
-                if shape.rect != rect and too_close(shape.rect, rect, space):
+                if shape.net != net.name and too_close(shape.rect, rect, space):
                     found.add(shape.net or "an obstacle")
         return found
-
-    def _flaws(self, net: NetRequest) -> list[tuple[str, int, Rect]]:
-        metal, finisher = self.state[net.name].metal, self._finisher(net)
-        if metal is None:
-            return []
-        levels = sorted({level for level, _ in metal.rects(self.stack)})
-        return flaws(self.stack, lambda level: finisher.region(metal, level), levels)
 
     def _give_up(self, bad: Sequence[NetRequest]) -> None:
         """Take nets out until none conflicts, then offer each the room that is left."""
         out: list[NetRequest] = []
         remaining = list(bad)
         while remaining:
-            victim = max(remaining, key=lambda net: (bool(self._flaws(net)), self.order.index(net)))
+            victim = max(remaining, key=lambda net: (bool(self.state[net.name].flaws), self.order.index(net)))
             state = self.state[victim.name]
-            state.conflicts = tuple(sorted(self._conflicts(victim) - {victim.name}))
+            state.conflicts = tuple(sorted(self._conflicts(victim)))
             state.reason = self._why(victim)
             self._leave(victim)
             out.append(victim)
@@ -240,9 +236,8 @@ class _Negotiation:
                 f"congestion: after {self.rounds} rounds every way found comes too close to {', '.join(conflicts)}; "
                 "give more area, more layers or another priority"
             )
-        what, level, where = self._flaws(net)[0]
+        what, name, where = self.state[net.name].flaws[0]
         um = self.stack.technology.to_um
-        name = self.stack.conductors[level].name
         return f"{what} of {name} cannot be kept near ({um(where[0]):g}, {um(where[1]):g}) um"
 
     def _outcome(self, net: NetRequest) -> RoutedNet:
