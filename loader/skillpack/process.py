@@ -72,7 +72,7 @@ def run_bounded(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, _MARK: mark},
+        env={**os.environ, _MARK: f"{os.environ.get(_MARK, '')} {mark}"},  # a call inside a call carries both
         start_new_session=True,
     )
     pipes = _Pipes(process, stdin, max_stdout, on_stderr)
@@ -166,7 +166,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 def _kill_marked(mark: str) -> None:
     """Kill every process whose environment carries ``mark``, until none is left."""
-    wanted = f"{_MARK}={mark}".encode()
+    wanted = mark.encode()
     for _ in range(10):
         found = [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if wanted in _environment(entry)]
         for pid in found:

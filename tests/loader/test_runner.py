@@ -228,6 +228,18 @@ def test_children_that_a_finished_tool_left_behind_do_not_delay_the_answer_or_st
     assert gone(int(call.stderr))
 
 
+def test_a_timeout_reaches_a_call_made_by_the_called():
+    inner = "import os, sys, time; print(os.getpid(), file=sys.stderr, flush=True); time.sleep(600)"
+    outer = (
+        "import sys; from skillpack.process import run_bounded\n"
+        f"run_bounded([sys.executable, '-c', {inner!r}], b'', 600, on_stderr=lambda chunk: sys.stderr.write(chunk.decode())"
+        " and sys.stderr.flush())"
+    )
+    outcome = run_bounded([sys.executable, "-c", outer], b"", 1.5)
+    assert outcome.timed_out
+    assert gone(int(outcome.stderr))
+
+
 def test_an_interrupted_caller_leaves_no_process_behind(tmp_path):
     note = tmp_path / "pid"
     code = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
