@@ -230,10 +230,10 @@ def test_children_that_a_finished_tool_left_behind_do_not_delay_the_answer_or_st
 
 def test_a_timeout_reaches_a_call_made_by_the_called():
     inner = "import os, sys, time; print(os.getpid(), file=sys.stderr, flush=True); time.sleep(600)"
+    tell = "lambda chunk: (sys.stderr.write(chunk.decode()), sys.stderr.flush())"
     outer = (
         "import sys; from skillpack.process import run_bounded\n"
-        f"run_bounded([sys.executable, '-c', {inner!r}], b'', 600, on_stderr=lambda chunk: sys.stderr.write(chunk.decode())"
-        " and sys.stderr.flush())"
+        f"run_bounded([sys.executable, '-c', {inner!r}], b'', 600, on_stderr={tell})"
     )
     outcome = run_bounded([sys.executable, "-c", outer], b"", 1.5)
     assert outcome.timed_out
