@@ -122,7 +122,7 @@ def _touching(shapes: Shapes, window: kdb.Box) -> Shapes:
     kept = type(shapes)()
     for shape in shapes.each():
         if shape.bbox().touches(window):
-            kept.insert(shape)  # type: ignore[arg-type] - a collection takes what it yields
+            kept.insert(shape)  # type: ignore[arg-type]  # takes what it yields
     return kept
 
 
