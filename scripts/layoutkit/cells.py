@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from layoutkit.errors import FileError, LayoutkitError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import klayout.db as kdb
+
+    from layoutkit.technology import Technology
 
 _NAME_LIMIT = 32000  # KLayout cuts longer GDSII names
 FLAT_SHAPE_LIMIT = 20_000_000
@@ -136,6 +138,45 @@ def copy_content(source: kdb.Cell, target: kdb.Cell, index: Mapping[int, int]) -
 def sorted_layers(layout: kdb.Layout) -> list[kdb.LayerInfo]:
     """Return the layers of ``layout`` by layer number, datatype and name."""
     return sorted(layout.layer_infos(), key=lambda info: (info.layer, info.datatype, info.name))
+
+
+def select_layers(
+    layout: kdb.Layout, wanted: Sequence[int | str], technology: Technology | None, param_name: str
+) -> list[tuple[int, int]]:
+    """Return the (layer, datatype) pairs of ``layout`` that ``wanted`` stands for, sorted.
+
+    Args:
+        layout: Layout to choose from.
+        wanted: A layer number (all its datatypes), "68/20", or a layer name of ``technology``, each.
+        technology: Knows layer names; ``None`` if there is none.
+        param_name: Parameter to name in an error.
+
+    Raises:
+        LayoutkitError: If an entry matches no layer of the layout; the message lists what it has.
+    """
+    present = [(info.layer, info.datatype) for info in sorted_layers(layout)]
+    selected: set[tuple[int, int]] = set()
+    for entry in wanted:
+        matching = [pair for pair in present if _matches(entry, pair, technology)]
+        if not matching:
+            available = [f"{layer}/{datatype}" for layer, datatype in present]
+            raise LayoutkitError(
+                f"{param_name}: nothing is drawn on layer {entry}; the layout has: {', '.join(available) or 'none'}",
+                details={"param_name": param_name, "provided_value": entry, "available_layers": available},
+            )
+        selected.update(matching)
+    return sorted(selected)
+
+
+def _matches(wanted: int | str, pair: tuple[int, int], technology: Technology | None) -> bool:
+    if isinstance(wanted, int):
+        return pair[0] == wanted
+    parts = wanted.split("/")
+    if len(parts) <= len(pair) and all(part.isascii() and part.isdigit() for part in parts):
+        return tuple(map(int, parts)) == pair[: len(parts)]
+    if technology is None:
+        raise LayoutkitError(f"'{wanted}' is no layer number; to use layer names, give a technology")
+    return pair == technology.spec(wanted).gds
 
 
 def check_flat_size(cell: kdb.Cell, limit: int = FLAT_SHAPE_LIMIT) -> None:

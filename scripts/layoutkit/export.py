@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit import files
-from layoutkit.cells import check_flat_size, choose_cell, copy_content, sorted_layers
+from layoutkit.cells import check_flat_size, choose_cell, copy_content, select_layers, sorted_layers
 from layoutkit.errors import KlayoutError, LayoutkitError, UnsupportedOperationError
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ def _picked(layout: kdb.Layout, options: ExportOptions) -> kdb.Layout:
     import klayout.db as kdb
 
     cell = choose_cell(layout, options.cell_name)
-    kept = _kept_layers(layout, options)
+    wanted = options.layer_filter
+    kept = None if wanted is None else set(select_layers(layout, wanted, options.technology, "layer_filter"))
     picked = kdb.Layout()
     picked.dbu = layout.dbu
     originals = sorted(
@@ -118,45 +119,13 @@ def _picked(layout: kdb.Layout, options: ExportOptions) -> kdb.Layout:
     for original in originals:
         copy_content(original, picked.cell(index[original.cell_index()]), index)
     for info in sorted_layers(picked):
-        if (info.layer, info.datatype) not in kept:
+        if kept is not None and (info.layer, info.datatype) not in kept:
             picked.delete_layer(picked.layer(info))
     if options.flatten:
         top = picked.cell(cell.name)
         check_flat_size(top)
         top.flatten(-1, True)
     return picked
-
-
-def _kept_layers(layout: kdb.Layout, options: ExportOptions) -> set[tuple[int, int]]:
-    """Return the (layer, datatype) pairs of ``layout`` that the filter lets through."""
-    present = [(info.layer, info.datatype) for info in sorted_layers(layout)]
-    if options.layer_filter is None:
-        return set(present)
-    kept: set[tuple[int, int]] = set()
-    for wanted in options.layer_filter:
-        chosen = [pair for pair in present if _matches(wanted, pair, options.technology)]
-        if not chosen:
-            available = [f"{layer}/{datatype}" for layer, datatype in present]
-            raise LayoutkitError(
-                f"layer_filter: nothing is drawn on layer {wanted}; the layout has: {', '.join(available) or 'none'}",
-                details={"param_name": "layer_filter", "provided_value": wanted, "available_layers": available},
-            )
-        kept.update(chosen)
-    return kept
-
-
-def _matches(wanted: int | str, pair: tuple[int, int], technology: Technology | None) -> bool:
-    if isinstance(wanted, int):
-        return pair[0] == wanted
-    number, slash, datatype = wanted.partition("/")
-    if number.isascii() and number.isdigit() and (datatype.isascii() and datatype.isdigit() if slash else True):
-        return pair == (int(number), int(datatype)) if slash else pair[0] == int(number)
-    if technology is None:
-        raise LayoutkitError(
-            f"layer_filter: '{wanted}' is no layer number; to use layer names, give a technology",
-            details={"param_name": "layer_filter", "provided_value": wanted},
-        )
-    return pair == technology.spec(wanted).gds
 
 
 def _check_range(layout: kdb.Layout, dbu_um: float) -> None:

@@ -1,0 +1,50 @@
+"""Draw a picture (PNG) of the current layout, with layer colours, labels, legend, scale and DRC markers."""
+
+from skillscript import main
+
+
+def execute(params: dict, context: dict) -> dict:
+    """Return where the picture is and what it shows."""
+    from layoutkit import technology
+    from layoutkit.cells import choose_cell
+    from layoutkit.errors import FileError
+    from layoutkit.files import check_target
+    from layoutkit.markers import markers_at, read_markers
+    from layoutkit.render import View, render, save
+    from layoutkit.workspace import current_layout
+
+    process = technology.load(params["technology"])
+    layout, source = current_layout(params.get("layout_path"), params.get("workspace"))
+    target = params.get("output_path") or str(source.with_suffix(".png"))
+    if not target.lower().endswith(".png"):
+        raise FileError(f"output_path must end in .png, got {target!r}", details={"param_name": "output_path"})
+    target = check_target(target)
+    cell = choose_cell(layout, params.get("cell_name"))
+    markers = markers_at(params.get("violations", ()))
+    if "report_path" in params:
+        markers += read_markers(params["report_path"], cell)
+    view = View(
+        width=params["width"],
+        height=params["height"],
+        region=tuple(params["region"]) if "region" in params else None,
+        layers=params.get("layers"),
+        legend=params["legend"],
+        labels=params["labels"],
+        title=params.get("title"),
+    )
+    picture = render(cell, process, view, markers)
+    save(picture, target)
+    return {
+        "image_path": str(target),
+        "cell_name": cell.name,
+        "width": view.width,
+        "height": view.height,
+        "region": list(picture.region),
+        "layers_drawn": list(picture.layers_drawn),
+        "labels_drawn": picture.labels_drawn,
+        "markers_drawn": picture.markers_drawn,
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "layout.render_view", execute))
