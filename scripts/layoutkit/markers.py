@@ -97,7 +97,7 @@ def _item_polygons(item: rdb.RdbItem) -> list[kdb.DPolygon]:
         elif value.is_edge():
             polygons.append(_polygon_of_box(value.edge().bbox().enlarged(_LINE_UM / 2, _LINE_UM / 2)))
         elif value.is_edge_pair():
-            polygons.append(value.edge_pair().polygon(_LINE_UM / 2))
+            polygons.append(value.edge_pair().normalized().polygon(_LINE_UM / 2))
         elif value.is_path():
             polygons.append(value.path().polygon())
     return polygons

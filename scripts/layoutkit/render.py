@@ -48,6 +48,7 @@ MAX_LABELS = 400
 MAX_LABEL_LENGTH = 40
 MIN_LEGEND_WIDTH = 360
 MIN_MARKER = 11
+MARKER_FILL = 0.45
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,11 @@ def render(cell: kdb.Cell, technology: Technology | None, view: View, markers: S
     letterings = _labels(cell, frame, {style.gds for style in styles}) if view.labels else []
     if view.legend:
         title = view.title if view.title is not None else _title(cell, technology)
-        _write(canvas[:STRIP], [Lettering(title, MARGIN, STRIP / 2)], TITLE_FONT)
+        _write(
+            canvas[:STRIP],
+            [Lettering(title[: view.width // CHARACTER_WIDTH[TITLE_FONT]], MARGIN, STRIP / 2)],
+            TITLE_FONT,
+        )
         _write(canvas, letterings + _legend(canvas, frame, drawn, len(shown)) + _scale_bar(canvas, frame), LABEL_FONT)
     else:
         _write(canvas, letterings, LABEL_FONT)
@@ -284,7 +289,7 @@ def _paint_markers(part: Canvas, frame: _Frame, markers: Iterable[Marker]) -> No
         target = rings[rows[0] : rows[1], columns[0] : columns[1]]
         np.maximum(target, ring, out=target)
     coverage = raster.layer_coverages(cell, [(1, 0)], frame.window, frame.width, frame.height)[0]
-    raster.blend(part, coverage, MARKER_COLOR, 0.75)
+    raster.blend(part, coverage, MARKER_COLOR, MARKER_FILL)
     raster.blend(part, raster.spread(rings), BACKGROUND, 0.8)
     raster.blend(part, rings, MARKER_COLOR, 1.0)
 
@@ -346,7 +351,7 @@ def _legend(canvas: Canvas, frame: _Frame, styles: Sequence[_Style], marker_coun
         return []
     entries = [(style.name, style.color, style.fill, style.frame) for style in reversed(styles)]
     if marker_count:
-        entries.insert(0, (f"{marker_count} marker" + "s" * (marker_count > 1), MARKER_COLOR, 0.75, 1.0))
+        entries.insert(0, (f"{marker_count} marker" + "s" * (marker_count > 1), MARKER_COLOR, MARKER_FILL, 1.0))
     step = min(20.0, max(float(CHARACTER_HEIGHT[LABEL_FONT]), frame.height / max(len(entries), 1)))
     names = []
     for number, (name, color, fill, line) in enumerate(entries[: int(frame.height // step)]):
