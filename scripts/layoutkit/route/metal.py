@@ -29,6 +29,7 @@ class NetMetal:
     wires: list[Wire] = field(default_factory=list)
     vias: list[Via] = field(default_factory=list)
     patches: list[Patch] = field(default_factory=list)
+    order: list[Wire | tuple[str, int, int]] = field(default_factory=list)
 
     def rects(self, stack: Stack) -> list[tuple[int, Rect]]:
         """Return ``(level, rect)`` of all metal, sorted, each once."""
@@ -46,6 +47,11 @@ class NetMetal:
             for cut in [cut_index(stack, via.cut)]
             for rect in stack.cut_rects(cut, via.x, via.y, via.columns, via.rows)
         )
+
+    def path(self) -> tuple[Wire | Via, ...]:
+        """Return wires and vias in the order in which the net was grown."""
+        at = {(via.cut, via.x, via.y): via for via in self.vias}
+        return tuple(entry if isinstance(entry, Wire) else at[entry] for entry in self.order)
 
     @property
     def wire_length(self) -> int:
@@ -87,7 +93,9 @@ def metal_of_paths(stack: Stack, tracks: Tracks, paths: list[list[int]], width: 
             if new_level != level:
                 _close_run(stack, metal, level, run, width)
                 cut = min(level, new_level)
-                vias[cut, point[0], point[1]] = Via(stack.cuts[cut].name, *point)
+                if (cut, *point) not in vias:
+                    vias[cut, point[0], point[1]] = Via(stack.cuts[cut].name, *point)
+                    metal.order.append((stack.cuts[cut].name, *point))
                 run, level = [], new_level
             run.append(point)
         _close_run(stack, metal, level, run, width)
@@ -97,7 +105,9 @@ def metal_of_paths(stack: Stack, tracks: Tracks, paths: list[list[int]], width: 
 
 def _close_run(stack: Stack, metal: NetMetal, level: int, run: list[Point], width: int | None) -> None:
     if len(run) > 1:
-        metal.wires.append(Wire(stack.conductors[level].name, _corners(run), stack.width(level, width)))
+        wire = Wire(stack.conductors[level].name, _corners(run), stack.width(level, width))
+        metal.wires.append(wire)
+        metal.order.append(wire)
 
 
 def _corners(points: Sequence[Point]) -> tuple[Point, ...]:

@@ -100,13 +100,15 @@ class Patch:
 class RoutedNet:
     """The outcome for one net. A net that failed has no metal and says why in ``reason``.
 
-    ``metal`` is everything drawn: ``(layer, rect)`` of wires, via pads and patches, sorted.
+    ``path`` holds the wires and vias in the order in which the net was grown; ``metal`` is everything drawn:
+    ``(layer, rect)`` of wires, via pads and patches, sorted.
     """
 
     name: str
     success: bool
     wires: tuple[Wire, ...] = ()
     vias: tuple[Via, ...] = ()
+    path: tuple[Wire | Via, ...] = ()
     patches: tuple[Patch, ...] = ()
     metal: tuple[tuple[str, Rect], ...] = ()
     wire_length: int = 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 HIGHEST_WEIGHT = 16
 
 
-def route(  # noqa: PLR0913, PLR0917 - six, the house's limit
+def route(
     technology: Technology,
     nets: Sequence[NetRequest],
     obstacles: Mapping[str, Iterable[Obstacle]],
@@ -250,6 +250,7 @@ class _Negotiation:
             success=True,
             wires=tuple(metal.wires),
             vias=tuple(metal.vias),
+            path=metal.path(),
             patches=tuple(metal.patches),
             metal=tuple((self.stack.conductors[level].name, rect) for level, rect in metal.rects(self.stack)),
             wire_length=metal.wire_length,

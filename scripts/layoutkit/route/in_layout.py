@@ -1,0 +1,218 @@
+"""Route nets between points of an existing layout: its metal is in the way, or belongs to the net that starts on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import LayoutConflictError, LayoutkitError
+from layoutkit.route.drawing import draw_routes
+from layoutkit.route.model import NetRequest, Terminal, Via
+from layoutkit.route.router import route
+from layoutkit.route.stack import make_stack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.route.model import RoutedNet, RoutingResult
+    from layoutkit.route.request import Endpoint, RoutingJob, WantedNet
+    from layoutkit.technology import Technology
+
+    Obstacles = dict[str, list[tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]]]
+
+MARGIN_PITCHES = 20
+"""Without a routing area, wires may run this many track pitches outside the layout and the endpoints."""
+
+
+@dataclass(frozen=True)
+class RoutedLayout:
+    """The routes, the technology they keep, and the area they were allowed. [dbu]"""
+
+    result: RoutingResult
+    area: kdb.Box
+
+
+def route_in_layout(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> RoutedLayout:
+    """Route a job in ``cell`` and draw the nets that succeeded into it.
+
+    Whatever metal an endpoint lies on belongs to that net, with all metal connected to it through the stack.
+
+    Raises:
+        LayoutkitError: If the layout's database unit is not the technology's.
+        LayoutConflictError: If existing metal already joins endpoints of different nets.
+    """
+    import klayout.db as kdb
+
+    technology = job.technology
+    if abs(layout.dbu - technology.dbu_um) > 1e-9:
+        raise LayoutkitError(
+            f"the layout has a database unit of {layout.dbu:g} um, technology {technology.name} one of "
+            f"{technology.dbu_um:g} um; give a layout of the technology's unit"
+        )
+    existing = _Existing(layout, cell, technology)
+    clusters = {(net.name, point): existing.cluster(point) for net in job.nets for point in net.endpoints}
+    owners = _owners(clusters)
+    obstacles = existing.obstacles(owners)
+    for layer, box in job.obstacles:
+        obstacles.setdefault(layer, []).append((box, None))
+    area = job.area
+    if area is None:
+        points = kdb.Box()
+        for net in job.nets:
+            for point in net.endpoints:
+                points += kdb.Point(point.x, point.y)
+        margin = MARGIN_PITCHES * make_stack(technology, job.layers, []).pitch()
+        area = (points + cell.bbox()).enlarged(margin, margin)
+    requests = [_request(technology, net, clusters) for net in job.nets]
+    result = route(technology, requests, obstacles, area, job.layers)
+    draw_routes(layout, cell, technology, result)
+    return RoutedLayout(result, area)
+
+
+def report(job: RoutingJob, result: RoutingResult) -> dict[str, Any]:
+    """Return the result as JSON data: ``routed_nets`` and ``routing_stats``, lengths in micrometres."""
+    technology = job.technology
+    succeeded = [net for net in result.nets if net.success]
+    return {
+        "routed_nets": [_net_data(job, net) for net in result.nets],
+        "routing_stats": {
+            "total_nets": len(result.nets),
+            "success_count": len(succeeded),
+            "failed_count": len(result.nets) - len(succeeded),
+            "total_wire_length": technology.to_um(sum(net.wire_length for net in succeeded)),
+        },
+    }
+
+
+def check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, result: RoutingResult) -> dict[str, Any]:
+    """Return the verdict of the technology's rules on wiring and vias where routes were drawn."""
+    import klayout.db as kdb
+
+    from layoutkit.check.drc import check
+
+    drawn = kdb.Box()
+    for net in result.nets:
+        for _, rect in net.metal:
+            drawn += kdb.Box(*rect)
+    if drawn.empty():
+        return {"passed": True, "total_violations": 0, "rules_checked": 0, "violations": []}
+    layers = {c.layer for c in technology.conductors} | {c.layer for c in technology.cuts}
+    operands = ("layer", "other", "outer", "inner")
+    rules = [
+        rule.id
+        for rule in technology.rules
+        if {rule.options[name] for name in operands if name in rule.options} <= layers
+    ]
+    found = check(layout, cell, technology, rule_ids=rules, region=drawn.to_dtype(layout.dbu)).to_data()
+    summary = found["summary"]
+    return {
+        "passed": found["passed"],
+        "total_violations": summary["total_violations"],
+        "rules_checked": summary["rules_checked"],
+        "violations": [
+            {"rule_id": v["rule_id"], "count": v["count"], "locations": v["locations"]} for v in found["violations"]
+        ],
+    }
+
+
+class _Existing:
+    """The wiring that a cell holds already, traced through the stack."""
+
+    def __init__(self, layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> None:
+        import klayout.db as kdb
+
+        self.technology = technology
+        self.trace = kdb.LayoutToNetlist(kdb.RecursiveShapeIterator(layout, cell, []))
+        self.metal = {
+            c.name: self.trace.make_polygon_layer(technology.layer(layout, c.layer), c.name)
+            for c in technology.conductors
+        }
+        self.cuts = {
+            c.name: self.trace.make_polygon_layer(technology.layer(layout, c.layer), c.name) for c in technology.cuts
+        }
+        for region in [*self.metal.values(), *self.cuts.values()]:
+            self.trace.connect(region)
+        for cut in technology.cuts:
+            self.trace.connect(self.metal[cut.below], self.cuts[cut.name])
+            self.trace.connect(self.cuts[cut.name], self.metal[cut.above])
+        self.trace.extract_netlist()
+        self.nets: dict[int, kdb.Net] = {}
+
+    def cluster(self, point: Endpoint) -> int | None:
+        """Return the number of the connected metal that ``point`` lies on, None for empty ground."""
+        import klayout.db as kdb
+
+        net = self.trace.probe_net(self.metal[point.layer], kdb.Point(point.x, point.y))
+        if net is None:
+            return None
+        self.nets[net.cluster_id] = net
+        return int(net.cluster_id)
+
+    def obstacles(self, owners: Mapping[int, str]) -> Obstacles:
+        """Return all metal and cuts, each with the net that owns its cluster."""
+        found: Obstacles = {}
+        for name, region in {**self.metal, **self.cuts}.items():
+            rest = region.dup()
+            for cluster in sorted(owners):
+                own = self.trace.shapes_of_net(self.nets[cluster], region, True)
+                found.setdefault(name, []).append((own, owners[cluster]))
+                rest -= own
+            found.setdefault(name, []).append((rest.merged(), None))
+        return found
+
+
+def _owners(clusters: Mapping[tuple[str, Endpoint], int | None]) -> dict[int, str]:
+    owners: dict[int, str] = {}
+    shorts: set[tuple[str, str]] = set()
+    for (name, _), cluster in clusters.items():
+        if cluster is not None and owners.setdefault(cluster, name) != name:
+            shorts.add((owners[cluster], name))
+    if shorts:
+        told = ", ".join(f"'{one}' and '{other}'" for one, other in sorted(shorts))
+        raise LayoutConflictError(
+            f"existing metal already joins endpoints of different nets: {told}; "
+            "move an endpoint or remove the metal between them",
+            details={"nets": [list(pair) for pair in sorted(shorts)]},
+        )
+    return owners
+
+
+def _request(technology: Technology, net: WantedNet, clusters: Mapping[tuple[str, Endpoint], int | None]) -> NetRequest:
+    import klayout.db as kdb
+
+    terminals = []
+    for point in net.endpoints:
+        half = -(-technology.conductor(point.layer).width // (2 * technology.grid)) * technology.grid
+        cluster = clusters[net.name, point]
+        box = kdb.Box(point.x - half, point.y - half, point.x + half, point.y + half)
+        terminals.append(Terminal(point.layer, box, "" if cluster is None else f"metal {cluster}"))
+    return NetRequest(net.name, tuple(terminals), net.width, net.priority)
+
+
+def _net_data(job: RoutingJob, net: RoutedNet) -> dict[str, Any]:
+    um, spelled = job.technology.to_um, job.spelled
+    path: list[dict[str, Any]] = []
+    for entry in net.path:
+        if isinstance(entry, Via):
+            path.append({"layer": spelled.get(entry.cut, entry.cut), "position": [um(entry.x), um(entry.y)]})
+        else:
+            points = [[um(x), um(y)] for x, y in entry.points]
+            path.append({"layer": spelled.get(entry.layer, entry.layer), "points": points})
+    data: dict[str, Any] = {
+        "net_name": net.name,
+        "success": net.success,
+        "path": path,
+        "wire_length": um(net.wire_length),
+        "via_count": net.via_count,
+    }
+    if net.patches:
+        data["patches"] = [
+            {"layer": spelled.get(patch.layer, patch.layer), "box": [um(side) for side in patch.rect]}
+            for patch in net.patches
+        ]
+    if net.reason is not None:
+        data["reason"] = net.reason
+        data["conflicts"] = list(net.conflicts)
+    return data

@@ -1,0 +1,46 @@
+"""Join points of the current layout by wires and vias, around everything that is already drawn."""
+
+from skillscript import main
+
+
+def execute(params: dict, context: dict) -> dict:
+    """Return the route of every net, or why it has none; successful nets are drawn into the workspace's layout."""
+    from layoutkit import technology
+    from layoutkit.cells import check_flat_size, choose_cell, fresh_cell, store_cell
+    from layoutkit.files import read_layout
+    from layoutkit.route.in_layout import check_routes, report, route_in_layout
+    from layoutkit.route.request import read_job
+    from layoutkit.workspace import Workspace
+
+    process = technology.load(params["technology"])
+    job = read_job(process, params)
+    workspace, name = Workspace(params.get("workspace")), params.get("cell_name")
+    source = read_layout(params["layout_path"]) if "layout_path" in params else None
+    with workspace.update_layout(process.dbu_um) as layout:
+        if source is not None:
+            cell = store_cell(layout, choose_cell(source, name))
+        elif layout.cells() == 0:
+            cell = fresh_cell(layout, name or "TOP")
+        else:
+            cell = choose_cell(layout, name)
+        check_flat_size(cell)
+        routed = route_in_layout(layout, cell, job)
+        drc = check_routes(layout, cell, process, routed.result)
+        cell_name = cell.name
+    return {
+        **report(job, routed.result),
+        "drc": drc,
+        "layout_path": str(workspace.layout_path),
+        "cell_name": cell_name,
+        "technology": process.name,
+        "warnings": list(job.warnings),
+    }
+
+
+def violates(data: dict) -> bool:
+    """Return whether a net failed or the drawn routes break a rule."""
+    return data["routing_stats"]["failed_count"] > 0 or not data["drc"]["passed"]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "layout.route_signal_nets_basic", execute, violates=violates))
