@@ -1,0 +1,111 @@
+"""What a drawn module tells the rest: its pins, the channels it holds, where they lie and how symmetric it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import klayout.db as kdb
+
+
+@dataclass(frozen=True)
+class Pin:
+    """Drawn metal that may be connected to.
+
+    Attributes:
+        net: Net it belongs to.
+        layer: Name of a conductor of the technology's stack.
+        box: The metal, in the cell's coordinates. [dbu]
+    """
+
+    net: str
+    layer: str
+    box: kdb.Box
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One drawn channel.
+
+    Attributes:
+        device: Id of the transistor; empty for a dummy.
+        unit: Id of the instance the finger belongs to.
+        box: Channel area (poly over active), in the cell's coordinates. [dbu]
+    """
+
+    device: str
+    unit: str
+    box: kdb.Box
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One unit of a device.
+
+    Attributes:
+        id: Name of the unit, such as ``M1_A1``.
+        parent: Id of the device it is a part of.
+        x: Centre of its channels; may be half a database unit off the integers. [dbu]
+        y: The same in y. [dbu]
+        orientation: ``R0``, ``MY`` (left and right exchanged), ``MX`` (upside down) or ``R180``.
+    """
+
+    id: str
+    parent: str
+    x: float
+    y: float
+    orientation: str
+
+
+@dataclass(frozen=True)
+class Module:
+    """A drawn block, ready to be placed.
+
+    Attributes:
+        name: Name of its cell.
+        cell: The cell, in ``layout``.
+        layout: Kept referenced: KLayout's cells do not outlive their layout.
+        pins: From below; a net with several pins is connected inside the module.
+        devices: Ids of the transistors it holds.
+        instances: Units, rows from below, left to right.
+        symmetry_axis_x: Vertical line about which the drawn geometry is its own mirror image, or ``None``. [dbu]
+        bbox: Bounding box, lower left corner at (0, 0). [dbu]
+        gates: All channels, dummies included.
+        warnings: What was decided or given up, in words.
+    """
+
+    name: str
+    cell: kdb.Cell
+    layout: kdb.Layout
+    pins: tuple[Pin, ...]
+    devices: tuple[str, ...]
+    instances: tuple[Instance, ...]
+    symmetry_axis_x: int | None
+    bbox: kdb.Box
+    gates: tuple[Gate, ...] = ()
+    warnings: tuple[str, ...] = field(default=())
+
+    def pins_of(self, net: str) -> tuple[Pin, ...]:
+        """Return the pins of ``net``, from below."""
+        return tuple(pin for pin in self.pins if pin.net == net)
+
+    def centroid(self, device: str) -> tuple[float, float]:
+        """Return the area-weighted centre of the drawn channels of ``device``. [dbu]"""
+        return channel_centre([gate.box for gate in self.gates if gate.device == device])
+
+    def centroid_error(self) -> float:
+        """Return the largest distance between the channel centroids of any two devices. [dbu]"""
+        points = [self.centroid(device) for device in self.devices]
+        return max(
+            (((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2) ** 0.5 for i, a in enumerate(points) for b in points[:i]),
+            default=0.0,
+        )
+
+
+def channel_centre(boxes: list[kdb.Box]) -> tuple[float, float]:
+    """Return the area-weighted centre of ``boxes``, computed in integers so that equal centres compare equal. [dbu]"""
+    area = sum(box.area() for box in boxes)
+    x = sum(box.area() * (box.left + box.right) for box in boxes)
+    y = sum(box.area() * (box.bottom + box.top) for box in boxes)
+    return x / (2 * area), y / (2 * area)

@@ -1,0 +1,217 @@
+"""Single MOS transistors, and what every generator knows of one: its size in fingers and its nets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from layoutkit.draw.row import Finger, Row
+from layoutkit.draw.stack import RowStack, draw_row_module
+from layoutkit.errors import GeometryError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.draw.module import Module
+    from layoutkit.technology import DeviceSpec, Technology
+
+MAX_FINGERS = 10_000
+
+
+@dataclass(frozen=True)
+class Transistor:
+    """A MOS transistor in database units.
+
+    Attributes:
+        id: Instance name.
+        spec: Flavour.
+        finger_width: Channel width of one finger. [dbu]
+        length: Channel length. [dbu]
+        nf: Fingers of one multiplier unit.
+        m: Multiplier units in parallel.
+        drain: Net.
+        gate: Net.
+        source: Net.
+        bulk: Net.
+        warnings: What was rounded, in words.
+    """
+
+    id: str
+    spec: DeviceSpec
+    finger_width: int
+    length: int
+    nf: int
+    m: int
+    drain: str
+    gate: str
+    source: str
+    bulk: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def fingers(self) -> int:
+        """All fingers of all units."""
+        return self.nf * self.m
+
+    @property
+    def width(self) -> int:
+        """Channel width of all fingers together. [dbu]"""
+        return self.finger_width * self.fingers
+
+    def finger(self, *, mirrored: bool, unit: str = "", orientation: str = "R0") -> Finger:
+        """Return one finger of it: source left and drain right, or mirrored."""
+        left, right = (self.drain, self.source) if mirrored else (self.source, self.drain)
+        return Finger(self.id, self.gate, left, right, self.finger_width, self.length, unit or self.id, orientation)
+
+    def in_halves(self) -> Transistor:
+        """Return the same transistor with twice the fingers of half the width.
+
+        Raises:
+            GeometryError: If half a finger is narrower than the process allows or off its grid.
+        """
+        half = self.finger_width // 2
+        if half < self.spec.min_w or self.finger_width % 2:
+            raise GeometryError(f"a finger of {self.id} cannot be halved")
+        return replace(self, finger_width=half, nf=2 * self.nf)
+
+
+@dataclass(frozen=True)
+class MosSize:
+    """Size of a transistor as netlists state it.
+
+    ``w_m`` is the drawn channel width of one multiplier unit over all its ``nf`` fingers. [m]
+    """
+
+    w_m: float
+    l_m: float
+    nf: int = 1
+    m: int = 1
+
+
+def transistor(
+    tech: Technology, device_id: str, flavour: str, size: MosSize, nets: Mapping[str, str] | None = None
+) -> Transistor:
+    """Return the transistor ``device_id`` with its size on the grid of ``tech``.
+
+    Args:
+        tech: Process.
+        device_id: Instance name.
+        flavour: ``nmos``, ``pmos``, a device of the technology, or its model.
+        size: As in the netlist.
+        nets: Terminal (d, g, s, b) to net; a terminal left out is called ``<device_id>_<terminal>``.
+
+    Raises:
+        GeometryError: If a size is below or above what the process allows, or a count is not positive.
+        TechnologyError: If the process has no such device.
+    """
+    spec = tech.device(flavour)
+    for count, text in (
+        (size.nf, "Number of fingers must be positive integer"),
+        (size.m, "Multiplier must be positive integer"),
+    ):
+        if count < 1:
+            raise GeometryError(text, details={"provided_value": count})
+    if size.nf * size.m > MAX_FINGERS:
+        raise GeometryError(f"{device_id} has {size.nf * size.m} fingers, at most {MAX_FINGERS} are drawn")
+    warnings: list[str] = []
+    finger_width = _on_grid(tech, "Width", size.w_m, size.nf, (spec.min_w, spec.max_w), warnings)
+    length = _on_grid(tech, "Length", size.l_m, 1, (spec.min_l, spec.max_l), warnings)
+    named = {t: (nets or {}).get(t) or f"{device_id}_{t.upper()}" for t in ("d", "g", "s", "b")}
+    return Transistor(
+        device_id,
+        spec,
+        finger_width,
+        length,
+        size.nf,
+        size.m,
+        named["d"],
+        named["g"],
+        named["s"],
+        named["b"],
+        tuple(f"{device_id}: {warning}" for warning in warnings),
+    )
+
+
+def _on_grid(
+    tech: Technology,
+    what: str,
+    length_m: float,
+    parts: int,
+    limits: tuple[int, int | None],
+    warnings: list[str],
+) -> int:
+    """Return one of ``parts`` equal parts of ``length_m`` on the grid, after checking it against ``limits``."""
+    exact = length_m * 1e6 / tech.dbu_um / parts
+    low, high = limits
+    per_m = tech.dbu_um * 1e-6 * parts
+    if not exact > low - 0.01:
+        raise GeometryError(
+            f"{what} {length_m:g} is below minimum {low * per_m:g}",
+            details={"provided_value": length_m, "minimum": low * per_m, "unit": "m", "parts": parts},
+        )
+    if high is not None and exact > high + 0.01:
+        raise GeometryError(
+            f"{what} {length_m:g} is above maximum {high * per_m:g}",
+            details={"provided_value": length_m, "maximum": high * per_m, "unit": "m", "parts": parts},
+        )
+    snapped = tech.snap(exact)
+    if abs(snapped - exact) > 0.01:
+        each = f" in each of {parts} fingers" if parts > 1 else ""
+        warnings.append(
+            f"{what.lower()} {length_m:g} m is off the {tech.to_um(tech.grid):g} um grid; "
+            f"drawn as {tech.to_um(snapped):g} um{each}"
+        )
+    return snapped
+
+
+@dataclass(frozen=True)
+class MosSpec:
+    """A single transistor to be drawn.
+
+    Attributes:
+        transistor: What to draw.
+        name: Name of the cell.
+        dummies: Dummy fingers at each end, all terminals on the bulk net.
+        rows: Rows the fingers are folded into, one above the other.
+        labels: Whether pins carry net names.
+    """
+
+    transistor: Transistor
+    name: str
+    dummies: int = 0
+    rows: int = 1
+    labels: bool = True
+
+
+def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
+    """Draw one transistor, fingers side by side with shared diffusions, and return its module.
+
+    Raises:
+        GeometryError: If it cannot be drawn; the message says why.
+    """
+    device = spec.transistor
+    if not 1 <= spec.rows <= device.fingers:
+        raise GeometryError(f"{device.id} has {device.fingers} fingers, they cannot be folded into {spec.rows} rows")
+    base, extra = divmod(device.fingers, spec.rows)
+    rows = []
+    for row in range(spec.rows):
+        count = base + (row < extra)
+        fingers = tuple(device.finger(mirrored=bool(i % 2)) for i in range(count))
+        rows.append(with_dummies(Row(fingers), spec.dummies, device.bulk))
+    module = draw_row_module(
+        layout, tech, RowStack(spec.name, device.spec, device.bulk, tuple(rows), labels=spec.labels)
+    )
+    return replace(module, warnings=device.warnings)
+
+
+def with_dummies(row: Row, count: int, bulk_net: str) -> Row:
+    """Return ``row`` with ``count`` dummy fingers at each end, every terminal on ``bulk_net``."""
+    if count < 1:
+        return row
+    first, last = row.fingers[0], row.fingers[-1]
+    left = replace(first, device="", unit="", gate=bulk_net, left=bulk_net, right=bulk_net)
+    right = replace(last, device="", unit="", gate=bulk_net, left=bulk_net, right=bulk_net)
+    breaks = frozenset(i + count for i in row.breaks)
+    return replace(row, fingers=(left,) * count + row.fingers + (right,) * count, breaks=breaks)

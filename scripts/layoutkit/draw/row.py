@@ -1,0 +1,267 @@
+"""The one primitive of every MOS structure: a diffusion row, an ordered list of fingers.
+
+Neighbouring fingers share their diffusion where they agree on its net and height; elsewhere the row is broken.
+
+      gate rail  ==========#==================     second conductor
+                           |                       strip, first conductor
+                          [x]   poly head
+         .-----.---------||------.-----.
+         |  x  |  x      ||  x   |  x  |           diffusion; x: contact columns
+         |  x  |  x      ||  x   |  x  |
+         '--|--'---------||--|---'--|--'
+            |                |      |              strips
+     S rail =#===============|======#====
+     D rail =================#===========
+
+This module places the pieces of one row in x; ``stack`` stacks rows, wires them and closes the tap ring around them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import GeometryError
+
+if TYPE_CHECKING:
+    from layoutkit.draw.sizes import RowSizes
+
+
+@dataclass(frozen=True)
+class Finger:
+    """One gate stripe with the nets left and right of it.
+
+    Attributes:
+        device: Id of its transistor; empty for a dummy.
+        gate: Net of the gate.
+        left: Net of the diffusion left of the gate.
+        right: Net of the diffusion right of the gate.
+        width: Channel width, the height of the diffusion. [dbu]
+        length: Channel length, the width of the stripe. [dbu]
+        unit: Id of the instance it is a part of.
+        orientation: Orientation of that instance.
+    """
+
+    device: str
+    gate: str
+    left: str
+    right: str
+    width: int
+    length: int
+    unit: str = ""
+    orientation: str = "R0"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A list of fingers from left to right.
+
+    Attributes:
+        fingers: At least one.
+        breaks: ``i`` separates the diffusions of fingers ``i`` and ``i + 1`` although they could be shared.
+        gap: Least distance between separated diffusions; the process's minimum counts as well. [dbu]
+        flipped: Upside down: gate contacts below, source and drain strips above.
+    """
+
+    fingers: tuple[Finger, ...]
+    breaks: frozenset[int] = field(default_factory=frozenset)
+    gap: int = 0
+    flipped: bool = False
+
+    def broken(self) -> frozenset[int]:
+        """Return after which fingers the diffusion is separated."""
+        return self.breaks | {
+            i for i, (a, b) in enumerate(pairwise(self.fingers)) if a.right != b.left or a.width != b.width
+        }
+
+
+@dataclass(frozen=True)
+class Stripe:
+    """A placed finger: its channel spans ``left`` to ``right`` and ``bottom`` to ``top``. [dbu]"""
+
+    finger: Finger
+    left: int
+    right: int
+    bottom: int
+    top: int
+    contact: int  # left edge of the (first) gate contact
+    contacts: int  # gate contacts side by side
+
+
+@dataclass(frozen=True)
+class Column:
+    """A placed contact column on a source or drain; ``left`` is the left edge of its contacts. [dbu]"""
+
+    net: str
+    left: int
+    bottom: int
+    top: int
+
+
+@dataclass(frozen=True)
+class PlannedRow:
+    """A row placed in x, centred on x = 0; y = 0 and ``height`` bound its tallest diffusion. [dbu]"""
+
+    row: Row
+    stripes: tuple[Stripe, ...]
+    columns: tuple[Column, ...]
+    diffusions: tuple[tuple[int, int, int, int], ...]
+    left: int
+    right: int
+    height: int
+
+
+def plan_row(row: Row, sizes: RowSizes) -> PlannedRow:
+    """Return ``row`` with every piece placed in x.
+
+    All neighbouring gates of a row have the same distance, which is the largest that any pair needs: matched fingers
+    then see the same diffusions.
+
+    Raises:
+        GeometryError: If the row has no fingers.
+    """
+    if not row.fingers:
+        raise GeometryError("a diffusion row needs at least one finger")
+    return _Planner(row, sizes).plan()
+
+
+def head_width(length: int, sizes: RowSizes) -> int:
+    """Return the width of the poly head of a gate of ``length``; long gates need none wider than themselves."""
+    return max(length, _contacts_width(length, sizes) + 2 * sizes.head_side)
+
+
+def _contact_count(length: int, sizes: RowSizes) -> int:
+    """Two gate contacts where two fit on the stripe, for yield; else one."""
+    return 2 if length >= 2 * (sizes.contact + sizes.head_side) + sizes.contact_space else 1
+
+
+def _contacts_width(length: int, sizes: RowSizes) -> int:
+    count = _contact_count(length, sizes)
+    return count * sizes.contact + (count - 1) * sizes.contact_space
+
+
+class _Planner:
+    def __init__(self, row: Row, sizes: RowSizes) -> None:
+        self.row = row
+        self.sizes = sizes
+        self.broken = row.broken()
+        self.spread = self._gate_distance()
+        self.gap = self._diffusion_gap()
+
+    def plan(self) -> PlannedRow:
+        fingers, sizes = self.row.fingers, self.sizes
+        heights = [max(f.width, self._contact_height(f.width)) for f in fingers]
+        height = max(heights)
+        end = self._end_width()
+        total = 2 * end + sum(f.length for f in fingers)
+        total += sum(2 * end + self.gap if i in self.broken else self.spread for i in range(len(fingers) - 1))
+        left = x = -(total // (2 * sizes.grid)) * sizes.grid
+        stripes: list[Stripe] = []
+        columns: list[Column] = []
+        diffusions: list[tuple[int, int, int, int]] = []
+        island = x
+        for i, finger in enumerate(fingers):
+            base = self._bottom(height, finger.width)
+            starts, ends = i == 0 or i - 1 in self.broken, i == len(fingers) - 1 or i in self.broken
+            if starts:
+                island = x
+                x += end
+                columns.append(self._column(finger.left, x, -1, base, finger.width))
+            stripes.append(self._stripe(finger, x, base))
+            x += finger.length
+            columns.append(self._column(finger.right, x, 1, base, finger.width))
+            if ends:
+                diffusions.append((island, base, x + end, base + finger.width))
+                x += end + self.gap
+            else:
+                x += self.spread
+        diffusions += self._shoulders(columns)
+        return PlannedRow(self.row, tuple(stripes), tuple(columns), tuple(diffusions), left, left + total, height)
+
+    def _gate_to_contact(self, finger: Finger) -> int:
+        """Return the least distance from gate to contact; narrow channels have wider diffusion at their contacts."""
+        sizes = self.sizes
+        if finger.width >= self._contact_height(0):
+            return sizes.contact_to_gate
+        to_shoulder = max(sizes.poly_to_active, (sizes.active_space - finger.length + 1) // 2)
+        return max(sizes.contact_to_gate, sizes.active_side + to_shoulder)
+
+    def _gate_distance(self) -> int:
+        sizes, fingers = self.sizes, self.row.fingers
+        shortest = min(f.length for f in fingers)
+        needs = [
+            sizes.gate_space,
+            sizes.contact + 2 * max(self._gate_to_contact(f) for f in fingers),
+            sizes.strip + sizes.strip_space - shortest,
+        ]
+        for a, b in pairwise(fingers):
+            pads = self._pad(a.length) + self._pad(b.length)
+            heads = head_width(a.length, sizes) + head_width(b.length, sizes)
+            lengths = a.length + b.length
+            needs.append((pads - lengths) // 2 + sizes.strip_space + sizes.grid)
+            if a.gate != b.gate:
+                needs.append((heads - lengths) // 2 + sizes.gate_space + self._odd(a) + self._odd(b))
+        return self._round_up(max(needs), sizes.contact)
+
+    def _diffusion_gap(self) -> int:
+        sizes = self.sizes
+        pads = sizes.strip + sizes.strip_space - sizes.contact - 2 * sizes.active_side
+        return self._round_up(max(sizes.active_space, self.row.gap, pads), 0)
+
+    def _end_width(self) -> int:
+        """Return how far an outer diffusion reaches beyond its gate."""
+        sizes = self.sizes
+        inner = (self.spread - sizes.contact) // 2
+        return max(sizes.source_drain, inner + sizes.contact + sizes.active_side)
+
+    def _round_up(self, length: int, like: int) -> int:
+        step = 2 * self.sizes.grid
+        return like + -(-(length - like) // step) * step
+
+    def _odd(self, finger: Finger) -> int:
+        """Return the half grid step by which a head may lie off the centre of its stripe, rounded up."""
+        width = _contacts_width(finger.length, self.sizes)
+        return self.sizes.grid if (finger.length - width) % (2 * self.sizes.grid) else 0
+
+    def _pad(self, length: int) -> int:
+        return max(self.sizes.strip, _contacts_width(length, self.sizes) + 2 * self.sizes.strip_side)
+
+    def _contact_height(self, width: int) -> int:
+        """Return the least height of a diffusion with a contact on it, or of ``width`` where no contact needs more."""
+        return max(width, self.sizes.contact + 2 * self.sizes.active_end)
+
+    def _bottom(self, height: int, width: int) -> int:
+        return (height - width) // (2 * self.sizes.grid) * self.sizes.grid
+
+    def _column(self, net: str, gate_edge: int, side: int, base: int, width: int) -> Column:
+        """Return the column right (``side`` 1) or left (-1) of a gate edge."""
+        sizes = self.sizes
+        distance = (self.spread - sizes.contact) // 2
+        left = gate_edge + distance if side > 0 else gate_edge - distance - sizes.contact
+        height = self._contact_height(width)
+        bottom = base - (height - width) // (2 * sizes.grid) * sizes.grid
+        return Column(net, left, bottom, bottom + height)
+
+    def _stripe(self, finger: Finger, x: int, base: int) -> Stripe:
+        sizes = self.sizes
+        slack = finger.length - _contacts_width(finger.length, sizes)
+        offset = slack // (2 * sizes.grid) * sizes.grid
+        if slack % (2 * sizes.grid) and 2 * x + finger.length < 0:
+            offset += sizes.grid  # off the centre towards the row's axis, so that mirror images stay mirror images
+        return Stripe(
+            finger,
+            x,
+            x + finger.length,
+            base,
+            base + finger.width,
+            x + offset,
+            _contact_count(finger.length, sizes),
+        )
+
+    def _shoulders(self, columns: list[Column]) -> list[tuple[int, int, int, int]]:
+        """Return the wider diffusion at the contacts of channels narrower than a contact needs."""
+        if all(f.width >= self._contact_height(0) for f in self.row.fingers):
+            return []
+        side, contact = self.sizes.active_side, self.sizes.contact
+        return [(c.left - side, c.bottom, c.left + contact + side, c.top) for c in columns]

@@ -1,0 +1,72 @@
+"""A drawing in the making: boxes and texts by layer name, moved and written into a KLayout cell when it is complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import klayout.db as kdb
+
+    from layoutkit.technology import Technology
+
+
+class Area(NamedTuple):
+    """An axis-parallel rectangle. [dbu]"""
+
+    left: int
+    bottom: int
+    right: int
+    top: int
+
+    def enlarged(self, dx: int, dy: int) -> Area:
+        """Return it grown by ``dx`` at the left and right and by ``dy`` at the bottom and top."""
+        return Area(self.left - dx, self.bottom - dy, self.right + dx, self.top + dy)
+
+
+class Sketch:
+    """Boxes and texts of one cell, before its origin is known."""
+
+    def __init__(self) -> None:
+        self.boxes: dict[str, list[Area]] = {}
+        self.texts: dict[str, list[tuple[str, int, int]]] = {}
+
+    def box(self, layer: str, area: Area) -> None:
+        """Draw ``area`` on ``layer`` (layer name or role)."""
+        self.boxes.setdefault(layer, []).append(area)
+
+    def text(self, layer: str, text: str, x: int, y: int) -> None:
+        """Write ``text`` on ``layer`` at (x, y)."""
+        self.texts.setdefault(layer, []).append((text, x, y))
+
+    def extent(self) -> Area:
+        """Return the bounding box of all boxes."""
+        areas = [area for layer in self.boxes.values() for area in layer]
+        return Area(
+            min(area.left for area in areas),
+            min(area.bottom for area in areas),
+            max(area.right for area in areas),
+            max(area.top for area in areas),
+        )
+
+    def is_mirror_image_of_itself(self) -> bool:
+        """Tell whether the boxes are unchanged by a mirror at the vertical centre line of their extent."""
+        extent = self.extent()
+        total = extent.left + extent.right
+        return all(
+            set(areas) == {Area(total - a.right, a.bottom, total - a.left, a.top) for a in areas}
+            for areas in self.boxes.values()
+        )
+
+    def write(self, cell: kdb.Cell, tech: Technology, dx: int, dy: int) -> None:
+        """Draw everything into ``cell``, moved by (dx, dy); layers in name order, shapes sorted."""
+        import klayout.db as kdb
+
+        layout = cell.layout()
+        for layer, areas in sorted(self.boxes.items()):
+            shapes = cell.shapes(tech.layer(layout, layer))
+            for left, bottom, right, top in sorted(set(areas)):
+                shapes.insert(kdb.Box(left + dx, bottom + dy, right + dx, top + dy))
+        for layer, texts in sorted(self.texts.items()):
+            shapes = cell.shapes(tech.layer(layout, layer))
+            for text, x, y in sorted(texts):
+                shapes.insert(kdb.Text(text, kdb.Trans(0, False, x + dx, y + dy)))
