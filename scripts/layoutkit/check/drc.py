@@ -12,6 +12,7 @@ from layoutkit.check.regions import LayerRegions
 from layoutkit.check.report import DrcReport, Marks, Verdict
 from layoutkit.check.rules import KINDS, cases_of, kind_of
 from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError
+from layoutkit.technology.expressions import names, parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from layoutkit.check.rules import Case, Shapes
     from layoutkit.technology.model import Rule, Technology
 
+__all__ = ["DrcReport", "check", "select_rules"]
 
-def check(  # noqa: PLR0913 - what to check, by which rules, where, and how much to tell
+
+def check(
     layout: kdb.Layout,
     cell: kdb.Cell,
     technology: Technology,
@@ -108,14 +111,17 @@ def _verdict(rule: Rule, layers: LayerRegions, technology: Technology, window: k
 def _run(case: Case, window: kdb.Box | None) -> tuple[int, list[Marks]]:
     """Return how many polygons ``case`` looked at and the marks of what violates it."""
     subject = case.layers.region(case.subject)
+    looked_at = subject.count()
+    if case.kind.counts == "drawn":
+        looked_at = sum(case.layers.region(name).count() for name in set(names(parse(case.subject))))
     if subject.is_empty():
-        return 0, []
+        return looked_at, []
     marks = []
     for shapes in case.kind.check(case):
         kept = shapes if window is None else _touching(shapes, window)
         if not kept.is_empty():
             marks.append(Marks(case.subject, kept))
-    return subject.count(), marks
+    return looked_at, marks
 
 
 def _touching(shapes: Shapes, window: kdb.Box) -> Shapes:

@@ -191,7 +191,7 @@ def abutting_space(case: Case) -> Iterator[Shapes]:
         yield rest.with_angle(angle, False).inside_part(near)
 
 
-@rule_kind("abutting_flush", "layer", "abutting")
+@rule_kind("abutting_flush", "layer", "abutting", value="none")
 def abutting_flush(case: Case) -> Iterator[Shapes]:
     """Where ``layer`` and ``abutting`` abut, neither reaches beyond the edge they share."""
     shared = case.edges("layer") & case.edges("abutting")

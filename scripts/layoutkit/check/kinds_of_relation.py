@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _CIRCLE_POINTS = 64
 
 
-@rule_kind("forbidden", "layer", value="none")
+@rule_kind("forbidden", "layer", value="none", counts="drawn")
 def forbidden(case: Case) -> Iterator[Shapes]:
     """``layer`` (an expression) is nowhere."""
     yield case.region("layer")
@@ -30,8 +30,8 @@ def covered(case: Case) -> Iterator[Shapes]:
 
 @rule_kind("contains", "layer", "inner", value="none")
 def contains(case: Case) -> Iterator[Shapes]:
-    """Each polygon of ``layer`` holds something of ``inner``."""
-    yield case.region("layer").not_overlapping(case.region("inner"))
+    """Each polygon of ``layer`` holds at least one whole polygon of ``inner``."""
+    yield case.region("layer").not_covering(case.region("inner"))
 
 
 @rule_kind("corner", "layer", "other", value="none", choices={"corners": ("all", "convex", "concave")})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.errors import GeometryError, TechnologyError
-from layoutkit.technology.expressions import evaluate, parse
+from layoutkit.technology.expressions import evaluate, names, parse
 
 if TYPE_CHECKING:
     from layoutkit.technology.model import Technology
@@ -47,7 +47,7 @@ class LayerRegions:
         self._merged: dict[str, kdb.Region] = {}
         self._drawn: dict[tuple[int, int], kdb.Region] = {}
         self._edges: dict[str, kdb.Edges] = {}
-        self._open: list[str] = []
+        self._required: set[str] = set()
 
     def region(self, expression: str) -> kdb.Region:
         """Return the merged region of ``expression``; shared by all who ask, not to be changed."""
@@ -60,6 +60,29 @@ class LayerRegions:
         if expression not in self._edges:
             self._edges[expression] = self.region(expression).edges()
         return self._edges[expression]
+
+    def require(self, expression: str, within: tuple[str, ...] = ()) -> None:
+        """Check that ``expression`` can be read and names only layers that there are, evaluating nothing.
+
+        Args:
+            expression: Layers, derived layers and operators.
+            within: The derived layers whose definitions led here.
+
+        Raises:
+            TechnologyError: If it cannot or does not, or a derived layer is defined through itself.
+        """
+        if expression in self._required:
+            return
+        for name in names(parse(expression)):
+            derived = self._technology.derived.get(name)
+            if name in within:
+                circle = " -> ".join((*within, name))
+                raise TechnologyError(f"derived layer '{name}' is defined through itself: {circle}")
+            if derived is None:
+                self._technology.spec(name)
+            else:
+                self.require(derived, (*within, name))
+        self._required.add(expression)
 
     def drawn(self, name: str) -> kdb.Region:
         """Return the shapes of a layer as they were drawn, unmerged, so that every vertex is there."""
@@ -76,13 +99,8 @@ class LayerRegions:
         derived = self._technology.derived.get(name)
         if derived is None:
             return self.numbered(*self._technology.spec(name).gds)
-        if name in self._open:
-            raise TechnologyError(f"derived layer '{name}' is defined through itself: {' -> '.join(self._open)}")
-        self._open.append(name)
-        try:
-            self._merged[name] = evaluate(parse(derived), self)
-        finally:
-            self._open.pop()
+        self.require(derived, (name,))
+        self._merged[name] = evaluate(parse(derived), self)
         return self._merged[name]
 
     def numbered(self, layer: int, datatype: int) -> kdb.Region:

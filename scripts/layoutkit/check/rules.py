@@ -38,6 +38,8 @@ class Kind:
         lengths: Optional fields that hold a length, by name in the rule (``wide_um``). [um]
         choices: Optional fields that hold one of some words; the first is the default.
         value: What the rule's ``value`` means; ``none`` where there is no number.
+        counts: Whether the polygons of the subject are counted, or, where the subject is the violation itself, those
+            of the layers it is made from.
         summary: What must hold, in one line.
     """
 
@@ -48,6 +50,7 @@ class Kind:
     lengths: tuple[str, ...] = ()
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     value: ValueMeaning = "length"
+    counts: Literal["subject", "drawn"] = "subject"
     summary: str = ""
 
     @property
@@ -89,17 +92,13 @@ class Case:
     @property
     def value(self) -> int:
         """The rule's number: a length or an area in working units, an angle in degrees."""
-        if self.rule.value is None:
-            raise TechnologyError(f"rule {self.rule.id} of kind {self.kind.name} needs a value")
         scale = {"length": self.layers.refinement, "area": self.layers.refinement**2}
-        return self.rule.value * scale.get(self.kind.value, 1)
+        return (self.rule.value or 0) * scale.get(self.kind.value, 1)
 
     @property
     def ratio(self) -> float:
         """The rule's number where it has no unit."""
-        if self.rule.value_um is None:
-            raise TechnologyError(f"rule {self.rule.id} of kind {self.kind.name} needs a value")
-        return self.rule.value_um
+        return self.rule.value_um or 0.0
 
     def text(self, name: str) -> str:
         """Return the expression of operand ``name``."""
@@ -143,7 +142,9 @@ def cases_of(rule: Rule, kind: Kind, layers: LayerRegions, all_layers: tuple[str
     """Yield the cases of ``rule``: one for each entry of ``cases`` or ``layers``, else the rule itself.
 
     Raises:
-        TechnologyError: If the rule has a field that its kind does not know.
+        TechnologyError: If the rule lacks a field or value, has one that its kind does not know, or names a layer
+            that is none; also where the layout has nothing the rule would look at, so that a fault never reads as
+            clean.
     """
     common = {name: value for name, value in rule.options.items() if name not in {"cases", "layers"}}
     several: list[Mapping[str, Any]] = [{}]
@@ -158,4 +159,9 @@ def cases_of(rule: Rule, kind: Kind, layers: LayerRegions, all_layers: tuple[str
         if unknown:
             known = ", ".join(sorted(kind.fields))
             raise TechnologyError(f"rule {rule.id}: kind {kind.name} has no field '{unknown[0]}'; it has: {known}")
-        yield Case(rule, kind, fields, layers)
+        case = Case(rule, kind, fields, layers)
+        for name in (*kind.operands, *(name for name in kind.optional if name in fields)):
+            layers.require(case.text(name))
+        if kind.value != "none" and rule.value_um is None:
+            raise TechnologyError(f"rule {rule.id} of kind {kind.name} needs a value")
+        yield case

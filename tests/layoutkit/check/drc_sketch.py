@@ -1,0 +1,432 @@
+"""Draws, for a design rule, layouts that just keep it and layouts that just break it.
+
+Nothing here uses the checker: an expression of layers is drawn by its own small reading of it, and every distance is
+arithmetic on the rule's number ``v`` and one grid step ``g``.
+"""
+
+import ast
+import math
+from dataclasses import dataclass, replace
+
+import klayout.db as kdb
+
+from layoutkit.technology import Rule
+
+BIG = 20000  # far more than any rule's reach, except where a rule is larger
+
+
+@dataclass
+class Sketch:
+    """Boxes and polygons by drawn layer, then a layout."""
+
+    technology: object
+
+    def __post_init__(self):
+        self.shapes = []
+
+    def box(self, expression, left, bottom, right, top):
+        """Draw layers so that ``expression`` is there in the box."""
+        if left < right and bottom < top:
+            self.polygon(expression, kdb.Polygon(kdb.Box(left, bottom, right, top)))
+        return self
+
+    def polygon(self, expression, polygon):
+        self._draw(ast.parse(expression, mode="eval").body, polygon)
+        return self
+
+    def layout(self):
+        layout = kdb.Layout()
+        layout.dbu = self.technology.dbu_um
+        cell = layout.create_cell("SKETCH")
+        for name, polygon in self.shapes:
+            cell.shapes(self.technology.layer(layout, name)).insert(polygon)
+        return layout, cell
+
+    def _draw(self, node, polygon):
+        if isinstance(node, ast.Name | ast.Attribute):
+            name = ast.unparse(node)
+            if name in self.technology.derived:
+                self.polygon(self.technology.derived[name], polygon)
+            else:
+                self.shapes.append((name, polygon))
+        elif isinstance(node, ast.BinOp):
+            self._draw(node.left, polygon)
+            if isinstance(node.op, ast.BitAnd):
+                self._draw(node.right, polygon)
+        else:
+            self._draw(node.args[0], polygon)
+            if node.func.id == "interacting":  # a sliver that touches on the left
+                box = polygon.bbox()
+                self._draw(node.args[1], kdb.Polygon(kdb.Box(box.left - 5, box.bottom, box.left, box.top)))
+            elif node.func.id in {"overlapping", "inside"}:
+                self._draw(node.args[1], polygon)
+
+
+def drawn_layers(technology, expression):
+    """Return the layers that drawing ``expression`` draws, in order."""
+    sketch = Sketch(technology).box(expression, 0, 0, 10, 10)
+    return list(dict.fromkeys(name for name, _ in sketch.shapes))
+
+
+def cases(rule, technology):
+    """Return the fields of every case of ``rule``, by the format's own words."""
+    common = {key: value for key, value in rule.options.items() if key not in {"cases", "layers"}}
+    if "cases" in rule.options:
+        return [{**common, **case} for case in rule.options["cases"]]
+    if "layers" in rule.options:
+        listed = technology.layers if rule.options["layers"] == "all" else rule.options["layers"]
+        return [{**common, "layer": name} for name in listed]
+    return [common]
+
+
+def pairs(rule, fields, technology):
+    """Return (kept, broken): layouts that keep the rule at its limit, and layouts one grid step beyond it.
+
+    Raises:
+        KeyError: If there is no drawing for a rule of this kind; write one.
+    """
+    return SKETCHES[rule.kind](Drawing(rule, fields, technology))
+
+
+@dataclass
+class Drawing:
+    rule: Rule
+    fields: dict
+    technology: object
+
+    @property
+    def v(self):
+        return self.rule.value
+
+    @property
+    def g(self):
+        return self.technology.grid
+
+    def new(self):
+        return Sketch(self.technology)
+
+    def __getattr__(self, name):
+        try:
+            return self.fields[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def _width(d):
+    def at(w):
+        return d.new().box(d.layer, 0, 0, w, BIG)
+
+    return [at(d.v)], [at(d.v - d.g)]
+
+
+def _space(d):
+    def apart(gap):
+        return d.new().box(d.layer, 0, 0, BIG, BIG).box(d.layer, BIG + gap, 0, 2 * BIG, BIG)
+
+    def notched(gap):
+        return apart(gap).box(d.layer, 0, -BIG, 2 * BIG, 0)
+
+    kept, broken = [apart(d.v)], [apart(d.v - d.g)]
+    if d.rule.kind == "space" and d.fields.get("notch") != "no":
+        kept, broken = [*kept, notched(d.v)], [*broken, notched(d.v - d.g)]
+    return kept, broken
+
+
+def _notch(d):
+    def notched(gap):
+        u = d.new().box(d.layer, 0, 0, BIG, BIG).box(d.layer, BIG + gap, 0, 2 * BIG, BIG)
+        return u.box(d.layer, 0, -BIG, 2 * BIG, 0)
+
+    return [notched(d.v)], [notched(d.v - d.g)]
+
+
+def _separation(d):
+    def apart(gap, where="right"):
+        sketch = d.new().box(d.layer, 0, 0, 1000, 1000)
+        if where == "right":
+            return sketch.box(d.other, 1000 + gap, 0, 2000 + gap, 1000)
+        return sketch.box(d.other, 0, 1000 + gap, 1000, 2000 + gap)
+
+    kept, broken = [apart(d.v), apart(d.v, "above")], [apart(d.v - d.g), apart(d.v - d.g, "above")]
+    if d.fields.get("overlap", "forbidden") == "forbidden":
+        broken.append(apart(0))
+        if not d.other.startswith("not_overlapping"):  # what overlaps is then not concerned
+            broken.append(apart(-d.g))
+            if f"- {d.other}" not in d.technology.derived.get(d.layer, ""):  # what lies within is another layer
+                broken.append(apart(-1000))
+    return kept, broken
+
+
+def _overlap(d):
+    def over(by):
+        return d.new().box(d.layer, 0, 0, 5000, 5000).box(d.other, 5000 - by, -1000, 9000, 6000)
+
+    return [over(d.v)], [over(d.v - d.g)]
+
+
+def _enclosure(d):
+    def around(left, bottom, right, top):
+        return d.new().box(d.inner, 0, 0, 400, 400).box(d.outer, -left, -bottom, 400 + right, 400 + top)
+
+    v, less = d.v, d.v - d.g
+    if d.fields.get("sides") == "opposite":
+        kept = [around(v, 0, v, 0), around(0, v, 0, v), around(v, v, v, v), around(v, less, v, less)]
+        return kept, [around(less, v, v, less), around(v, less, less, v), around(v, v, less, less), around(0, 0, 0, 0)]
+    broken = [around(*(less if side == short else v for side in range(4))) for short in range(4)]
+    broken.append(d.new().box(d.inner, 0, 0, 400, 400).box(d.outer, 200, -v, 800, 400 + v))
+    broken.append(d.new().box(d.inner, 0, 0, 400, 400).box(d.outer, BIG, 0, 2 * BIG, 400))
+    return [around(v, v, v, v)], broken[: 4 if _shared(d) else None]
+
+
+def _shared(d):
+    """Return whether drawing the inner layer draws all of the outer one too, so that it can never lie outside."""
+    inner = set(drawn_layers(d.technology, d.inner))
+    return set(drawn_layers(d.technology, d.outer)) <= inner
+
+
+def _extension(d):
+    def beyond(below, above):
+        return d.new().box(d.inner, -2000, 0, 2000, 400).box(d.outer, -200, -below, 200, 400 + above)
+
+    v, less = d.v, d.v - d.g
+    return [beyond(v, v)], [beyond(v, less), beyond(less, v), beyond(v, 0), beyond(v, -100)]
+
+
+def _gate_width(d):
+    def channel(w):
+        return d.new().box(d.active, -5000, 0, 5000, w).box(_poly(d), -500, -2000, 500, w + 2000)
+
+    return [channel(d.v)], [channel(d.v - d.g)]
+
+
+def _gate_length(d):
+    def channel(length):
+        sketch = d.new().box(d.active, -5000, 0, 5000, 1000).box(_poly(d), 0, -2000, length, 3000)
+        for name in drawn_layers(d.technology, d.layer):
+            if name not in {d.active, _poly(d)}:
+                sketch.box(name, -9000, -9000, 9000, 9000)
+        return sketch
+
+    return [channel(d.v)], [channel(d.v - d.g)]
+
+
+def _poly(d):
+    return d.technology.resolve("poly")
+
+
+def _exact_size(d):
+    v, g = d.v, d.g
+
+    def cut(w, h):
+        return d.new().box(d.layer, 0, 0, w, h)
+
+    return [cut(v, v)], [cut(v + g, v), cut(v, v + g), cut(v - g, v), cut(v, v - g), cut(v - g, v - g)]
+
+
+def _sides_of(area, grid):
+    """Return sides (w, h) on the grid with w * h at least ``area`` and w * (h - grid) below it, exact where possible."""
+    near = math.isqrt(area) // grid * grid
+    for w in range(near, grid, -grid):
+        if area % (w * grid) == 0:
+            return w, area // w
+    return near, -(-area // (near * grid)) * grid
+
+
+def _area(d):
+    w, h = _sides_of(d.v, d.g)
+    return [d.new().box(d.layer, 0, 0, w, h)], [d.new().box(d.layer, 0, 0, w, h - d.g)]
+
+
+def _hole_area(d):
+    w, h = _sides_of(d.v, d.g)
+
+    def frame(h):
+        sketch = d.new().box(d.layer, -BIG, -BIG, 0, BIG).box(d.layer, w, -BIG, BIG, BIG)
+        return sketch.box(d.layer, 0, -BIG, w, 0).box(d.layer, 0, h, w, BIG)
+
+    return [frame(h)], [frame(h - d.g)]
+
+
+def _grid(d):
+    def box(right, top):
+        return d.new().box(d.layer, -1000, -1000, right, top)
+
+    return [box(1000, 1000)], [box(1001, 1000), box(1000, 999), box(1000 + d.g - 1, 1000)]
+
+
+def _angle(d):
+    def cut(dx, dy):
+        points = [(0, 0), (0, 2000), (2000 - dx, 2000), (2000, 2000 - dy), (2000, 0)]
+        return d.new().polygon(d.layer, kdb.Polygon([kdb.Point(*point) for point in points]))
+
+    if d.v == 90:
+        return [d.new().box(d.layer, 0, 0, 2000, 2000)], [cut(500, 500), cut(d.g, d.g), cut(1000, 500)]
+    return [cut(500, 500), cut(d.g, d.g)], [cut(500, 500 + d.g), cut(d.g, 2 * d.g)]
+
+
+def _longest(d):
+    def strip(length):
+        return d.new().box(d.layer, 0, 0, length, 200)
+
+    step = d.g if d.rule.kind == "max_length" else -d.g
+    return [strip(d.v)], [strip(d.v + step)]
+
+
+def _max_width(d):
+    return [d.new().box(d.layer, 0, 0, BIG, d.v)], [d.new().box(d.layer, 0, 0, BIG, d.v + d.g)]
+
+
+def _max_ratio(d):
+    long = round(d.rule.value_um * 200)
+    return [d.new().box(d.layer, 0, 0, long, 200)], [d.new().box(d.layer, 0, 0, long + d.g, 200)]
+
+
+def _forbidden(d):
+    *some, last = drawn_layers(d.technology, d.layer)
+
+    def over(by):
+        sketch = d.new().box(last, 1000 - by, 0, 2000, 1000)
+        for name in some:
+            sketch.box(name, 0, 0, 1000, 1000)
+        return sketch
+
+    return [over(0)], [over(d.g)]
+
+
+def _forbidden_straddle(d):
+    def out(by):
+        return d.new().box("licon1", 0, 0, 170, 170).box("tap", -500, -500, 170 - by, 500)
+
+    return [out(0)], [out(d.g)]
+
+
+def _covered(d):
+    def cover(short):
+        return d.new().box(d.inner, 0, 0, 400, 400).box(d.outer, 0, 0, 400 - short, 400)
+
+    kept = cover(0)
+    if "interacting" in d.inner:  # the sliver that abuts on the left needs its cover too
+        kept.box(d.outer, -5, 0, 0, 400)
+    return [kept], [cover(d.g)]
+
+
+def _contains(d):
+    def at(left):
+        return d.new().box(d.layer, 0, 0, 1000, 1000).box(d.inner, left, 400, left + 170, 570)
+
+    if set(drawn_layers(d.technology, d.inner)) & set(drawn_layers(d.technology, d.layer)):
+        return [at(400)], [d.new().box(d.layer, 0, 0, 1000, 1000)]
+    return [at(1000 - 170)], [at(1000 - 170 + d.g), d.new().box(d.layer, 0, 0, 1000, 1000)]
+
+
+def _corner(d):
+    def inside(by):
+        sketch = d.new().box(d.other, -500, -500, by, 500)
+        if d.fields.get("corners") == "concave":
+            right, up = kdb.Box(-1000, -1000, 1000, 0), kdb.Box(0, 0, 1000, 1000)
+            shape = (kdb.Region(right) + kdb.Region(up)).merged()
+            return sketch.polygon(d.layer, next(shape.each()))
+        return sketch.box(d.layer, 0, -1000, 1000, 0)
+
+    return [inside(0)], [inside(d.g)]
+
+
+def _tap_distance(d):
+    def to(far):
+        sketch = d.new().box(d.other, -1000, -2000, 0, 2000).box(d.layer, far - 400, -200, far, 200)
+        if "within" in d.fields:
+            sketch.box(d.within, -BIG, -BIG, 2 * BIG, BIG)
+        return sketch
+
+    def across_wells(far):
+        sketch = d.new().box(d.other, -1000, -2000, 0, 2000).box(d.layer, far - 400, -200, far, 200)
+        return sketch.box(d.within, -BIG, -BIG, 100, BIG).box(d.within, 2000, -BIG, 2 * BIG, BIG)
+
+    broken = [to(d.v + d.g), d.new().box(d.layer, 0, 0, 400, 400)]
+    return [to(d.v)], [*broken, across_wells(4000)] if "within" in d.fields else broken
+
+
+def _wide_space(d):
+    wide = round(d.wide_um / d.technology.dbu_um)
+
+    def beside(gap, size):
+        return d.new().box(d.layer, 0, 0, size, BIG).box(d.layer, size + gap, 0, size + gap + 500, BIG)
+
+    def before_stub(gap):
+        stub = round(d.attached_um / d.technology.dbu_um)
+        sketch = d.new().box(d.layer, 0, 0, BIG, BIG).box(d.layer, BIG, 8000, BIG + stub, 8500)
+        return sketch.box(d.layer, BIG + stub + gap, 0, BIG + stub + gap + 500, BIG)
+
+    if "attached_um" in d.fields:
+        return [before_stub(d.v)], [before_stub(d.v - d.g)]
+    return [beside(d.v, wide + d.g), beside(d.v - d.g, wide)], [beside(d.v - d.g, wide + d.g)]
+
+
+def _abutting_width(d):
+    def between(w):
+        sketch = d.new().box(d.layer, 0, 0, w, 2000).box(d.abutting, -1000, 0, 0, 2000)
+        return sketch.box(d.abutting, w, 0, w + 1000, 2000) if d.ends == "both" else sketch
+
+    return [between(d.v)], [between(d.v - d.g)]
+
+
+def _abutting_space(d):
+    def jog(at):
+        sketch = d.new().box(d.layer, 0, 0, 1000, 400).box(d.abutting, -at, 0, 0, 400)
+        return sketch.box(d.abutting, -3000, -300, -at, 700)
+
+    return [jog(d.v)], [jog(d.v - d.g)]
+
+
+def _abutting_flush(d):
+    def taller(by):
+        return d.new().box(d.layer, 0, 0, 1000, 400).box(d.abutting, -1000, 0, 0, 400 + by)
+
+    return [taller(0)], [taller(d.g), taller(-d.g)]
+
+
+def _forbidden_any(d):
+    return (_forbidden_straddle if "- tap" in d.layer else _forbidden)(d)
+
+
+SKETCHES = {
+    "width": _width,
+    "space": _space,
+    "notch": _notch,
+    "wide_space": _wide_space,
+    "separation": _separation,
+    "overlap": _overlap,
+    "enclosure": _enclosure,
+    "extension": _extension,
+    "gate_width": _gate_width,
+    "gate_length": _gate_length,
+    "exact_size": _exact_size,
+    "area": _area,
+    "hole_area": _hole_area,
+    "grid": _grid,
+    "angle": _angle,
+    "min_length": _longest,
+    "max_length": _longest,
+    "max_width": _max_width,
+    "max_ratio": _max_ratio,
+    "forbidden": _forbidden_any,
+    "covered": _covered,
+    "contains": _contains,
+    "corner": _corner,
+    "tap_distance": _tap_distance,
+    "abutting_width": _abutting_width,
+    "abutting_space": _abutting_space,
+    "abutting_flush": _abutting_flush,
+}
+
+
+def with_rule(technology, **fields):
+    """Return ``technology`` with one rule of its own, the numbers in um as in a file."""
+    value = fields.pop("value", None)
+    kind = fields.pop("kind")
+    area = kind in {"area", "hole_area"}
+    number = (
+        None if value is None else value if kind == "angle" else round(value / technology.dbu_um ** (2 if area else 1))
+    )
+    rule = Rule("OWN", kind, "own rule", fields.pop("severity", "error"), number, value, "test", fields)
+    return replace(technology, rules=(rule,)), rule
