@@ -1,0 +1,1 @@
+"""The main job: from a netlist to a verified layout, stage by stage."""

@@ -1,0 +1,206 @@
+"""From drawn modules to one routed cell: placement, terminals, obstacles, wires, well patches, port labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.place import Block, PlacementOptions, Rectangle, place_rows
+from layoutkit.route import NetRequest, RouteOptions, Terminal, draw_routes, route
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.draw.module import Module
+    from layoutkit.flow.groups import Group
+    from layoutkit.place import Placed, Placement
+    from layoutkit.route import RoutingResult
+    from layoutkit.technology import Technology
+
+SUPPLY_WIDTH_FACTOR = 3
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """One placed and routed cell and what was decided for it."""
+
+    cell: kdb.Cell
+    placement: Placement
+    routing: RoutingResult
+    trans: Mapping[str, kdb.Trans]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A group with the module drawn for it."""
+
+    group: Group
+    module: Module
+
+
+def blocks_of(drawn: Sequence[Drawn], technology: Technology) -> list[Block]:
+    """Return what placement needs to know of each module."""
+    layout = drawn[0].module.layout
+    names = {layout.get_info(index): index for index in layout.layer_indexes()}
+    blocks = []
+    for item in drawn:
+        boxes = {}
+        for spec in technology.layers.values():
+            index = names.get(kdb.LayerInfo(*spec.gds))
+            box = item.module.cell.bbox(index) if index is not None else kdb.Box()
+            if not box.empty():
+                boxes[spec.name] = _rectangle(box)
+        axis = item.module.symmetry_axis_x
+        middle = item.module.bbox.left + item.module.bbox.right
+        blocks.append(
+            Block(
+                name=item.module.name,
+                kind=item.group.spec.type,
+                box=_rectangle(item.module.bbox),
+                pins=tuple((pin.net, pin.box.center().x, pin.box.center().y) for pin in item.module.pins),
+                layer_boxes=boxes,
+                level=item.group.level,
+                symmetric=axis is not None and 2 * axis == middle and middle % (2 * technology.grid) == 0,
+                bulk_net=item.group.bulk_net,
+            )
+        )
+    return blocks
+
+
+def _rectangle(box: kdb.Box) -> Rectangle:
+    return Rectangle(box.left, box.bottom, box.right, box.top)
+
+
+def assemble(
+    technology: Technology, cell: kdb.Cell, drawn: Sequence[Drawn], options: PlacementOptions, supplies: set[str]
+) -> Assembly:
+    """Place the modules into ``cell``, wire their nets, and return what came out.
+
+    Args:
+        technology: The process.
+        cell: Empty cell of the layout that holds the modules.
+        drawn: The modules.
+        options: How to place.
+        supplies: Nets that get wide wires.
+    """
+    blocks = blocks_of(drawn, technology)
+    placement = place_rows(technology, blocks, options)
+    trans = {name: _trans(place) for name, place in placement.placed.items()}
+    modules = {item.module.name: item.module for item in drawn}
+    for name in sorted(modules):
+        cell.insert(kdb.CellInstArray(modules[name].cell.cell_index(), trans[name]))
+    _join_wells(technology, cell, blocks, placement)
+    routing = _route(technology, cell, modules, trans, supplies)
+    draw_routes(cell.layout(), cell, technology, routing)
+    return Assembly(cell, placement, routing, trans)
+
+
+def _trans(place: Placed) -> kdb.Trans:
+    return kdb.Trans(2 if place.mirrored else 0, place.mirrored, place.x, place.y)
+
+
+def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block], placement: Placement) -> None:
+    """Fill the gap between neighbours of one kind and bulk on their well layer, so that they share one well."""
+    by_name = {block.name: block for block in blocks}
+    wells: dict[str, str | None] = {spec.type: spec.well for spec in technology.devices.values()}
+    pairs = [(a, b) for row in placement.rows for a, b in pairwise(row)]
+    pairs += [(a, b) for low, high in pairwise(placement.rows) for a in low for b in high]
+    for first, second in pairs:
+        one, other = by_name[first], by_name[second]
+        well = wells.get(one.kind)
+        if well is None or one.kind != other.kind or one.bulk_net != other.bulk_net:
+            continue
+        if well not in one.layer_boxes or well not in other.layer_boxes:
+            continue
+        a = placement.placed[first].rectangle(one.layer_boxes[well])
+        b = placement.placed[second].rectangle(other.layer_boxes[well])
+        patch = _between(a, b, technology.dim("well_width"))
+        if patch is not None:
+            cell.shapes(technology.layer(cell.layout(), well)).insert(patch)
+
+
+def _between(a: Rectangle, b: Rectangle, least: int) -> kdb.Box | None:
+    """Return the box that closes the gap between two rectangles that face each other over at least ``least``."""
+    left, right = max(a.left, b.left), min(a.right, b.right)
+    bottom, top = max(a.bottom, b.bottom), min(a.top, b.top)
+    if top - bottom >= least and right < left:
+        return kdb.Box(right, bottom, left, top)
+    if right - left >= least and top < bottom:
+        return kdb.Box(left, top, right, bottom)
+    return None
+
+
+def _route(
+    technology: Technology,
+    cell: kdb.Cell,
+    modules: Mapping[str, Module],
+    trans: Mapping[str, kdb.Trans],
+    supplies: set[str],
+) -> RoutingResult:
+    terminals: dict[str, list[Terminal]] = {}
+    for name in sorted(modules):
+        for pin in modules[name].pins:
+            box = pin.box.transformed(trans[name])
+            terminals.setdefault(pin.net, []).append(Terminal(pin.layer, box, group=name))
+    wire = technology.conductors[1]
+    nets = [
+        NetRequest(
+            net,
+            tuple(ends),
+            width=wire.width * SUPPLY_WIDTH_FACTOR if net in supplies else None,
+            priority=2 if net in supplies else 1,
+        )
+        for net, ends in sorted(terminals.items())
+        if len(ends) > 1
+    ]
+    layers = [conductor.name for conductor in technology.conductors[1:5]]
+    room = 8 * (technology.conductors[2].width + technology.conductors[2].space)
+    area = cell.bbox().enlarged(room, room)
+    return route(technology, nets, _obstacles(technology, cell, terminals), area, layers, RouteOptions())
+
+
+def _obstacles(
+    technology: Technology, cell: kdb.Cell, terminals: Mapping[str, Sequence[Terminal]]
+) -> dict[str, list[tuple[kdb.Polygon, str | None]]]:
+    """Return the modules' own metal and cuts above the first conductor, each with its net where a pin lies in it."""
+    layout = cell.layout()
+    found: dict[str, list[tuple[kdb.Polygon, str | None]]] = {}
+    drawn_on = {item.name: item.layer for item in technology.conductors[1:]}
+    drawn_on.update({item.name: item.layer for item in technology.cuts})
+    for name, layer in drawn_on.items():
+        region = kdb.Region(cell.begin_shapes_rec(technology.layer(layout, layer))).merged()
+        owners = [
+            (kdb.Region(end.box), net) for net, ends in sorted(terminals.items()) for end in ends if end.layer == name
+        ]
+        for net_region, net in owners:
+            own = region.interacting(net_region)
+            found.setdefault(name, []).extend((polygon, net) for polygon in own.each())
+            region = region.not_interacting(net_region)
+        found.setdefault(name, []).extend((polygon, None) for polygon in region.each())
+    return found
+
+
+def label_ports(
+    technology: Technology, assembly: Assembly, modules: Sequence[Module], ports: Sequence[str]
+) -> list[str]:
+    """Write each port's name and pin shape on its widest rail; return the ports that have no metal."""
+    layout, missing = assembly.cell.layout(), []
+    for port in ports:
+        boxes = [
+            (pin.box.transformed(assembly.trans[module.name]), pin.layer)
+            for module in modules
+            for pin in module.pins_of(port)
+        ]
+        if not boxes:
+            missing.append(port)
+            continue
+        box, layer = max(boxes, key=lambda entry: (entry[0].width() * entry[0].height(), str(entry[0])))
+        conductor = technology.conductor(layer)
+        if conductor.pin_layer is not None:
+            assembly.cell.shapes(technology.layer(layout, conductor.pin_layer)).insert(box)
+        text = kdb.Text(port, kdb.Trans(0, False, box.center().x, box.center().y))
+        assembly.cell.shapes(technology.layer(layout, conductor.label_layer)).insert(text)
+    return missing

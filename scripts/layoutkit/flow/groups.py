@@ -1,0 +1,177 @@
+"""Which devices are drawn together: one matched row for each recognised group that can share one, a row for each other.
+
+A row shares its body, gate length, finger width and device flavour. A recognised group whose devices differ in one of
+these is split, and the split is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutkit.circuit.model import Circuit, Device
+    from layoutkit.technology import DeviceSpec, Technology
+
+MATCHED_TYPES = (
+    "differential_pair",
+    "cross_coupled_pair",
+    "current_mirror",
+    "cascode_current_mirror",
+    "load_pair",
+    "cascode_pair",
+)
+# Fingers wider than this part of the tap distance would leave their middle too far from the ring.
+TAP_REACH = 1.5
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """How one device is cut into fingers. [dbu]."""
+
+    finger_width: int
+    length: int
+    fingers: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Devices drawn in one row.
+
+    Attributes:
+        name: Cell name.
+        type: Recognised type, or ``single``.
+        spec: The flavour all of them have.
+        devices: Reference first.
+        sizing: Finger width and length are equal for all; fingers are per device, in the order of ``devices``.
+        bulk_net: Their common body.
+        level: Steps from the supply that the body is tied to: 1 next to it.
+    """
+
+    name: str
+    type: str
+    spec: DeviceSpec
+    devices: tuple[Device, ...]
+    sizing: tuple[Sizing, ...]
+    bulk_net: str
+    level: int
+
+
+def group_devices(circuit: Circuit, technology: Technology) -> tuple[tuple[Group, ...], tuple[str, ...]]:
+    """Return the groups to draw, each device in exactly one, and what was decided, in words.
+
+    Args:
+        circuit: Mapped to ``technology``: models are its devices, sizes are legal.
+        technology: Where the circuit is drawn.
+
+    Raises:
+        UnsupportedOperationError: If a device is not a MOS transistor; all of them are named.
+    """
+    others = [f"{device.id} ({device.type})" for device in circuit.devices if not device.is_mos]
+    if others:
+        raise UnsupportedOperationError(
+            f"only MOS transistors can be drawn; the circuit also has: {', '.join(others)}",
+            details={"devices": others},
+        )
+    levels = _levels(circuit)
+    notes: list[str] = []
+    groups: list[Group] = []
+    taken: set[str] = set()
+    for module in circuit.modules:
+        if module.type not in MATCHED_TYPES or taken & set(module.devices):
+            continue
+        parts = _alike([circuit.device(name) for name in module.devices], technology)
+        if len(parts) > 1:
+            split = "; ".join(" ".join(d.id for d, _ in part) for part in parts)
+            notes.append(
+                f"{module.id} is drawn in {len(parts)} rows, its devices differ in size, flavour or body: {split}"
+            )
+        for part in parts:
+            kind = module.type if len(part) > 1 else "single"
+            groups.append(_group(kind, part, technology, levels))
+        taken |= set(module.devices)
+    groups.extend(
+        _group("single", [(device, size(device, technology, 1))], technology, levels)
+        for device in circuit.devices
+        if device.id not in taken
+    )
+    return tuple(groups), tuple(notes)
+
+
+def size(device: Device, technology: Technology, units: int) -> Sizing:
+    """Return the fingers of a device: as its netlist says, more where one would be too wide or ``units`` ask for it.
+
+    The total width is kept exactly: a finger count is only taken when it divides the width on the grid.
+
+    Args:
+        device: A MOS transistor.
+        technology: Gives the grid, the least width and the reach of a tap.
+        units: Wanted divisor of the finger count, such as 2 for a common-centroid pair; 1 for none.
+    """
+    spec = technology.device(device.model)
+    total = technology.snap(device.w * 1e6 / technology.dbu_um) * device.m
+    length = technology.snap(device.l * 1e6 / technology.dbu_um)
+    asked = device.nf * device.m
+    widest = max(int(TAP_REACH * technology.dim("tap_max_distance", spec)), spec.min_w)
+
+    def legal(fingers: int) -> bool:
+        width, rest = divmod(total, fingers)
+        return rest == 0 and width % technology.grid == 0 and spec.min_w <= width <= widest
+
+    candidates = range(asked, max(4 * asked, 2 * -(-total // widest)) + 1)
+    for wanted in (units, 1):
+        for fingers in candidates:
+            if fingers % wanted == 0 and legal(fingers):
+                return Sizing(total // fingers, length, fingers)
+    return Sizing(technology.snap(total / asked), length, asked)
+
+
+def _alike(devices: Sequence[Device], technology: Technology) -> list[list[tuple[Device, Sizing]]]:
+    """Return the devices in parts that can share a row, in order."""
+    sized = [(device, size(device, technology, 2)) for device in devices]
+    widths = {sizing.finger_width for _, sizing in sized}
+    if len(widths) > 1:
+        sized = [(device, size(device, technology, 1)) for device in devices]
+    parts: dict[tuple[str, str, int, int], list[tuple[Device, Sizing]]] = {}
+    for device, sizing in sized:
+        key = (technology.device(device.model).name, device.terminals["b"], sizing.length, sizing.finger_width)
+        parts.setdefault(key, []).append((device, sizing))
+    return list(parts.values())
+
+
+def _group(kind: str, part: Sequence[tuple[Device, Sizing]], technology: Technology, levels: dict[str, int]) -> Group:
+    devices = tuple(device for device, _ in part)
+    spec = technology.device(devices[0].model)
+    return Group(
+        name="_".join([kind if kind != "single" else spec.type, *(d.id for d in devices)])[:60],
+        type=kind,
+        spec=spec,
+        devices=devices,
+        sizing=tuple(sizing for _, sizing in part),
+        bulk_net=devices[0].terminals["b"],
+        level=min(levels[d.id] for d in devices),
+    )
+
+
+def _levels(circuit: Circuit) -> dict[str, int]:
+    """Return each transistor's distance from the rail of its type, counted through sources and drains."""
+    levels: dict[str, int] = {}
+    for kind in ("nmos", "pmos"):
+        devices = [device for device in circuit.devices if device.type == kind]
+        reached = {device.terminals["b"] for device in devices}
+        waiting, level = list(devices), 1
+        while waiting:
+            near = [d for d in waiting if reached & _channel_nets(d)] or waiting
+            levels.update({d.id: level for d in near})
+            reached = set().union(*(_channel_nets(d) for d in near))
+            waiting = [d for d in waiting if d.id not in levels]
+            level += 1
+    return levels
+
+
+def _channel_nets(device: Device) -> set[str]:
+    return {device.terminals["s"], device.terminals["d"]}

@@ -1,0 +1,63 @@
+"""The report of a build in words: what is wrong with it, and a page for the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SHOWN = 5
+
+
+def faults(report: Mapping[str, Any]) -> list[str]:
+    """Return what keeps the layout from being clean, one sentence each; empty for a clean one."""
+    found = []
+    failed = report["routing"]["failed"]
+    if failed:
+        names = ", ".join(f"{entry['net']} ({entry['reason']})" for entry in failed[:SHOWN])
+        found.append(f"{len(failed)} of {report['routing']['total_nets']} nets could not be routed: {names}")
+    drc = report["drc"]
+    if drc["total_violations"]:
+        rules = ", ".join(f"{entry['rule_id']} x{entry['count']}" for entry in drc.get("violations", [])[:SHOWN])
+        found.append(f"DRC finds {drc['total_violations']} violations: {rules}")
+    if drc["rules_unchecked"]:
+        rules = ", ".join(entry["rule_id"] for entry in drc["rules_unchecked"][:SHOWN])
+        found.append(f"{len(drc['rules_unchecked'])} design rules could not be checked: {rules}")
+    if not drc["passed"] and not (drc["total_violations"] or drc["rules_unchecked"]):
+        found.append("DRC did not pass")
+    if not report["lvs"]["matched"]:
+        reasons = "; ".join(str(entry.get("message", entry)) for entry in report["lvs"]["mismatches"][:SHOWN])
+        found.append(f"LVS does not match: {reasons or 'no reason given'}")
+    return found
+
+
+def summary(report: Mapping[str, Any]) -> str:
+    """Return the report as a short page for a terminal."""
+    circuit, drc, lvs, routing = report["circuit"], report["drc"], report["lvs"], report["routing"]
+    metrics = report["metrics"].get("metrics", {})
+    found = faults(report)
+    lines = [
+        "",
+        f"{circuit['name']} in {report['technology']}: " + ("clean" if not found else "NOT CLEAN"),
+        f"  circuit   {circuit['device_count']} devices, {circuit['net_count']} nets",
+        *(f"  module    {m['name']}: {', '.join(m['devices'])}{_matching(m)}" for m in report["modules"]),
+        f"  size      {report['placement']['width']:g} x {report['placement']['height']:g} um"
+        + (f", {metrics['total_area']:g} um2" if "total_area" in metrics else ""),
+        f"  routing   {routing['routed']} of {routing['total_nets']} nets",
+        f"  DRC       {drc['total_violations']} violations, {drc['rules_checked']} rules checked"
+        + (f", {len(drc['rules_unchecked'])} unchecked" if drc["rules_unchecked"] else ""),
+        "  LVS       " + ("matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches"),
+        f"  time      {sum(stage['duration_ms'] for stage in report['stages']) / 1000:.1f} s",
+        *(f"  warning   {text}" for text in report["warnings"]),
+        *(f"  FAULT     {text}" for text in found),
+        *(f"  {kind:<18} {path}" for kind, path in report["files"].items()),
+    ]
+    return "\n".join(lines)
+
+
+def _matching(module: Mapping[str, Any]) -> str:
+    if len(module["devices"]) == 1:
+        return ""
+    symmetric = "symmetric" if module["symmetric"] else "not symmetric"
+    return f" ({module['type'].replace('_', ' ')}, {symmetric}, centroid error {module['centroid_error']:g} um)"

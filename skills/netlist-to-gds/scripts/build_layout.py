@@ -1,0 +1,40 @@
+"""Turn a netlist into a placed, routed, DRC- and LVS-checked layout."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from skillscript import ErrorCode, SkillError, main
+
+
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+    """Return the report of the whole job; raise with the same report when the design is not clean."""
+    from layoutkit.flow.build import BuildRequest, build_layout
+    from layoutkit.flow.summary import faults, summary
+
+    request = BuildRequest(
+        netlist_path=params["netlist_path"],
+        technology=params["technology"],
+        workspace=params["workspace"],
+        top=params.get("top"),
+        width_per=params["width_per"],
+        dummies=params["dummies"],
+        seed=params["seed"],
+    )
+    report = build_layout(request, progress=_tell)
+    _tell(summary(report))
+    found = faults(report)
+    if found:
+        code = ErrorCode.LAYOUT_CONFLICT if report["drc"]["passed"] else ErrorCode.DRC_VIOLATION
+        raise SkillError(code, "; ".join(found), {"faults": found}, report)
+    return report
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "flow.build_layout", execute))
