@@ -15,8 +15,8 @@ import klayout.db as kdb
 
 from layoutkit.cells import FLAT_SHAPE_LIMIT, flat_shape_count
 from layoutkit.check.connectivity import SUBSTRATE, ElectricalLayers, device_texts, electrical_layers
-from layoutkit.check.dummies import dummies
-from layoutkit.check.extracted import ExtractedDevice, Extraction, Finger, FoldKey, Label, LayoutNet, Point, point_um
+from layoutkit.check.extracted import ExtractedDevice, Extraction, Finger, Label, LayoutNet, Point, point_um
+from layoutkit.check.parallel import FoldKey, dummies
 from layoutkit.errors import UnsupportedOperationError
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class _Reading:
 
 def _combined(fingers: list[Finger], dbu: float) -> tuple[ExtractedDevice, ...]:
     """Return the fingers combined where they are in parallel and of one length, sorted by place."""
-    groups: dict[tuple[FoldKey, int], list[Finger]] = {}
+    groups: dict[tuple[FoldKey[int], int], list[Finger]] = {}
     for finger in sorted(fingers, key=_by_place):
         groups.setdefault((finger.key, round(finger.l_um / dbu)), []).append(finger)
     names = _device_names(list(groups.values()))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.check.parallel import FoldKey, fold_key
 from layoutkit.circuit.model import Circuit, Device
 
 if TYPE_CHECKING:
@@ -45,18 +46,9 @@ class Finger:
     text: str | None
 
     @property
-    def key(self) -> FoldKey:
+    def key(self) -> FoldKey[int]:
         """What fingers in parallel have in common."""
-        return FoldKey(self.device, self.nets["b"], self.nets["g"], frozenset((self.nets["s"], self.nets["d"])))
-
-
-class FoldKey(NamedTuple):
-    """Device type and nets of parallel fingers; source and drain are interchangeable."""
-
-    device: str
-    bulk: int
-    gate: int
-    ends: frozenset[int]
+        return fold_key(self.device, self.nets)
 
 
 @dataclass(frozen=True)
@@ -146,8 +138,7 @@ class Extraction:
     def shapes(self, net: int, layer: str) -> kdb.Region:
         """Return the shapes of a net on one of the layers of ``electrical_layers``."""
         top = self.lvs.netlist().top_circuit()
-        region = self.lvs.shapes_of_net(top.net_by_cluster_id(net), self.lvs.polygons_by_name(layer), True)
-        return region
+        return self.lvs.shapes_of_net(top.net_by_cluster_id(net), self.lvs.polygons_by_name(layer), True)
 
     def reaches(self, net: int, *layers: str) -> bool:
         """Return whether the net has a shape on one of the layers."""

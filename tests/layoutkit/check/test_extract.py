@@ -25,7 +25,7 @@ def nets_of(extraction, device):
 @pytest.mark.parametrize("kind", ["nmos", "pmos"])
 @pytest.mark.parametrize(("w", "l", "fingers"), [(1000, 180, 1), (2005, 500, 3), (420, 2000, 4)])
 def test_width_length_and_fingers_come_back(sketch, kind, w, l, fingers):  # noqa: E741
-    sketch.mos(kind, w, l, "d", "g", "s", "b", fingers=fingers)
+    sketch.mos(kind, w, l, "d g s b", fingers=fingers)
     sketch.label_rails("d", "g", "s", "b")
     found = extracted(sketch)
     (device,) = found.devices

@@ -45,12 +45,14 @@ class Sketch:
     def square(self, layer, x, y, half=100):
         self.box(layer, x - half, y - half, x + half, y + half)
 
-    def mos(self, kind, w, l, d, g, s, b, *, fingers=1, text=None, at=None):  # noqa: E741
-        """Draw a transistor of ``fingers`` fingers of ``w`` x ``l`` [dbu]; a net that is None gets no column.
+    def mos(self, kind, w, l, nets, *, fingers=1, text=None, at=None):  # noqa: E741
+        """Draw a transistor of ``fingers`` fingers of ``w`` x ``l`` [dbu].
 
-        ``d`` and ``s`` alternate from the left, beginning with ``s``. ``at`` puts it there instead of in the row.
+        ``nets`` are those of d g s b in this order, as on a SPICE card; "-" leaves a terminal unconnected.
+        Sources and drains alternate from the left, beginning with a source. ``at`` puts it there, not in the row.
         """
         spec = self.technology.device(kind)
+        d, g, s, b = (None if net == "-" else net for net in nets.split())
         left = self.next_x if at is None else at
         pitch = l + REACH
         right = left + REACH + fingers * pitch

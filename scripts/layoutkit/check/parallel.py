@@ -1,4 +1,6 @@
-"""Which transistors can carry no current: dummies, in a layout as in a netlist.
+"""Which transistors are in parallel, and which can carry no current: in a layout as in a netlist.
+
+Transistors of one device type are in parallel when they share gate, bulk, and source and drain in either order.
 
 A transistor is a dummy when its source and drain are one net and its gate is tied to them or to the bulk, or when its
 gate is tied to the bulk and source or drain leads nowhere: to an unnamed net that meets only such transistors.
@@ -13,6 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 Net = TypeVar("Net", int, str)
+
+FoldKey = tuple[str, Net, Net, frozenset[Net]]
+"""Device type, bulk, gate, and the set of source and drain."""
+
+
+def fold_key(device: str, nets: Mapping[str, Net]) -> FoldKey[Net]:
+    """Return what a transistor of type ``device`` has in common with those in parallel to it."""
+    return device, nets["b"], nets["g"], frozenset((nets["s"], nets["d"]))
 
 
 def dummies(devices: Sequence[Mapping[str, Net]], named: Collection[Net]) -> set[int]:

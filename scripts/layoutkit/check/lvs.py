@@ -1,0 +1,338 @@
+"""LVS: whether a layout is the circuit that was asked for, and if not, where it differs.
+
+A layout matches only if all of this holds:
+
+- a renaming of its nets turns its transistors, folded in parallel, into exactly those of the netlist, bulks included;
+- every port of the netlist is labelled in the layout, and every label that names a net of the netlist is on that net;
+- no name is on two nets, no net has two names, no gate was left out of extraction;
+- W (of all parallel fingers) and L agree within the tolerance, or are the nearest grid points to what was asked.
+
+The number of fingers is told, not judged: two fingers of 1 um are one transistor of 2 um.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.check.explain import explain, unexplained
+from layoutkit.check.labels import Labelling, labelling
+from layoutkit.check.matching import Matcher, Pairing
+from layoutkit.check.mismatch import Mismatch, at, listed
+from layoutkit.check.reference import Reference, ReferenceDevice, reference_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.check.extracted import Extraction, Point
+    from layoutkit.circuit.model import Circuit
+
+DEFAULT_TOLERANCE = 1e-3
+MAX_MISMATCHES = 50
+_MAX_PINS_TRIED = 64
+
+
+@dataclass(frozen=True)
+class LvsResult:
+    """The verdict and what it rests on.
+
+    Attributes:
+        matched: Whether the layout is the circuit.
+        mismatches: At most ``MAX_MISMATCHES`` differences, causes first; empty exactly when matched.
+        mismatch_count: How many there are in all.
+        device_pairs: Extracted device -> ids of the netlist's transistors it stands for; empty unless nets pair up.
+        net_pairs: Net of the layout -> net of the netlist; empty unless nets pair up.
+        warnings: What does not decide the verdict but should be known.
+        extraction: The layout side.
+        reference: The netlist side.
+    """
+
+    matched: bool
+    mismatches: tuple[Mismatch, ...]
+    mismatch_count: int
+    device_pairs: Mapping[str, tuple[str, ...]]
+    net_pairs: Mapping[str, str]
+    warnings: tuple[str, ...]
+    extraction: Extraction
+    reference: Reference
+
+    def to_json(self) -> dict[str, Any]:
+        """Return verdict, mismatches, counts, ports and dummies as JSON data; places and sizes in micrometres."""
+        extraction, reference = self.extraction, self.reference
+        wrong = {name for mismatch in self.mismatches for name in mismatch.reference}
+        paired = [ref for refs in self.device_pairs.values() for ref in refs]
+        labelled = {
+            name: net.labels[0].place
+            for net in extraction.nets.values()
+            for label in net.labels
+            if (name := reference.net_named(label.text)) is not None
+        }
+        return {
+            "matched": self.matched,
+            "mismatches": [mismatch.to_json() for mismatch in self.mismatches],
+            "mismatch_count": self.mismatch_count,
+            "devices": {
+                "layout": len(extraction.devices),
+                "reference": len(reference.devices),
+                "matched": sum(1 for ref in set(paired) if ref not in wrong),
+                "list": [self._device_json(device.id) for device in extraction.devices],
+            },
+            "nets": {
+                "layout": len(extraction.nets),
+                "reference": len(reference.nets),
+                "matched": len(self.net_pairs),
+            },
+            "ports": [{"name": port, **_place_json(labelled.get(port))} for port in reference.ports],
+            "dummies": [
+                {"device": finger.device, "w_um": finger.w_um, "l_um": finger.l_um, **_place_json(finger.place)}
+                for finger in extraction.dummies
+            ],
+            "warnings": list(self.warnings),
+        }
+
+    def _device_json(self, device_id: str) -> dict[str, Any]:
+        device = next(device for device in self.extraction.devices if device.id == device_id)
+        return {
+            "name": device.id,
+            "reference": list(self.device_pairs.get(device.id, ())),
+            "device": device.device,
+            "w_um": device.w_um,
+            "l_um": device.l_um,
+            "fingers": len(device.fingers),
+            "nets": {terminal: self.extraction.nets[net].name for terminal, net in sorted(device.nets.items())},
+            **_place_json(device.place),
+        }
+
+
+def _place_json(place: Point | None) -> dict[str, float | None]:
+    return {"x": None, "y": None} if place is None else {"x": place.x, "y": place.y}
+
+
+def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = DEFAULT_TOLERANCE) -> LvsResult:
+    """Return whether ``extraction`` is ``circuit``.
+
+    Args:
+        extraction: What the layout is.
+        circuit: The input netlist, in models that the technology knows.
+        tolerance: Largest relative difference of W and of L. [1]
+
+    Raises:
+        NetlistError: If the circuit holds models that the technology does not have, or unusable sizes.
+        UnsupportedOperationError: If it holds other devices than MOS transistors.
+    """
+    reference = reference_of(circuit, extraction.technology)
+    comparison = _Comparison(extraction, reference, tolerance)
+    comparison.run()
+    return comparison.result()
+
+
+class _Comparison:
+    def __init__(self, extraction: Extraction, reference: Reference, tolerance: float) -> None:
+        self.extraction = extraction
+        self.reference = reference
+        self.tolerance = tolerance
+        self.labels: Labelling = labelling(extraction, reference)
+        self.matcher = Matcher(extraction, reference, tolerance)
+        self.pairing: Pairing | None = None
+        self.proven = False  # the pairing holds under all labels
+        self.found: list[Mismatch] = []
+
+    def run(self) -> None:
+        """Find a pairing under the labels; without one under fewer labels; without any, words for the difference."""
+        self.found += _ignored_gates(self.extraction)
+        self.found += self.labels.mismatches
+        if not (self.reference.devices or self.reference.ports or self.extraction.devices):
+            self.found.append(_nothing())
+        self.pairing = self._paired(self.labels.pins)
+        self.proven = self.pairing is not None
+        if self.pairing is None and (free := self._paired({})) is not None:
+            self.pairing = self._with_most_pins(free)
+            self.found += self._crossed(self._exchanged_ports(self.pairing)) + self._labels_apart(self.pairing)
+        if self.pairing is not None:
+            self.found += self.matcher.size_mismatches(self.pairing)
+            self.found += self._missing_dummies(self.pairing)
+        else:
+            self.found += explain(self.extraction, self.reference, self.labels, self.tolerance)
+        self.found += self._missing_ports()
+        if not self.found and not self.proven:
+            self.found.append(unexplained(self.extraction, self.reference))
+
+    def _paired(self, pins: Mapping[int, str]) -> Pairing | None:
+        exact = self.matcher.pairing(pins, sizes=True)
+        return exact if exact is not None else self.matcher.pairing(pins, sizes=False)
+
+    def _with_most_pins(self, free: Pairing) -> Pairing:
+        """Return a pairing that agrees with as many labels as one can keep, those of gates first."""
+        kept: dict[int, str] = {}
+        pairing = free
+        gates = {gate for _, _, gate, _ in self.matcher.groups}
+        for net, name in sorted(self.labels.pins.items(), key=lambda pin: (pin[0] not in gates, pin))[:_MAX_PINS_TRIED]:
+            if pairing.nets.get(net) == name:
+                kept[net] = name
+                continue
+            tried = self._paired({**kept, net: name})
+            if tried is not None:
+                pairing = tried
+                kept[net] = name
+        return pairing
+
+    def _exchanged_ports(self, pairing: Pairing) -> list[Mismatch]:
+        wrong = {
+            name: (net, pairing.nets[net])
+            for net, name in sorted(self.labels.pins.items())
+            if pairing.nets.get(net, name) != name
+        }
+        found, told = [], set()
+        for name, (net, really) in wrong.items():
+            if name in told:
+                continue
+            place = self.extraction.place_of(net)
+            back = wrong.get(really, (0, ""))[1] == name
+            told |= {name, really} if back else {name}
+            devices = sorted({end.split(".")[0] for port in (name, really) for end in self._terminals(port)})
+            first = f"Ports {name} and {really} are exchanged" if back else f"The label {name} is on net {really}"
+            found.append(
+                Mismatch(
+                    "swapped_ports",
+                    f"{first}: the layout's net labelled {name}{at(place)} connects {listed(self._terminals(really))}, "
+                    f"the netlist's {name} connects {listed(self._terminals(name))}",
+                    f"wires of {listed(devices)} are crossed at drains or gates, or labels are exchanged",
+                    (name, really) if back else (name,),
+                    ((name, place),),
+                )
+            )
+        return found
+
+    def _crossed(self, exchanged: list[Mismatch]) -> list[Mismatch]:
+        """Return exchanged ports as exchanged wires where device texts say which transistor is which."""
+        if not any(finger.text for finger in self.extraction.fingers):
+            return exchanged
+        found = explain(self.extraction, self.reference, self.labels, self.tolerance)
+        return found if all(mismatch.kind == "swapped_nets" for mismatch in found) else exchanged
+
+    def _labels_apart(self, pairing: Pairing) -> list[Mismatch]:
+        """Return the labels on metal that reaches no transistor, while their net has some elsewhere."""
+        nets = {name: net for net, name in pairing.nets.items()}
+        found = []
+        for net, name in sorted(self.labels.pins.items()):
+            if net in pairing.nets or name not in nets:
+                continue
+            label, rest = self.extraction.place_of(net), self.extraction.place_of(nets[name])
+            message = (
+                f"Net {name} is open in the layout: its label{at(label)} is on metal that reaches no transistor; "
+                f"{listed(self._terminals(name))} is{at(rest)}"
+            )
+            cause = "a wire or via to the pin is missing, or the label is on the wrong shape"
+            found.append(Mismatch("open", message, cause, (name,), ((name, label), (name, rest))))
+        return found
+
+    def _terminals(self, net: str) -> list[str]:
+        found = [
+            f"{device.id}.{terminal}"
+            for device in self.reference.devices
+            for terminal in "dgsb"
+            if device.nets[terminal] == net
+        ]
+        return found or ["nothing"]
+
+    def _missing_ports(self) -> list[Mismatch]:
+        labelled = {name for _, name in self.labels.claims}
+        nets = {} if self.pairing is None else {name: net for net, name in self.pairing.nets.items()}
+        off = {self.reference.net_named(label.text): label for label in self.extraction.labels_off_metal}
+        found = []
+        for port in self.reference.ports:
+            if port in labelled:
+                continue
+            place = self.extraction.place_of(nets[port]) if port in nets else None
+            where = f"; its net is{at(place)}" if place is not None else ""
+            stray = off.get(port)
+            cause = "no label of that name on a label layer of the cell itself; labels in cells below do not count"
+            if stray is not None:
+                cause = f"its label{at(stray.place)} lies beside the shapes of {stray.conductor}"
+            message = f"Port {port} of the netlist has no label in the layout{where}"
+            found.append(Mismatch("missing_port", message, cause, (port,), ((port, place),)))
+        return found
+
+    def _missing_dummies(self, pairing: Pairing) -> list[Mismatch]:
+        """Return the dummies that the netlist asks for and the layout lacks; more of them than asked for are fine."""
+        drawn: dict[tuple[str, str, str, float], float] = {}
+        for finger in self.extraction.dummies:
+            gate, bulk = (pairing.nets.get(finger.nets[terminal], "") for terminal in "gb")
+            key = (finger.device, gate, bulk, finger.l_um)
+            drawn[key] = drawn.get(key, 0.0) + finger.w_um
+        asked: dict[tuple[str, str, str, float], list[ReferenceDevice]] = {}
+        for device in self.reference.dummies:
+            key = (device.device, device.nets["g"], device.nets["b"], device.drawn_l_um)
+            asked.setdefault(key, []).append(device)
+        found = []
+        for key, members in asked.items():
+            width, goal = drawn.get(key, 0.0), sum(member.drawn_w_um for member in members)
+            if width < goal * (1 - self.tolerance) - 1e-6:
+                ids = tuple(member.id for member in members)
+                message = (
+                    f"Dummies {listed(ids)} ({key[0]}, tied to {key[2]}, W {goal:g} um, L {key[3]:g} um) are in the "
+                    f"netlist, the layout has W {width:g} um of them"
+                )
+                found.append(Mismatch("missing_device", message, "dummy transistors were not drawn", ids))
+        return found
+
+    def result(self) -> LvsResult:
+        found = sorted(_different(self.found), key=lambda mismatch: mismatch.rank)
+        nets = {} if self.pairing is None else dict(self.pairing.nets)
+        names = {self.extraction.nets[net].name: name for net, name in nets.items() if net in self.extraction.nets}
+        pairs = {} if self.pairing is None else self._device_pairs(self.pairing)
+        return LvsResult(
+            matched=not found and self.proven,
+            mismatches=tuple(found[:MAX_MISMATCHES]),
+            mismatch_count=len(found),
+            device_pairs=pairs,
+            net_pairs=dict(sorted(names.items())),
+            warnings=(*self.labels.warnings, *self._finger_warnings(pairs)),
+            extraction=self.extraction,
+            reference=self.reference,
+        )
+
+    def _device_pairs(self, pairing: Pairing) -> dict[str, tuple[str, ...]]:
+        return {
+            device.id: tuple(member.id for member in self.reference.groups[pairing.key(device.fingers[0].key)])
+            for device in self.extraction.devices
+        }
+
+    def _finger_warnings(self, pairs: Mapping[str, tuple[str, ...]]) -> list[str]:
+        wanted = {device.id: device.fingers for device in self.reference.devices}
+        return [
+            f"{listed(pairs[device.id])} has {len(device.fingers)} fingers in the layout, {count} in the netlist"
+            for device in self.extraction.devices
+            if device.id in pairs and (count := sum(wanted[ref] for ref in pairs[device.id])) != len(device.fingers)
+        ]
+
+
+def _different(found: list[Mismatch]) -> list[Mismatch]:
+    """Return ``found`` without repetitions: labels and devices may tell of the same short or open."""
+    kept: dict[tuple[str, str, frozenset[str]], Mismatch] = {}
+    for mismatch in found:
+        told_twice = mismatch.kind in {"short", "open"}
+        text = "" if told_twice else mismatch.message
+        kept.setdefault((mismatch.kind, text, frozenset(mismatch.reference)), mismatch)
+    return list(kept.values())
+
+
+def _ignored_gates(extraction: Extraction) -> list[Mismatch]:
+    return [
+        Mismatch(
+            "unrecognised_device",
+            f"Poly crosses diffusion{at(place)} without making a transistor of {extraction.technology.name}: {reason}",
+            "an implant, well or marker does not cover the whole channel, or the gate does not split its diffusion",
+            (),
+            (("gate", place),),
+        )
+        for place, reason in extraction.ignored_gates
+    ]
+
+
+def _nothing() -> Mismatch:
+    return Mismatch(
+        "nothing_compared",
+        "Neither the layout nor the netlist holds a transistor or a port, so nothing was compared",
+        "the wrong cell or the wrong netlist",
+    )

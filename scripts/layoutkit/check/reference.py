@@ -1,0 +1,178 @@
+"""The side of LVS that is asked for: the input circuit in the technology's devices.
+
+Transistors in parallel are folded as extraction folds fingers. A width is ``w * m`` in all; where ``w / nf`` is off the
+grid, the nearest grid multiple a finger is what a generator can draw, and either counts as right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from layoutkit.check.parallel import FoldKey, dummies, fold_key
+from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.circuit.model import Circuit, Device
+    from layoutkit.technology import DeviceSpec, Technology
+
+_LISTED = 20
+
+
+@dataclass(frozen=True)
+class ReferenceDevice:
+    """One transistor of the netlist: all its fingers and multiples together. [um]
+
+    ``drawn_w_um`` and ``drawn_l_um`` are the sizes on the technology's grid, ``w_um`` and ``l_um`` those asked for.
+    """
+
+    id: str
+    device: str
+    w_um: float
+    l_um: float
+    drawn_w_um: float
+    drawn_l_um: float
+    fingers: int
+    nets: Mapping[str, str]
+
+    @property
+    def key(self) -> FoldKey[str]:
+        """What transistors in parallel to it have in common with it."""
+        return fold_key(self.device, self.nets)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A circuit as LVS compares it. ``groups`` holds transistors in parallel, of whatever length."""
+
+    name: str
+    devices: tuple[ReferenceDevice, ...]
+    dummies: tuple[ReferenceDevice, ...]
+    ports: tuple[str, ...]
+    nets: frozenset[str]
+
+    @cached_property
+    def groups(self) -> dict[FoldKey[str], tuple[ReferenceDevice, ...]]:
+        """Transistors in parallel, in the order of the netlist."""
+        found: dict[FoldKey[str], list[ReferenceDevice]] = {}
+        for device in self.devices:
+            found.setdefault(device.key, []).append(device)
+        return {key: tuple(members) for key, members in found.items()}
+
+    @cached_property
+    def _spellings(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for net in sorted(self.nets):
+            found.setdefault(net.casefold(), []).append(net)
+        return found
+
+    def net_named(self, text: str) -> str | None:
+        """Return the net that a label names: of that spelling, else the only one that differs in case alone."""
+        if text in self.nets:
+            return text
+        alike = self._spellings.get(text.casefold(), [])
+        return alike[0] if len(alike) == 1 else None
+
+
+def reference_of(circuit: Circuit, technology: Technology) -> Reference:
+    """Return ``circuit`` in the devices of ``technology``.
+
+    Raises:
+        NetlistError: If a model is none of the technology's, or a transistor has no usable size.
+        UnsupportedOperationError: If it holds devices other than MOS transistors.
+    """
+    others = [device for device in circuit.devices if not device.is_mos]
+    if others:
+        listed = ", ".join(f"{device.id} ({device.type})" for device in others[:_LISTED])
+        raise UnsupportedOperationError(
+            f"LVS compares MOS transistors; the netlist also holds {listed}",
+            details={"devices": [device.id for device in others[:1000]]},
+        )
+    specs = _specs(circuit, technology)
+    devices = [_device(device, specs[device.id], technology) for device in circuit.devices]
+    idle = dummies([device.nets for device in devices], circuit.ports)
+    return Reference(
+        name=circuit.name or "top",
+        devices=tuple(device for index, device in enumerate(devices) if index not in idle),
+        dummies=tuple(device for index, device in enumerate(devices) if index in idle),
+        ports=circuit.ports,
+        nets=frozenset(circuit.nets),
+    )
+
+
+def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec]:
+    """Return the technology's device of every transistor, or tell all models that have none."""
+    specs: dict[str, DeviceSpec] = {}
+    unknown: dict[str, list[str]] = {}
+    for device in circuit.devices:
+        try:
+            spec = technology.device(device.model or device.type)
+        except TechnologyError:
+            unknown.setdefault(device.model, []).append(device.id)
+            continue
+        if spec.type != device.type:
+            unknown.setdefault(f"{device.model} as {device.type}", []).append(device.id)
+        specs[device.id] = spec
+    if unknown:
+        known = sorted({name for spec in technology.devices.values() for name in (spec.name, spec.model)})
+        listed = "; ".join(f"{model} ({', '.join(ids[:_LISTED])})" for model, ids in sorted(unknown.items()))
+        raise NetlistError(
+            f"technology {technology.name} has no device for the models {listed}; it has {', '.join(known)}. "
+            "Use these names in the netlist, or have devices mapped (map_devices)",
+            details={"unknown_models": {model: ids[:1000] for model, ids in sorted(unknown.items())}, "known": known},
+        )
+    return specs
+
+
+def _device(device: Device, spec: DeviceSpec, technology: Technology) -> ReferenceDevice:
+    w_um, l_um, fingers = device.w * 1e6, device.l * 1e6, device.nf * device.m
+    if w_um <= 0 or l_um <= 0 or device.nf < 1 or device.m < 1:
+        raise NetlistError(
+            f"Device '{device.id}': w, l, nf and m must be positive, got w={device.w:g} m, l={device.l:g} m, "
+            f"nf={device.nf}, m={device.m}"
+        )
+    finger = technology.to_um(technology.snap(w_um / device.nf / technology.dbu_um))
+    return ReferenceDevice(
+        id=device.id,
+        device=spec.name,
+        w_um=round(w_um * device.m, 9),
+        l_um=round(l_um, 9),
+        drawn_w_um=round(finger * fingers, 9),
+        drawn_l_um=technology.to_um(technology.snap(l_um / technology.dbu_um)),
+        fingers=fingers,
+        nets=device.terminals,
+    )
+
+
+def klayout_netlist(reference: Reference, technology: Technology) -> kdb.Netlist:
+    """Return the reference in KLayout's model: one device a group of parallel transistors of one drawn length."""
+    import klayout.db as kdb
+
+    netlist = kdb.Netlist()
+    classes = {}
+    for name in sorted(technology.devices):
+        classes[name] = kdb.DeviceClassMOS4Transistor()
+        classes[name].name = name
+        netlist.add(classes[name])
+    circuit = kdb.Circuit()
+    circuit.name = reference.name
+    netlist.add(circuit)
+    nets = {name: circuit.create_net(name) for name in sorted(reference.nets)}
+    for port in reference.ports:
+        circuit.connect_pin(circuit.create_pin(port), nets[port])
+    for members in reference.groups.values():
+        by_length: dict[float, list[ReferenceDevice]] = {}
+        for member in members:
+            by_length.setdefault(member.drawn_l_um, []).append(member)
+        for length, alike in by_length.items():
+            device = circuit.create_device(classes[alike[0].device], "+".join(member.id for member in alike))
+            device.set_parameter("W", sum(member.drawn_w_um for member in alike))
+            device.set_parameter("L", length)
+            for terminal, net in alike[0].nets.items():
+                device.connect_terminal(terminal.upper(), nets[net])
+    return netlist
