@@ -34,7 +34,8 @@ def check(
 ) -> DrcReport:
     """Return the verdict of every rule of ``technology`` on ``cell`` and all below it, flat.
 
-    A rule that meets no shapes is passed with ``shapes`` 0. A rule that cannot be run (an unknown kind or layer, a
+    A rule that meets no shapes is passed with ``shapes`` 0; where no rule meets any although something is drawn, the
+    report is not complete. A rule that cannot be run (an unknown kind or layer, a
     KLayout failure) is unchecked with the reason, and the report is then neither complete nor passed.
 
     Args:
@@ -116,11 +117,11 @@ def _run(case: Case, window: kdb.Box | None) -> tuple[int, list[Marks]]:
         looked_at = sum(case.layers.region(name).count() for name in set(names(parse(case.subject))))
     if subject.is_empty():
         return looked_at, []
-    marks = []
+    marks, shown = [], case.layers.shown(case.subject)
     for shapes in case.kind.check(case):
         kept = shapes if window is None else _touching(shapes, window)
         if not kept.is_empty():
-            marks.append(Marks(case.subject, kept))
+            marks.append(Marks(shown, kept))
     return looked_at, marks
 
 

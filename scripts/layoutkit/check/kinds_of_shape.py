@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.check.rules import Case, rule_kind
-from layoutkit.errors import TechnologyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,6 +80,4 @@ def grid(case: Case) -> Iterator[Shapes]:
 def angle(case: Case) -> Iterator[Shapes]:
     """Each edge of ``layer`` is at a multiple of ``value`` (90 or 45 degrees) from the x axis."""
     allowed = {90: kdb.Edges.OrthoEdges, 45: kdb.Edges.OrthoDiagonalEdges}
-    if case.value not in allowed:
-        raise TechnologyError(f"rule {case.rule.id}: value must be 90 or 45 degrees, got {case.value}")
     yield case.edges("layer").with_angle(allowed[case.value], True)

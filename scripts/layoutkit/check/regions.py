@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.errors import GeometryError, TechnologyError
-from layoutkit.technology.expressions import evaluate, names, parse
+from layoutkit.errors import GeometryError
+from layoutkit.technology.expressions import Named, Numbered, evaluate, parse, require
 
 if TYPE_CHECKING:
     from layoutkit.technology.model import Technology
@@ -61,32 +61,36 @@ class LayerRegions:
             self._edges[expression] = self.region(expression).edges()
         return self._edges[expression]
 
-    def require(self, expression: str, within: tuple[str, ...] = ()) -> None:
+    def require(self, expression: str) -> None:
         """Check that ``expression`` can be read and names only layers that there are, evaluating nothing.
-
-        Args:
-            expression: Layers, derived layers and operators.
-            within: The derived layers whose definitions led here.
 
         Raises:
             TechnologyError: If it cannot or does not, or a derived layer is defined through itself.
         """
-        if expression in self._required:
-            return
-        for name in names(parse(expression)):
-            derived = self._technology.derived.get(name)
-            if name in within:
-                circle = " -> ".join((*within, name))
-                raise TechnologyError(f"derived layer '{name}' is defined through itself: {circle}")
-            if derived is None:
-                self._technology.spec(name)
-            else:
-                self.require(derived, (*within, name))
-        self._required.add(expression)
+        if expression not in self._required:
+            require(expression, self._technology)
+            self._required.add(expression)
 
-    def drawn(self, name: str) -> kdb.Region:
-        """Return the shapes of a layer as they were drawn, unmerged, so that every vertex is there."""
-        return self._raw(*self._technology.spec(name).gds)
+    def shown(self, expression: str) -> str:
+        """Return how ``expression`` is told to people: a layer's name for its GDS number, else the expression."""
+        tree = parse(expression)
+        if not isinstance(tree, Numbered):
+            return expression
+        number = (tree.layer, tree.datatype)
+        known = (spec.name for spec in self._technology.layers.values() if spec.gds == number)
+        return next(known, f"{tree.layer}/{tree.datatype}")
+
+    def drawn(self, expression: str) -> kdb.Region:
+        """Return the shapes of a layer as they were drawn, unmerged, so that every vertex is there.
+
+        What is derived was never drawn; of that the merged region is returned.
+        """
+        tree = parse(expression)
+        if isinstance(tree, Numbered):
+            return self._raw(tree.layer, tree.datatype)
+        if isinstance(tree, Named) and tree.name not in self._technology.derived:
+            return self._raw(*self._technology.spec(tree.name).gds)
+        return self.region(expression)
 
     def named(self, name: str) -> kdb.Region:
         """Return the merged shapes of the layer, role, alias or derived layer ``name``.
@@ -99,7 +103,7 @@ class LayerRegions:
         derived = self._technology.derived.get(name)
         if derived is None:
             return self.numbered(*self._technology.spec(name).gds)
-        self.require(derived, (name,))
+        require(derived, self._technology, (name,))
         self._merged[name] = evaluate(parse(derived), self)
         return self._merged[name]
 

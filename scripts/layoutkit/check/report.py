@@ -116,8 +116,13 @@ class DrcReport:
 
     @property
     def complete(self) -> bool:
-        """Whether every rule was checked."""
-        return not self.unchecked
+        """Whether there were rules, all of them were checked, and they are of the process that is drawn here."""
+        return bool(self.verdicts) and not self.unchecked and not self.foreign
+
+    @property
+    def foreign(self) -> bool:
+        """Whether something is drawn, but nothing that any rule concerns: most likely another process's layout."""
+        return bool(self.unruled_layers) and all(verdict.shapes == 0 for verdict in self.verdicts)
 
     @property
     def passed(self) -> bool:
@@ -157,9 +162,21 @@ class DrcReport:
             "rules_unchecked": [{"rule_id": v.rule.id, "reason": v.reason or ""} for v in self.unchecked],
             "rules_without_shapes": [v.rule.id for v in self.verdicts if v.status == "passed" and v.shapes == 0],
             "unruled_layers": list(self.unruled_layers),
+            "notes": list(self._notes()),
             "cell_name": self.cell_name,
             "technology": self.technology,
         }
+
+    def _notes(self) -> Iterator[str]:
+        if not self.verdicts:
+            yield f"{self.technology} has no rules: nothing was checked"
+        if self.foreign:
+            yield (
+                f"no rule of {self.technology} concerns anything drawn here (layers {', '.join(self.unruled_layers)}): "
+                "name the technology that the layout is drawn in"
+            )
+        elif self.unruled_layers:
+            yield f"no rule looks at layers {', '.join(self.unruled_layers)}"
 
     def write_lyrdb(self, path: str | os.PathLike[str]) -> None:
         """Write all violations as a report database, which KLayout's marker browser opens.

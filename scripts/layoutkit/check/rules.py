@@ -8,12 +8,13 @@ under ``@rule_kind``; the table in ``references/technology-format.md`` lists the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, Literal
 
 from layoutkit.errors import TechnologyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import klayout.db as kdb
 
@@ -102,8 +103,6 @@ class Case:
 
     def text(self, name: str) -> str:
         """Return the expression of operand ``name``."""
-        if name not in self.fields:
-            raise TechnologyError(f"rule {self.rule.id} of kind {self.kind.name} needs the field '{name}'")
         return str(self.fields[name])
 
     def has(self, name: str) -> bool:
@@ -124,11 +123,7 @@ class Case:
 
     def choice(self, name: str) -> str:
         """Return the word that field ``name`` holds, or its default."""
-        allowed = self.kind.choices[name]
-        word = str(self.fields.get(name, allowed[0]))
-        if word not in allowed:
-            raise TechnologyError(f"rule {self.rule.id}: {name} must be one of {', '.join(allowed)}, got '{word}'")
-        return word
+        return str(self.fields.get(name, self.kind.choices[name][0]))
 
 
 def kind_of(rule: Rule) -> Kind | None:
@@ -138,30 +133,92 @@ def kind_of(rule: Rule) -> Kind | None:
     return KINDS.get(rule.kind)
 
 
-def cases_of(rule: Rule, kind: Kind, layers: LayerRegions, all_layers: tuple[str, ...]) -> Iterator[Case]:
-    """Yield the cases of ``rule``: one for each entry of ``cases`` or ``layers``, else the rule itself.
+def fields_of(rule: Rule, kind: Kind, all_layers: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the fields of each case of ``rule``: one for each entry of ``cases`` or ``layers``, else the rule's own.
 
     Raises:
-        TechnologyError: If the rule lacks a field or value, has one that its kind does not know, or names a layer
-            that is none; also where the layout has nothing the rule would look at, so that a fault never reads as
-            clean.
+        TechnologyError: If ``cases`` is no list of objects, or ``layers`` neither a list of layers nor ``all``.
     """
     common = {name: value for name, value in rule.options.items() if name not in {"cases", "layers"}}
-    several: list[Mapping[str, Any]] = [{}]
     if "cases" in rule.options:
-        several = list(rule.options["cases"])
-    elif "layers" in rule.options:
-        listed = rule.options["layers"]
-        several = [{kind.operands[0]: name} for name in (all_layers if listed == "all" else listed)]
-    for own in several:
-        fields = {**common, **own}
-        unknown = sorted(set(fields) - kind.fields)
-        if unknown:
-            known = ", ".join(sorted(kind.fields))
-            raise TechnologyError(f"rule {rule.id}: kind {kind.name} has no field '{unknown[0]}'; it has: {known}")
-        case = Case(rule, kind, fields, layers)
-        for name in (*kind.operands, *(name for name in kind.optional if name in fields)):
-            layers.require(case.text(name))
-        if kind.value != "none" and rule.value_um is None:
-            raise TechnologyError(f"rule {rule.id} of kind {kind.name} needs a value")
-        yield case
+        several = rule.options["cases"]
+        if not isinstance(several, list) or not several or not all(isinstance(own, dict) for own in several):
+            raise TechnologyError(f"rule {rule.id}: cases must be a list of objects")
+        return [{**common, **{str(name): value for name, value in own.items()}} for own in several]
+    if "layers" in rule.options:
+        listed = all_layers if rule.options["layers"] == "all" else rule.options["layers"]
+        if not isinstance(listed, (list, tuple)) or not listed:
+            raise TechnologyError(f"rule {rule.id}: layers must be a list of layers, or the word all")
+        return [{**common, kind.operands[0]: layer} for layer in listed]
+    return [common]
+
+
+def faults_in(rule: Rule, kind: Kind, fields: Mapping[str, Any], require: Callable[[str], None]) -> Iterator[str]:
+    """Yield what is wrong with one case of ``rule``: missing, unknown or malformed fields, and layers that are none.
+
+    Args:
+        rule: The rule.
+        kind: Its kind.
+        fields: The case's fields.
+        require: Raises a TechnologyError for an expression that cannot be read or names an unknown layer.
+    """
+    for name in sorted(set(fields) - kind.fields):
+        yield f"kind {kind.name} has no field '{name}'{_similar(name, kind.fields)}; it has: {_listed(kind.fields)}"
+    for name in (*kind.operands, *kind.optional):
+        if name not in fields and name in kind.operands:
+            yield f"kind {kind.name} needs the field '{name}'"
+        elif name in fields and (isinstance(fields[name], bool) or not isinstance(fields[name], (str, int))):
+            yield f"'{name}' must be a layer or an expression of layers, got {short(fields[name])}"
+        elif name in fields:
+            try:
+                require(str(fields[name]))
+            except TechnologyError as error:
+                yield f"'{name}': {error}"
+    for name in (name for name in kind.lengths if name in fields):
+        if isinstance(fields[name], bool) or not isinstance(fields[name], (int, float)) or not 0 <= fields[name] < 1e6:
+            yield f"'{name}' must be a length in um, got {short(fields[name])}"
+    for name, allowed in kind.choices.items():
+        if fields.get(name, allowed[0]) not in allowed:
+            yield f"'{name}' must be one of {', '.join(allowed)}, got {short(fields[name])}"
+    yield from _value_faults(rule, kind)
+
+
+def _value_faults(rule: Rule, kind: Kind) -> Iterator[str]:
+    if kind.value == "none":
+        if rule.value_um is not None:
+            yield f"kind {kind.name} takes no value"
+    elif rule.value_um is None:
+        yield f"kind {kind.name} needs a value"
+    elif not 0 <= rule.value_um < 1e9:
+        yield f"value must not be negative, got {rule.value_um:g}"
+    elif kind.name == "angle" and rule.value_um not in {45, 90}:
+        yield f"value must be 90 or 45 degrees, got {rule.value_um:g}"
+    elif kind.name == "grid" and not rule.value:
+        yield f"value must be a grid of at least one database unit, got {rule.value_um:g}"
+
+
+def cases_of(rule: Rule, kind: Kind, layers: LayerRegions, all_layers: tuple[str, ...]) -> list[Case]:
+    """Return the cases of ``rule``, bound to ``layers``.
+
+    Raises:
+        TechnologyError: If one has a fault; also where the layout has nothing the rule would look at, so that a
+            fault never reads as clean.
+    """
+    cases = []
+    for fields in fields_of(rule, kind, all_layers):
+        faults = list(faults_in(rule, kind, fields, layers.require))
+        if faults:
+            raise TechnologyError(f"rule {rule.id}: {'; '.join(faults)}")
+        cases.append(Case(rule, kind, fields, layers))
+    return cases
+
+
+def _similar(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(known), 1)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(sorted(words))

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.technology.model import Technology
+
 MAX_LENGTH = 2000
 SELECTIONS = ("interacting", "not_interacting", "overlapping", "not_overlapping", "inside", "not_inside")
 FUNCTIONS = {**dict.fromkeys(SELECTIONS, 2), "holes": 1, "sized": 2}
@@ -123,6 +125,27 @@ def names(expression: Expression) -> Iterator[str]:
         yield from names(expression.layer)
         if expression.other is not None:
             yield from names(expression.other)
+
+
+def require(text: str, technology: Technology, within: tuple[str, ...] = ()) -> None:
+    """Check that ``text`` can be read and names only layers that ``technology`` has.
+
+    Args:
+        text: An expression.
+        technology: Its layers, roles, aliases and derived layers.
+        within: The derived layers whose definitions led here.
+
+    Raises:
+        TechnologyError: If it cannot or does not, or a derived layer is defined through itself.
+    """
+    for name in names(parse(text)):
+        derived = technology.derived.get(name)
+        if name in within:
+            raise TechnologyError(f"derived layer '{name}' is defined through itself: {' -> '.join((*within, name))}")
+        if derived is None:
+            technology.spec(name)
+        else:
+            require(derived, technology, (*within, name))
 
 
 def evaluate(expression: Expression, layers: Layers) -> kdb.Region:

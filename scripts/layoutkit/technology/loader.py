@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
@@ -52,6 +53,31 @@ def _parse(path: Path) -> dict[str, Any]:
     return data
 
 
+def read_rule(entry: Mapping[str, Any], dbu_um: float) -> Rule:
+    """Return the rule that one entry of a ``rules`` list states, its number in database units.
+
+    Raises:
+        TechnologyError: If it has no ``id`` or ``kind``, or its value is no number.
+    """
+    try:
+        kind, raw, rule_id = str(entry["kind"]), entry.get("value"), str(entry["id"])
+        number = None if raw is None else float(raw)
+        if number is not None and kind not in DIMENSIONLESS_KINDS:
+            number = round(number / dbu_um ** (2 if kind in AREA_KINDS else 1))
+        return Rule(
+            id=rule_id,
+            kind=kind,
+            description=str(entry.get("description", "")),
+            severity=str(entry.get("severity", "error")),
+            value=int(number) if number is not None and (kind not in DIMENSIONLESS_KINDS or kind == "angle") else None,
+            value_um=None if raw is None else float(raw),
+            source=str(entry.get("source", "")),
+            options={key: value for key, value in entry.items() if key not in RULE_FIELDS},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise TechnologyError(f"malformed rule {short(entry)}: {error}") from error
+
+
 class _Reader:
     """Turns the parsed file into the model; lengths become database units here and nowhere else."""
 
@@ -59,7 +85,10 @@ class _Reader:
         self.data = data
         self.path = path
         self.dbu_um = float(self._get("dbu_um"))
-        self.rules = tuple(self._rule(entry) for entry in data.get("rules", []))
+        try:
+            self.rules = tuple(read_rule(entry, self.dbu_um) for entry in data.get("rules", []))
+        except TechnologyError as error:
+            raise self._fault(str(error)) from error
         self.rule_values = {rule.id: rule.value for rule in self.rules}
         if len(self.rule_values) != len(self.rules):
             seen: set[str] = set()
@@ -102,30 +131,6 @@ class _Reader:
         if key not in self.data:
             raise self._fault(f"missing section '{key}'")
         return self.data[key]
-
-    def _rule(self, entry: Mapping[str, Any]) -> Rule:
-        try:
-            kind, raw, rule_id = str(entry["kind"]), entry.get("value"), str(entry["id"])
-            options = {key: value for key, value in entry.items() if key not in RULE_FIELDS}
-            value: int | None = None
-            if raw is not None and kind in AREA_KINDS:
-                value = round(float(raw) / self.dbu_um**2)
-            elif raw is not None and kind not in DIMENSIONLESS_KINDS:
-                value = round(float(raw) / self.dbu_um)
-            elif raw is not None and kind == "angle":
-                value = int(raw)
-            return Rule(
-                id=rule_id,
-                kind=kind,
-                description=str(entry.get("description", "")),
-                severity=str(entry.get("severity", "error")),
-                value=value,
-                value_um=None if raw is None else float(raw),
-                source=str(entry.get("source", "")),
-                options=options,
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise self._fault(f"malformed rule {entry!r}: {error}") from error
 
     def _length(self, reference: Any, where: str) -> int:
         """Return a length [dbu] from a number in um, a rule id, or a list of these (the largest counts)."""
