@@ -46,6 +46,7 @@ class RowStack:
         rows: From below.
         labels: Whether pins carry their net's name on the label layers.
         bulk_rails: Whether the ring has a rail at the bottom only, or at the top as well.
+        gap: Least distance of the diffusions of neighbouring rows. [dbu]
     """
 
     name: str
@@ -54,6 +55,7 @@ class RowStack:
     rows: tuple[Row, ...]
     labels: bool = True
     bulk_rails: BulkRails = "bottom"
+    gap: int = 0
 
 
 def draw_row_module(layout: kdb.Layout, tech: Technology, stack: RowStack) -> Module:
@@ -132,7 +134,7 @@ class _Drawing:
     def _stacked(self, wired: list[WiredRow]) -> list[_PlacedRow]:
         sizes = self.sizes
         needs = {
-            ("active", "active"): sizes.active_space,
+            ("active", "active"): max(sizes.active_space, self.stack.gap),
             ("implant", "implant"): sizes.implant_space,
             ("poly", "poly"): sizes.gate_space,
             ("poly", "active"): sizes.poly_to_active,
@@ -143,8 +145,17 @@ class _Drawing:
             ("rail", "rail"): sizes.rail_space,
         }
         placed = [_PlacedRow(wired[0], self.stack.rows[0].flipped, 0)]
-        for (lower_row, lower), (upper_row, upper) in pairwise(zip(self.stack.rows, wired, strict=True)):
-            distance = _clearance(lower.reach(_upper(lower_row)), upper.reach(_lower(upper_row)), needs)
+        pairs = list(pairwise(zip(self.stack.rows, wired, strict=True)))
+        # One distance for all, so that mirrored rows of an odd stack have their common centre in the middle row.
+        distance = max(
+            (
+                _clearance(lower.reach(_upper(lower_row)), upper.reach(_lower(upper_row)), needs)
+                for (lower_row, lower), (upper_row, upper) in pairs
+            ),
+            default=0,
+        )
+        distance = self.tech.snap_up(distance)
+        for _, (upper_row, upper) in pairs:
             placed.append(_PlacedRow(upper, upper_row.flipped, placed[-1].top + distance))
         return placed
 
@@ -260,12 +271,10 @@ class _Drawing:
         sizes, wired, sketch = self.sizes, placed.wired, self.sketch
         strip_layer, cut = self.tech.conductors[0].layer, self.tech.cuts[0]
         lower_side = side == ("head" if placed.flipped else "foot")
-        ring_middle = (self.inner.bottom if lower_side else self.inner.top) + (
-            -self.ring.width if lower_side else self.ring.width
-        ) // 2
+        outside = self.inner.bottom - self.ring.width if lower_side else self.inner.top + self.ring.width
         for strip in wired.strips[side]:
             if wired.to_ring(side, strip.net):
-                bottom, top = sorted((placed.y(strip.start), ring_middle))
+                bottom, top = sorted((placed.y(strip.start), outside))
                 sketch.box(strip_layer, Area(strip.pad[0], bottom, strip.pad[1], top))
                 continue
             low, high = sorted((strip.start, wired.strip_end(side, strip)))

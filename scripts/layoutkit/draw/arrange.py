@@ -1,0 +1,108 @@
+"""From units in a sequence to a row of fingers: which way each finger faces, so that most diffusions are shared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+from layoutkit.draw.row import Finger, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutkit.draw.mos import Transistor
+
+_BREAK = 1000  # a broken diffusion weighs more than any number of drains at the ends
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Some fingers of one transistor that lie side by side.
+
+    Attributes:
+        id: Name of the instance.
+        transistor: What it is a part of.
+        fingers: How many.
+    """
+
+    id: str
+    transistor: Transistor
+    fingers: int
+
+
+def arranged_row(units: Sequence[Unit], *, gap: int = 0, separate: bool = False) -> Row:
+    """Return ``units`` as one row.
+
+    Each finger faces the way that breaks the fewest diffusions; among equals, sources lie at the ends. A sequence
+    that is a palindrome becomes a row whose geometry is its own mirror image.
+
+    Args:
+        units: From left to right.
+        gap: Least distance of diffusions that are not shared. [dbu]
+        separate: Whether every unit has its own diffusion.
+    """
+    owners = [unit for unit in units for _ in range(unit.fingers)]
+    boundaries = frozenset(end - 1 for end in accumulate(unit.fingers for unit in units[:-1]))
+    forced = boundaries if separate else frozenset()
+    both = [(unit.transistor.finger(mirrored=False), unit.transistor.finger(mirrored=True)) for unit in owners]
+    shape = [(unit.transistor.id, unit.fingers) for unit in units]
+    palindrome = shape == shape[::-1]
+    if palindrome and len(both) % 2 == 0:
+        half = _facing(both[: len(both) // 2], forced, open_end=True)
+        facing = half + [not mirrored for mirrored in reversed(half)]
+    else:
+        facing = _facing(both, forced, open_end=False)
+    chosen = [pair[mirrored] for pair, mirrored in zip(both, facing, strict=True)]
+    breaks = forced | Row(tuple(chosen)).broken()
+    if palindrome:
+        breaks |= {len(chosen) - 2 - i for i in breaks}
+    orientations = _orientations(units, facing, palindrome=palindrome)
+    fingers = tuple(
+        replace(finger, unit=unit.id, orientation=orientations[unit.id])
+        for finger, unit in zip(chosen, owners, strict=True)
+    )
+    return Row(fingers, frozenset(breaks), gap)
+
+
+def _facing(both: Sequence[tuple[Finger, Finger]], forced: frozenset[int], *, open_end: bool) -> list[bool]:
+    """Return for each finger whether it is mirrored, by dynamic programming over the two ways each can face.
+
+    ``open_end``: the last finger's right side is the middle of a mirrored row, always shared, and costs nothing.
+    """
+
+    def at_end(finger: Finger, *, left: bool) -> int:
+        source = both[0][0].left if left else both[-1][0].left
+        return int((finger.left if left else finger.right) != source)
+
+    costs: list[tuple[int, list[bool]]] = [(at_end(f, left=True), [bool(i)]) for i, f in enumerate(both[0])]
+    for i, (before, after) in enumerate(pairwise(both)):
+        costs = [
+            min(
+                (cost + (0 if i in forced else _BREAK * _breaks(before[path[-1]], finger)), [*path, bool(way)])
+                for cost, path in costs
+            )
+            for way, finger in enumerate(after)
+        ]
+    if not open_end:
+        costs = [(cost + at_end(both[-1][path[-1]], left=False), path) for cost, path in costs]
+    return min(costs)[1]
+
+
+def _breaks(left: Finger, right: Finger) -> bool:
+    return left.right != right.left or left.width != right.width
+
+
+def _orientations(units: Sequence[Unit], facing: Sequence[bool], *, palindrome: bool) -> dict[str, str]:
+    """Return unit id -> orientation relative to the first unit of the same device: R0, or MY where mirrored."""
+    first: dict[str, tuple[bool, ...]] = {}
+    result: dict[str, str] = {}
+    start = 0
+    for i, unit in enumerate(units):
+        ways = tuple(facing[start : start + unit.fingers])
+        start += unit.fingers
+        base = first.setdefault(unit.transistor.id, ways)
+        mirrored = tuple(not way for way in reversed(ways))
+        right_half = palindrome and 2 * i >= len(units)
+        result[unit.id] = "MY" if ways != base or (right_half and mirrored == base) else "R0"
+    return result
