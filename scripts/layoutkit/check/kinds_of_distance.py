@@ -48,11 +48,11 @@ def width(case: Case) -> Iterator[Shapes]:
     yield case.region("layer").width_check(case.value, **_options(case))
 
 
-@rule_kind("space", "layer", lengths=PROJECTION, choices={"metrics": METRICS, "notch": ("yes", "no")})
+@rule_kind("space", "layer", lengths=PROJECTION, choices={"metrics": METRICS, "notches": ("included", "ignored")})
 def space(case: Case) -> Iterator[Shapes]:
     """Polygons of ``layer``, and the sides of its notches, are at least ``value`` apart."""
     region = case.region("layer")
-    check = region.space_check if case.choice("notch") == "yes" else region.isolated_check
+    check = region.space_check if case.choice("notches") == "included" else region.isolated_check
     yield check(case.value, **_options(case))
 
 
@@ -62,7 +62,7 @@ def notch(case: Case) -> Iterator[Shapes]:
     yield case.region("layer").notch_check(case.value, **_options(case))
 
 
-@rule_kind("wide_space", "layer", lengths=("wide_um", "attached_um"))
+@rule_kind("wide_space", "layer", lengths=("wide_um", "attached_um"), needed_lengths=("wide_um",))
 def wide_space(case: Case) -> Iterator[Shapes]:
     """``layer`` wider than ``wide_um`` (or what is attached to it within ``attached_um``) is ``value`` from any."""
     layer = case.region("layer")

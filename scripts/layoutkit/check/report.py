@@ -160,7 +160,7 @@ class DrcReport:
             "passed": self.passed,
             "complete": self.complete,
             "rules_unchecked": [{"rule_id": v.rule.id, "reason": v.reason or ""} for v in self.unchecked],
-            "rules_without_shapes": [v.rule.id for v in self.verdicts if v.status == "passed" and v.shapes == 0],
+            "rules_without_shapes": sum(v.status == "passed" and v.shapes == 0 for v in self.verdicts),
             "unruled_layers": list(self.unruled_layers),
             "notes": list(self._notes()),
             "cell_name": self.cell_name,

@@ -36,7 +36,8 @@ class Kind:
         operands: Fields that hold a layer expression and must be there; the first is the subject, whose polygons
             are counted, and a case without any is clean.
         optional: Fields that hold a layer expression and may be there.
-        lengths: Optional fields that hold a length, by name in the rule (``wide_um``). [um]
+        lengths: Fields that may be there and hold a length (``wide_um``). [um]
+        needed_lengths: Those of ``lengths`` that must be there.
         choices: Optional fields that hold one of some words; the first is the default.
         value: What the rule's ``value`` means; ``none`` where there is no number.
         counts: Whether the polygons of the subject are counted, or, where the subject is the violation itself, those
@@ -49,6 +50,7 @@ class Kind:
     operands: tuple[str, ...]
     optional: tuple[str, ...] = ()
     lengths: tuple[str, ...] = ()
+    needed_lengths: tuple[str, ...] = ()
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     value: ValueMeaning = "length"
     counts: Literal["subject", "drawn"] = "subject"
@@ -174,8 +176,10 @@ def faults_in(rule: Rule, kind: Kind, fields: Mapping[str, Any], require: Callab
                 require(str(fields[name]))
             except TechnologyError as error:
                 yield f"'{name}': {error}"
-    for name in (name for name in kind.lengths if name in fields):
-        if isinstance(fields[name], bool) or not isinstance(fields[name], (int, float)) or not 0 <= fields[name] < 1e6:
+    for name in (name for name in kind.lengths if name in fields or name in kind.needed_lengths):
+        if name not in fields:
+            yield f"kind {kind.name} needs the field '{name}'"
+        elif isinstance(fields[name], bool) or not isinstance(fields[name], (int, float)) or not 0 <= fields[name] < 1e6:
             yield f"'{name}' must be a length in um, got {short(fields[name])}"
     for name, allowed in kind.choices.items():
         if fields.get(name, allowed[0]) not in allowed:

@@ -127,7 +127,7 @@ def _space(d):
         return apart(gap).box(d.layer, 0, -BIG, 2 * BIG, 0)
 
     kept, broken = [apart(d.v)], [apart(d.v - d.g)]
-    if d.rule.kind == "space" and d.fields.get("notch") != "no":
+    if d.rule.kind == "space" and d.fields.get("notches") != "ignored":
         kept, broken = [*kept, notched(d.v)], [*broken, notched(d.v - d.g)]
     return kept, broken
 

@@ -18,7 +18,7 @@ OWN_RULES = [
     {"kind": "max_length", "layer": "metal1", "value": 2.0},
     {"kind": "max_width", "layer": "metal1", "value": 2.0},
     {"kind": "max_ratio", "layer": "metal1", "value": 5.0},
-    {"kind": "space", "layer": "metal1", "notch": "no", "value": 0.3},
+    {"kind": "space", "layer": "metal1", "notches": "ignored", "value": 0.3},
     {"kind": "wide_space", "layer": "metal1", "wide_um": 2.0, "value": 0.5},
     {"kind": "wide_space", "layer": "metal1", "wide_um": 2.0, "attached_um": 0.5, "value": 0.5},
     {"kind": "abutting_width", "layer": "metal1", "abutting": "metal2", "ends": "one", "value": 0.5},
