@@ -209,16 +209,14 @@ class _Job:
         return report
 
     def _lvs(self, cell: kdb.Cell) -> dict[str, Any]:
-        from layoutkit import files
         from layoutkit.check.extract import extract
         from layoutkit.check.lvs import compare
-        from layoutkit.circuit import write_spice
+        from layoutkit.check.lvs_files import write_extracted, write_report
 
         extraction = extract(cell.layout(), cell, self.technology)
         result = compare(extraction, self.circuit)
-        models = {name: spec.model for name, spec in self.technology.devices.items()}
-        extracted = write_spice(extraction.circuit, models=models)
-        files.write_text(self.workspace.path(FILES["extracted_netlist"]), extracted)
+        write_extracted(extraction, self.workspace.path(FILES["extracted_netlist"]))
+        write_report(extraction, self.workspace.path(FILES["lvs_report"]))
         return {
             "matched": result.matched,
             "mismatches": [mismatch.to_json() for mismatch in result.mismatches],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
 from layoutkit.flow.assemble import Drawn
 
@@ -31,7 +32,9 @@ def draw_groups(layout: kdb.Layout, technology: Technology, groups: Sequence[Gro
 
 def _draw(layout: kdb.Layout, technology: Technology, group: Group, dummies: int) -> Module:
     transistors = _transistors(group)
-    return draw_mos(layout, technology, MosSpec(transistors[0], group.name, labels=False))
+    if len(transistors) == 1:
+        return draw_mos(layout, technology, MosSpec(transistors[0], group.name, labels=False))
+    return draw_group(layout, technology, GroupSpec(group.name, tuple(transistors), dummies, labels=False))
 
 
 def _transistors(group: Group) -> list[Transistor]:
