@@ -1,6 +1,14 @@
 """What tests of several rooms share."""
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+
+SKILLS = Path(__file__).resolve().parent.parent / "skills"
 
 # A small OASIS file with a few bytes changed, found by changing bytes at random and then leaving out what did not
 # matter: KLayout 0.30.12 reads it for ever, with little memory, holding the GIL.
@@ -24,3 +32,30 @@ HANGING_OASIS = (
 def hanging_oasis():
     """Return the bytes of an OASIS file that KLayout's reader never finishes."""
     return HANGING_OASIS
+
+
+@pytest.fixture
+def run_script(tmp_path):
+    """Return a function that runs a skill's script as a person would: ``run("x/scripts/y.py", "--flag", value)``.
+
+    It returns the exit code and the envelope, having checked that standard output is one envelope and nothing else.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANALOG_LAYOUT_")}
+
+    def run(script, *arguments, **more_environment):
+        done = subprocess.run(
+            [sys.executable, str(SKILLS / script), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**environment, **more_environment},
+            timeout=120,
+            check=False,
+        )
+        assert done.stdout.count("\n") == 1, done.stdout + done.stderr
+        envelope = json.loads(done.stdout)
+        assert sorted(envelope) == ["data", "duration_ms", "error", "ok"]
+        assert envelope["ok"] is (envelope["error"] is None)
+        return done.returncode, envelope
+
+    return run

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MAX_MARKERS = 10_000
 _POINT_UM = 0.05
 _LINE_UM = 0.01
+_HEADER_BYTES = 1024
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ def read_markers(path: str | os.PathLike[str], cell: kdb.Cell) -> list[Marker]:
     """
     from klayout import rdb
 
-    files.read_bytes(path)
+    if b"<report-database" not in files.read_bytes(path)[:_HEADER_BYTES]:  # KLayout takes anything for some format
+        raise FileError(f"cannot read {path}: it is no KLayout report database", details={"path": str(path)})
     database = rdb.ReportDatabase("markers")
     try:
         database.load(str(path))

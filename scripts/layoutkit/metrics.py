@@ -128,7 +128,7 @@ def compute(
     """Return the metrics of ``cell`` and everything below it.
 
     Args:
-        cell: What to measure.
+        cell: What to measure; its layout must be kept referenced.
         technology: Knows the active and conductor layers.
         gates: Channels of each device in ``cell``'s coordinates, as ``labelled_gates`` finds them. [dbu]
         matched_pairs: Pairs of device ids that should match.

@@ -123,7 +123,7 @@ def render(cell: kdb.Cell, technology: Technology | None, view: View, markers: S
     """Return a picture of ``cell``.
 
     Args:
-        cell: What to draw, with all cells below it.
+        cell: What to draw, with all cells below it; its layout must be kept referenced.
         technology: Gives layers their names, colours and order; ``None`` uses layer numbers and a palette.
         view: What to show of it and how large.
         markers: Violations to mark.

@@ -1,0 +1,115 @@
+"""layout.render_view through its command line."""
+
+import klayout.db as kdb
+import pytest
+from klayout import lay, rdb
+
+SCRIPT = "layout-view/scripts/render_view.py"
+
+
+@pytest.fixture
+def source(tmp_path):
+    layout = kdb.Layout()
+    layout.dbu = 0.001
+    cell = layout.create_cell("TOP")
+    cell.shapes(layout.layer(2, 0)).insert(kdb.Box(0, 0, 1000, 2000))
+    cell.shapes(layout.layer(4, 0)).insert(kdb.Box(500, 0, 3000, 300))
+    cell.shapes(layout.layer(4, 5)).insert(kdb.Text("out", kdb.Trans(0, False, 2000, 150)))
+    layout.write(str(tmp_path / "source.gds"))
+    return tmp_path / "source.gds"
+
+
+def size(path):
+    buffer = lay.PixelBuffer.read_png(str(path))
+    return buffer.width(), buffer.height()
+
+
+def test_a_picture_is_drawn_and_described(tmp_path, run_script, source):
+    code, envelope = run_script(SCRIPT, "--layout-path", source, "--output-path", "a.png", "--width", 320)
+    assert code == 0
+    region = envelope["data"].pop("region")
+    assert region[0] < 0
+    assert region[2] > 3
+    assert envelope["data"] == {
+        "image_path": str(tmp_path / "a.png"),
+        "cell_name": "TOP",
+        "width": 320,
+        "height": 900,
+        "layers_drawn": ["poly", "metal1"],
+        "labels_drawn": 1,
+        "markers_drawn": 0,
+    }
+    assert size(tmp_path / "a.png") == (320, 900)
+
+
+def test_the_picture_lies_beside_the_layout_unless_told_otherwise(tmp_path, run_script, source):
+    code, envelope = run_script(SCRIPT, "--layout-path", source, "--width", 64, "--height", 64)
+    assert (code, envelope["data"]["image_path"]) == (0, str(tmp_path / "source.png"))
+
+
+def test_two_processes_draw_the_same_bytes(tmp_path, run_script, source):
+    for name in ("a.png", "b.png"):
+        run_script(SCRIPT, "--layout-path", source, "--output-path", name, "--width", 300, "--height", 200)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_violations_are_marked_from_a_list_and_from_a_report(tmp_path, run_script, source):
+    database = rdb.ReportDatabase("drc")
+    cell, category = database.create_cell("TOP"), database.create_category("M1.1")
+    item = database.create_item(cell.rdb_id(), category.rdb_id())
+    item.add_value(rdb.RdbItemValue(kdb.DPolygon(kdb.DBox(1, 1, 2, 2))))
+    database.save(str(tmp_path / "drc.lyrdb"))
+    violations = '[{"rule_id": "M1.1", "severity": "error", "locations": [{"x": 1, "y": 1, "layer": "metal1"}]}]'
+    code, envelope = run_script(
+        SCRIPT, "--layout-path", source, "--report-path", "drc.lyrdb", "--violations", violations
+    )
+    assert (code, envelope["data"]["markers_drawn"]) == (0, 2)
+
+
+def test_layers_region_and_dress_can_be_chosen(run_script, source):
+    arguments = ["--layers", '["metal1"]', "--region", "[1, 0, 2, 1]", "--no-legend", "--no-labels"]
+    code, envelope = run_script(SCRIPT, "--layout-path", source, *arguments, "--width", 100, "--height", 100)
+    assert code == 0
+    assert envelope["data"]["layers_drawn"] == ["metal1"]
+    assert envelope["data"]["region"] == [1, 0, 2, 1]
+    assert envelope["data"]["labels_drawn"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--output-path", "a.jpg"], "must end in .png"),
+        (["--output-path", "none/a.png"], "create it first"),
+        (["--output-path", "."], "must end in .png"),
+        (["--region", "[1, 1, 1, 2]"], "left < right"),
+        (["--region", "[1, 1, 2]"], "region"),
+        (["--region", '[1, 1, 2, "3"]'], "region"),
+        (["--layers", '["metal4"]'], "nothing is drawn on layer metal4"),
+        (["--layers", '["none"]'], "technology generic has no layer 'none'"),
+        (["--cell-name", "NONE"], "no cell 'NONE'; it has: TOP"),
+        (["--width", "5000"], "width"),
+        (["--width", "true"], "width"),
+        (["--report-path", "none.lyrdb"], "no such file"),
+        (["--report-path", "source.gds"], "no KLayout report database"),
+        (["--violations", '[{"locations": [{"x": 1, "y": "2"}]}]'], "violations"),
+    ],
+)
+def test_a_wrong_parameter_is_told_and_leaves_no_file(tmp_path, run_script, source, arguments, message):
+    output = [] if "--output-path" in arguments else ["--output-path", "a.png"]
+    code, envelope = run_script(SCRIPT, "--layout-path", source, *output, *arguments)
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert message in envelope["error"]["message"]
+    assert [path.name for path in tmp_path.iterdir()] == ["source.gds"]
+
+
+@pytest.mark.parametrize("kind", ["missing", "directory", "empty", "truncated"])
+def test_a_bad_layout_is_told(tmp_path, run_script, source, kind):
+    bad = tmp_path / "bad.gds"
+    if kind == "directory":
+        bad.mkdir()
+    elif kind != "missing":
+        content = {"empty": b"", "truncated": source.read_bytes()[:100]}
+        bad.write_bytes(content[kind])
+    code, envelope = run_script(SCRIPT, "--layout-path", bad, "--output-path", "a.png")
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert not (tmp_path / "a.png").exists()
