@@ -4,8 +4,8 @@ The rules, each told in the result when it changed something:
 
 - **Device**: the technology's device of the same model; else of the same type with the smallest sufficient voltage
   rating and, where the technology has it, the same threshold flavour; else the technology's default.
-- **Length**: where it is missing, the shortest of the circuit is taken; below the minimum it becomes the minimum; ``stack`` gates in series become one gate of their
-  total length.
+- **Length**: where it is missing, the shortest of the circuit is taken; below the minimum it becomes the minimum;
+  ``stack`` gates in series become one gate of their total length.
 - **Width**: scales by the factor its length grew by. ``nfin`` fins count as width, ``nfin * fin_pitch`` a finger, and
   win over ``w``, which FinFET netlists carry along unused.
 - **Fingers**: a finger narrower than the minimum is not legal; fingers are merged until it is, at the same total

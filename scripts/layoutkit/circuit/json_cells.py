@@ -19,7 +19,7 @@ Faults = list[tuple[str, str]]
 LARGEST_SIZE_M = 1e-3
 LARGEST_COUNT = 1_000_000
 LARGEST_NUMBER = 10**30
-MAX_NAME_LENGTH = 256
+MAX_NAME_LENGTH = 4096
 
 _NAME = re.compile(rf"[^\s,;='\"(){{}}]{{1,{MAX_NAME_LENGTH}}}")
 _NAME_RULE = f"must be a word of 1 to {MAX_NAME_LENGTH} characters without spaces, quotes, (), braces, '=', ',' or ';'"
@@ -80,7 +80,7 @@ class CellChecker:
     def cell(self, data: Any, field: str, *, needs_name: bool = True) -> Cell:
         """Return the cell of ``data``; parts with faults are left out."""
         if not isinstance(data, dict):
-            self.fault(field, f"must be an object, got {_type_name(data)}")
+            self.fault(field, f"must be an object, got {type_name(data)}")
             return Cell("")
         known = {"name", "ports", "devices", "instances", "nets", "modules", "description", "warnings"}
         self.ignore_unknown(data, known, field)
@@ -106,7 +106,7 @@ class CellChecker:
 
     def _device(self, data: Any, field: str) -> Device | None:
         if not isinstance(data, dict):
-            self.fault(field, f"must be an object, got {_type_name(data)}")
+            self.fault(field, f"must be an object, got {type_name(data)}")
             return None
         self.ignore_unknown(data, {"id", "type", "model", "params", "terminals", "name"}, field)
         device_id = self._name(data, "id", field)
@@ -122,7 +122,7 @@ class CellChecker:
             return ""
         value = data["type"]
         if not isinstance(value, str):
-            self.fault(f"{field}.type", f"must be a string, got {_type_name(value)}")
+            self.fault(f"{field}.type", f"must be a string, got {type_name(value)}")
             return ""
         lowered = _TYPE_ALIASES.get(value.lower(), value.lower())
         if lowered not in TERMINALS:
@@ -132,7 +132,7 @@ class CellChecker:
 
     def _params(self, data: Any, field: str) -> dict[str, float]:
         if not isinstance(data, dict):
-            self.fault(field, f"must be an object, got {_type_name(data)}")
+            self.fault(field, f"must be an object, got {type_name(data)}")
             return {}
         result: dict[str, float] = {}
         for name, value in data.items():
@@ -147,7 +147,7 @@ class CellChecker:
         terminals = data.get("terminals")
         field = f"{field}.terminals"
         if not isinstance(terminals, dict):
-            self.fault(field, "is missing" if terminals is None else f"must be an object, got {_type_name(terminals)}")
+            self.fault(field, "is missing" if terminals is None else f"must be an object, got {type_name(terminals)}")
             return {}
         aliases = _TERMINAL_ALIASES.get(device_type, {})
         nets: dict[str, str] = {}
@@ -169,33 +169,33 @@ class CellChecker:
 
     def _instance(self, data: Any, field: str) -> Instance | None:
         if not isinstance(data, dict):
-            self.fault(field, f"must be an object, got {_type_name(data)}")
+            self.fault(field, f"must be an object, got {type_name(data)}")
             return None
         self.ignore_unknown(data, {"id", "cell", "terminals"}, field)
         instance_id, cell = self._name(data, "id", field), self._name(data, "cell", field)
         terminals = data.get("terminals", {})
         if not isinstance(terminals, dict):
-            self.fault(f"{field}.terminals", f"must be an object, got {_type_name(terminals)}")
+            self.fault(f"{field}.terminals", f"must be an object, got {type_name(terminals)}")
             return None
         nets = {port: self._word(net, f"{field}.terminals.{port}") for port, net in terminals.items()}
         return Instance(instance_id, cell, nets, field) if instance_id and cell else None
 
     def _module(self, data: Any, field: str) -> RecognisedModule | None:
         if not isinstance(data, dict):
-            self.fault(field, f"must be an object, got {_type_name(data)}")
+            self.fault(field, f"must be an object, got {type_name(data)}")
             return None
         module_id, kind = self._name(data, "id", field), self._name(data, "type", field)
         devices = [self._word(d, _at(f"{field}.devices", i)) for i, d in self._items(data, "devices", field)]
         properties = data.get("properties", {})
         if not isinstance(properties, dict):
-            self.fault(f"{field}.properties", f"must be an object, got {_type_name(properties)}")
+            self.fault(f"{field}.properties", f"must be an object, got {type_name(properties)}")
             properties = {}
         return RecognisedModule(module_id, kind, tuple(devices), properties)
 
     def _items(self, data: dict[str, Any], name: str, field: str) -> list[tuple[int, Any]]:
         items = data.get(name, [])
         if not isinstance(items, list):
-            self.fault(_join(field, name), f"must be an array, got {_type_name(items)}")
+            self.fault(_join(field, name), f"must be an array, got {type_name(items)}")
             return []
         return list(enumerate(items))
 
@@ -207,7 +207,7 @@ class CellChecker:
 
     def _word(self, value: Any, field: str) -> str:
         if not isinstance(value, str):
-            self.fault(field, f"must be a string, got {_type_name(value)}")
+            self.fault(field, f"must be a string, got {type_name(value)}")
             return ""
         if _NAME.fullmatch(value) is None or not value.isprintable():
             self.fault(field, f"{_NAME_RULE}; got {value[:40]!r}")
@@ -220,18 +220,19 @@ def _param_fault(name: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         number = parse_number(value) if isinstance(value, str) else None
         hint = "" if number is None else f" (write {number:g})"
-        return f"must be a number in SI units, got {_type_name(value)}{hint}"
+        return f"must be a number in SI units, got {type_name(value)}{hint}"
     if (isinstance(value, int) and abs(value) > LARGEST_NUMBER) or not math.isfinite(value):
         return "is out of range"
     if name in {"w", "l"} and not 0 < value < LARGEST_SIZE_M:
-        hint = f"; write {value:g}e-6 for {value:g} um" if value > 0 else ""
+        hint = f"; write {value:g}e-6 for {value:g} um" if value >= 0.01 else ""
         return f"must be between 0 and {LARGEST_SIZE_M:g} metres, got {value:g}{hint}"
     if name in INTEGER_PARAMS and not (1 <= value <= LARGEST_COUNT and float(value).is_integer()):
         return f"must be an integer from 1 to {LARGEST_COUNT}, got {value:g}"
     return ""
 
 
-def _type_name(value: Any) -> str:
+def type_name(value: Any) -> str:
+    """Return what JSON calls the type of a value."""
     names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
     return "null" if value is None else names[type(value)]
 

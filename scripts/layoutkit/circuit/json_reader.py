@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.json_cells import Cell, CellChecker, Instance
+from layoutkit.circuit.json_cells import Cell, CellChecker, Instance, type_name
 from layoutkit.circuit.model import DEVICE_TYPES, Circuit, Device
 from layoutkit.circuit.source import read_text
 from layoutkit.errors import NetlistError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.json_cells import Faults
 
-MAX_DEVICES = 100_000
+MAX_DEVICES = 50_000
 MAX_SHOWN = 10
 SEPARATOR = "."
 
@@ -97,7 +97,7 @@ def circuit_from_json(data: Any, *, top: str | None = None) -> Circuit:
 
 def _document(data: Any, checker: CellChecker) -> tuple[list[Cell], str]:
     if not isinstance(data, dict):
-        checker.fault("(document)", f"must be an object with 'cells' or 'devices', got {type(data).__name__}")
+        checker.fault("(document)", f"must be an object with 'cells' or 'devices', got {type_name(data)}")
         return [], ""
     if "cells" not in data:
         checker.fault("cells", "is missing; a netlist has 'cells' and 'top', or 'name' and 'devices'")
@@ -105,10 +105,10 @@ def _document(data: Any, checker: CellChecker) -> tuple[list[Cell], str]:
     checker.ignore_unknown(data, {"cells", "top", "name", "version", "description"}, "")
     top = data.get("top", "")
     if not isinstance(top, str):
-        checker.fault("top", f"must be a string, got {type(top).__name__}")
+        checker.fault("top", f"must be a string, got {type_name(top)}")
         top = ""
     if not isinstance(data["cells"], list):
-        checker.fault("cells", f"must be an array, got {type(data['cells']).__name__}")
+        checker.fault("cells", f"must be an array, got {type_name(data['cells'])}")
         return [], top
     cells = [checker.cell(cell, f"cells[{index}]") for index, cell in enumerate(data["cells"])]
     names = [cell.name for cell in cells if cell.name]

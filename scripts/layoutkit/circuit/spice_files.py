@@ -23,6 +23,7 @@ MAX_INCLUDED_FILES = 64
 _INCLUDES = frozenset({".include", ".inc", ".incl", ".lib", "include"})
 _FOREIGN_INCLUDES = frozenset({"ahdl_include", ".hdl", ".verilog", "pre_osdi", ".spiceinit"})
 _SUBCIRCUIT = re.compile(r"^\s*(?:\*\*\s*)?\.?(?:subckt|topckt|macro)\s+\(?(\S+)", re.IGNORECASE | re.MULTILINE)
+_SECTION = re.compile(r"\w+")  # ".lib tt" opens a section of a library; ".lib models.lib" reads a file
 _STATEMENT_WORDS = frozenset({"subckt", "topckt", "ends", "parameters", "simulator", "global", "model", "include"})
 
 
@@ -80,7 +81,7 @@ class StatementReader:
                 return
             if head == ".endl":
                 inside = ""
-            elif head == ".lib" and len(statement.words) == 2 and self._opens_section(statement, stack):
+            elif head == ".lib" and len(statement.words) == 2 and _SECTION.fullmatch(statement.words[1]):
                 inside = _unquoted(statement.words[1]).lower()
             elif inside and inside != section:
                 continue
@@ -90,9 +91,6 @@ class StatementReader:
                 self._findings.warn("behavioural model files are not read", _shown(statement))
             elif statement.words:
                 yield statement
-
-    def _opens_section(self, statement: Statement, stack: list[Path]) -> bool:
-        return not (stack[-1].parent / _unquoted(statement.words[1])).is_file()
 
     def _include(self, statement: Statement, stack: list[Path]) -> Iterator[Statement]:
         if len(statement.words) < 2:

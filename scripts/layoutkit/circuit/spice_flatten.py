@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from layoutkit.circuit.spice_lines import Statement
 
 SEPARATOR = "."
-MAX_DEVICES = 100_000
-MAX_INSTANCES = 100_000
+MAX_DEVICES = 50_000
+MAX_INSTANCES = 50_000
 MAX_DEPTH = 40
 
 

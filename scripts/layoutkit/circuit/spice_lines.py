@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 _COMMENTED_TOP = re.compile(r"\*\*\s*(\.(?:subckt|ends)\b.*)", re.IGNORECASE)
 _CDL_DIRECTIVE = re.compile(r"\*(\.(?:global|scale)\b.*)", re.IGNORECASE)
 _CDL_PARAMETER = re.compile(r"\$(?:\[|\.?[A-Za-z]\w*\s*=|pins\b)", re.IGNORECASE)
+# ".lib $PDK_ROOT/models.lib tt": a file name may start with a variable.
+_PATH_DIRECTIVE = re.compile(
+    r"(?:\.(?:include|incl?|lib)|include)\s+(?P<path>'[^']+'|\"[^\"]+\"|\S+)(?P<rest>.*)", re.IGNORECASE
+)
 _SPACED_OPERATOR = re.compile(r"\s+([-+*/])\s+(?=[\w.('\"{])")
 _WORD = re.compile(r"[^\s,()='\"{}]+(?:\(\d+\)[^\s,()='\"{}]*)?")
 _ESCAPE = re.compile(r"\\(.)")
@@ -112,16 +116,23 @@ def _starts_word(line: str, index: int) -> bool:
 def _opens_comment(line: str, index: int) -> bool:
     if line.startswith("//", index):
         return True
-    return line[index] == "$" and _CDL_PARAMETER.match(line, index) is None
+    if line[index] != "$" or _CDL_PARAMETER.match(line, index) is not None:
+        return False
+    return _PATH_DIRECTIVE.match(line) is None or line[index + 1 : index + 2] in {"", " ", "\t"}
 
 
 def split_statement(line: LogicalLine, place: str) -> Statement:
-    """Return the words and parameters of one logical line.
+    """Return the words and parameters of one logical line; a file name is one word whatever it is made of.
 
     Raises:
         NetlistError: If a quote or brace is not closed, or a parameter is given twice with two values.
     """
-    return _Splitter(line, place).run()
+    directive = _PATH_DIRECTIVE.fullmatch(line.text)
+    if directive is None:
+        return _Splitter(line, place).run()
+    rest = _Splitter(LogicalLine(line.number, directive["rest"]), place).run()
+    words = (line.text.split(maxsplit=1)[0], directive["path"], *rest.words)
+    return Statement(place, words, rest.params)
 
 
 class _Splitter:

@@ -1,0 +1,213 @@
+"""Mapping circuits into a technology: which device, which sizes, and what is told."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layoutkit.circuit import Circuit, Device, MapOptions, Target, TargetDevice, map_circuit
+from layoutkit.circuit.model_names import classify_model, rated_voltage, threshold_flavour
+from layoutkit.errors import NetlistError, UnsupportedOperationError
+
+SKY = Target(
+    "sky",
+    (
+        TargetDevice("nfet_01v8", "nmos", "sky130_fd_pr__nfet_01v8", 150, 420, 1.8, default=True),
+        TargetDevice("nfet_01v8_lvt", "nmos", "sky130_fd_pr__nfet_01v8_lvt", 150, 420, 1.8),
+        TargetDevice("nfet_g5v0d10v5", "nmos", "sky130_fd_pr__nfet_g5v0d10v5", 500, 420, 5.0),
+        TargetDevice("pfet_01v8", "pmos", "sky130_fd_pr__pfet_01v8", 150, 420, 1.8, default=True),
+        TargetDevice("pfet_01v8_lvt", "pmos", "sky130_fd_pr__pfet_01v8_lvt", 350, 420, 1.8),
+    ),
+)
+
+
+def mos(name="M1", model="sky130_fd_pr__nfet_01v8", kind="nmos", **params):
+    return Device(name, kind, model, {"m": 1, "nf": 1, **params}, {"d": "a", "g": "b", "s": "c", "b": "vss"})
+
+
+def mapped(*devices, **options):
+    return map_circuit(Circuit("x", devices, ("a", "b", "c", "vss")), SKY, MapOptions(**options))
+
+
+def sizes(result):
+    return [(d.model, round(d.w * 1e9, 6), round(d.l * 1e9, 6), d.nf, d.m) for d in result.circuit.devices]
+
+
+def test_a_legal_device_of_the_technology_stays_as_it_is():
+    result = mapped(mos(w=2e-6, l=0.15e-6, nf=2, m=3))
+    assert sizes(result) == [("nfet_01v8", 2000, 150, 2, 3)]
+    assert result.changes == ()
+    assert result.circuit.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "device"),
+    [
+        ("sky130_fd_pr__nfet_01v8_lvt", "nmos", "nfet_01v8_lvt"),
+        ("sky130_fd_pr__nfet_g5v0d10v5", "nmos", "nfet_g5v0d10v5"),
+        ("NFET_01V8", "nmos", "nfet_01v8"),
+        ("nch", "nmos", "nfet_01v8"),
+        ("nmos_rvt", "nmos", "nfet_01v8"),
+        ("nch_lvt_mac", "nmos", "nfet_01v8_lvt"),
+        ("pch_lvt_mac", "pmos", "pfet_01v8_lvt"),
+        ("pch_hvt_mac", "pmos", "pfet_01v8"),
+        ("nch_25_mac", "nmos", "nfet_g5v0d10v5"),
+        ("nfet_03v3", "nmos", "nfet_g5v0d10v5"),
+        ("sg13_hv_nmos", "nmos", "nfet_g5v0d10v5"),
+        ("sg13_lv_nmos", "nmos", "nfet_01v8"),
+        ("n18", "nmos", "nfet_01v8"),
+        ("pfet_06v0", "pmos", "pfet_01v8"),
+    ],
+)
+def test_a_model_finds_the_device_of_its_type_rating_and_threshold(model, kind, device):
+    result = mapped(mos(model=model, kind=kind, w=10e-6, l=1e-6))
+    assert result.circuit.devices[0].model == device
+
+
+def test_a_rating_the_technology_does_not_reach_is_told():
+    assert any("not 6 V" in w for w in mapped(mos(model="pfet_06v0", kind="pmos", w=9e-6, l=1e-6)).circuit.warnings)
+
+
+def test_a_length_below_the_minimum_takes_the_width_along():
+    # 20 nm -> 150 nm is a factor of 7.5; 270 nm * 7.5 = 2025 nm
+    assert sizes(mapped(mos(model="nmos_rvt", w=270e-9, l=20e-9))) == [("nfet_01v8", 2025, 150, 1, 1)]
+
+
+def test_fins_count_as_width_in_every_finger():
+    # 4 fins * 27 nm * 2 fingers * 7.5 = 1620 nm
+    result = mapped(mos(model="n", w=270e-9, l=20e-9, nfin=4, nf=2, m=8))
+    assert sizes(result) == [("nfet_01v8", 1620, 150, 2, 8)]
+    assert sizes(mapped(mos(model="n", l=20e-9, nfin=4, nf=2), fin_pitch_m=40e-9)) == [("nfet_01v8", 2400, 150, 2, 1)]
+
+
+def test_gates_in_series_become_one_gate_of_their_total_length():
+    result = mapped(mos(w=2e-6, l=150e-9, stack=3))
+    assert sizes(result) == [("nfet_01v8", 2000, 450, 1, 1)]
+    assert any("3 gates in series" in warning for warning in result.circuit.warnings)
+
+
+def test_fingers_below_the_minimum_are_merged_at_the_same_width():
+    # 1050 nm / 20 = 52.5 nm; 20 = 2 * 10, 1050 / 2 = 525 nm is the narrowest legal finger of a divisor
+    result = mapped(mos(w=1.05e-6, l=150e-9, nf=20))
+    assert sizes(result) == [("nfet_01v8", 1050, 150, 2, 1)]
+    assert any("fingers merged" in warning and "width_per" in warning for warning in result.circuit.warnings)
+
+
+def test_devices_of_one_width_keep_one_finger_width_when_merged():
+    result = mapped(mos("M1", w=1.05e-6, l=150e-9, nf=10), mos("M2", w=1.05e-6, l=150e-9, nf=20))
+    assert sizes(result)[0] == sizes(result)[1]
+
+
+def test_a_prime_number_of_fingers_keeps_as_many_as_fit():
+    assert sizes(mapped(mos(w=3.9e-6, l=150e-9, nf=13)))[0][3] == 9
+
+
+def test_width_per_finger_is_an_option():
+    assert sizes(mapped(mos(w=1.05e-6, l=150e-9, nf=20), width_per="finger")) == [("nfet_01v8", 21000, 150, 20, 1)]
+
+
+def test_a_device_narrower_than_one_finger_is_widened_and_told():
+    result = mapped(mos(w=0.3e-6, l=150e-9, nf=2))
+    assert sizes(result) == [("nfet_01v8", 420, 150, 1, 1)]
+    assert any("width below the minimum" in warning for warning in result.circuit.warnings)
+
+
+def test_sizes_are_snapped_to_the_grid_and_told():
+    result = mapped(mos(w=2.0013e-6, l=0.2521e-6, nf=3))
+    assert sizes(result) == [("nfet_01v8", 2010 - 15, 250, 3, 1)] or sizes(result) == [("nfet_01v8", 1995, 250, 3, 1)]
+    assert {change.field for change in result.changes} == {"w", "l"}
+
+
+def test_a_missing_length_is_the_shortest_of_the_circuit():
+    result = mapped(mos("M1", model="n", nfin=12, nf=4), mos("M2", model="n", nfin=12, nf=4, l=14e-9))
+    assert sizes(result)[0] == sizes(result)[1]
+    assert sizes(mapped(mos(w=1e-6))) == [("nfet_01v8", 1000, 150, 1, 1)]
+
+
+def test_a_transistor_without_any_width_is_refused():
+    with pytest.raises(NetlistError, match="without a width: M1, M2"):
+        mapped(mos("M1", l=1e-6), mos("M2"))
+
+
+def test_devices_the_technology_cannot_draw_are_all_named():
+    resistor = Device("R1", "resistor", "r", {"r": 1.0}, {"p": "a", "n": "b"})
+    capacitor = Device("C1", "capacitor", "c", {"c": 1.0}, {"p": "a", "n": "b"})
+    with pytest.raises(
+        UnsupportedOperationError, match="'sky' has no device for capacitor: C1; resistor: R1"
+    ) as caught:
+        mapped(resistor, capacitor)
+    assert caught.value.code == "UNSUPPORTED_OPERATION"
+
+
+def test_a_tap_joins_its_nets_and_is_drawn_with_the_well():
+    tap = Device("XT", "tap", "ptap1", {}, {"p": "sub", "n": "vss"})
+    body = Device("M1", "nmos", "n", {"w": 1e-6, "l": 1e-6}, {"d": "a", "g": "b", "s": "vss", "b": "sub"})
+    result = mapped(tap, body)
+    assert [d.id for d in result.circuit.devices] == ["M1"]
+    assert result.circuit.devices[0].terminals["b"] == "vss"
+    assert result.circuit.ports == ("a", "b", "c", "vss")
+
+
+@pytest.mark.parametrize("name", ["generic", "sky130A"])
+def test_the_shipped_technologies_are_targets(name):
+    from layoutkit import technology
+
+    target = Target.from_technology(technology.load(name))
+    result = map_circuit(Circuit("x", (mos(model="nch", w=1e-6, l=40e-9),)), target)
+    assert result.circuit.devices[0].model in {device.name for device in target.devices}
+
+
+@given(
+    w=st.floats(1e-8, 2e-4),
+    l=st.floats(1e-8, 2e-5),
+    nf=st.integers(1, 40),
+    stack=st.integers(1, 4),
+    kind=st.sampled_from(["nmos", "pmos"]),
+)
+def test_every_mapped_device_is_legal_on_grid_and_maps_to_itself(w, l, nf, stack, kind):  # noqa: E741
+    result = mapped(mos(model=kind[0], kind=kind, w=w, l=l, nf=nf, stack=stack))
+    (device,) = result.circuit.devices
+    spec = next(spec for spec in SKY.devices if spec.name == device.model)
+    w_dbu, l_dbu = device.w * 1e9, device.l * 1e9
+    assert abs(w_dbu - round(w_dbu)) < 1e-6
+    assert round(w_dbu) % (5 * device.nf) == 0
+    assert round(l_dbu) % 5 == 0
+    assert round(w_dbu) // device.nf >= spec.min_w
+    assert round(l_dbu) >= spec.min_l
+    again = map_circuit(result.circuit, SKY)
+    assert (again.circuit.devices, again.changes) == (result.circuit.devices, ())
+
+
+@given(w=st.integers(84, 20000), nf=st.integers(1, 40))
+def test_merging_fingers_changes_the_width_by_less_than_half_a_grid_step_a_finger(w, nf):
+    (device,) = mapped(mos(w=w * 5e-9, l=1e-6, nf=nf)).circuit.devices
+    assert abs(device.w * 1e9 - w * 5) <= 2.5 * device.nf + 1e-6
+    assert device.nf <= nf
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "on_card"),
+    [
+        ("nmos", "nmos", "nmos"),
+        ("n", None, "nmos"),
+        ("P_33_MM", None, "pmos"),
+        ("slvtpfet", "pmos", "pmos"),
+        ("sky130_fd_pr__esd_nfet_g5v0d10v5", "nmos", "nmos"),
+        ("cap_nmos_03v3", "capacitor", "nmos"),
+        ("nplus_u", "resistor", None),
+        ("npn13G2", "npn", None),
+        ("sky130_fd_sc_hd__inv_1", None, None),
+        ("sg13g2_nand2_1", None, None),
+        ("comparator", None, None),
+        ("out_n", None, "nmos"),
+    ],
+)
+def test_a_name_is_classified_by_habit_or_not_at_all(name, kind, on_card):
+    assert classify_model(name) == kind
+    assert classify_model(name, on_mos_card=True) == on_card
+
+
+def test_flavours_and_ratings_are_read_off_names():
+    assert threshold_flavour("nch_ulvt_mac") == "lvt"
+    assert threshold_flavour("sky130_fd_pr__nfet_05v0_nvt") == "native"
+    assert rated_voltage("sky130_fd_pr__pfet_g5v0d10v5") == 5.0
+    assert rated_voltage("nmos_rvt") == 0.0

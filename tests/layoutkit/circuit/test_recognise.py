@@ -1,0 +1,287 @@
+"""Recognised modules, written out by hand for small circuits (S0.3)."""
+
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layoutkit.circuit import Circuit, Device, find_supplies, recognise
+from layoutkit.circuit.spice_reader import read_spice
+
+
+def modules(circuit):
+    return {(m.type, m.devices) for m in recognise(circuit)}
+
+
+def sub(body, ports="vip vin out bias vdd vss"):
+    return f".subckt dut {ports}\n{body}\n.ends\n"
+
+
+FIVE_TRANSISTORS = """
+M1 x vip tail vss nmos w=4u l=1u
+M2 out vin tail vss nmos w=4u l=1u
+M3 x x vdd vdd pmos w=6u l=1u
+M4 out x vdd vdd pmos w=6u l=1u
+M5 tail bias vss vss nmos w=8u l=2u
+"""
+
+
+def test_an_ota_is_a_pair_on_a_mirror(spice):
+    circuit = spice(sub(FIVE_TRANSISTORS))
+    pair, mirror = recognise(circuit)
+    assert pair.to_json() == {
+        "id": "diff_pair_1",
+        "type": "differential_pair",
+        "devices": ["M1", "M2"],
+        "properties": {"matched": True, "common_source": "tail"},
+    }
+    assert (mirror.id, mirror.type, mirror.devices) == ("current_mirror_1", "current_mirror", ("M3", "M4"))
+    assert mirror.properties["topology"] == "simple"
+    assert mirror.properties["ratios"] == {"M4": 1.0}
+
+
+def test_a_pair_of_unequal_devices_is_told_as_unmatched(spice):
+    circuit = spice(sub(FIVE_TRANSISTORS.replace("M2 out vin tail vss nmos w=4u", "M2 out vin tail vss nmos w=5u")))
+    assert recognise(circuit)[0].properties["matched"] is False
+
+
+@pytest.mark.parametrize(
+    ("replace", "by"),
+    [
+        ("M1 x vip tail", "M1 x vin tail"),  # the same gate
+        ("M1 x vip tail", "M1 out vip tail"),  # the same drain
+        ("M1 x vip tail", "M1 x vip vss"),  # source on ground
+        ("M1 x vip tail", "M1 x vip vss2"),  # two sources
+        ("M5 tail bias", "M5 other bias"),  # no tail
+        ("tail vss nmos w=4u l=1u\nM2", "tail vss nmos w=4u l=2u\nM2"),  # two lengths
+    ],
+)
+def test_what_only_looks_like_a_pair_is_none(spice, replace, by):
+    circuit = spice(sub(FIVE_TRANSISTORS.replace(replace, by)))
+    assert "differential_pair" not in {module.type for module in recognise(circuit)}
+
+
+def test_a_unity_gain_buffer_is_still_a_pair(spice):
+    circuit = spice(sub(FIVE_TRANSISTORS.replace("M2 out vin", "M2 out out")))
+    assert ("differential_pair", ("M1", "M2")) in modules(circuit)
+
+
+def test_a_mirror_has_its_reference_first_and_its_ratios(spice):
+    circuit = spice(
+        sub("""
+        MA o1 bias vss vss nmos w=2u l=1u m=3
+        MR bias bias vss vss nmos w=2u l=1u
+        MB o2 bias vss vss nmos w=1u l=1u
+        MC o3 bias vss vss nmos w=1u l=2u
+        MD o4 bias vss2 vss nmos w=1u l=1u
+        """)
+    )
+    (mirror,) = recognise(circuit)
+    assert mirror.devices == ("MR", "MA", "MB")
+    assert mirror.properties["ratios"] == {"MA": 3.0, "MB": 0.5}
+
+
+def test_a_cascode_mirror_has_four_devices(spice):
+    circuit = spice(
+        sub("""
+        M1 a a vss vss nmos w=2u l=1u
+        M2 b a vss vss nmos w=2u l=1u
+        M3 bias bias a vss nmos w=2u l=1u
+        M4 out bias b vss nmos w=2u l=1u
+        """)
+    )
+    (mirror,) = recognise(circuit)
+    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2", "M3", "M4"), "cascode")
+
+
+def test_a_wide_swing_mirror_is_driven_through_its_cascode(spice):
+    circuit = spice(
+        sub("""
+        M1 a bias vss vss nmos w=2u l=1u
+        M2 b bias vss vss nmos w=2u l=1u
+        M3 bias vip a vss nmos w=2u l=1u
+        M4 out vip b vss nmos w=2u l=1u
+        """)
+    )
+    (mirror,) = recognise(circuit)
+    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2", "M3", "M4"), "wide_swing")
+
+
+def test_a_stacked_mirror_shares_its_gates(spice):
+    circuit = spice(
+        sub("""
+        M1 a bias vss vss nmos w=2u l=1u
+        M2 b bias vss vss nmos w=2u l=1u
+        M3 bias bias a vss nmos w=2u l=1u
+        M4 out bias b vss nmos w=2u l=1u
+        """)
+    )
+    (mirror,) = recognise(circuit)
+    assert (set(mirror.devices), mirror.properties["topology"]) == ({"M1", "M2", "M3", "M4"}, "stacked")
+
+
+def test_a_latch_is_cross_coupled_and_a_clocked_comparator_is_symmetric(spice):
+    circuit = spice(
+        sub("""
+        M0 tail bias vss vss nmos w=8u l=1u
+        M1 a vip tail vss nmos w=4u l=1u
+        M2 b vin tail vss nmos w=4u l=1u
+        M3 out outn a vss nmos w=4u l=1u
+        M4 outn out b vss nmos w=4u l=1u
+        M5 out outn vdd vdd pmos w=4u l=1u
+        M6 outn out vdd vdd pmos w=4u l=1u
+        M7 a bias vdd vdd pmos w=1u l=1u
+        M8 b bias vdd vdd pmos w=1u l=1u
+        """)
+    )
+    assert modules(circuit) == {
+        ("differential_pair", ("M1", "M2")),
+        ("cross_coupled_pair", ("M3", "M4")),
+        ("cross_coupled_pair", ("M5", "M6")),
+        ("load_pair", ("M7", "M8")),
+    }
+
+
+def test_cascodes_follow_their_pair_left_to_left(spice):
+    circuit = spice(
+        sub("""
+        M2 b vin tail vss nmos w=4u l=1u
+        M1 a vip tail vss nmos w=4u l=1u
+        M0 tail bias vss vss nmos w=8u l=1u
+        M3 x vb a vss nmos w=4u l=1u
+        M4 out vb b vss nmos w=4u l=1u
+        M5 out vc d vdd pmos w=4u l=1u
+        M6 x vc c vdd pmos w=4u l=1u
+        M7 c ve vdd vdd pmos w=4u l=1u
+        M8 d ve vdd vdd pmos w=4u l=1u
+        """)
+    )
+    assert modules(circuit) == {
+        ("differential_pair", ("M2", "M1")),
+        ("cascode_pair", ("M4", "M3")),
+        ("cascode_pair", ("M5", "M6")),
+        ("load_pair", ("M8", "M7")),
+    }
+
+
+def test_an_inverter_has_its_pmos_first(spice):
+    circuit = spice(sub("MN out vip vss vss nmos w=1u l=1u\nMP out vip vdd vdd pmos w=2u l=1u"))
+    assert modules(circuit) == {("inverter", ("MP", "MN"))}
+
+
+def test_dummies_belong_to_no_module(spice):
+    circuit = spice(sub(FIVE_TRANSISTORS + "MX tail vss vss vss nmos w=4u l=1u\nMY vdd vdd x vdd pmos w=6u l=1u"))
+    assert not any({"MX", "MY"} & set(module.devices) for module in recognise(circuit))
+
+
+def test_two_pairs_on_one_tail_are_told_apart_by_their_names(spice):
+    circuit = spice(
+        sub("""
+        M1 a inp1 tail vss nmos w=4u l=1u
+        M2 b fbp tail vss nmos w=4u l=1u
+        M3 c inn1 tail vss nmos w=4u l=1u
+        M4 d fbn tail vss nmos w=4u l=1u
+        M5 tail bias vss vss nmos w=4u l=1u
+        """)
+    )
+    assert modules(circuit) == {("differential_pair", ("M1", "M3")), ("differential_pair", ("M2", "M4"))}
+
+
+@pytest.mark.parametrize(
+    ("power", "ground"), [("vdd", "vss"), ("AVDD", "AGND"), ("vccx", "vssx"), ("vdd!", "gnd!"), ("VPWR", "0")]
+)
+def test_supplies_are_known_by_name(spice, power, ground):
+    circuit = spice(
+        f".subckt a x y {power}\nM1 x y {power} {power} pmos w=1u l=1u\nM2 x y {ground} {ground} nmos\n.ends"
+    )
+    assert find_supplies(circuit).power == (power,)
+    assert find_supplies(circuit).ground == (ground,)
+
+
+def test_supplies_without_a_telling_name_are_the_shared_bulks(spice):
+    circuit = spice(
+        ".subckt a x y top bot\nM1 x y top top pmos\nM2 x y bot bot nmos\nM3 x z t t nmos\nM4 t y bot bot nmos\n.ends"
+    )
+    supplies = find_supplies(circuit)
+    assert (supplies.power, supplies.ground) == (("top",), ("bot",))
+
+
+@st.composite
+def random_circuits(draw):
+    nets = [f"n{i}" for i in range(6)] + ["vdd", "vss"]
+    devices = []
+    for index in range(draw(st.integers(0, 14))):
+        kind = draw(st.sampled_from(["nmos", "pmos"]))
+        d, g, s = (draw(st.sampled_from(nets)) for _ in range(3))
+        bulk = "vss" if kind == "nmos" else "vdd"
+        params = {"w": draw(st.sampled_from([1e-6, 2e-6])), "l": 1e-6, "nf": 1, "m": 1}
+        devices.append(Device(f"M{index}", kind, kind, params, {"d": d, "g": g, "s": s, "b": bulk}))
+    return Circuit("any", tuple(devices), ("n0", "n1", "vdd", "vss"))
+
+
+@given(random_circuits())
+def test_no_device_is_in_two_modules_and_the_answer_is_always_the_same(circuit):
+    found = recognise(circuit)
+    used = [device for module in found for device in module.devices]
+    assert len(used) == len(set(used))
+    assert len({module.id for module in found}) == len(found)
+    assert recognise(circuit) == found
+
+
+@given(random_circuits())
+def test_every_pair_really_has_the_connections_it_claims(circuit):
+    for module in recognise(circuit):
+        nets = [circuit.device(device).terminals for device in module.devices]
+        if module.type == "differential_pair":
+            assert nets[0]["s"] == nets[1]["s"] not in ("vdd", "vss")
+            assert nets[0]["g"] != nets[1]["g"]
+            assert nets[0]["d"] != nets[1]["d"]
+        elif module.type == "current_mirror":
+            members = [module.properties["reference"], *module.properties["outputs"]]
+            assert len({circuit.device(d).terminals["g"] for d in members}) == 1
+            assert len({circuit.device(d).terminals["s"] for d in members}) == 1
+        elif module.type == "cross_coupled_pair":
+            assert (nets[0]["g"], nets[0]["d"]) == (nets[1]["d"], nets[1]["g"])
+        elif module.type == "inverter":
+            assert (nets[0]["g"], nets[0]["d"]) == (nets[1]["g"], nets[1]["d"])
+
+
+def cost(count):
+    rng = random.Random(1)
+    devices = tuple(
+        Device(
+            f"M{i}",
+            "nmos",
+            "n",
+            {"w": 1e-6, "l": 1e-6},
+            {"d": f"d{rng.randrange(count)}", "g": f"g{i % 50}", "s": f"s{i // 200}", "b": "vss"},
+        )
+        for i in range(count)
+    )
+    circuit = Circuit("big", devices)
+    start = time.process_time()
+    recognise(circuit)
+    return time.process_time() - start
+
+
+def test_the_cost_grows_with_the_devices_and_not_with_their_pairs():
+    small, large = min(cost(2000) for _ in range(3)), min(cost(16000) for _ in range(2))
+    assert large < 8 * small * 4
+
+
+def test_the_answer_does_not_depend_on_the_hash_seed(netlist):
+    import subprocess
+    import sys
+
+    path = netlist(sub(FIVE_TRANSISTORS))
+    program = f"from layoutkit.circuit import read_netlist; print(read_netlist({str(path)!r}).to_json())"
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(answers) == 1
+    assert read_spice(path).to_json()["devices"][0]["id"] == "M1"

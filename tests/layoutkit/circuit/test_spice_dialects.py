@@ -1,0 +1,511 @@
+"""One small netlist for each trap of a dialect: what is read is written out by hand beside it (S0.3)."""
+
+from dataclasses import replace
+
+import pytest
+
+from layoutkit.circuit.spice_reader import read_spice
+from layoutkit.errors import NetlistError
+
+
+def sizes(circuit):
+    return {d.id: (d.type, round(d.w * 1e9), round(d.l * 1e9), d.nf, d.m) for d in circuit.devices}
+
+
+def wires(circuit):
+    return {d.id: " ".join(d.terminals.values()) for d in circuit.devices}
+
+
+def test_a_plain_subcircuit_keeps_names_ports_and_order(spice):
+    circuit = spice("""
+        .subckt inv in out vdd vss
+        MP out in vdd vdd pmos w=2u l=180n
+        MN out in vss vss nmos w=1u l=0.18u nf=2 m=3
+        .ends inv
+    """)
+    assert (circuit.name, circuit.ports) == ("inv", ("in", "out", "vdd", "vss"))
+    assert sizes(circuit) == {"MP": ("pmos", 2000, 180, 1, 1), "MN": ("nmos", 1000, 180, 2, 3)}
+    assert wires(circuit) == {"MP": "out in vdd vdd", "MN": "out in vss vss"}
+
+
+def test_comments_and_continuations_of_every_kind_are_understood(spice):
+    circuit = spice("""
+        * a title comment
+        // a Spectre comment
+        .subckt a in out vss  $ ports follow
+        + vdd                 ; one more
+        M1 out in ; the channel
+        * a comment between continuations
+
+        + vss vss nmos // the model
+        + w=1u \\
+          l=1u
+        M2 out in vdd vdd pmos w=1u l=1u $ comment with = signs
+        .ends
+    """)
+    assert circuit.ports == ("in", "out", "vss", "vdd")
+    assert wires(circuit) == {"M1": "out in vss vss", "M2": "out in vdd vdd"}
+
+
+def test_the_commented_top_of_xschem_is_the_circuit(spice):
+    circuit = spice("""
+        ** sch_path: somewhere.sch
+        **.subckt amp in out vss
+        *.ipin in
+        X1 out in vss vss sky130_fd_pr__nfet_01v8 L=0.5 W=2 nf=2 mult=1 m=4 ad='int((nf+1)/2) * W/nf * 0.29'
+        + as='int((nf+2)/2) * W/nf * 0.29' sa=0 sb=0
+        X2 out vss bias
+        **.ends
+        .subckt bias a vss
+        X3 a a vss vss sky130_fd_pr__nfet_01v8 L=0.5 W=1 nf=1 m=1
+        .ends
+        .end
+    """)
+    assert (circuit.name, circuit.ports) == ("amp", ("in", "out", "vss"))
+    assert sizes(circuit) == {"X1": ("nmos", 2000, 500, 2, 4), "X2.X3": ("nmos", 1000, 500, 1, 1)}
+
+
+def test_sizes_of_a_millimetre_and_more_are_micrometres_and_it_is_told(spice):
+    circuit = spice("""
+        .subckt a d g s
+        XM1 d g s s sky130_fd_pr__nfet_01v8 L=8 W=0.42
+        M2 d g s s nmos L=8u W=0.42u
+        M3 d g s s nmos L=99.9u W=999u
+        .ends
+    """)
+    assert sizes(circuit)["XM1"] == sizes(circuit)["M2"]
+    assert sizes(circuit)["M3"] == ("nmos", 999000, 99900, 1, 1)
+    assert [w for w in circuit.warnings if "micrometres" in w and "XM1" in w and "M3" not in w]
+
+
+def test_option_scale_and_cdl_scale_set_the_unit(spice):
+    deck = ".subckt a d g s\nM1 d g s s nmos L=8 W=2\n.ends\n"
+    for option in (".option scale=1e-6\n", ".options scale=1u\n", "*.SCALE MICRON\n"):
+        circuit = spice(option + deck)
+        assert sizes(circuit) == {"M1": ("nmos", 2000, 8000, 1, 1)}
+        assert circuit.warnings == ()
+
+
+@pytest.mark.parametrize("name", ["nf", "ng", "fingers", "nfing"])
+def test_fingers_have_many_names(spice, name):
+    assert sizes(spice(f".subckt a d g s\nM1 d g s s n w=1u l=1u {name}=4\n.ends"))["M1"] == ("nmos", 1000, 1000, 4, 1)
+
+
+@pytest.mark.parametrize("name", ["m", "mult", "multi", "multiplier"])
+def test_multipliers_have_many_names(spice, name):
+    assert sizes(spice(f".subckt a d g s\nM1 d g s s p w=1u l=1u {name}=4\n.ends"))["M1"] == ("pmos", 1000, 1000, 1, 4)
+
+
+def test_m_wins_over_mult_and_it_is_told(spice):
+    circuit = spice(".subckt a d g s\nM1 d g s s p w=1u l=1u mult=3 m=4\n.ends")
+    assert circuit.device("M1").m == 4
+    assert any("differ" in warning for warning in circuit.warnings)
+
+
+def test_rf_models_give_one_finger_and_their_number(spice):
+    assert sizes(spice(".subckt a d g s\nX1 d g s s nmos_rf wr=2u lr=60n nr=8 m=1\n.ends"))["X1"] == (
+        "nmos",
+        16000,
+        60,
+        8,
+        1,
+    )
+
+
+def test_parameters_flow_through_the_hierarchy(spice):
+    circuit = spice("""
+        .param wide=4u lmin=100n twice='2*wide'
+        .subckt cell d g s w=1u k=1
+        .param inner=3
+        M1 d g s 0 nmos w='w*k' l=lmin nf=inner
+        .ends
+        .subckt top d g s
+        .param w=7u
+        X1 d g s cell
+        X2 d g s cell w=twice k=2
+        X3 d g s cell inner=5 w={w/7}
+        M9 d g s 0 nmos w=nf*wide l = 2 * lmin nf=2
+        .ends
+    """)
+    assert sizes(circuit) == {
+        "X1.M1": ("nmos", 1000, 100, 3, 1),
+        "X2.M1": ("nmos", 16000, 100, 3, 1),
+        "X3.M1": ("nmos", 1000, 100, 5, 1),
+        "M9": ("nmos", 8000, 200, 2, 1),
+    }
+
+
+def test_an_instance_multiplier_reaches_every_device_in_it(spice):
+    circuit = spice("""
+        .subckt cell d g s
+        M1 d g s s nmos w=1u l=1u m=2
+        .ends
+        .subckt top d g s
+        X1 d g s cell m=3
+        .ends
+    """)
+    assert circuit.device("X1.M1").m == 6
+
+
+def test_hierarchy_is_flattened_under_instance_paths(spice):
+    circuit = spice("""
+        .subckt leaf a b
+        M1 a b mid 0 nmos w=1u l=1u
+        M2 mid b 0 0 nmos w=1u l=1u
+        .ends
+        .subckt branch a b
+        X1 a x leaf
+        X2 x b leaf
+        .ends
+        .subckt top p q
+        XL p q branch
+        XR q p branch
+        .ends
+    """)
+    assert circuit.name == "top"
+    assert wires(circuit) == {
+        "XL.X1.M1": "p XL.x XL.X1.mid 0",
+        "XL.X1.M2": "XL.X1.mid XL.x 0 0",
+        "XL.X2.M1": "XL.x q XL.X2.mid 0",
+        "XL.X2.M2": "XL.X2.mid q 0 0",
+        "XR.X1.M1": "q XR.x XR.X1.mid 0",
+        "XR.X1.M2": "XR.X1.mid XR.x 0 0",
+        "XR.X2.M1": "XR.x p XR.X2.mid 0",
+        "XR.X2.M2": "XR.X2.mid p 0 0",
+    }
+
+
+def test_ground_stays_0_and_becomes_a_port(spice):
+    circuit = spice(".subckt a d g\nM1 d g 0 0 nmos w=1u l=1u\n.ends")
+    assert circuit.ports == ("d", "g", "0")
+    assert any("global" in warning for warning in circuit.warnings)
+
+
+def test_a_port_named_0_is_a_port(spice):
+    assert spice(".subckt a d g 0\nM1 d g 0 0 nmos w=1u l=1u\n.ends").ports == ("d", "g", "0")
+
+
+def test_global_nets_are_one_net_on_every_level(spice):
+    circuit = spice("""
+        .global vdd
+        .subckt leaf a
+        M1 a a vdd vdd! pmos w=1u l=1u
+        .ends
+        .subckt top a
+        X1 a leaf
+        M2 a a VDD vdd! pmos w=1u l=1u
+        .ends
+    """)
+    assert circuit.device("X1.M1").terminals["s"] == circuit.device("M2").terminals["s"] == "vdd"
+    assert circuit.ports == ("a", "vdd", "vdd!")
+
+
+def test_spice_ignores_case_and_keeps_the_first_spelling(spice):
+    circuit = spice(".SUBCKT A D1 Out\nm1 d1 D1 out OUT NMOS W=1U L=1U\n.ENDS")
+    assert wires(circuit) == {"m1": "D1 D1 Out Out"}
+    assert set(circuit.nets) == {"D1", "Out"}
+
+
+def test_bus_names_are_names(spice):
+    circuit = spice("""
+        .subckt a x2[19] o<1> v+ v-
+        M<1> x2[19] o<1> v+ v- nmos w=1u l=1u
+        .ends
+    """)
+    assert wires(circuit) == {"M<1>": "x2[19] o<1> v+ v-"}
+
+
+def test_spectre_cards_and_topckt_are_read(netlist):
+    path = netlist(
+        """
+        simulator lang=spectre
+        parameters wu=1.5u
+        subckt pair (a b \\
+            c)
+        M0 (a b c 0) nch_lvt l=120.0n w=2*wu multi=1 nf=2
+        M1 (b A c 0) pch_hvt_mac l=(60n+60n) w=(2*wu) multi=2
+        ends pair
+        topckt chip x y z
+        I5 (x y z) pair wu=1u
+        R1 (x y z) rppolywo lr=3.6u wr=400n series=6
+        R2 (x y) resistor r=1k
+        C7 (x y z) cfmom nr=32 lr=2.7u w=70n
+        V0 (x 0) vsource dc=1
+        ends chip
+        subckt spare x
+        R9 (x x) resistor r=1
+        ends
+    """,
+        "netlist.scs",
+    )
+    circuit = read_spice(path)
+    assert circuit.name == "chip"
+    assert sizes(replace(circuit, devices=circuit.devices[:2])) == {
+        "I5.M0": ("nmos", 2000, 120, 2, 1),
+        "I5.M1": ("pmos", 2000, 120, 1, 2),
+    }
+    assert circuit.device("I5.M1").terminals == {"d": "y", "g": "I5.A", "s": "z", "b": "0"}, "Spectre tells A from a"
+    assert [d.type for d in circuit.devices[2:]] == ["resistor", "resistor", "capacitor"]
+    assert circuit.device("R1").terminals == {"p": "x", "n": "y", "b": "z"}
+    assert circuit.device("R1").params["l"] == pytest.approx(3.6e-6)
+    assert any("sources" in warning for warning in circuit.warnings)
+
+
+def test_cdl_is_read(netlist):
+    path = netlist(
+        """
+        *.GLOBAL gnd!
+        *.PININFO a:I b:O
+        .SUBCKT inv a b
+        *.PININFO a:I b:O
+        MM1 b a gnd! gnd! nch W=1u L=60n $X=10 $Y=20 $D=5
+        RR1 a b 100 $[rppoly] $W=2u $L=10u $SUB=gnd!
+        .ENDS
+        .SUBCKT top p q
+        XI1 p q / inv
+        XI2 inv $PINS b=p a=q
+        .ENDS
+    """,
+        "netlist.cdl",
+    )
+    circuit = read_spice(path)
+    assert wires(circuit) == {
+        "XI1.MM1": "q p gnd! gnd!",
+        "XI1.RR1": "p q gnd!",
+        "XI2.MM1": "p q gnd! gnd!",
+        "XI2.RR1": "q p gnd!",
+    }
+    resistor = circuit.device("XI1.RR1")
+    assert (resistor.model, resistor.params["r"], resistor.params["w"]) == ("rppoly", 100.0, 2e-6)
+
+
+def test_passives_diodes_and_bipolars_are_typed(spice):
+    circuit = spice("""
+        .param rl=2k
+        .model qq PNP
+        .subckt a x y z
+        R1 x y 1k
+        R2 x y rl
+        R3 x y rpoly r='rl*2' w=1u l=4u
+        R4 x y z rpoly w=1u l=4u
+        R5 x y {rl/2}
+        C1 x y 1p
+        C2 x y z mimcap c=2p
+        L1 x y 1n
+        D1 x y dio 2.0
+        Q1 x y z qq
+        Q2 x y z 0 npn_05v5
+        XR x y z sky130_fd_pr__res_xhigh_po_1p41 L=111
+        XC x y sky130_fd_pr__cap_mim_m3_2 W=30 L=30 m=6
+        XG x y cap_mim_2f0_m4m5_noshield c_width=60u c_length=50u
+        XQ x y z sky130_fd_pr__pnp_05v5_W0p68L0p68
+        XD x y diode_nd2ps_03v3 area=1p
+        XT x y ptap1
+        .ends
+    """)
+    by_id = {d.id: d for d in circuit.devices}
+    kinds = "resistor " * 5 + "capacitor capacitor inductor diode pnp npn resistor capacitor capacitor pnp diode tap"
+    assert [d.type for d in circuit.devices] == kinds.split()
+    assert [by_id[name].params["r"] for name in ("R1", "R2", "R3", "R5")] == [1e3, 2e3, 4e3, 1e3]
+    assert by_id["C2"].params["c"] == 2e-12
+    assert by_id["C2"].terminals["b"] == "z"
+    assert (by_id["XC"].params["w"], by_id["XC"].params["m"]) == (30e-6, 6)
+    assert (by_id["XG"].params["w"], by_id["XG"].params["l"]) == (60e-6, 50e-6)
+    assert by_id["XR"].params["l"] == 111e-6
+
+
+def test_a_defined_subcircuit_wins_over_a_name_that_sounds_like_a_device(spice):
+    circuit = spice("""
+        .subckt nfet2x d g s b
+        .param p1=2
+        MN0 d g n1 b nfet l=14n nfin=12 nf=p1
+        MN1 n1 g s b nfet l=14n nfin=12 nf=p1
+        .ends
+        .subckt top d g s
+        xI0 d g s s nfet2x p1=4
+        .ends
+    """)
+    assert [(d.id, d.params["nfin"], d.nf) for d in circuit.devices] == [("xI0.MN0", 12, 4), ("xI0.MN1", 12, 4)]
+
+
+def test_stack_and_fins_are_kept_for_the_device_map(spice):
+    device = spice(".subckt a d g s\nM1 d g s s nmos l=150e-9 w=10.5e-7 nf=10 stack=3\n.ends").device("M1")
+    assert device.params == {"l": 150e-9, "w": 1.05e-6, "nf": 10, "stack": 3, "m": 1}
+
+
+def test_a_model_card_says_what_a_strange_name_is(spice):
+    circuit = spice(".model fast nmos level=1\n.subckt a d g s\nM1 d g s s fast w=1u l=1u\n.ends")
+    assert circuit.device("M1").type == "nmos"
+
+
+def test_nested_definitions_are_seen_only_inside(spice):
+    circuit = spice("""
+        .subckt outer a b
+        .subckt cell x
+        M1 x x 0 0 nmos w=1u l=1u
+        .ends cell
+        X1 a cell
+        X2 b cell
+        .ends outer
+    """)
+    assert [d.id for d in circuit.devices] == ["X1.M1", "X2.M1"]
+
+
+def test_a_flat_netlist_works_and_its_ports_are_told(spice):
+    circuit = spice("""
+        Common source stage
+        Vdd vdd 0 1.8
+        Vin in 0 sin(0 1 1k)
+        M1 out in 0 0 nmos w=1u l=1u
+        M2 out bias vdd vdd pmos w=1u l=1u
+        .tran 1n 1u
+        .end
+        M3 this is after the end
+    """)
+    assert [d.id for d in circuit.devices] == ["M1", "M2"]
+    assert circuit.name == "circuit"
+    assert set(circuit.ports) == {"vdd", "0", "in", "bias"}
+    assert any("title" in warning for warning in circuit.warnings)
+
+
+def test_a_first_line_that_reads_as_a_device_is_one(spice):
+    assert len(spice("M1 a b 0 0 nmos w=1u l=1u\nM2 b a 0 0 nmos w=1u l=1u\n.end").devices) == 2
+
+
+def test_a_testbench_gives_way_to_the_subcircuit_it_drives(spice):
+    circuit = spice("""
+        * bench
+        .subckt dut in out
+        M1 out in 0 0 nmos w=1u l=1u
+        .ends
+        X1 a b dut
+        V1 a 0 1
+        CL b 0 1p
+        .control
+        run
+        plot v(b)
+        .endc
+        .end
+    """)
+    assert circuit.name == "dut"
+    assert any("testbench" in warning for warning in circuit.warnings)
+
+
+def test_the_top_is_the_subcircuit_nobody_instantiates_or_the_one_asked_for(spice):
+    deck = """
+        .subckt a x
+        M1 x x 0 0 nmos w=1u l=1u
+        .ends
+        .subckt b x
+        X1 x a
+        .ends
+    """
+    assert spice(deck).name == "b"
+    assert spice(deck, top="A").name == "a"
+    with pytest.raises(NetlistError, match="'c' not found; the netlist defines a, b"):
+        spice(deck, top="c")
+
+
+def test_an_ambiguous_top_lists_the_candidates(spice):
+    with pytest.raises(NetlistError, match="Ambiguous top: choose one of a, b") as caught:
+        spice(".subckt b x\nR1 x x 1\n.ends\n.subckt a x\nR1 x x 1\n.ends")
+    assert caught.value.details == {"candidates": ["a", "b"]}
+
+
+def test_includes_in_the_same_folder_are_read(netlist, tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "inner.inc").write_text(".subckt inner a\nM1 a a 0 0 nmos w=wn l=1u\n.ends\n")
+    (tmp_path / "corners.lib").write_text(".lib tt\n.param wn=2u\n.endl\n.lib ff\n.param wn=3u\n.endl\n")
+    path = netlist("""
+        .include 'lib/inner.inc'
+        .lib "corners.lib" ff
+        .subckt top a
+        X1 a inner
+        .ends
+    """)
+    assert read_spice(path).device("X1.M1").w == 3e-6
+
+
+def test_a_model_library_elsewhere_is_not_read_and_told(spice):
+    circuit = spice("""
+        .lib /usr/share/pdk/models.lib.spice tt
+        .include $PDK_ROOT/cells.spice
+        .subckt top a
+        M1 a a 0 0 nmos w=1u l=1u
+        .ends
+    """)
+    assert any("models.lib.spice" in warning and "cells.spice" in warning for warning in circuit.warnings)
+
+
+def test_names_that_meet_after_flattening_are_kept_apart(spice):
+    circuit = spice("""
+        .subckt leaf a
+        M1 a n 0 0 nmos w=1u l=1u
+        .ends
+        .subckt top a
+        M2 a X1.n 0 0 nmos w=1u l=1u
+        X1 a leaf
+        .ends
+    """)
+    assert circuit.device("M2").terminals["g"] != circuit.device("X1.M1").terminals["g"]
+
+
+@pytest.mark.parametrize(
+    ("card", "reason"),
+    [
+        ("M1 d g s nmos w=1u l=1u", "has 3 nodes; a MOS transistor needs drain, gate, source and bulk"),
+        ("M1 d g s s zzz w=1u l=1u", "cannot tell whether model 'zzz' is nmos or pmos"),
+        ("M1 d g s s nmos w=wn l=1u", "w: parameter 'wn' is not defined"),
+        ("M1 d g s s nmos w=-1u l=1u", "w must be positive"),
+        ("M1 d g s s nmos w=1u l=1u nf=1.5", "nf must be an integer"),
+        ("M1 d g s s nmos w=1u l=1u m=0", "m must be positive"),
+        ("M1 d g s s nmos w=1u w=2u l=1u", "'w' is given twice"),
+        ("M1 d g s s nmos w= l=1u l='1u", "is never closed"),
+        ("R1 d", "has 1 nodes"),
+        ("R1 d g s b e f", "not understood"),
+        ("J1 d g s jfet", "cards of type 'J' are not supported"),
+        ("X1 d g nmos", "has 2 nodes; it needs d g s b"),
+        ("X1 d g inner", "connects 2 nodes to 'inner', which has 1 ports"),
+        ("Q1 d g s zzz", "cannot tell whether model 'zzz' is npn or pnp"),
+        (".if (a==1)", "chooses devices by condition"),
+        (".connect d g", "joins nets"),
+        ("M1 d g s s nmos w=1u l=1u\nM1 d g s s nmos w=1u l=1u", "the name 'M1' is used twice"),
+        (".param a=b b=a\nM1 d g s s nmos w=a l=1u", "depends on itself"),
+        (".include ../../etc/passwd", "would be incomplete"),
+    ],
+)
+def test_a_faulty_card_is_told_with_its_line(spice, card, reason):
+    deck = f".subckt inner x\nR1 x x 1\n.ends\n.subckt a d g s\nM0 d g s s nmos w=1u l=1u\n{card}\n.ends"
+    with pytest.raises(NetlistError, match=r"Invalid netlist: line [4678]: ") as caught:
+        spice(deck, top="a")
+    assert reason in str(caught.value)
+    assert caught.value.code == "INVALID_PARAM"
+
+
+def test_all_faults_are_told_at_once(spice):
+    with pytest.raises(NetlistError) as caught:
+        spice(".subckt a d\nM1 d d nmos\nJ1 d d d x\nM2 d d d d zzz\n.ends")
+    assert [fault.split(":")[0] for fault in caught.value.details["faults"]] == ["line 2", "line 3", "line 4"]
+
+
+def test_undefined_subcircuits_are_all_named(spice):
+    with pytest.raises(
+        NetlistError, match=r"Undefined subcircuits: 'buf' \(used by X3\); 'sky130_fd_sc_hd__inv_1'"
+    ) as e:
+        spice("""
+            .lib /somewhere/cells.lib
+            .subckt a d
+            X1 d d d d sky130_fd_sc_hd__inv_1
+            X2 d d d d sky130_fd_sc_hd__inv_1
+            X3 d d buf
+            .ends
+        """)
+    assert e.value.details["undefined"] == {"buf": ["X3"], "sky130_fd_sc_hd__inv_1": ["X1", "X2"]}
+    assert "/somewhere/cells.lib" in str(e.value)
+
+
+def test_a_subcircuit_defined_twice_is_an_error_unless_alike(spice):
+    one = ".subckt a d\nR1 d d 1\n.ends\n"
+    assert len(spice(one + one).devices) == 1
+    with pytest.raises(NetlistError, match="line 4: subcircuit 'a' is defined differently at line 1"):
+        spice(one + one.replace("R1 d d 1", "R1 d d 2"))

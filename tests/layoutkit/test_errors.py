@@ -1,0 +1,36 @@
+"""Every error of the engine speaks one of the ten codes (S0.2)."""
+
+import pickle
+
+import pytest
+
+from layoutkit import errors
+
+CODES = {
+    "INVALID_PARAM",
+    "DEVICE_NOT_FOUND",
+    "DRC_VIOLATION",
+    "LAYOUT_CONFLICT",
+    "KLAYOUT_ERROR",
+    "SERVICE_UNAVAILABLE",
+    "TIMEOUT",
+    "INTERNAL_ERROR",
+    "RULE_NOT_FOUND",
+    "UNSUPPORTED_OPERATION",
+}
+CLASSES = [errors.LayoutkitError, *errors.LayoutkitError.__subclasses__()]
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_an_error_carries_its_code_message_and_details(kind):
+    error = kind("what happened", details={"limit": 3})
+    assert error.code in CODES
+    assert str(error) == error.message == "what happened"
+    assert error.details == {"limit": 3}
+    assert kind("other", code="TIMEOUT").code == "TIMEOUT"
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_an_error_crosses_a_process_border_whole(kind):
+    copy = pickle.loads(pickle.dumps(kind("what happened", details={"limit": 3})))  # noqa: S301 - made right here
+    assert (type(copy), str(copy), copy.details) == (kind, "what happened", {"limit": 3})
