@@ -61,7 +61,7 @@ def read_card(statement: Statement, definition: Subcircuit, scope: Scope) -> Car
     Raises:
         NetlistError: If the card has the wrong number of nodes or its type cannot be told.
     """
-    words = [word for word in statement.words if word != "/" and word.lower() != "params:"]
+    words = list(statement.words)
     name, letter = words[0], words[0][0].lower()
     spectre_type = _spectre_type(words, definition) if definition.spectre else None
     if spectre_type is not None:

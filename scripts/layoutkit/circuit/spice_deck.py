@@ -135,7 +135,7 @@ class DeckBuilder:
         if statement.commented and len(self._stack) > 1:
             return
         home = self._home
-        ports = tuple(word for word in words[2:] if word.lower() not in {"params:", "optional"})
+        ports = tuple(word for word in words[2:] if word.lower() != "optional")
         definition = Subcircuit(
             name=words[1],
             ports=ports,

@@ -87,7 +87,7 @@ class Flattener:
                 self._findings.fault(statement.where, str(error))
 
     def _take(self, statement: Statement, instance: _Instance, key: str) -> None:
-        words = [word for word in statement.words if word != "/" and word.lower() != "params:"]
+        words = list(statement.words)
         master = instance.definition.find(words[-1]) if len(words) > 1 else None
         if master is not None:
             self._descend(statement, words, master, instance)

@@ -22,6 +22,7 @@ _PATH_DIRECTIVE = re.compile(
 _SPACED_OPERATOR = re.compile(r"\s+([-+*/])\s+(?=[\w.('\"{])")
 _WORD = re.compile(r"[^\s,()='\"{}]+(?:\(\d+\)[^\s,()='\"{}]*)?")
 _ESCAPE = re.compile(r"\\(.)")
+_SEPARATORS = frozenset({"/", "params:"})  # between nodes and master in CDL; between words and parameters in PSpice
 _CLOSING = {"'": "'", '"': '"', "{": "}"}
 
 
@@ -171,7 +172,7 @@ class _Splitter:
             self._params["model"] = word[2:-1]
         elif word.lower() == "$pins":
             self._pins = {}
-        else:
+        elif not self._words or word.lower() not in _SEPARATORS:
             self._words.append(word)
 
     def _quoted(self) -> str:

@@ -123,7 +123,7 @@ def test_parameters_flow_through_the_hierarchy(spice):
         .param w=7u
         X1 d g s cell
         X2 d g s cell w=twice k=2
-        X3 d g s cell inner=5 w={w/7}
+        X3 d g s cell PARAMS: inner=5 w={w/7}
         M9 d g s 0 nmos w=nf*wide l = 2 * lmin nf=2
         .ends
     """)
