@@ -159,9 +159,12 @@ class _Reading:
         return found
 
     def fold(self, dummies: set[int]) -> None:
-        """Take the dummies out of KLayout's netlist and combine parallel devices there as well."""
+        """Give KLayout's netlist its pins, take the dummies out and combine parallel devices there as well."""
         if self.circuit is None:
             return
+        for net in list(self.circuit.each_net()):
+            if self._labels(net):
+                self.circuit.connect_pin(self.circuit.create_pin(net.name), net)
         listed = list(self.circuit.each_device())
         for index in sorted(dummies):
             self.circuit.remove_device(listed[index])
@@ -238,11 +241,11 @@ def _device_names(groups: list[list[Finger]]) -> list[str]:
     names: list[str] = []
     used: set[str] = set()
     for number, members in enumerate(groups, 1):
-        base = "_".join(sorted({finger.text for finger in members if finger.text})) or f"M${number}"
+        base = "_".join(sorted({finger.text for finger in members if finger.text})) or f"M_{number}"
         name, repeat = base, 1
         while name in used:
             repeat += 1
-            name = f"{base}${repeat}"
+            name = f"{base}_{repeat}"
         used.add(name)
         names.append(name)
     return names

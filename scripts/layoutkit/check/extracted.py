@@ -116,7 +116,10 @@ class Extraction:
 
     @cached_property
     def circuit(self) -> Circuit:
-        """The devices as a circuit: ``w`` of all fingers [m], ``nf`` their number, ``m`` 1; ports are the labels."""
+        """The devices as a circuit: ``w`` of all fingers [m], ``nf`` their number, ``m`` 1.
+
+        Its ports are the labels on pin shapes, or all labels where there are no pin shapes.
+        """
         devices = tuple(
             Device(
                 id=device.id,
@@ -132,8 +135,9 @@ class Extraction:
             )
             for device in self.devices
         )
-        ports = sorted(net.name for net in self.nets.values() if net.labels)
-        return Circuit(name=self.cell_name, devices=devices, ports=tuple(ports))
+        labelled = sorted(net.name for net in self.nets.values() if net.labels)
+        pinned = sorted(net.name for net in self.nets.values() if any(label.on_pin for label in net.labels))
+        return Circuit(name=self.cell_name, devices=devices, ports=tuple(pinned or labelled))
 
     def shapes(self, net: int, layer: str) -> kdb.Region:
         """Return the shapes of a net on one of the layers of ``electrical_layers``."""

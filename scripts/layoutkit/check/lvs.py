@@ -12,11 +12,11 @@ The number of fingers is told, not judged: two fingers of 1 um are one transisto
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layoutkit.check.explain import explain, unexplained
 from layoutkit.check.labels import Labelling, labelling
+from layoutkit.check.lvs_result import MAX_MISMATCHES, LvsResult
 from layoutkit.check.matching import Matcher, Pairing
 from layoutkit.check.mismatch import Mismatch, at, listed
 from layoutkit.check.reference import Reference, ReferenceDevice, reference_of
@@ -24,88 +24,11 @@ from layoutkit.check.reference import Reference, ReferenceDevice, reference_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layoutkit.check.extracted import Extraction, Point
+    from layoutkit.check.extracted import Extraction
     from layoutkit.circuit.model import Circuit
 
 DEFAULT_TOLERANCE = 1e-3
-MAX_MISMATCHES = 50
 _MAX_PINS_TRIED = 64
-
-
-@dataclass(frozen=True)
-class LvsResult:
-    """The verdict and what it rests on.
-
-    Attributes:
-        matched: Whether the layout is the circuit.
-        mismatches: At most ``MAX_MISMATCHES`` differences, causes first; empty exactly when matched.
-        mismatch_count: How many there are in all.
-        device_pairs: Extracted device -> ids of the netlist's transistors it stands for; empty unless nets pair up.
-        net_pairs: Net of the layout -> net of the netlist; empty unless nets pair up.
-        warnings: What does not decide the verdict but should be known.
-        extraction: The layout side.
-        reference: The netlist side.
-    """
-
-    matched: bool
-    mismatches: tuple[Mismatch, ...]
-    mismatch_count: int
-    device_pairs: Mapping[str, tuple[str, ...]]
-    net_pairs: Mapping[str, str]
-    warnings: tuple[str, ...]
-    extraction: Extraction
-    reference: Reference
-
-    def to_json(self) -> dict[str, Any]:
-        """Return verdict, mismatches, counts, ports and dummies as JSON data; places and sizes in micrometres."""
-        extraction, reference = self.extraction, self.reference
-        wrong = {name for mismatch in self.mismatches for name in mismatch.reference}
-        paired = [ref for refs in self.device_pairs.values() for ref in refs]
-        labelled = {
-            name: net.labels[0].place
-            for net in extraction.nets.values()
-            for label in net.labels
-            if (name := reference.net_named(label.text)) is not None
-        }
-        return {
-            "matched": self.matched,
-            "mismatches": [mismatch.to_json() for mismatch in self.mismatches],
-            "mismatch_count": self.mismatch_count,
-            "devices": {
-                "layout": len(extraction.devices),
-                "reference": len(reference.devices),
-                "matched": sum(1 for ref in set(paired) if ref not in wrong),
-                "list": [self._device_json(device.id) for device in extraction.devices],
-            },
-            "nets": {
-                "layout": len(extraction.nets),
-                "reference": len(reference.nets),
-                "matched": len(self.net_pairs),
-            },
-            "ports": [{"name": port, **_place_json(labelled.get(port))} for port in reference.ports],
-            "dummies": [
-                {"device": finger.device, "w_um": finger.w_um, "l_um": finger.l_um, **_place_json(finger.place)}
-                for finger in extraction.dummies
-            ],
-            "warnings": list(self.warnings),
-        }
-
-    def _device_json(self, device_id: str) -> dict[str, Any]:
-        device = next(device for device in self.extraction.devices if device.id == device_id)
-        return {
-            "name": device.id,
-            "reference": list(self.device_pairs.get(device.id, ())),
-            "device": device.device,
-            "w_um": device.w_um,
-            "l_um": device.l_um,
-            "fingers": len(device.fingers),
-            "nets": {terminal: self.extraction.nets[net].name for terminal, net in sorted(device.nets.items())},
-            **_place_json(device.place),
-        }
-
-
-def _place_json(place: Point | None) -> dict[str, float | None]:
-    return {"x": None, "y": None} if place is None else {"x": place.x, "y": place.y}
 
 
 def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = DEFAULT_TOLERANCE) -> LvsResult:
@@ -156,6 +79,7 @@ class _Comparison:
         self.found += self._missing_ports()
         if not self.found and not self.proven:
             self.found.append(unexplained(self.extraction, self.reference))
+        self.matcher.record(self.labels.pins, self.pairing)
 
     def _paired(self, pins: Mapping[int, str]) -> Pairing | None:
         exact = self.matcher.pairing(pins, sizes=True)

@@ -77,6 +77,8 @@ class Matcher:
         return Pairing(proposed) if self._proven(proposed) else None
 
     def _compare(self, pins: Mapping[int, str], *, sizes: bool) -> None:
+        if self.lvs.xref() is not None:
+            self.lvs.xref().clear()  # KLayout would add to what an earlier comparison found
         comparer = kdb.NetlistComparer()
         comparer.max_branch_complexity = _BRANCHES
         layout, netlist = self.lvs.netlist(), self.lvs.reference
@@ -111,6 +113,12 @@ class Matcher:
         if not used <= nets.keys() or len({nets[net] for net in nets}) != len(nets):
             return False
         return {renamed(key, nets) for key in self.groups} == set(self.reference.groups)
+
+    def record(self, pins: Mapping[int, str], pairing: Pairing | None) -> None:
+        """Leave in KLayout's database the comparison a person should see: nets paired as proven, sizes judged."""
+        if self.lvs.netlist().top_circuit() is not None:
+            nets = pins if pairing is None else {**pairing.nets, **pins}
+            self._compare(nets, sizes=True)
 
     def size_mismatches(self, pairing: Pairing) -> list[Mismatch]:
         """Return the groups whose sizes differ."""

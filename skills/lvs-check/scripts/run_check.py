@@ -1,0 +1,41 @@
+"""Compare the current layout with the netlist it was made from."""
+
+from skillscript import main
+
+
+def execute(params: dict, context: dict) -> dict:
+    """Return the verdict, the mismatches with their places, and what was compared."""
+    from layoutkit import technology
+    from layoutkit.cells import choose_cell
+    from layoutkit.check.extract import extract
+    from layoutkit.check.lvs import compare
+    from layoutkit.check.lvs_files import write_extracted, write_report
+    from layoutkit.circuit import Target, map_circuit, read_netlist
+    from layoutkit.files import check_target
+    from layoutkit.workspace import Workspace, current_layout
+
+    process = technology.load(params["technology"])
+    for name in ("report_path", "extracted_path"):
+        if name in params:
+            check_target(params[name])
+    netlist_path = params.get("netlist_path") or Workspace(params.get("workspace")).circuit_path
+    circuit = read_netlist(netlist_path, top=params.get("top") or None, identify_modules=False)
+    if params["map_devices"]:
+        circuit = map_circuit(circuit, Target.from_technology(process)).circuit
+    layout, source = current_layout(params.get("layout_path"), params.get("workspace"))
+    cell = choose_cell(layout, params.get("cell_name"))
+    result = compare(extract(layout, cell, process), circuit, tolerance=params["tolerance"])
+    data = result.to_json()
+    data["warnings"] = [*circuit.warnings, *data["warnings"]]
+    data["files"] = {"layout": str(source), "netlist": str(netlist_path)}
+    if "report_path" in params:
+        write_report(result.extraction, params["report_path"])
+        data["files"]["report"] = params["report_path"]
+    if "extracted_path" in params:
+        write_extracted(result.extraction, params["extracted_path"])
+        data["files"]["extracted"] = params["extracted_path"]
+    return data
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "lvs.run_check", execute, violates=lambda data: not data["matched"]))

@@ -1,0 +1,220 @@
+"""The tool lvs.run_check through its command line, as in the seed's tables for the other checks."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from layoutkit.check.extract import extract
+from layoutkit.check.lvs_files import extracted_spice
+from layoutkit.files import layout_bytes, write_layout
+from layoutkit.technology import load
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "layoutkit" / "check"))
+from transistor_sketch import Sketch
+
+SCRIPT = "lvs-check/scripts/run_check.py"
+ASSETS = Path(__file__).resolve().parents[2] / "skills" / "lvs-check" / "assets"
+PORTS = ("inp", "inn", "outp", "outn", "bias", "vss")
+
+
+def example(technology="generic", *, crossed=False):
+    """Return the layout of assets/pair.spice, right or with the drains of its pair crossed."""
+    sketch = Sketch(load(technology), name="pair")
+    drains = ("outn", "outp") if crossed else ("outp", "outn")
+    for number, gate in enumerate(("inp", "inn")):
+        sketch.mos("nmos", 2000, 500, f"{drains[number]} {gate} tail vss", fingers=2, text=f"M{number + 1}")
+    sketch.mos("nmos", 1500, 1000, "tail bias vss vss", fingers=4, text="M3")
+    sketch.label_rails(*PORTS)
+    return sketch
+
+
+@pytest.fixture
+def check(run_script):
+    def run(*arguments, layout=ASSETS / "pair.gds", netlist=ASSETS / "pair.spice"):
+        return run_script(SCRIPT, "--layout-path", layout, "--netlist-path", netlist, *arguments)
+
+    return run
+
+
+def test_the_example_matches(check):
+    code, envelope = check()
+    data = envelope["data"]
+    assert (code, envelope["ok"], data["matched"], data["mismatches"]) == (0, True, True, [])
+    assert data["devices"]["matched"] == data["devices"]["reference"] == data["devices"]["layout"] == 3
+    assert [(d["name"], d["w_um"], d["l_um"], d["fingers"]) for d in data["devices"]["extracted"]] == [
+        ("M1", 4.0, 0.5, 2),
+        ("M2", 4.0, 0.5, 2),
+        ("M3", 6.0, 1.0, 4),
+    ]
+    assert [port["name"] for port in data["ports"]] == list(PORTS)
+
+
+def test_crossed_drains_exit_1_and_are_told_in_words(check):
+    code, envelope = check(layout=ASSETS / "pair_crossed.gds")
+    (mismatch,) = envelope["data"]["mismatches"]
+    assert (code, envelope["ok"], envelope["data"]["matched"]) == (1, True, False)
+    assert mismatch["kind"] == "swapped_nets"
+    assert mismatch["message"].startswith("Nets outn and outp are exchanged at M1.d, M2.d")
+    assert all(isinstance(place["x"], float) for place in mismatch["layout"])
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_the_example_layouts_are_what_the_sketch_draws(crossed):
+    shipped = ASSETS / ("pair_crossed.gds" if crossed else "pair.gds")
+    assert shipped.read_bytes() == layout_bytes(example(crossed=crossed).layout, "GDS2")
+
+
+def test_the_workspace_is_the_default_for_layout_and_netlist(run_script, tmp_path):
+    netlist = ASSETS / "pair.spice"
+    run_script("netlist-parse/scripts/parse_netlist.py", "--netlist-path", netlist, "--workspace", tmp_path)
+    shutil.copy(ASSETS / "pair.gds", tmp_path / "layout.gds")
+    code, envelope = run_script(SCRIPT, "--workspace", tmp_path)
+    assert (code, envelope["data"]["matched"]) == (0, True)
+    assert envelope["data"]["files"]["netlist"] == str(tmp_path / "circuit.json")
+
+
+def test_a_report_and_the_extracted_netlist_are_written_and_are_the_same_every_time(check, tmp_path):
+    written = []
+    for number in (1, 2):
+        files = [tmp_path / f"{number}.lvsdb", tmp_path / f"{number}.spice"]
+        assert check("--report-path", files[0], "--extracted-path", files[1])[0] == 0
+        written.append([file.read_bytes() for file in files])
+    assert written[0] == written[1]
+    code, envelope = check(netlist=tmp_path / "1.spice")
+    assert (code, envelope["data"]["matched"]) == (0, True)
+
+
+def test_the_report_opens_in_klayout(check, tmp_path):
+    import klayout.db as kdb
+
+    check("--report-path", tmp_path / "x.lvsdb", layout=ASSETS / "pair_crossed.gds")
+    database = kdb.LayoutVsSchematic()
+    database.read(str(tmp_path / "x.lvsdb"))
+    assert [circuit.name for circuit in database.netlist().each_circuit_top_down()] == ["pair"]
+    assert database.reference.circuit_by_name("pair").device_by_name("M3") is not None
+
+
+@pytest.mark.parametrize(
+    ("which", "content", "message"),
+    [
+        ("layout", None, "no such file"),
+        ("layout", b"", "it is empty"),
+        ("layout", b"\x7fELF" * 20, "neither GDSII nor OASIS"),
+        ("netlist", None, "Netlist file not found"),
+        ("netlist", b"\0\1\2", "binary"),
+    ],
+    ids=["missing layout", "empty layout", "no layout", "missing netlist", "binary netlist"],
+)
+def test_unusable_files_are_invalid_param(check, tmp_path, which, content, message):
+    path = tmp_path / "input.gds"
+    if content is not None:
+        path.write_bytes(content)
+    code, envelope = check("--report-path", tmp_path / "x.lvsdb", **{which: path})
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert message in envelope["error"]["message"]
+    assert not (tmp_path / "x.lvsdb").exists()
+
+
+def test_an_unwritable_report_is_refused_before_any_work(check, tmp_path):
+    code, envelope = check("--report-path", tmp_path / "no" / "x.lvsdb")
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+
+
+def test_an_unknown_model_proposes_mapping_and_mapping_helps(check, tmp_path):
+    netlist = tmp_path / "other.spice"
+    netlist.write_text((ASSETS / "pair.spice").read_text().replace(" nmos ", " nch_mac "))
+    code, envelope = check(netlist=netlist)
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert "nch_mac (M1, M2, M3)" in envelope["error"]["message"]
+    assert "map_devices" in envelope["error"]["message"]
+    code, envelope = check("--map-devices", netlist=netlist)
+    assert (code, envelope["data"]["matched"]) == (0, True)
+    assert any("nch_mac" in warning for warning in envelope["data"]["warnings"])
+
+
+def test_passives_are_refused_not_ignored(check, tmp_path):
+    netlist = tmp_path / "r.spice"
+    netlist.write_text((ASSETS / "pair.spice").read_text().replace(".ends", "R1 outp outn 10k\n.ends"))
+    code, envelope = check(netlist=netlist)
+    assert (code, envelope["error"]["code"]) == (2, "UNSUPPORTED_OPERATION")
+    assert "R1 (resistor)" in envelope["error"]["message"]
+
+
+def test_the_wrong_technology_does_not_match(check):
+    code, envelope = check("--technology", "sky130A", "--map-devices")
+    assert (code, envelope["data"]["matched"]) == (1, False)
+    assert {"missing_device", "missing_port"} == {m["kind"] for m in envelope["data"]["mismatches"]}
+
+
+def netgen_verdict(folder, layout_spice, netlist):
+    (folder / "setup.tcl").write_text(
+        "permute transistors\n"
+        "foreach model {nmos_1v8} {\n"
+        '  foreach side {1 2} { catch { property "-circuit$side $model" tolerance {w 0.001} {l 0.001} } }\n'
+        "}\n"
+    )
+    subprocess.run(
+        ["netgen-lvs", "-batch", "lvs", f"{layout_spice} pair", f"{netlist} pair", "setup.tcl", "netgen.out"],
+        cwd=folder,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    return "Circuits match uniquely." in (folder / "netgen.out").read_text()
+
+
+@pytest.mark.skipif(shutil.which("netgen-lvs") is None, reason="needs netgen-lvs")
+@pytest.mark.parametrize(
+    ("layout", "edit", "matches"),
+    [
+        ("pair.gds", ("", ""), True),
+        ("pair_crossed.gds", ("", ""), False),
+        ("pair.gds", ("M3 tail bias vss vss", "M3 tail bias vss tail"), False),
+        ("pair.gds", ("M2 outn inn tail vss", "M2 outn inp tail vss"), False),
+    ],
+)
+def test_netgen_agrees(check, tmp_path, layout, edit, matches):
+    netlist = tmp_path / "pair.spice"
+    netlist.write_text((ASSETS / "pair.spice").read_text().replace(" nmos ", " nmos_1v8 ").replace(*edit))
+    code, envelope = check("--extracted-path", tmp_path / "x.spice", layout=ASSETS / layout, netlist=netlist)
+    assert envelope["data"]["matched"] is matches
+    assert code == (0 if matches else 1)
+    assert netgen_verdict(tmp_path, "x.spice", "pair.spice") is matches
+
+
+@pytest.mark.skipif(shutil.which("ngspice") is None, reason="needs ngspice")
+def test_ngspice_simulates_the_extracted_netlist(tmp_path):
+    sketch = example()
+    spice = extracted_spice(extract(sketch.layout, sketch.cell, sketch.technology)).replace(".end\n", "")
+    deck = tmp_path / "deck.spice"
+    deck.write_text(
+        f"{spice}.model nmos_1v8 nmos level=1 vto=0.5 kp=200u\n"
+        "X1 bias in in out out 0 pair\nVb bias 0 1\nVi in 0 1.5\nVo out 0 1.8\n.op\n.print op i(vo)\n.end\n"
+    )
+    done = subprocess.run(["ngspice", "-b", deck], capture_output=True, text=True, timeout=60, check=False)
+    # Tail transistor in saturation: kp / 2 * (W/L = 6) * (1 - 0.5)^2 = 150 uA flow out of the supply.
+    (current,) = [line.split()[1] for line in done.stdout.splitlines() if line.strip().startswith("vo#branch")]
+    assert float(current) == pytest.approx(-150e-6, rel=1e-2)
+
+
+def test_the_answer_is_json_that_names_no_numbers_it_does_not_have(check):
+    _, envelope = check(layout=ASSETS / "pair_crossed.gds")
+    json.dumps(envelope, allow_nan=False)
+
+
+def test_a_hierarchical_layout_counts_its_own_labels_only(check, tmp_path):
+    import klayout.db as kdb
+
+    sketch = example()
+    top = sketch.layout.create_cell("wrapper")
+    top.insert(kdb.CellInstArray(sketch.cell.cell_index(), kdb.Trans(0, False, 5000, 0)))
+    write_layout(sketch.layout, tmp_path / "deep.gds")
+    code, envelope = check(layout=tmp_path / "deep.gds")
+    assert code == 1
+    assert {m["kind"] for m in envelope["data"]["mismatches"]} == {"missing_port"}
+    assert all(m["layout"][0]["x"] is not None for m in envelope["data"]["mismatches"])
+    assert check("--cell-name", "pair", layout=tmp_path / "deep.gds")[0] == 0
