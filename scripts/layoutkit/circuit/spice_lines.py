@@ -83,14 +83,18 @@ def logical_lines(text: str) -> Iterator[LogicalLine]:
                 raise NetlistError(f"line {number}: continuation '+' without a line to continue")
             parts.append(line[1:] if line.startswith("+") and not open_backslash else line)
         else:
-            if parts:
-                yield LogicalLine(start, " ".join(parts), commented)
+            yield from _joined(start, parts, commented)
             parts = [directive[1] if directive else line]
             start, commented = number, directive is not None
         open_backslash = parts[-1].endswith("\\")
         parts[-1] = parts[-1].rstrip("\\")
-    if parts:
-        yield LogicalLine(start, " ".join(parts), commented)
+    yield from _joined(start, parts, commented)
+
+
+def _joined(start: int, parts: list[str], commented: bool) -> Iterator[LogicalLine]:
+    text = " ".join(parts).strip()
+    if text:
+        yield LogicalLine(start, text, commented)
 
 
 def _without_comment(line: str) -> str:
