@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 SUPPLY_WIDTH_FACTOR = 3
+# Groups whose two halves carry the two halves of a differential signal; mirrors match within themselves.
+ON_THE_AXIS = frozenset({"differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair"})
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,10 @@ def blocks_of(drawn: Sequence[Drawn], technology: Technology) -> list[Block]:
                 pins=tuple((pin.net, pin.box.center().x, pin.box.center().y) for pin in item.module.pins),
                 layer_boxes=boxes,
                 level=item.group.level,
-                symmetric=axis is not None and 2 * axis == middle and middle % (2 * technology.grid) == 0,
+                symmetric=item.group.type in ON_THE_AXIS
+                and axis is not None
+                and 2 * axis == middle
+                and middle % (2 * technology.grid) == 0,
                 bulk_net=item.group.bulk_net,
             )
         )
@@ -103,34 +107,38 @@ def _trans(place: Placed) -> kdb.Trans:
 
 
 def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block], placement: Placement) -> None:
-    """Fill the gap between neighbours of one kind and bulk on their well layer, so that they share one well."""
-    by_name = {block.name: block for block in blocks}
+    """Make one well of those of one layer and bulk net that stand closer than two wells may."""
+    drawn: dict[tuple[str, str], kdb.Region] = {}
     wells: dict[str, str | None] = {spec.type: spec.well for spec in technology.devices.values()}
-    pairs = [(a, b) for row in placement.rows for a, b in pairwise(row)]
-    pairs += [(a, b) for low, high in pairwise(placement.rows) for a in low for b in high]
-    for first, second in pairs:
-        one, other = by_name[first], by_name[second]
-        well = wells.get(one.kind)
-        if well is None or one.kind != other.kind or one.bulk_net != other.bulk_net:
-            continue
-        if well not in one.layer_boxes or well not in other.layer_boxes:
-            continue
-        a = placement.placed[first].rectangle(one.layer_boxes[well])
-        b = placement.placed[second].rectangle(other.layer_boxes[well])
-        patch = _between(a, b, technology.dim("well_width"))
-        if patch is not None:
-            cell.shapes(technology.layer(cell.layout(), well)).insert(patch)
+    for block in blocks:
+        well = wells.get(block.kind)
+        if well is not None and well in block.layer_boxes:
+            box = placement.placed[block.name].rectangle(block.layer_boxes[well])
+            drawn.setdefault((well, block.bulk_net), kdb.Region()).insert(kdb.Box(*box))
+    space, width = technology.dim("well_space"), technology.dim("well_width")
+    for (well, bulk), region in sorted(drawn.items(), key=lambda entry: entry[0]):
+        others = kdb.Region()
+        for other, shapes in drawn.items():
+            if other != (well, bulk):
+                others += shapes
+        patch = _joined(region, space, width) - region - others.sized(space)
+        cell.shapes(technology.layer(cell.layout(), well)).insert(patch.merged())
 
 
-def _between(a: Rectangle, b: Rectangle, least: int) -> kdb.Box | None:
-    """Return the box that closes the gap between two rectangles that face each other over at least ``least``."""
-    left, right = max(a.left, b.left), min(a.right, b.right)
-    bottom, top = max(a.bottom, b.bottom), min(a.top, b.top)
-    if top - bottom >= least and right < left:
-        return kdb.Box(right, bottom, left, top)
-    if right - left >= least and top < bottom:
-        return kdb.Box(left, top, right, bottom)
-    return None
+def _joined(region: kdb.Region, space: int, width: int) -> kdb.Region:
+    """Return ``region`` with gaps and holes narrower than ``space`` filled; corners that nearly meet are bridged."""
+    half = -(-space // 2)
+    for _ in range(len(list(region.each())) + 1):
+        region = region.sized(half, 2).sized(-half, 2) + region
+        region.merge()
+        faults = region.space_check(space, False, kdb.Metrics.Euclidian)
+        faults += region.width_check(width, False, kdb.Metrics.Euclidian)
+        if faults.is_empty():
+            break
+        for pair in faults.each():
+            region.insert(pair.bbox().enlarged(width // 2, width // 2))
+        region.merge()
+    return region
 
 
 def _route(

@@ -77,6 +77,7 @@ def group_devices(circuit: Circuit, technology: Technology) -> tuple[tuple[Group
             f"only MOS transistors can be drawn; the circuit also has: {', '.join(others)}",
             details={"devices": others},
         )
+    _check_bodies(circuit, technology)
     levels = _levels(circuit)
     notes: list[str] = []
     groups: list[Group] = []
@@ -100,6 +101,22 @@ def group_devices(circuit: Circuit, technology: Technology) -> tuple[tuple[Group
         if device.id not in taken
     )
     return tuple(groups), tuple(notes)
+
+
+def _check_bodies(circuit: Circuit, technology: Technology) -> None:
+    """Refuse bodies on different nets where the technology draws no well that would keep them apart."""
+    bodies: dict[str, dict[str, list[str]]] = {}
+    for device in circuit.devices:
+        if technology.device(device.model).well is None:
+            bodies.setdefault(device.type, {}).setdefault(device.terminals["b"], []).append(device.id)
+    for kind, nets in sorted(bodies.items()):
+        if len(nets) > 1:
+            listed = "; ".join(f"{net}: {', '.join(ids)}" for net, ids in sorted(nets.items()))
+            raise UnsupportedOperationError(
+                f"the {kind} bodies are on {len(nets)} nets, but in {technology.name} they are all the one substrate "
+                f"({listed}); connect them to one net",
+                details={"bodies": nets},
+            )
 
 
 def size(device: Device, technology: Technology, units: int) -> Sizing:
