@@ -179,7 +179,7 @@ def faults_in(rule: Rule, kind: Kind, fields: Mapping[str, Any], require: Callab
     for name in (name for name in kind.lengths if name in fields or name in kind.needed_lengths):
         if name not in fields:
             yield f"kind {kind.name} needs the field '{name}'"
-        elif isinstance(fields[name], bool) or not isinstance(fields[name], (int, float)) or not 0 <= fields[name] < 1e6:
+        elif not _is_number(fields[name]) or not 0 <= fields[name] < 1e6:
             yield f"'{name}' must be a length in um, got {short(fields[name])}"
     for name, allowed in kind.choices.items():
         if fields.get(name, allowed[0]) not in allowed:
@@ -215,6 +215,10 @@ def cases_of(rule: Rule, kind: Kind, layers: LayerRegions, all_layers: tuple[str
             raise TechnologyError(f"rule {rule.id}: {'; '.join(faults)}")
         cases.append(Case(rule, kind, fields, layers))
     return cases
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _similar(name: str, known: Iterable[str]) -> str:

@@ -166,7 +166,10 @@ def _overlap(d):
 
 def _enclosure(d):
     def around(left, bottom, right, top):
-        return d.new().box(d.inner, 0, 0, 400, 400).box(d.outer, -left, -bottom, 400 + right, 400 + top)
+        sketch = d.new().box(d.inner, 0, 0, 400, 400).box(d.outer, -left, -bottom, 400 + right, 400 + top)
+        if "interacting(" in d.inner.replace("not_interacting", ""):  # the sliver that touches is concerned as well
+            sketch.box(d.outer, -5, 0, 0, 400)
+        return sketch
 
     v, less = d.v, d.v - d.g
     if d.fields.get("sides") == "opposite":
@@ -224,7 +227,7 @@ def _exact_size(d):
 
 
 def _sides_of(area, grid):
-    """Return sides (w, h) on the grid with w * h at least ``area`` and w * (h - grid) below it, exact where possible."""
+    """Return grid sides (w, h): w * h is ``area`` or more, exactly if possible, and w * (h - grid) is less."""
     near = math.isqrt(area) // grid * grid
     for w in range(near, grid, -grid):
         if area % (w * grid) == 0:
@@ -304,10 +307,7 @@ def _covered(d):
     def cover(short):
         return d.new().box(d.inner, 0, 0, 400, 400).box(d.outer, 0, 0, 400 - short, 400)
 
-    kept = cover(0)
-    if "interacting" in d.inner:  # the sliver that abuts on the left needs its cover too
-        kept.box(d.outer, -5, 0, 0, 400)
-    return [kept], [cover(d.g)]
+    return [cover(0)], [cover(d.g)]
 
 
 def _contains(d):
