@@ -7,11 +7,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.route.occupancy import Occupancy, Shape
-from layoutkit.route.search import EdgeCosts
+from layoutkit.route.search import EdgeCosts, Search
 from layoutkit.route.tracks import EdgeCounts, Tracks, coordinates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -49,21 +49,27 @@ class Board:
         fixed: ``(layer key, rect, net)``: conductors' or cuts' names, metal that is already there.
         area: Nothing is drawn outside it. [dbu]
         options: How to search.
+        hugging: Whether further tracks run as near to fixed metal as wires may.
     """
 
     def __init__(
         self,
         stack: Stack,
         nets: Sequence[NetRequest],
-        fixed: Iterable[tuple[str, Rect, str | None]],
+        fixed: Sequence[tuple[str, Rect, str | None]],
         area: Rect,
         options: RouteOptions,
+        *,
+        hugging: bool = False,
     ) -> None:
         import numpy as np
 
         self.stack, self.area, self.options = stack, area, options
+        self.search = Search(options.engine)
         self.pitch = stack.pitch()
         self.tracks = self._make_tracks(nets)
+        if hugging:
+            self.tracks = self._with_hugging(nets, fixed)
         self.occupancy = Occupancy()
         self.own: dict[str, list[tuple[int, Rect]]] = {net.name: [] for net in nets}
         self._fixed: dict[int | None, EdgeCounts] = {}
@@ -94,6 +100,25 @@ class Board:
         return Tracks(
             coordinates(left, right, need_x, self.pitch, grid), coordinates(bottom, top, need_y, self.pitch, grid)
         )
+
+    def _with_hugging(self, nets: Sequence[NetRequest], fixed: Sequence[tuple[str, Rect, str | None]]) -> Tracks:
+        """Return the tracks and those on which a wire just keeps its distance to fixed metal."""
+        stack, grid = self.stack, self.stack.technology.grid
+        levels = {conductor.name: level for level, conductor in enumerate(stack.conductors)}
+        more: tuple[set[int], set[int]] = (set(), set())
+        for layer, rect, _ in fixed:
+            level = levels.get(layer)
+            if level is None or not stack.wired[level]:
+                continue
+            space = stack.space(level, wide=stack.is_wide(level, rect))
+            for half in sorted({(half, half) for net in nets for half in [stack.width(level, net.width) // 2]}):
+                for axis in (0, 1):
+                    more[axis].add((rect[axis] - half[axis] - space) // grid * grid)
+                    more[axis].add(-(-(rect[axis + 2] + half[axis] + space) // grid) * grid)
+        left, bottom, right, top = self.area
+        xs = sorted({*self.tracks.xs, *(x for x in more[0] if left <= x <= right)})
+        ys = sorted({*self.tracks.ys, *(y for y in more[1] if bottom <= y <= top)})
+        return Tracks(tuple(xs), tuple(ys))
 
     def _add_fixed(self, layer: str, rect: Rect, net_name: str | None) -> None:
         cuts = [cut.name for cut in self.stack.cuts]

@@ -7,7 +7,7 @@ the end is taken out, the least important first, and reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     Obstacle = tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]
 
 HIGHEST_WEIGHT = 16
+LARGEST_SECOND_TRY = 100_000
+"""Nodes up to which failed nets are tried once more with tracks that hug the fixed metal."""
+SECOND_TRY_ITERATIONS = 12
 
 
 def route(
@@ -50,6 +53,9 @@ def route(
         layers: Conductors that may carry wires; vias pass through those in between.
         options: How to search.
 
+    When a net fails, all are routed once more with further tracks that pass as near to fixed metal as the rules allow,
+    so that a gap which just admits a wire is found; the better of the two outcomes counts.
+
     Raises:
         GeometryError: If the area is empty, a name appears twice or a net has no terminal.
         TechnologyError: If a layer is none of the technology's stack.
@@ -58,8 +64,17 @@ def route(
     _check_request(nets, area)
     stack = make_stack(technology, layers, [terminal.layer for net in nets for terminal in net.terminals])
     fixed = sorted({*_fixed_metal(stack, obstacles), *_terminal_metal(stack, nets)}, key=str)
-    board = Board(stack, nets, fixed, (area.left, area.bottom, area.right, area.top), options)
-    return _Negotiation(board, nets).run()
+    limits = (area.left, area.bottom, area.right, area.top)
+    first = _Negotiation(Board(stack, nets, fixed, limits, options), nets).run()
+    if not first.failed:
+        return first
+    board = Board(stack, nets, fixed, limits, options, hugging=True)
+    tracks = board.tracks
+    if len(tracks.xs) * len(tracks.ys) * len(stack.conductors) > LARGEST_SECOND_TRY:
+        return first
+    board.options = replace(options, max_iterations=min(options.max_iterations, SECOND_TRY_ITERATIONS))
+    second = _Negotiation(board, nets).run()
+    return second if len(second.failed) < len(first.failed) else first
 
 
 def _check_request(nets: Sequence[NetRequest], area: kdb.Box) -> None:

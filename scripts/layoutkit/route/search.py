@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 COMPILE_FROM_NODES = 400_000
 """Below this many nodes the start of numba (0.5 s from its cache) costs more CPU than it saves."""
 
+COMPILE_FROM_TOTAL = 20_000_000
+"""The same for the nodes of all graphs searched in one run: a crowded board takes hundreds of searches."""
+
 UNREACHED = 1 << 62
 
 _compiled: dict[str, Any] = {}
@@ -37,28 +40,45 @@ class EdgeCosts:
     via: IntArray
 
 
-def shortest_path(
-    costs: EdgeCosts, guess: IntArray, starts: Sequence[int], targets: Sequence[int], engine: str
-) -> list[int]:
-    """Return the cheapest path from any start to any target as node numbers; empty when there is none.
+class Search:
+    """Finds cheapest paths; compiles itself when that pays.
 
     Args:
-        costs: Edge costs.
-        guess: Lower bound of the cost from a (row, column) to the nearest target, whatever the layer.
-        starts: Node numbers ``(layer * rows + row) * columns + column``.
-        targets: Node numbers.
-        engine: ``python``, ``numba``, or ``auto``.
+        engine: ``python``, ``numba`` (Python where it is not installed), or ``auto``: numba on a large graph, and
+            once the graphs searched so far add up.
     """
-    layers, rows, columns = costs.right.shape
-    size = layers * rows * columns
-    if engine == "numba" or (engine == "auto" and size >= COMPILE_FROM_NODES):
-        found = _run_compiled(costs, guess, starts, targets)
-        if found is not None:
-            return found
+
+    def __init__(self, engine: str = "auto") -> None:
+        self.engine = engine
+        self.searched = 0
+
+    def shortest_path(
+        self, costs: EdgeCosts, guess: IntArray, starts: Sequence[int], targets: Sequence[int]
+    ) -> list[int]:
+        """Return the cheapest path from any start to any target as node numbers; empty when there is none.
+
+        Args:
+            costs: Edge costs.
+            guess: Lower bound of the cost from a (row, column) to the nearest target, whatever the layer.
+            starts: Node numbers ``(layer * rows + row) * columns + column``.
+            targets: Node numbers.
+        """
+        size = costs.right.size
+        self.searched += size
+        pays = size >= COMPILE_FROM_NODES or self.searched >= COMPILE_FROM_TOTAL
+        if self.engine == "numba" or (self.engine == "auto" and pays):
+            found = _run_compiled(costs, guess, starts, targets)
+            if found is not None:
+                return found
+        return _run_interpreted(costs, guess, starts, targets)
+
+
+def _run_interpreted(costs: EdgeCosts, guess: IntArray, starts: Sequence[int], targets: Sequence[int]) -> list[int]:
+    rows, columns = costs.right.shape[1:]
+    size = costs.right.size
     is_target = bytearray(size)
     for node in targets:
         is_target[node] = 1
-    cost = [UNREACHED] * size
     parent = [-1] * size
     goal = _astar(
         costs.right.ravel().tolist(),
@@ -67,7 +87,7 @@ def shortest_path(
         guess.ravel().tolist(),
         list(starts),
         is_target,
-        cost,
+        [UNREACHED] * size,
         parent,
         columns,
         rows * columns,

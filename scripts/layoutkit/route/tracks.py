@@ -79,6 +79,7 @@ class EdgeCounts:
             conductor.wide_width is not None and 2 * half > conductor.wide_width
             for conductor, half in zip(stack.conductors, self.half, strict=True)
         ]
+        self.pads = {(cut, level): stack.pad(cut, level) for cut in range(len(stack.cuts)) for level in (cut, cut + 1)}
         shape = (len(stack.conductors), len(tracks.ys), len(tracks.xs))
         self.right = np.zeros(shape, dtype=np.int32)
         self.up = np.zeros(shape, dtype=np.int32)
@@ -97,7 +98,7 @@ class EdgeCounts:
         pad_space = self.stack.space(level, wide=shape.wide)
         for cut in (level - 1, level):
             if 0 <= cut < len(self.stack.cuts):
-                half_width, half_height = self.stack.pad(cut, level)
+                half_width, half_height = self.pads[cut, level]
                 self._add_via(cut, _grown(rect, half_width + pad_space, half_height + pad_space), amount)
 
     def add_cut(self, cut: int, rect: Rect, amount: int = 1) -> None:
@@ -119,7 +120,7 @@ class EdgeCounts:
             self.up[level, [i - 1 for i in rows if i], :] += 1
         for cut in range(len(self.stack.cuts)):
             for level in (cut, cut + 1):
-                half_width, half_height = self.stack.pad(cut, level)
+                half_width, half_height = self.pads[cut, level]
                 xs, ys = self.tracks.xs, self.tracks.ys
                 self.via[
                     cut, [i for i, y in enumerate(ys) if y - half_height < area[1] or y + half_height > area[3]], :

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from layoutkit.route.search import EdgeCosts, shortest_path
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -16,6 +14,7 @@ if TYPE_CHECKING:
 
     from layoutkit.route.board import Access, Board
     from layoutkit.route.model import NetRequest, Terminal
+    from layoutkit.route.search import EdgeCosts
 
     IntArray = npt.NDArray[np.int64]
 
@@ -65,7 +64,7 @@ def grow(board: Board, net: NetRequest, costs: EdgeCosts) -> Growth:
         for group in sorted(waiting, reverse=True):
             targets.update(dict.fromkeys(_nodes(board, entries[group]), group))
         guess = _guess(board, [entry for group in sorted(waiting) for entry in entries[group]])
-        path = shortest_path(costs, guess, sorted(tree), sorted(targets), board.options.engine)
+        path = board.search.shortest_path(costs, guess, sorted(tree), sorted(targets))
         if not path:
             return Growth(paths, _no_path(board, net, groups, waiting))
         reached = targets[path[-1]]

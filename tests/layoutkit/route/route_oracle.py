@@ -72,7 +72,7 @@ def pieces(technology, metal, cuts):
     return len({root(i) for i in range(len(polygons))}), piece_of
 
 
-def faults(technology, nets, result, fixed=(), area=None):  # noqa: C901, PLR0912
+def faults(technology, nets, result, fixed=(), area=None):  # noqa: PLR0912 - one list of everything that can be wrong
     """Return every way in which a result is wrong, as texts; failed nets count only through what they draw."""
     found = []
     by_name = {net.name: net for net in nets}
@@ -110,9 +110,11 @@ def faults(technology, nets, result, fixed=(), area=None):  # noqa: C901, PLR091
     names = sorted(per_net)
     for i, one in enumerate(names):
         for other in names[:i]:
-            for c in technology.conductors:
-                if not (per_net[one][c.name].sized(1) & per_net[other][c.name]).is_empty():
-                    found.append(f"short {one} {other} on {c.name}")
+            found += [
+                f"short {one} {other} on {c.name}"
+                for c in technology.conductors
+                if not (per_net[one][c.name].sized(1) & per_net[other][c.name]).is_empty()
+            ]
     for c in technology.conductors:
         region = all_metal[c.name].merged()
         euclid = kdb.Region.Euclidian

@@ -1,0 +1,350 @@
+"""Single boards with a known best answer: lengths, detours, vias, rip-up, and reasons of failure (S0.7)."""
+
+import itertools
+import json
+import subprocess
+import sys
+from collections import deque
+
+import klayout.db as kdb
+import pytest
+from route_fields import AREA, as_obstacles, field
+from route_oracle import faults, net_cuts
+
+from layoutkit.errors import GeometryError, TechnologyError
+from layoutkit.route import NetRequest, RouteOptions, Terminal, route
+from layoutkit.route.search import EdgeCosts, Search
+from layoutkit.route.tracks import coordinates
+from layoutkit.technology import load
+
+SKY = load("sky130A")
+GENERIC = load("generic")
+
+
+def point(layer, x, y, half=150):
+    return Terminal(layer, kdb.Box(x - half, y - half, x + half, y + half))
+
+
+def rail(layer, left, y, right, half=150):
+    return Terminal(layer, kdb.Box(left, y - half, right, y + half))
+
+
+def two(name, one, other, **options):
+    return NetRequest(name, (one, other), **options)
+
+
+@pytest.mark.parametrize("technology", [GENERIC, SKY], ids=["generic", "sky130A"])
+@pytest.mark.parametrize(("dx", "dy"), [(8000, 0), (0, 8000), (8000, 6000), (6000, -8000)])
+def test_on_an_empty_board_a_wire_is_as_long_as_the_manhattan_distance(technology, dx, dy):
+    layer = technology.conductors[1].name
+    net = two("a", point(layer, 0, 0), point(layer, dx, dy))
+    area = kdb.Box(-10000, -10000, 10000, 10000)
+    result = route(technology, [net], {}, area, [c.name for c in technology.conductors[1:3]])
+    # the terminals are 0.3 um squares and may be entered within half a wire of their edge
+    assert abs(dx) + abs(dy) - 4 * 150 <= result.net("a").wire_length <= abs(dx) + abs(dy)
+    assert faults(technology, [net], result, (), area) == []
+
+
+def test_a_wall_is_passed_by_the_shortest_detour():
+    wall = kdb.Box(3800, -3000, 4200, 5000)
+    net = two("a", point("met1", 0, 0, 70), point("met1", 8000, 0, 70))
+    area = kdb.Box(-10000, -10000, 20000, 20000)
+    result = route(SKY, [net], {"met1": [(wall, None)]}, area, ["met1"])
+    pitch = 460  # 0.14 space + 0.32 via pad
+    below = 2 * (3000 + 140 + 70)
+    assert 8000 + below <= result.net("a").wire_length <= 8000 + below + 2 * pitch
+    assert result.net("a").via_count == 0
+    assert faults(SKY, [net], result, [("met1", wall, None)], area) == []
+
+
+def test_a_wall_on_one_layer_is_crossed_on_the_other_when_that_is_cheaper():
+    wall = kdb.Box(3800, -30000, 4200, 30000)
+    net = two("a", point("met1", 0, 0), point("met1", 8000, 0))
+    result = route(SKY, [net], {"met1": [(wall, None)]}, kdb.Box(-5000, -5000, 12000, 5000), ["met1", "met2"])
+    assert result.net("a").via_count == 2
+    assert faults(SKY, [net], result, [("met1", wall, None)]) == []
+
+
+def test_every_terminal_of_a_net_is_joined_by_a_tree_shorter_than_a_chain():
+    ends = (
+        rail("met1", 0, 0, 4000),
+        rail("met1", 10000, 0, 14000),
+        rail("met1", 0, 8000, 4000),
+        point("met2", 7000, 4000),
+    )
+    net = NetRequest("a", ends)
+    result = route(SKY, [net], {}, AREA, ["met1", "met2", "met3"])
+    assert result.net("a").success
+    assert result.net("a").wire_length < 6000 + 8000 + 7000
+    assert faults(SKY, [net], result, (), AREA) == []
+
+
+def test_terminals_that_are_joined_already_need_no_wire():
+    touching = NetRequest("a", (rail("met1", 0, 0, 2000), rail("met1", 2000, 0, 4000)))
+    grouped = NetRequest(
+        "b",
+        (Terminal("met1", kdb.Box(0, 3000, 500, 3400), "m1"), Terminal("met2", kdb.Box(5000, 3000, 5500, 3400), "m1")),
+    )
+    alone = NetRequest("c", (point("met1", 9000, 9000),))
+    result = route(SKY, [touching, grouped, alone], {}, AREA, ["met1", "met2"])
+    assert [(net.success, net.metal, net.wire_length) for net in result.nets] == [(True, (), 0)] * 3
+
+
+def test_crossing_nets_make_way_on_another_layer():
+    nets = [
+        two("a", point("met1", 0, 0), point("met1", 9000, 9000)),
+        two("b", point("met1", 0, 9000), point("met1", 9000, 0)),
+    ]
+    result = route(SKY, nets, {}, AREA, ["met1", "met2"])
+    assert result.failed == ()
+    assert faults(SKY, nets, result, (), AREA) == []
+
+
+def two_gaps():
+    """Return a wall with two gaps, each wide enough for one wire, and nets that both want the lower one.
+
+    ##############|#####     b's room is open only to the lower gap, so a, which came first, must
+       a          : gap      give it up and take the upper one.
+         #########|
+         #  b     : gap
+         #########|
+    """
+    walls = [kdb.Box(5000, 0, 5200, 3785), kdb.Box(5000, 4215, 5200, 8000), kdb.Box(5000, 8430, 5200, 12000)]
+    room = [kdb.Box(2000, 4800, 5200, 5000), kdb.Box(2000, 1000, 2200, 3785), kdb.Box(2000, 1000, 5200, 1200)]
+    fixed = [("met1", box, None) for box in [*walls, *room]]
+    first = two("a", point("met1", 1000, 4000), point("met1", 9000, 4000), priority=1)
+    second = two("b", point("met1", 3500, 2500), point("met1", 9000, 2500), priority=2)
+    return fixed, [first, second]
+
+
+def test_a_net_that_took_the_only_gap_of_another_is_ripped_up_and_goes_round():
+    fixed, nets = two_gaps()
+    area = kdb.Box(0, 0, 12000, 12000)
+    alone = route(SKY, nets[:1], as_obstacles(fixed), area, ["met1"])
+    greedy = route(SKY, nets, as_obstacles(fixed), area, ["met1"], RouteOptions(max_iterations=1))
+    both = route(SKY, nets, as_obstacles(fixed), area, ["met1"])
+    assert greedy.failed, "without rip-up one of the two fails"
+    assert both.failed == ()
+    assert both.net("a").wire_length > alone.net("a").wire_length, "a gives way although it is more important"
+    assert faults(SKY, nets, both, fixed, area) == []
+
+
+@pytest.mark.parametrize("gap", [420, 415])
+def test_a_gap_that_just_admits_a_wire_is_found_wherever_it_lies(gap):
+    # 0.14 space + 0.14 wire + 0.14 space
+    fixed = [("met1", kdb.Box(3000, -9000, 3200, 1235), None), ("met1", kdb.Box(3000, 1235 + gap, 3200, 9000), None)]
+    net = two("a", point("met1", 0, 0), point("met1", 6000, 0))
+    result = route(SKY, [net], as_obstacles(fixed), kdb.Box(-1000, -3000, 7000, 3000), ["met1"])
+    assert result.net("a").success == (gap == 420)
+    assert faults(SKY, [net], result, fixed) == []
+
+
+def test_a_shut_in_terminal_is_reported_and_draws_nothing():
+    ring = [
+        kdb.Box(-600, -600, 600, -400),
+        kdb.Box(-600, 400, 600, 600),
+        kdb.Box(-600, -600, -400, 600),
+        kdb.Box(400, -600, 600, 600),
+    ]
+    fixed = [("met1", box, None) for box in ring]
+    net = two("a", point("met1", 0, 0), point("met1", 6000, 0))
+    result = route(SKY, [net], as_obstacles(fixed), kdb.Box(-5000, -5000, 9000, 5000), ["met1"])
+    failed = result.net("a")
+    assert not failed.success
+    assert "met1 at (0, 0) um" in failed.reason
+    assert (failed.metal, failed.wires, failed.vias, failed.wire_length) == ((), (), (), 0)
+
+
+def test_a_wall_across_the_area_leaves_no_path_and_the_reason_names_both_ends():
+    net = two("a", point("met1", 0, 0), point("met1", 8000, 0))
+    result = route(
+        SKY, [net], {"met1": [(kdb.Box(4000, -9000, 4200, 9000), None)]}, kdb.Box(-2000, -2000, 10000, 2000), ["met1"]
+    )
+    assert result.net("a").reason == (
+        "no path from the terminal on met1 at (0, 0) um to the terminal on met1 at (8, 0) um: "
+        "obstacles close every way inside the routing area"
+    )
+
+
+def test_a_terminal_outside_the_area_is_reported():
+    net = two("a", point("met1", 0, 0), point("met1", 8000, 0))
+    result = route(SKY, [net], {}, kdb.Box(-2000, -2000, 5000, 2000), ["met1"])
+    assert "outside the routing area" in result.net("a").reason
+
+
+def test_two_nets_for_one_gap_leave_the_less_important_one_with_the_others_name():
+    bars = [("met1", kdb.Box(5000, -9000, 5200, 3830), None), ("met1", kdb.Box(5000, 4280, 5200, 20000), None)]
+    nets = [
+        two("low", point("met1", 1000, 3000), point("met1", 9000, 3000), priority=5),
+        two("high", point("met1", 1000, 5000), point("met1", 9000, 5000), priority=1),
+    ]
+    result = route(SKY, nets, as_obstacles(bars), kdb.Box(0, 0, 10000, 8000), ["met1"])
+    assert [net.name for net in result.failed] == ["low"]
+    assert result.net("low").conflicts == ("high",)
+    assert "congestion" in result.net("low").reason
+    assert faults(SKY, nets, result, bars) == []
+
+
+@pytest.mark.parametrize("gap", [280, 275])
+def test_metal_wider_than_the_wide_limit_is_kept_at_its_own_distance(gap):
+    # met1 wider than 3 um asks for 0.28 um instead of 0.14: a wire of 0.14 just fits between two such plates, or not.
+    plates = [("met1", kdb.Box(0, 0, 8000, 4000), None), ("met1", kdb.Box(0, 4140 + 2 * gap, 8000, 9000), None)]
+    y = 4000 + gap + 70
+    net = two("a", point("met1", -1000, y), point("met1", 9000, y))
+    area = kdb.Box(-2000, 0, 10000, 9000)
+    result = route(SKY, [net], as_obstacles(plates), area, ["met1"])
+    assert result.net("a").success == (gap == 280)
+    assert faults(SKY, [net], result, plates) == []
+
+
+def test_a_via_stack_gets_the_metal_that_the_area_rule_asks_for():
+    net = two("a", Terminal("met1", kdb.Box(0, 0, 600, 300)), Terminal("met4", kdb.Box(0, 0, 800, 800)))
+    result = route(SKY, [net], {}, AREA, ["met1", "met4"])
+    assert result.net("a").success
+    assert faults(SKY, [net], result, (), AREA) == []
+    met3 = kdb.Region([kdb.Box(*rect) for layer, rect in result.net("a").metal if layer == "met3"])
+    assert met3.area() >= 240_000  # m3.6: 0.24 um2
+
+
+def test_wide_nets_get_as_many_cuts_as_fit():
+    net = two(
+        "a", Terminal("met1", kdb.Box(0, 0, 1000, 1000)), Terminal("met2", kdb.Box(8000, 6000, 9000, 7000)), width=1000
+    )
+    result = route(SKY, [net], {}, AREA, ["met1", "met2"])
+    assert result.net("a").success
+    # three cuts of 0.15 at a pitch of 0.32 and 0.055 around them: 0.9 um
+    assert {(via.columns, via.rows) for via in result.net("a").vias} == {(3, 3)}
+    assert net_cuts(SKY, result.net("a"))["via"].count() == 9 * len(result.net("a").vias)
+
+
+def test_cuts_that_are_already_there_keep_vias_away():
+    cut = kdb.Box(925, -75, 1075, 75)
+    fixed = [("via", cut, "a")]
+    net = two("a", rail("met1", 0, 0, 2000), point("met2", 1000, 5000))
+    result = route(SKY, [net], {"via": [(cut, "a")]}, AREA.enlarged(2000, 2000), ["met1", "met2"])
+    assert result.net("a").success
+    assert [fault for fault in faults(SKY, [net], result, fixed) if "space" in fault or "size" in fault] == []
+
+
+def test_metal_of_the_net_itself_is_free_to_touch():
+    own = kdb.Box(3800, -3000, 4200, 3000)
+    net = two("a", point("met1", 0, 0), point("met1", 8000, 0))
+    area = kdb.Box(-2000, -2000, 10000, 2000)
+    assert not route(SKY, [net], {"met1": [(own, None)]}, area, ["met1"]).net("a").success
+    assert route(SKY, [net], {"met1": [(own, "a")]}, area, ["met1"]).net("a").success
+
+
+def test_faulty_requests_are_told_all_at_once():
+    with pytest.raises(GeometryError, match=r"'a' is asked for more than once.*'b' has no terminal.*area is empty"):
+        route(
+            SKY,
+            [two("a", point("met1", 0, 0), point("met1", 1, 1))] * 2 + [NetRequest("b", ())],
+            {},
+            kdb.Box(),
+            ["met1"],
+        )
+    with pytest.raises(TechnologyError, match="no conductor 'poly'"):
+        route(SKY, [two("a", point("met1", 0, 0), point("met1", 1, 1))], {}, AREA, ["poly"])
+
+
+@pytest.mark.parametrize(("required", "pitch"), [([], 460), ([100], 460), ([0, 3000, 3200, 9995], 460), ([5], 1000)])
+def test_tracks_that_are_not_required_keep_a_pitch_to_their_neighbours(required, pitch):
+    tracks = coordinates(-1000, 10000, required, pitch, 5)
+    assert set(required) <= set(tracks)
+    assert all(track % 5 == 0 and -1000 <= track <= 10000 for track in tracks)
+    for low, high in itertools.pairwise(tracks):
+        assert high - low >= pitch or {low, high} <= set(required)
+        assert high - low < 2 * pitch
+
+
+def brute_force(costs, starts, targets):
+    """Return the cheapest cost by Bellman-Ford over all edges."""
+    import numpy as np
+
+    _, rows, columns = costs.right.shape
+    best = dict.fromkeys(starts, 0)
+    queue = deque(starts)
+    steps = ((costs.right, 1), (costs.up, columns), (costs.via, rows * columns))
+    flat = [(array.ravel(), step) for array, step in steps]
+    size = int(np.prod(costs.right.shape))
+    while queue:
+        node = queue.popleft()
+        for array, step in flat:
+            for other, cost in ((node + step, array[node]), (node - step, array[node - step] if node >= step else -1)):
+                if cost >= 0 and other < size and best[node] + cost < best.get(other, 1 << 60):
+                    best[other] = best[node] + cost
+                    queue.append(other)
+    return min((best[target] for target in targets if target in best), default=None)
+
+
+def random_costs(seed):
+    import numpy as np
+
+    shape = (3, 9, 11)
+    generator = np.random.default_rng(seed)
+    right, up, via = (generator.integers(1, 50, shape) for _ in range(3))
+    for array in (right, up, via):
+        array[generator.random(shape) < 0.35] = -1
+    right[:, :, -1] = up[:, -1, :] = via[-1] = -1
+    return EdgeCosts(right.astype(np.int64), up.astype(np.int64), via.astype(np.int64)), np.zeros(
+        shape[1:], dtype=np.int64
+    )
+
+
+def cost_of(costs, path):
+    _, rows, columns = costs.right.shape
+    by_step = {1: costs.right.ravel(), columns: costs.up.ravel(), rows * columns: costs.via.ravel()}
+    return sum(int(by_step[abs(a - b)][min(a, b)]) for a, b in itertools.pairwise(path))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_search_finds_the_cheapest_path_or_says_there_is_none(seed):
+    costs, guess = random_costs(seed)
+    starts, targets = [0, 50], [3 * 99 - 1, 160]
+    path = Search("python").shortest_path(costs, guess, starts, targets)
+    best = brute_force(costs, starts, targets)
+    assert (cost_of(costs, path) if path else None) == best
+
+
+def test_compiled_and_interpreted_search_find_the_same_path():
+    pytest.importorskip("numba")
+    for seed in range(12):
+        costs, guess = random_costs(seed)
+        python = Search("python").shortest_path(costs, guess, [0, 50], [296, 160])
+        assert Search("numba").shortest_path(costs, guess, [0, 50], [296, 160]) == python
+
+
+def test_compiled_and_interpreted_router_give_the_same_routes():
+    pytest.importorskip("numba")
+    requests, fixed = field(SKY, 11, nets=6, obstacles=5)
+    results = [
+        route(SKY, requests, as_obstacles(fixed), AREA, ["met1", "met2", "met3"], RouteOptions(engine=engine))
+        for engine in ("python", "numba")
+    ]
+    assert results[0] == results[1]
+
+
+PROGRAM = """
+import sys
+sys.path[:0] = {path!r}
+from route_fields import AREA, as_obstacles, field
+from layoutkit.route import route
+from layoutkit.technology import load
+technology = load("sky130A")
+requests, fixed = field(technology, 23, nets=9, obstacles=5)
+print(repr(route(technology, requests, as_obstacles(fixed), AREA, ["met1", "met2", "met3"])))
+"""
+
+
+def test_routes_do_not_depend_on_the_process():
+    from pathlib import Path
+
+    program = PROGRAM.format(path=[str(Path(__file__).parent)])
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(answers) == 1
+    assert json.dumps(answers.pop())
