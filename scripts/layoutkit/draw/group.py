@@ -98,9 +98,9 @@ def pattern_units(
     return tuple(units)
 
 
-def centroid_warnings(module: Module, tech: Technology) -> tuple[str, ...]:
-    """Return the warning that tells how far the drawn centroids are apart; none where they coincide."""
-    error = module.centroid_error()
+def centroid_warnings(module: Module, tech: Technology, devices: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return the warning that tells how far the drawn centroids of ``devices`` are apart; none where they coincide."""
+    error = module.centroid_error(devices)
     if error == 0:
         return ()
     return (f"the channel centroids are {tech.to_um(error):g} um apart; this pattern does not allow less",)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import klayout.db as kdb
 
 
@@ -72,6 +74,7 @@ class Module:
         symmetry_axis_x: Vertical line about which the drawn geometry is its own mirror image, or ``None``. [dbu]
         bbox: Bounding box, lower left corner at (0, 0). [dbu]
         gates: All channels, dummies included.
+        mirrored_in_y: Whether the drawn geometry is its own mirror image upside down.
         warnings: What was decided or given up, in words.
     """
 
@@ -84,6 +87,7 @@ class Module:
     symmetry_axis_x: int | None
     bbox: kdb.Box
     gates: tuple[Gate, ...] = ()
+    mirrored_in_y: bool = False
     warnings: tuple[str, ...] = field(default=())
 
     def pins_of(self, net: str) -> tuple[Pin, ...]:
@@ -94,9 +98,9 @@ class Module:
         """Return the area-weighted centre of the drawn channels of ``device``. [dbu]"""
         return channel_centre([gate.box for gate in self.gates if gate.device == device])
 
-    def centroid_error(self) -> float:
-        """Return the largest distance between the channel centroids of any two devices. [dbu]"""
-        points = [self.centroid(device) for device in self.devices]
+    def centroid_error(self, devices: Sequence[str] | None = None) -> float:
+        """Return the largest distance between the channel centroids of any two of ``devices``, all by default. [dbu]"""
+        points = [self.centroid(device) for device in (self.devices if devices is None else devices)]
         return max(
             (((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2) ** 0.5 for i, a in enumerate(points) for b in points[:i]),
             default=0.0,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.draw.sketch import Area
 
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, Technology
 
 
-@dataclass(frozen=True)
-class RingSizes:
+class RingSizes(NamedTuple):
     """Lengths of a tap ring. [dbu]"""
 
     grid: int

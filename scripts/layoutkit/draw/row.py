@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.errors import GeometryError
 
@@ -76,8 +76,7 @@ class Row:
         }
 
 
-@dataclass(frozen=True)
-class Stripe:
+class Stripe(NamedTuple):
     """A placed finger: its channel spans ``left`` to ``right`` and ``bottom`` to ``top``. [dbu]"""
 
     finger: Finger
@@ -89,8 +88,7 @@ class Stripe:
     contacts: int  # gate contacts side by side
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A placed contact column on a source or drain; ``left`` is the left edge of its contacts. [dbu]"""
 
     net: str
@@ -99,8 +97,7 @@ class Column:
     top: int
 
 
-@dataclass(frozen=True)
-class PlannedRow:
+class PlannedRow(NamedTuple):
     """A row placed in x, centred on x = 0; y = 0 and ``height`` bound its tallest diffusion. [dbu]"""
 
     row: Row

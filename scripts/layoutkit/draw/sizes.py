@@ -6,15 +6,13 @@ sides), as in rules that ask for more "on one of two adjacent sides".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, Technology
 
 
-@dataclass(frozen=True)
-class RowSizes:
+class RowSizes(NamedTuple):
     """Lengths of one device flavour's diffusion rows. [dbu]
 
     ``strip`` is the vertical wire on the first conductor, ``rail`` the horizontal one on the second, ``riser`` the

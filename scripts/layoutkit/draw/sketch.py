@@ -48,12 +48,18 @@ class Sketch:
             max(area.top for area in areas),
         )
 
-    def is_mirror_image_of_itself(self) -> bool:
-        """Tell whether the boxes are unchanged by a mirror at the vertical centre line of their extent."""
+    def is_mirror_image_of_itself(self, *, upside_down: bool = False) -> bool:
+        """Tell whether the boxes are unchanged by a mirror at the upright (or level) centre line of their extent."""
         extent = self.extent()
-        total = extent.left + extent.right
+        x, y = extent.left + extent.right, extent.bottom + extent.top
         return all(
-            set(areas) == {Area(total - a.right, a.bottom, total - a.left, a.top) for a in areas}
+            set(areas)
+            == {
+                Area(a.left, y - a.top, a.right, y - a.bottom)
+                if upside_down
+                else Area(x - a.right, a.bottom, x - a.left, a.top)
+                for a in areas
+            }
             for areas in self.boxes.values()
         )
 

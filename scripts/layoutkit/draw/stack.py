@@ -371,6 +371,7 @@ class _Drawing:
             symmetry_axis_x=dx + (extent.left + extent.right) // 2 if symmetric else None,
             bbox=moved(extent),
             gates=tuple(gates),
+            mirrored_in_y=self.sketch.is_mirror_image_of_itself(upside_down=True),
         )
 
 
