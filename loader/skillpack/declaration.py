@@ -1,45 +1,37 @@
-"""skill.yaml: which tools a skill has. Read as data; a tool's code is never imported."""
+"""skill.yaml (or skill.json): which tools a skill has. Read as data; a tool's code is never imported.
+
+The shape is a JSON Schema of its own, ``schemas/skill.schema.json``. A file that is one tool itself, with ``id`` at its
+top instead of a list ``tools``, is the form of a registry entry (S4.1); it may declare a tool without a script.
+"""
 
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillpack.errors import FileRefusedError, SkillFileError, YamlError
+from skillpack.errors import FileRefusedError, MigrationError, SkillFileError, VersionError, YamlError
 from skillpack.files import inside, read_bounded
 from skillpack.frontmatter import decode
+from skillpack.migrations import Migration
+from skillpack.schema_check import schema_problems
 from skillpack.skill import DECLARATION_FILE
-from skillscript.faults import did_you_mean
-from skillscript.strict_json import NotJsonError, parse_json
+from skillpack.versions import check_requirement, parse_version
+from skillscript.faults import joined
+from skillscript.schema import find_faults
+from skillscript.strict_json import NotJsonError, parse_json, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from skillpack.skill import Skill
 
+JSON_FILE = "skill.json"
 MAX_DECLARATION_BYTES = 1 << 18
 MAX_SCHEMA_BYTES = 1 << 20
-_TOOL_ID = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*")
-_KNOWN: dict[str, type | tuple[type, ...]] = {
-    "id": str,
-    "script": str,
-    "display_name": (str, dict),
-    "version": str,
-    "description": str,
-    "intent_tags": list,
-    "input_schema": (str, dict),
-    "output_schema": (str, dict),
-    "models": dict,
-    "context": dict,
-    "cost": dict,
-    "composable": bool,
-    "dependencies": list,
-}
-_REQUIRED = ("id", "script", "input_schema", "output_schema")
-_WORDS = {str: "text", dict: "a mapping", list: "a list", bool: "true or false"}
+_SHAPE = Path(__file__).parent / "schemas" / "skill.schema.json"
 
 
 @dataclass(frozen=True)
@@ -49,7 +41,7 @@ class ToolDeclaration:
     Attributes:
         id: Dotted id, such as ``layout.create_nmos_pcell``.
         skill: Name of its skill.
-        script: Absolute path of its program.
+        script: Absolute path of its program; "" for a tool that is declared, but cannot be called.
         input_schema: JSON Schema of its parameters.
         output_schema: JSON Schema of its result's ``data``.
         version: Its version.
@@ -66,10 +58,52 @@ class ToolDeclaration:
     description: str = ""
     entry: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    @property
+    def composable(self) -> bool:
+        """Whether it may be a step of a pipeline; true unless declared otherwise."""
+        return bool(self.entry.get("composable", True))
+
+    @property
+    def dependencies(self) -> tuple[str, ...]:
+        """The tools it needs, each as ``id`` or ``id@requirement``."""
+        return tuple(self.entry.get("dependencies", ()))
+
+    @property
+    def environment(self) -> tuple[str, ...]:
+        """The environment variables it is handed beyond the basic ones; ``NAME*`` stands for all that begin so."""
+        return tuple(self.entry.get("environment", ()))
+
+    @property
+    def migrations(self) -> tuple[Migration, ...]:
+        """How parameters of older versions become those of this one."""
+        return tuple(Migration(item["version"], item["changes"]) for item in self.entry.get("migrations", ()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the registry entry (S4.1) with everything that was left to default, schemas in place."""
+        entry = dict(self.entry)
+        entry.pop("script", None)
+        models, context, cost = (entry.get(name, {}) for name in ("models", "context", "cost"))
+        return {
+            **entry,
+            "id": self.id,
+            "skill": self.skill,
+            "display_name": entry.get("display_name", self.id),
+            "version": self.version,
+            "description": self.description,
+            "intent_tags": list(entry.get("intent_tags", ())),
+            "input_schema": dict(self.input_schema),
+            "output_schema": dict(self.output_schema),
+            "models": {"primary": "", "fallback": "", **models},
+            "context": {"need_user_memory": False, "need_content_store": False, "retrieve_top_k": 0, **context},
+            "cost": {"model_class": "small", "context_size": "small", "expected_rounds": 1, **cost},
+            "composable": self.composable,
+            "dependencies": list(self.dependencies),
+        }
+
 
 @dataclass(frozen=True)
 class ToolFault:
-    """Why a declared tool is not offered.
+    """Why a declared tool is not offered, or what else is wrong with a declaration.
 
     Attributes:
         skill: Name of the skill.
@@ -89,31 +123,51 @@ class Tools:
     """The tools that can be called, by id, and those that cannot.
 
     Attributes:
-        by_id: Usable tools; of equal ids the first in the catalogue's order.
+        by_id: Usable tools, each in its latest version; of equal ids the first skill's in the catalogue's order.
         faults: Declared tools that are left out, with reasons.
+        older: Further versions of the tools in ``by_id``, by id.
     """
 
     by_id: Mapping[str, ToolDeclaration]
     faults: tuple[ToolFault, ...] = ()
+    older: Mapping[str, tuple[ToolDeclaration, ...]] = field(default_factory=dict)
 
     def of_skill(self, name: str) -> list[ToolDeclaration]:
         """Return the usable tools of the skill ``name``."""
         return [tool for tool in self.by_id.values() if tool.skill == name]
 
+    def versions(self, tool_id: str) -> tuple[ToolDeclaration, ...]:
+        """Return every usable version of a tool, the latest first; none for an unknown id."""
+        tool = self.by_id.get(tool_id)
+        return () if tool is None else (tool, *self.older.get(tool_id, ()))
+
 
 def find_tools(skills: Iterable[Skill]) -> Tools:
     """Return the tools that ``skills`` declare; a faulty one is told and does not hide the others."""
     found: dict[str, ToolDeclaration] = {}
+    older: dict[str, tuple[ToolDeclaration, ...]] = {}
     faults: list[ToolFault] = []
     for skill in skills:
         tools, skill_faults = read_tools(skill)
         faults += skill_faults
-        for tool in tools:
-            first = found.setdefault(tool.id, tool)
-            if first is not tool:
-                path = _declaration_path(skill)
-                faults.append(ToolFault(skill.name, tool.id, path, f"skill {first.skill!r} has a tool of the same id"))
-    return Tools(found, tuple(faults))
+        for tool_id, versions in _by_version(tools).items():
+            first = found.setdefault(tool_id, versions[0])
+            if first is not versions[0]:
+                reason = f"skill {first.skill!r} has a tool of the same id"
+                faults.append(ToolFault(skill.name, tool_id, _declaration_path(skill), reason))
+            elif len(versions) > 1:
+                older[tool_id] = tuple(versions[1:])
+    return Tools(found, tuple(faults), older)
+
+
+def _by_version(tools: list[ToolDeclaration]) -> dict[str, list[ToolDeclaration]]:
+    """Return the tools of one skill by id, the latest version first."""
+    grouped: dict[str, list[ToolDeclaration]] = {}
+    for tool in tools:
+        grouped.setdefault(tool.id, []).append(tool)
+    for versions in grouped.values():
+        versions.sort(key=lambda tool: parse_version(tool.version), reverse=True)
+    return grouped
 
 
 def read_tools(skill: Skill) -> tuple[list[ToolDeclaration], list[ToolFault]]:
@@ -125,71 +179,163 @@ def read_tools(skill: Skill) -> tuple[list[ToolDeclaration], list[ToolFault]]:
         return [], []
     except (FileRefusedError, SkillFileError, YamlError) as error:
         return [], [ToolFault(skill.name, "", path, str(error))]
-    entries = declared.get("tools")
-    if not isinstance(entries, list):
-        return [], [ToolFault(skill.name, "", path, "needs a list 'tools'")]
-    tools: list[ToolDeclaration] = []
-    faults: list[ToolFault] = []
-    for index, entry in enumerate(entries):
+    single = "id" in declared and "tools" not in declared
+    entries = [{key: value for key, value in declared.items() if key != "skill"}] if single else declared.get("tools")
+    faults = [ToolFault(skill.name, "", path, reason) for reason in _file_reasons(skill, path, declared, single)]
+    tools: dict[tuple[str, str], ToolDeclaration] = {}
+    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+        tool = _tool_or_reason(skill, entry, declared, needs_script=not single)
+        if isinstance(tool, ToolDeclaration) and (tool.id, tool.version) in tools:
+            tool = f"is declared twice in version {tool.version}"
+        if isinstance(tool, str):
+            faults.append(ToolFault(skill.name, _label(entry, index), path, tool))
+        else:
+            tools[tool.id, tool.version] = tool
+    return list(tools.values()), faults
+
+
+def _file_reasons(skill: Skill, path: str, declared: dict[str, Any], single: bool) -> list[str]:
+    """Return what is wrong with a declaration beside its tools."""
+    reasons = []
+    if path.endswith(DECLARATION_FILE) and Path(skill.dir, JSON_FILE).exists():
+        reasons.append(f"{JSON_FILE} beside it is not read; keep one of the two")
+    if not single:
+        tools = [{}] if isinstance(declared.get("tools"), list) else declared.get("tools")
+        top = {**declared, "tools": tools} if "tools" in declared else declared
         try:
-            tools.append(_read_tool(skill, entry, declared))
-        except SkillFileError as error:  # noqa: PERF203 - one faulty tool must not hide the next
-            label = entry.get("id") if isinstance(entry, dict) else None
-            label = label if isinstance(label, str) and label else f"tools[{index}]"
-            faults.append(ToolFault(skill.name, label, path, str(error)))
-    return tools, faults
+            reasons += _problems(plain(top), _shape())
+        except NotJsonError as error:
+            reasons.append(f"{error}; quote it if it is meant as text")
+    return reasons
+
+
+def _label(entry: Any, index: int) -> str:
+    """Return how to name an entry: by its id, else by its place."""
+    label = entry.get("id") if isinstance(entry, dict) else None
+    return label if isinstance(label, str) and label else f"tools[{index}]"
+
+
+def _tool_or_reason(
+    skill: Skill, entry: Any, declared: Mapping[str, Any], *, needs_script: bool
+) -> ToolDeclaration | str:
+    """Return one tool, or why it cannot be used."""
+    try:
+        return _read_tool(skill, entry, declared, needs_script=needs_script)
+    except SkillFileError as error:
+        return str(error)
 
 
 def _declaration_path(skill: Skill) -> str:
-    """Return where the skill's declaration would be."""
-    return str(Path(skill.dir) / DECLARATION_FILE)
+    """Return where the skill's declaration is, or would be."""
+    path = Path(skill.dir) / DECLARATION_FILE
+    other = Path(skill.dir) / JSON_FILE
+    return str(other if not os.path.lexists(path) and os.path.lexists(other) else path)
 
 
 def _read_declaration(skill: Skill, path: str) -> dict[str, Any]:
-    """Return the content of skill.yaml."""
-    from skillpack.strict_yaml import load_typed_mapping
-
+    """Return the content of skill.yaml or skill.json."""
     if Path(path).is_symlink() and not inside(skill.dir, path):
         raise SkillFileError("is a link to a file outside its skill")
-    declared = load_typed_mapping(decode(read_bounded(path, MAX_DECLARATION_BYTES)))
+    from skillpack.strict_yaml import load_typed_mapping
+
+    content = read_bounded(path, MAX_DECLARATION_BYTES)
+    declared = _parsed_json(content) if path.endswith(".json") else load_typed_mapping(decode(content))
     if declared.get("skill", skill.name) != skill.name:
         raise SkillFileError(f"says skill {declared['skill']!r}, but SKILL.md says {skill.name!r}")
     return declared
 
 
-def _read_tool(skill: Skill, entry: Any, declared: Mapping[str, Any]) -> ToolDeclaration:
+def _parsed_json(content: bytes) -> dict[str, Any]:
+    """Return a JSON declaration."""
+    try:
+        declared = parse_json(content)
+    except NotJsonError as error:
+        raise SkillFileError(str(error)) from error
+    if not isinstance(declared, dict):
+        raise SkillFileError("is not a JSON object")
+    return declared
+
+
+def _read_tool(skill: Skill, entry: Any, declared: Mapping[str, Any], *, needs_script: bool) -> ToolDeclaration:
     """Return one tool; everything wrong with its fields is told at once."""
     if not isinstance(entry, dict):
         raise SkillFileError("is not a mapping")
-    problems = [*_field_problems(entry), *_file_problems(skill, entry)]
+    try:
+        entry = plain(entry)
+    except NotJsonError as error:
+        raise SkillFileError(f"{error}; quote it if it is meant as text") from error
+    problems = _problems(entry, _tool_shape())
+    if needs_script and "script" not in entry:
+        problems.append("has no script")
+    problems += [*_meaning_problems(entry), *_file_problems(skill, entry)]
     if problems:
         raise SkillFileError("; ".join(problems))
+    version = entry.get("version") or declared.get("version", "1.0.0")
+    if _problems(version, {**_shape()["$defs"]["version"]}):
+        raise SkillFileError(f'the file\'s version {version!r} is no version; quote it, such as "1.2.0"')
     return ToolDeclaration(
         id=entry["id"],
         skill=skill.name,
-        script=str(Path(skill.dir) / entry["script"]),
-        input_schema=_read_schema(skill, entry["input_schema"]),
-        output_schema=_read_schema(skill, entry["output_schema"]),
-        version=entry.get("version") or str(declared.get("version", "1.0.0")),
+        script=str(Path(skill.dir) / entry["script"]) if "script" in entry else "",
+        input_schema=_read_schema(skill, "input_schema", entry["input_schema"]),
+        output_schema=_read_schema(skill, "output_schema", entry["output_schema"]),
+        version=version,
         description=entry.get("description", ""),
         entry=entry,
     )
 
 
-def _field_problems(entry: Mapping[str, Any]) -> list[str]:
-    """Return which fields are missing, unknown or of the wrong type."""
-    problems = [f"has no {key}" for key in _REQUIRED if key not in entry]
-    for key, value in entry.items():
-        kinds = _KNOWN.get(key)
-        if kinds is None:
-            problems.append(f"has an unknown field {key!r}{did_you_mean(key, _KNOWN)}")
-        elif not isinstance(value, kinds):
-            allowed = " or ".join(_WORDS[kind] for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
-            problems.append(f"{key} must be {allowed}, got {value!r}")
-    tool_id = entry.get("id")
-    if isinstance(tool_id, str) and not _TOOL_ID.fullmatch(tool_id):
-        problems.append(f"id {tool_id!r} is not lower-case words joined by dots")
-    return problems
+@cache
+def _shape() -> dict[str, Any]:
+    """Return the JSON Schema of skill.yaml."""
+    shape: dict[str, Any] = parse_json(_SHAPE.read_bytes())
+    return shape
+
+
+@cache
+def _tool_shape() -> dict[str, Any]:
+    """Return the JSON Schema of one tool's entry."""
+    definitions = _shape()["$defs"]
+    return {**definitions["tool"], "$defs": definitions}
+
+
+def _problems(value: Any, shape: dict[str, Any]) -> list[str]:
+    """Return what is wrong with plain ``value`` in words."""
+    faults = find_faults(value, shape)
+    return [joined([fault]) for fault in faults]
+
+
+def _meaning_problems(entry: Mapping[str, Any]) -> list[str]:
+    """Return what the JSON Schema cannot say of well-typed fields: requirements and migrations."""
+    found = [_requirement_problem(item) for item in _listed(entry, "dependencies", str)]
+    found += [_migration_problem(item) for item in _listed(entry, "migrations", dict)]
+    return [problem for problem in found if problem]
+
+
+def _requirement_problem(dependency: str) -> str | None:
+    """Return what is wrong with the version requirement of a dependency."""
+    try:
+        check_requirement(dependency.partition("@")[2])
+    except VersionError as error:
+        return f"dependency {dependency!r}: {error}"
+    return None
+
+
+def _migration_problem(migration: dict[str, Any]) -> str | None:
+    """Return what is wrong with one migration, unless the JSON Schema tells it."""
+    try:
+        Migration(migration["version"], migration["changes"])
+    except (MigrationError, VersionError) as error:
+        return str(error)
+    except (KeyError, TypeError):
+        return None
+    return None
+
+
+def _listed(entry: Mapping[str, Any], name: str, kind: type) -> list[Any]:
+    """Return the items of a list that are of ``kind``."""
+    value = entry.get(name)
+    return [item for item in value if isinstance(item, kind)] if isinstance(value, list) else []
 
 
 def _file_problems(skill: Skill, entry: Mapping[str, Any]) -> list[str]:
@@ -207,14 +353,19 @@ def _file_problems(skill: Skill, entry: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _read_schema(skill: Skill, source: str | Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_schema(skill: Skill, key: str, source: str | Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a schema that is written in place, or that lies in a file of the skill."""
-    if not isinstance(source, str):
-        return source
-    try:
-        schema = parse_json(read_bounded(str(Path(skill.dir) / source), MAX_SCHEMA_BYTES))
-    except (FileNotFoundError, FileRefusedError, NotJsonError) as error:
-        raise SkillFileError(f"schema {source!r}: {error}") from error
+    label = key if not isinstance(source, str) else f"schema {source!r}"
+    schema: Any = source
+    if isinstance(source, str):
+        try:
+            schema = parse_json(read_bounded(str(Path(skill.dir) / source), MAX_SCHEMA_BYTES))
+        except (FileNotFoundError, FileRefusedError, NotJsonError) as error:
+            raise SkillFileError(f"{label}: {error}") from error
     if not isinstance(schema, dict):
-        raise SkillFileError(f"schema {source!r} is not a JSON object")
-    return schema
+        raise SkillFileError(f"{label} is not a JSON object")
+    problems = schema_problems(schema)
+    if problems:
+        raise SkillFileError(f"{label} is no valid JSON Schema: {'; '.join(problems[:3])}")
+    result: Mapping[str, Any] = schema
+    return result

@@ -29,3 +29,32 @@ class ResourceError(SkillpackError):
 
 class RootError(SkillpackError):
     """A skills directory that was asked for does not exist."""
+
+
+class VersionError(SkillpackError):
+    """A text is no semantic version, or no requirement on one."""
+
+
+class MigrationError(SkillpackError):
+    """Parameters cannot be carried from one version of a tool to another."""
+
+
+class RegistryError(SkillpackError):
+    """A skill cannot be registered, or the registry cannot answer."""
+
+
+class SkillNotFoundError(RegistryError):
+    """No skill of that name is registered."""
+
+
+class SkillVersionNotFoundError(RegistryError):
+    """A skill is registered, but not in that version."""
+
+
+class PipelineError(SkillpackError):
+    """A pipeline cannot be run as it is written; ``problems`` lists everything that is wrong with it."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+        self.details = {"problems": problems}

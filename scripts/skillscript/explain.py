@@ -100,11 +100,8 @@ def _missing(error: ValidationError, path: Path, name: str) -> Fault:
 def _unknown(error: ValidationError, path: Path, name: str, known: list[str]) -> Fault:
     full = (*path, name)
     own = _own_message(error.schema, "additionalProperties")
-    if own is not None:
-        message = _rendered(own, full, error.instance[name], known)
-    else:
-        hint = did_you_mean(name, known) or (f"; allowed: {', '.join(known)}" if known else "; none is allowed here")
-        message = f"Unknown param: {path_text(full)}{hint}"
+    hint = did_you_mean(name, known) or (f"; allowed: {', '.join(known)}" if known else "; none is allowed here")
+    message = _rendered(own or "Unknown param: {param}{hint}", full, error.instance[name], known, hint)
     return Fault(path_text(full), message, error.instance[name], known)
 
 
@@ -136,14 +133,15 @@ def _own_message(schema: Any, keyword: str) -> str | None:
     return own if isinstance(own, str) else None
 
 
-def _rendered(template: str, path: Path, value: Any, limit: Any) -> str:
+def _rendered(template: str, path: Path, value: Any, limit: Any, hint: str = "") -> str:
     words = {
+        "hint": hint,
         "value": _text(value),
         "limit": _text(limit),
         "param": path_text(path),
         "name": str(path[-1]) if path else "",
     }
-    return re.sub(r"\{(value|limit|param|name)\}", lambda match: words[match[1]], template)
+    return re.sub(r"\{(value|limit|param|name|hint)\}", lambda match: words[match[1]], template)
 
 
 def _text(value: Any) -> str:

@@ -6,7 +6,8 @@ gets it as the ``int`` 1. Beyond JSON Schema a property may carry
 ``x-error``
     Its own error messages: ``{"minimum": "Number of fingers must be positive integer", "required": "..."}``, by the
     keyword that failed, or one text for every keyword that judges the value itself. ``{value}`` (received),
-    ``{param}`` (the whole path), ``{name}`` (its last step) and ``{limit}`` (the keyword's value) are replaced.
+    ``{param}`` (the whole path), ``{name}`` (its last step), ``{limit}`` (the keyword's value) and, for an unknown
+    field, ``{hint}`` (what may have been meant) are replaced.
     ``required`` may stand in the missing property or in its object.
 ``x-env``
     The environment variable that, where set, takes the place of a string property's ``default``.

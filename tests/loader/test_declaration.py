@@ -46,18 +46,18 @@ def test_a_tool_without_a_version_has_its_skills(tools_of):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"id": 3}, "id must be text, got 3"),
+        ({"id": 3}, "'id' must be a string, got 3"),
         ({"id": "A.Run"}, "is not lower-case words joined by dots"),
         ({"script": "scripts/none.py"}, "script 'scripts/none.py' does not exist"),
         ({"script": "../outside.py"}, "lies outside the skill"),
         ({"script": "/bin/sh"}, "lies outside the skill"),
         ({"script": "scripts"}, "does not exist"),
-        ({"script": "a\0b"}, "lies outside the skill"),
-        ({"version": 1.1}, "version must be text, got 1.1"),
-        ({"input_schema": []}, "input_schema must be text or a mapping, got []"),
+        ({"script": "a\0b"}, "script holds a NUL character"),
+        ({"version": 1.1}, "'version' must be a quoted version such as \"1.2.0\", got 1.1"),
+        ({"input_schema": []}, "'input_schema' must be the name of a file of the skill or a JSON Schema, got array []"),
         ({"output_schema": "scripts/run.py"}, "Invalid JSON format"),
         ({"intent_tag": []}, "unknown field 'intent_tag'; did you mean 'intent_tags'?"),
-        ({"composable": "yes"}, "composable must be true or false"),
+        ({"composable": "yes"}, "'composable' must be true or false"),
     ],
 )
 def test_a_faulty_tool_is_told_and_does_not_hide_the_next(tools_of, change, reason):
@@ -70,7 +70,7 @@ def test_all_faults_of_a_tool_are_told_at_once(tools_of):
     (fault,) = tools_of({"id": "a.run", "script": "x.py", "cost": 3}).faults
     assert fault.tool == "a.run"
     assert fault.reason == (
-        "has no input_schema; has no output_schema; cost must be a mapping, got 3; script 'x.py' does not exist"
+        "'cost' must be an object, got 3; has no input_schema; has no output_schema; script 'x.py' does not exist"
     )
 
 
@@ -111,3 +111,94 @@ def test_a_skill_without_declaration_has_no_tools(write_skill, tmp_path):
     write_skill("a")
     tools = find_tools(scan([tmp_path / "skills"]).skills.values())
     assert (dict(tools.by_id), tools.faults) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"version": "1.x"}, '\'version\' must be a version such as "1.2.0", got "1.x"'),
+        ({"cost": {"model_class": "smal"}}, "'cost.model_class' must be one of small, medium, large"),
+        ({"cost": {"rounds": 1}}, "cost has an unknown field 'rounds'"),
+        ({"models": {"primry": ""}}, "models has an unknown field 'primry'; did you mean 'primary'?"),
+        ({"context": {"retrieve_top_k": -1}}, "'context.retrieve_top_k' must be at least 0, got -1"),
+        ({"dependencies": ["b.c@latest"]}, "dependency 'b.c@latest': 'latest' is not a version"),
+        ({"environment": ["A B"]}, "'A B' is no variable's name"),
+        ({"input_schema": {"type": "nmber"}}, "input_schema is no valid JSON Schema: $.type"),
+        ({"input_schema": {"pattern": "("}}, "is no regular expression"),
+        ({"input_schema": {"$ref": "#/$defs/x"}}, "leads to nothing in the schema"),
+        ({"input_schema": {"allOf": [{"$ref": "#"}]}}, "leads back to itself without end"),
+        ({"input_schema": {"$ref": "https://example.org/x"}}, "leads to nothing in the schema"),
+        ({"migrations": [{"version": "1.1.0", "changes": [{"rename": "a"}]}]}, "the change 'rename' needs to"),
+        ({"migrations": [{"version": "1.1.0", "changes": [{"renam": "a"}]}]}, "did you mean 'rename'?"),
+    ],
+)
+def test_a_declaration_that_cannot_work_is_told_when_it_is_read(tools_of, change, reason):
+    """S4.1: each field is checked before anything is called."""
+    tools = tools_of({**ENTRY, **change})
+    assert dict(tools.by_id) == {}
+    assert reason in tools.faults[0].reason
+
+
+def test_an_unknown_field_of_the_file_is_told_and_costs_no_tool(tools_of):
+    tools = tools_of(ENTRY, verison="1")
+    assert list(tools.by_id) == ["a.run"]
+    assert [fault.reason for fault in tools.faults] == ["has an unknown field 'verison'; did you mean 'version'?"]
+
+
+QUIZ = {
+    "id": "quiz",
+    "display_name": "练习题生成",
+    "version": "1.0.0",
+    "intent_tags": ["quiz"],
+    "input_schema": {
+        "type": "object",
+        "properties": {
+            "topic": {"type": "string"},
+            "difficulty": {"type": "string"},
+            "num_questions": {"type": "number"},
+        },
+        "required": ["topic"],
+    },
+    "output_schema": {"type": "object", "properties": {"questions": {"type": "array"}}},
+    "models": {"primary": "small-model", "fallback": "large-model"},
+    "context": {"need_user_memory": True, "need_content_store": True, "retrieve_top_k": 5},
+    "cost": {"model_class": "small", "context_size": "small", "expected_rounds": 1},
+    "composable": True,
+    "dependencies": [],
+}
+
+
+def test_the_registry_entry_of_the_specification_is_read_from_skill_json(write_skill, tmp_path):
+    """S4.1: JSON or YAML, one entry a file."""
+    write_skill("quiz", files={"skill.json": json.dumps(QUIZ)})
+    tools = find_tools(scan([tmp_path / "skills"]).skills.values())
+    assert tools.faults == ()
+    assert tools.by_id["quiz"].script == ""
+    assert tools.by_id["quiz"].to_json() == {**QUIZ, "skill": "quiz", "description": ""}
+
+
+def test_defaults_of_a_registry_entry_are_told(tools_of):
+    told = tools_of(ENTRY).by_id["a.run"].to_json()
+    assert "script" not in told
+    assert (told["display_name"], told["composable"], told["dependencies"]) == ("a.run", True, [])
+    assert told["cost"] == {"model_class": "small", "context_size": "small", "expected_rounds": 1}
+
+
+def test_of_two_declarations_the_yaml_is_read_and_the_other_told(write_skill, tmp_path):
+    write_skill("a", files={**FILES, "skill.yaml": json.dumps({"tools": [ENTRY]}), "skill.json": "{"})
+    tools = find_tools(scan([tmp_path / "skills"]).skills.values())
+    assert list(tools.by_id) == ["a.run"]
+    assert ["skill.json beside it is not read" in fault.reason for fault in tools.faults] == [True]
+
+
+def test_several_versions_of_one_tool_are_kept_latest_first(tools_of):
+    """S0.11."""
+    versions = ["1.9.0", "1.10.0", "2.0.0-rc.1", "1.10.0-rc.1"]
+    tools = tools_of(*({**ENTRY, "version": version} for version in versions))
+    assert [tool.version for tool in tools.versions("a.run")] == ["2.0.0-rc.1", "1.10.0", "1.10.0-rc.1", "1.9.0"]
+    assert tools.by_id["a.run"].version == "2.0.0-rc.1"
+    assert tools.versions("a.none") == ()
+
+
+def test_the_same_version_twice_is_told(tools_of):
+    assert ["declared twice" in fault.reason for fault in tools_of(ENTRY, ENTRY).faults] == [True]

@@ -1,0 +1,143 @@
+"""How parameters change from one version of a tool to the next, as data (skill.yaml) or as functions.
+
+As data, one version's changes are applied in their order::
+
+    migrations:
+      - version: "1.2.0"                     # for parameters written before 1.2.0
+        changes:
+          - {rename: gate_width, to: w}
+          - {scale: w, by: 1.0e-6}           # was um, is m
+          - {default: nf, value: 1}          # set where it is missing
+          - {replace: orientation, values: {N: R0, S: R180}}
+          - {remove: color}
+
+A name may be a path: ``nets[].width`` is the field ``width`` of every item of ``nets``. What is not there is not
+changed; a value of an unexpected type is left for the schema check to tell.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from skillpack.errors import MigrationError
+from skillpack.versions import parse_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_EVERY_ITEM = "[]"
+
+
+@dataclass(frozen=True)
+class Migration:
+    """What changed in the parameters with one version.
+
+    Attributes:
+        version: The version that brought the changes; parameters written for any older one are changed.
+        changes: Changes as data, applied in order.
+        function: Or a function from old to new parameters; it is given a copy of its own.
+    """
+
+    version: str
+    changes: Sequence[Mapping[str, Any]] = ()
+    function: Callable[[dict[str, Any]], dict[str, Any]] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        parse_version(self.version)
+        if bool(self.changes) is (self.function is not None):
+            raise MigrationError(f"migration to {self.version} needs either changes or a function")
+        for change in self.changes:
+            _operation(change)
+
+    def apply(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the changed parameters; ``params`` is left as it is.
+
+        Raises:
+            MigrationError: If old and new name of a field are both given, or the function answers no object.
+        """
+        current = deepcopy(dict(params))
+        if self.function is not None:
+            answer = self.function(current)
+            if not isinstance(answer, dict):
+                raise MigrationError(f"migration to {self.version} answered a {type(answer).__name__}, not an object")
+            return answer
+        for change in self.changes:
+            _apply(change, current, self.version)
+        return current
+
+
+def _operation(change: Mapping[str, Any]) -> str:
+    """Return which of the operations a change is."""
+    found = [name for name in _OPERATIONS if name in change]
+    if len(found) != 1 or not isinstance(change[found[0]], str):
+        raise MigrationError(f"a change names one of {', '.join(_OPERATIONS)} with a field, got {dict(change)!r}")
+    missing = [name for name in _NEEDS[found[0]] if name not in change]
+    if missing:
+        raise MigrationError(f"the change {found[0]!r} needs {', '.join(missing)}, got {dict(change)!r}")
+    return found[0]
+
+
+def _apply(change: Mapping[str, Any], params: dict[str, Any], version: str) -> None:
+    """Carry out one change in place."""
+    operation = _operation(change)
+    path: str = change[operation]
+    for owner, name in list(_places(params, path)):
+        _OPERATIONS[operation](owner, name, change, version)
+
+
+def _places(value: Any, path: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """Return every object that may hold the last field of ``path``, with that field's name."""
+    step, _, rest = path.partition(".")
+    if not rest:
+        if isinstance(value, dict):
+            yield value, step
+        return
+    name = step.removesuffix(_EVERY_ITEM)
+    inner = value.get(name) if isinstance(value, dict) else None
+    if not step.endswith(_EVERY_ITEM):
+        yield from _places(inner, rest)
+    elif isinstance(inner, list):
+        for item in inner:
+            yield from _places(item, rest)
+
+
+def _rename(owner: dict[str, Any], name: str, change: Mapping[str, Any], version: str) -> None:
+    if name not in owner:
+        return
+    if change["to"] in owner:
+        raise MigrationError(f"{name!r} is called {change['to']!r} since {version}, and both are given; give one")
+    owner[change["to"]] = owner.pop(name)
+
+
+def _default(owner: dict[str, Any], name: str, change: Mapping[str, Any], _version: str) -> None:
+    owner.setdefault(name, deepcopy(change["value"]))
+
+
+def _remove(owner: dict[str, Any], name: str, _change: Mapping[str, Any], _version: str) -> None:
+    owner.pop(name, None)
+
+
+def _scale(owner: dict[str, Any], name: str, change: Mapping[str, Any], _version: str) -> None:
+    """Multiply as decimals, so that 2 um become 2e-06 m and not 1.9999999999999998e-06."""
+    value = owner.get(name)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        owner[name] = float(Decimal(repr(value)) * Decimal(repr(change["by"])))
+
+
+def _replace(owner: dict[str, Any], name: str, change: Mapping[str, Any], _version: str) -> None:
+    value = owner.get(name)
+    if isinstance(value, str):
+        owner[name] = change["values"].get(value, value)
+
+
+_OPERATIONS: dict[str, Callable[[dict[str, Any], str, Mapping[str, Any], str], None]] = {
+    "rename": _rename,
+    "default": _default,
+    "remove": _remove,
+    "scale": _scale,
+    "replace": _replace,
+}
+_NEEDS = {"rename": ("to",), "default": ("value",), "remove": (), "scale": ("by",), "replace": ("values",)}

@@ -1,0 +1,183 @@
+"""Is a stranger's JSON Schema safe to validate with? Asked once when a tool is declared, so that no call trips over it.
+
+The quick answer needs no ``jsonschema``: a schema whose keywords all have values of their kind is fine. Only for one
+that does not, the complete metaschema is asked for words.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+
+
+def _is_schema(rule: Any) -> bool:
+    return isinstance(rule, (dict, bool))
+
+
+def _is_list_of_schemas(rule: Any) -> bool:
+    return isinstance(rule, list) and len(rule) > 0 and all(map(_is_schema, rule))
+
+
+def _is_map_of_schemas(rule: Any) -> bool:
+    return isinstance(rule, dict) and all(map(_is_schema, rule.values()))
+
+
+def _is_text(rule: Any) -> bool:
+    return isinstance(rule, str)
+
+
+def _is_names(rule: Any) -> bool:
+    return isinstance(rule, list) and all(map(_is_text, rule)) and len(set(rule)) == len(rule)
+
+
+def _is_type(rule: Any) -> bool:
+    return (_is_text(rule) and rule in _TYPES) or (_is_names(rule) and len(rule) > 0 and _TYPES.issuperset(rule))
+
+
+def _is_number(rule: Any) -> bool:
+    return isinstance(rule, (int, float)) and not isinstance(rule, bool)
+
+
+def _is_count(rule: Any) -> bool:
+    return isinstance(rule, int) and not isinstance(rule, bool) and rule >= 0
+
+
+_SOUND: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("$schema", "$ref", "pattern", "format", "title", "description"), _is_text),
+    **dict.fromkeys(("$defs", "properties", "patternProperties", "dependentSchemas"), _is_map_of_schemas),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), _is_list_of_schemas),
+    **dict.fromkeys(("not", "if", "then", "else", "items", "contains", "propertyNames"), _is_schema),
+    **dict.fromkeys(("additionalProperties", "unevaluatedProperties", "unevaluatedItems"), _is_schema),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_count),
+    **dict.fromkeys(("minProperties", "maxProperties", "minContains", "maxContains"), _is_count),
+    "type": _is_type,
+    "enum": lambda rule: isinstance(rule, list),
+    "required": _is_names,
+    "dependentRequired": lambda rule: isinstance(rule, dict) and all(map(_is_names, rule.values())),
+    "uniqueItems": lambda rule: isinstance(rule, bool),
+    "multipleOf": lambda rule: _is_number(rule) and rule > 0,
+}
+_MAPS = ("$defs", "properties", "patternProperties", "dependentSchemas")
+_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_SINGLES = (
+    "additionalProperties",
+    "propertyNames",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "items",
+    "contains",
+    "not",
+    "if",
+    "then",
+    "else",
+)
+_SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
+
+
+def schema_problems(schema: Any) -> list[str]:
+    """Return what makes ``schema`` no JSON Schema 2020-12 that values can safely be judged by; empty if nothing does.
+
+    Beyond the metaschema: patterns must compile, references must lead to places in the schema itself, and none may
+    lead back to where it stands without a step into the value, which would never end.
+    """
+    inside = list(_subschemas(schema))
+    if not _is_schema(schema) or not all(map(_is_sound, inside)):
+        from skillscript.schema import check_schema
+
+        told = check_schema(schema)
+        if told:
+            return list(dict.fromkeys(told))
+    problems = [problem for sub in inside for problem in _pattern_problems(sub)]
+    references = [sub["$ref"] for sub in inside if "$ref" in sub]
+    lost = [reference for reference in references if resolve_pointer(schema, reference) is None]
+    problems += [f"$ref {reference!r} leads to nothing in the schema" for reference in lost]
+    return problems or (_endless(schema) if references else [])
+
+
+def resolve_pointer(schema: Any, reference: Any) -> Any:
+    """Return what a local reference ``#/a/b`` leads to in ``schema``, or None."""
+    if reference == "#":
+        return schema
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    place = schema
+    for step in reference[2:].split("/"):
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, dict):
+            place = place.get(key)
+        elif isinstance(place, list) and key.isdigit() and int(key) < len(place):
+            place = place[int(key)]
+        else:
+            return None
+    return place
+
+
+def _subschemas(schema: Any) -> Iterator[dict[str, Any]]:
+    """Return every schema in ``schema``, itself included."""
+    if isinstance(schema, dict):
+        yield schema
+        for _, inner in _children(schema):
+            yield from _subschemas(inner)
+
+
+def _children(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Return the schemas directly inside ``schema`` with their keywords."""
+    for keyword in _MAPS:
+        inner = schema.get(keyword)
+        if isinstance(inner, dict):
+            yield from ((keyword, item) for item in inner.values())
+    for keyword in _LISTS:
+        inner = schema.get(keyword)
+        if isinstance(inner, list):
+            yield from ((keyword, item) for item in inner)
+    for keyword in _SINGLES:
+        if keyword in schema:
+            yield keyword, schema[keyword]
+
+
+def _is_sound(schema: dict[str, Any]) -> bool:
+    """Return whether every keyword of one schema has a value of its kind."""
+    return all(_SOUND[keyword](rule) for keyword, rule in schema.items() if keyword in _SOUND)
+
+
+def _pattern_problems(schema: dict[str, Any]) -> list[str]:
+    """Return which patterns of one schema are no regular expressions."""
+    patterns = [schema["pattern"]] if "pattern" in schema else []
+    patterns += schema.get("patternProperties", ())
+    problems: list[str] = []
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:  # noqa: PERF203 - a handful
+            problems.append(f"pattern {pattern!r} is no regular expression: {error}")
+    return problems
+
+
+def _endless(schema: Any) -> list[str]:
+    """Return the problem of a reference that leads back to itself with the same value in hand."""
+    finished: set[int] = set()
+    under_way: set[int] = set()
+
+    def visit(place: Any) -> bool:
+        if not isinstance(place, dict) or id(place) in finished:
+            return False
+        if id(place) in under_way:
+            return True
+        under_way.add(id(place))
+        following = [inner for keyword, inner in _children(place) if keyword in _SAME_VALUE]
+        if "$ref" in place:
+            following.append(resolve_pointer(schema, place["$ref"]))
+        looped = any(visit(inner) for inner in following)
+        under_way.discard(id(place))
+        finished.add(id(place))
+        return looped
+
+    if any(visit(place) for place in _subschemas(schema)):
+        return ["a $ref leads back to itself without end"]
+    return []
