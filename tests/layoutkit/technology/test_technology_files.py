@@ -1,0 +1,116 @@
+"""The shipped technology files agree with themselves and with the page that describes their format."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from layoutkit.check.rules import KINDS, fields_of, kind_of
+from layoutkit.errors import TechnologyError
+from layoutkit.technology import load, names
+from layoutkit.technology.expressions import require
+from layoutkit.technology.loader import read_rule
+
+PAGE = Path(__file__).parents[3] / "references" / "technology-format.md"
+TECHNOLOGIES = {name: load(name) for name in names()}
+
+
+def kind_rows():
+    """Return the kinds table of the page: kind to the text of its row."""
+    rows = {}
+    table = PAGE.read_text(encoding="utf-8").split("| kind | operands |")[1].split("\n\n")[0]
+    for line in table.splitlines()[2:]:
+        cell = line.split("|")[1]
+        for kind in re.findall(r"`(\w+)`", cell):
+            rows[kind] = line
+    return rows
+
+
+def test_the_page_lists_every_kind_with_every_field():
+    kind_of(TECHNOLOGIES["generic"].rules[0])  # the kinds register when the first is asked for
+    rows = kind_rows()
+    assert set(rows) == set(KINDS)
+    measure = {"metrics", "min_projection_um", "max_projection_um"}
+    for kind in KINDS.values():
+        row = rows[kind.name]
+        for field in kind.fields - measure:
+            assert f"`{field}" in row, (kind.name, field)
+        assert ("| measure" in row) == (measure <= kind.fields), kind.name
+        for words in (words for name, words in kind.choices.items() if name not in measure):
+            assert " \\| ".join(words) in row, kind.name
+
+
+def test_the_page_names_every_function_of_expressions():
+    from layoutkit.technology.expressions import FUNCTIONS
+
+    text = PAGE.read_text(encoding="utf-8")
+    for function in FUNCTIONS:
+        assert f"`{function}(" in text
+
+
+@pytest.mark.parametrize("name", sorted(TECHNOLOGIES))
+def test_derived_layers_and_operands_name_layers_that_exist(name):
+    technology = TECHNOLOGIES[name]
+    for text in technology.derived.values():
+        require(text, technology)
+    for rule in technology.rules:
+        kind = kind_of(rule)
+        for fields in fields_of(rule, kind, tuple(technology.layers)):
+            for operand in (*kind.operands, *kind.optional):
+                if operand in fields:
+                    require(fields[operand], technology)
+
+
+@pytest.mark.parametrize("name", sorted(TECHNOLOGIES))
+def test_every_drawn_layer_has_a_grid_and_an_angle_rule(name):
+    technology = TECHNOLOGIES[name]
+    texts = {n for n in technology.layers if n.endswith((".label", ".pin"))} | {technology.role("device_text")}
+    for kind in ("grid", "angle"):
+        ruled = {
+            fields["layer"]
+            for rule in technology.rules
+            if rule.kind == kind
+            for fields in fields_of(rule, kind_of(rule), tuple(technology.layers))
+        }
+        assert set(technology.layers) - texts <= ruled, kind
+
+
+@pytest.mark.parametrize("name", sorted(TECHNOLOGIES))
+def test_the_stack_keeps_the_rules_it_was_written_from(name):
+    technology = TECHNOLOGIES[name]
+    for conductor in technology.conductors:
+        kinds = {rule.kind: rule for rule in technology.rules if rule.options.get("layer") == conductor.layer}
+        assert conductor.width == kinds["width"].value
+        assert conductor.space == kinds["space"].value
+        assert conductor.area == kinds["area"].value
+    for cut in technology.cuts:
+        kinds = {rule.kind: rule for rule in technology.rules if rule.options.get("layer") == cut.layer}
+        assert cut.size == kinds["exact_size"].value
+        assert cut.space == kinds["space"].value
+
+
+def test_lengths_are_whole_database_units_and_areas_are_square_ones():
+    sky = TECHNOLOGIES["sky130A"]
+    assert sky.rule("licon.11").value == 55
+    assert sky.rule("li.6").value == 56_100
+    assert sky.rule("x.2").value == 90
+    assert sky.rule("li.2").value is None
+    assert sky.rule("li.2").value_um == 10
+    assert sky.rule("n/psd.8").value is None
+
+
+@pytest.mark.parametrize(
+    "entry", [{}, {"id": "A"}, {"kind": "width"}, 3, None, {"id": "A", "kind": "width", "value": "x"}]
+)
+def test_a_malformed_rule_entry_is_told(entry):
+    with pytest.raises(TechnologyError, match="malformed rule"):
+        read_rule(entry, 0.001)
+
+
+def test_a_rule_defined_twice_is_told(tmp_path):
+    text = Path(TECHNOLOGIES["generic"].path).read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if "M1_MIN_WIDTH" in line and "kind" in line)
+    path = tmp_path / "twice.yaml"
+    path.write_text(text + line + "\n", encoding="utf-8")
+    with pytest.raises(TechnologyError, match="defined twice: M1_MIN_WIDTH"):
+        load(str(path))
