@@ -1,0 +1,272 @@
+"""layout.route_signal_nets_basic through its command line: the seed's parameters and answer (S0.7)."""
+
+import itertools
+import json
+from pathlib import Path
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.check.drc import check
+from layoutkit.technology import load
+
+SCRIPT = "signal-routing/scripts/route_signal_nets.py"
+EXAMPLE = Path(__file__).resolve().parents[2] / "skills" / "signal-routing" / "assets" / "two_nets.json"
+SKY = load("sky130A")
+
+
+def end(x, y, layer="metal1"):
+    return {"x": x, "y": y, "layer": layer}
+
+
+def net(name, *endpoints, **more):
+    return {"net_name": name, "endpoints": list(endpoints), **more}
+
+
+@pytest.fixture
+def route(run_script, tmp_path):
+    """Return a function that routes nets into the workspace ``ws``."""
+
+    def run(nets, **params):
+        request = {"nets": nets, "workspace": str(tmp_path / "ws"), **params}
+        return run_script(SCRIPT, "--params", json.dumps(request))
+
+    return run
+
+
+def layout_of(tmp_path):
+    layout = kdb.Layout()
+    layout.read(str(tmp_path / "ws" / "layout.gds"))
+    return layout
+
+
+def joined(layout, technology, *ends):
+    """Return whether all ends lie on one net, traced by KLayout through conductors and cuts."""
+    cell = layout.top_cell()
+    trace = kdb.LayoutToNetlist(kdb.RecursiveShapeIterator(layout, cell, []))
+    metal = {c.name: trace.make_layer(technology.layer(layout, c.layer), c.name) for c in technology.conductors}
+    for layer in metal.values():
+        trace.connect(layer)
+    for cut in technology.cuts:
+        via = trace.make_layer(technology.layer(layout, cut.layer), cut.name)
+        trace.connect(via)
+        trace.connect(metal[cut.below], via)
+        trace.connect(via, metal[cut.above])
+    trace.extract_netlist()
+    found = [trace.probe_net(metal[technology.conductor(e["layer"]).name], kdb.DPoint(e["x"], e["y"])) for e in ends]
+    return None not in found and len({one.cluster_id for one in found}) == 1
+
+
+def write_layout(path, shapes, technology=SKY, cell="TOP"):
+    layout = kdb.Layout()
+    layout.dbu = 0.001
+    top = layout.create_cell(cell)
+    for layer, box in shapes:
+        top.shapes(technology.layer(layout, layer)).insert(kdb.DBox(*box))
+    layout.write(str(path))
+    return path
+
+
+def test_the_seeds_request_gives_the_seeds_answer(route, tmp_path):
+    request = [net("outp", end(10.5, 5.0), end(25.0, 5.0), width=0.3, priority=1)]
+    rules = {"min_width": {"metal1": 0.23}}
+    code, envelope = route(request, drc_rules=rules, routing_layers=["metal1", "metal2"], via_layer="via1")
+    assert code == 0
+    data = envelope["data"]
+    assert set(data["routed_nets"][0]) - {"patches"} == {"net_name", "success", "path", "wire_length", "via_count"}
+    assert data["routed_nets"][0]["net_name"] == "outp"
+    assert data["routed_nets"][0]["success"] is True
+    assert data["routed_nets"][0]["wire_length"] == 14.5
+    assert data["routing_stats"] == {"total_nets": 1, "success_count": 1, "failed_count": 0, "total_wire_length": 14.5}
+    assert data["drc"]["passed"] is True
+    assert data["drc"]["rules_checked"] > 0
+    assert joined(layout_of(tmp_path), load("generic"), *request[0]["endpoints"])
+
+
+@pytest.mark.parametrize("technology", ["generic", "sky130A"])
+def test_the_skills_example_is_joined_and_clean(run_script, tmp_path, technology):
+    code, envelope = run_script(SCRIPT, "--params", EXAMPLE, "--workspace", tmp_path / "ws", "--technology", technology)
+    assert code == 0, envelope
+    layout, process = layout_of(tmp_path), load(technology)
+    for wanted in json.loads(EXAMPLE.read_text())["nets"]:
+        assert joined(layout, process, *wanted["endpoints"])
+    first, second = (n["endpoints"][0] for n in json.loads(EXAMPLE.read_text())["nets"])
+    assert not joined(layout, process, first, second)
+    assert check(layout, layout.top_cell(), process).violated == ()
+
+
+def test_a_path_alternates_wires_and_vias_and_spells_layers_as_asked(route):
+    request = [net("a", end(0, 0), end(8, 6, "metal3"))]
+    layers = ["metal1", "metal2", "metal3"]
+    code, envelope = route(request, technology="sky130A", routing_layers=layers)
+    assert code == 0
+    path = envelope["data"]["routed_nets"][0]["path"]
+    assert {step["layer"] for step in path} <= {*layers, "via1", "via2"}
+    assert sum("position" in step for step in path) == envelope["data"]["routed_nets"][0]["via_count"]
+    points = [p for step in path for p in step.get("points", [step.get("position")])]
+    assert (points[0], points[-1]) == ([0, 0], [8, 6]) or (points[0], points[-1]) == ([8, 6], [0, 0])
+    assert all(a[0] == b[0] or a[1] == b[1] for a, b in itertools.pairwise(points))
+
+
+def test_layers_that_are_not_neighbours_are_joined_by_stacked_vias(route, tmp_path):
+    request = [net("a", end(0, 0), end(8, 6, "metal3"))]
+    code, envelope = route(request, technology="sky130A", routing_layers=["metal1", "metal3"])
+    assert code == 0
+    wires = {step["layer"] for step in envelope["data"]["routed_nets"][0]["path"] if "points" in step}
+    assert "met2" not in wires
+    assert joined(layout_of(tmp_path), SKY, *request[0]["endpoints"])
+    assert envelope["data"]["drc"]["passed"]
+
+
+def test_existing_metal_is_gone_around_and_an_endpoint_owns_what_it_lies_on(route, tmp_path):
+    shapes = [
+        ("met1", (0, 0, 4, 0.3)),
+        ("met1", (10, 0, 14, 0.3)),
+        ("met1", (6, -5, 7, 5)),
+        ("met2", (5, -0.4, 8, 0.7)),
+    ]
+    source = write_layout(tmp_path / "in.gds", shapes)
+    before = source.read_bytes()
+    request = [net("a", end(3, 0.15), end(11, 0.15))]
+    code, envelope = route(request, layout_path=str(source), technology="sky130A")
+    assert (code, envelope["data"]["routed_nets"][0]["success"]) == (0, True)
+    assert source.read_bytes() == before
+    layout = layout_of(tmp_path)
+    assert joined(layout, SKY, *request[0]["endpoints"], end(0.5, 0.1))
+    assert not joined(layout, SKY, end(3, 0.15), end(6.5, 0))
+    assert not joined(layout, SKY, end(3, 0.15), end(5.5, 0, "metal2"))
+    assert check(layout, layout.top_cell(), SKY).violated == ()
+
+
+def test_endpoints_that_metal_joins_already_draw_nothing(route, tmp_path):
+    request = [net("a", end(0, 0), end(8, 6))]
+    assert route(request)[0] == 0
+    once = (tmp_path / "ws" / "layout.gds").read_bytes()
+    code, envelope = route(request)
+    assert code == 0
+    assert envelope["data"]["routed_nets"] == [
+        {"net_name": "a", "success": True, "path": [], "wire_length": 0, "via_count": 0}
+    ]
+    assert (tmp_path / "ws" / "layout.gds").read_bytes() == once
+
+
+def test_the_same_request_gives_the_same_bytes(run_script, tmp_path):
+    for name in ("one", "two"):
+        assert run_script(SCRIPT, "--params", EXAMPLE, "--workspace", tmp_path / name)[0] == 0
+    assert (tmp_path / "one" / "layout.gds").read_bytes() == (tmp_path / "two" / "layout.gds").read_bytes()
+
+
+def test_a_net_that_cannot_be_routed_is_reported_and_the_others_are_drawn(route, tmp_path):
+    wall = [{"layer": layer, "box": {"x": 4, "y": -9, "width": 1, "height": 18}} for layer in ("metal1", "metal2")]
+    request = [net("shut", end(0, 0), end(8, 0)), net("free", end(0, 3), end(3, 3))]
+    area = {"x": -2, "y": -5, "width": 12, "height": 10}
+    code, envelope = route(request, obstacles=wall, routing_area=area)
+    assert code == 1
+    assert envelope["ok"] is True
+    shut, free = envelope["data"]["routed_nets"]
+    assert (shut["success"], shut["path"], shut["wire_length"], shut["via_count"]) == (False, [], 0, 0)
+    assert shut["reason"].startswith("no path from the terminal on metal1 at (0, 0) um")
+    assert free["success"] is True
+    assert envelope["data"]["routing_stats"]["failed_count"] == 1
+    assert layout_of(tmp_path).top_cell().dbbox().right < 4
+
+
+def test_routes_stay_inside_the_routing_area(route, tmp_path):
+    area = {"x": -1, "y": -1, "width": 12, "height": 3}
+    wall = [{"layer": "metal1", "box": {"x": 4, "y": -9, "width": 1, "height": 18}}]
+    code, _ = route([net("a", end(0, 0), end(10, 0))], obstacles=wall, routing_area=area)
+    assert code == 0
+    assert layout_of(tmp_path).top_cell().dbbox().inside(kdb.DBox(-1, -1, 11, 2))
+
+
+def test_wider_limits_than_the_technologys_are_kept_and_narrower_ones_told(route, tmp_path):
+    shapes = [("metal1", (2, 1, 8, 2))]
+    write_layout(tmp_path / "in.gds", shapes, load("generic"))
+    request = [net("a", end(0, 0), end(10, 0))]
+    rules = {"min_space": {"metal1": 1.5, "metal2": 0.1}, "min_width": {"metal1": 0.5}}
+    code, envelope = route(
+        request, drc_rules=rules, layout_path=str(tmp_path / "in.gds"), routing_layers=["metal1"], via_layer="via1"
+    )
+    assert code == 0
+    assert [w for w in envelope["data"]["warnings"] if "metal2 = 0.1 um is below" in w]
+    layout = layout_of(tmp_path)
+    region = kdb.Region(layout.top_cell().begin_shapes_rec(layout.layer(4, 0))).merged()
+    assert region.count() == 2
+    assert region.space_check(1500).is_empty()
+    assert region.width_check(500).is_empty()
+
+
+def faults_of(envelope):
+    return [fault["message"] for fault in envelope["error"]["details"].get("errors", [])]
+
+
+def test_everything_wrong_with_a_request_is_told_at_once_and_nothing_is_written(route, tmp_path):
+    request = [
+        net("a", end(0, 0.0012), end(50, 0), width=0.1),
+        net("a", end(3, 3), end(3, 3)),
+        net("b", end(3, 3), end(1, 1, "poly")),
+        net("c", end(5.5, 5.5), end(6, 1)),
+    ]
+    obstacles = [{"layer": "metal1", "box": {"x": 5, "y": 5, "width": 1, "height": 1}}]
+    area = {"x": -1, "y": -1, "width": 20, "height": 20}
+    layers = ["metal1", "metal9"]
+    code, envelope = route(request, obstacles=obstacles, routing_area=area, routing_layers=layers, via_layer="via7")
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    told = "\n".join(faults_of(envelope))
+    for expected in (
+        "has no conductor 'metal9'",
+        "nets[0].endpoints[0].y = 0.0012 um is off the 0.005 um grid; the nearest grid point is 0 um",
+        "Width 0.1 um of net 'a' is below minimum: 0.23 um on metal1",
+        "net 'a' is asked for more than once",
+        "endpoint (50, 0) um on metal1 of net 'a' lies outside the routing area",
+        "endpoint (3, 3) um on metal1 of net 'a' is named twice",
+        "endpoint (3, 3) um on metal1 of net 'b' is also an endpoint of net 'a'",
+        "has no conductor 'poly'",
+        "endpoint (5.5, 5.5) um on metal1 of net 'c' lies on an obstacle",
+        "technology generic has no via 'via7'",
+    ):
+        assert expected in told
+    assert envelope["error"]["details"]["param_name"]
+    assert not (tmp_path / "ws" / "layout.gds").exists()
+
+
+@pytest.mark.parametrize(
+    ("nets", "told"),
+    [
+        ([net("a", end(0, 0))], "endpoints"),
+        ([net("a", end(0, 0), end(1, 1), width="wide")], "width"),
+        ([net("a", end(0, 0), {"x": 1, "y": True, "layer": "metal1"})], "y"),
+        ([{"net_name": "a", "endpoint": []}], "endpoint"),
+        ([], "nets"),
+    ],
+)
+def test_requests_of_the_wrong_shape_are_refused(route, nets, told):
+    code, envelope = route(nets)
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert told in envelope["error"]["message"]
+
+
+def test_metal_that_shorts_two_nets_is_a_conflict_and_nothing_changes(route, tmp_path):
+    source = write_layout(tmp_path / "in.gds", [("met1", (0, 0, 9, 1))])
+    request = [net("a", end(1, 0.5), end(1, 5)), net("b", end(8, 0.5), end(8, 5))]
+    code, envelope = route(request, layout_path=str(source), technology="sky130A")
+    assert (code, envelope["error"]["code"]) == (1, "LAYOUT_CONFLICT")
+    assert envelope["error"]["details"]["nets"] == [["a", "b"]]
+    assert not (tmp_path / "ws" / "layout.gds").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a layout", b"\x00\x06\x00\x02\x00\x07"])
+def test_an_unreadable_layout_is_refused_without_a_partial_file(route, tmp_path, content):
+    (tmp_path / "bad.gds").write_bytes(content)
+    code, envelope = route([net("a", end(0, 0), end(5, 0))], layout_path=str(tmp_path / "bad.gds"))
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert not (tmp_path / "ws" / "layout.gds").exists()
+
+
+def test_an_unknown_cell_or_technology_is_refused(route, tmp_path):
+    source = write_layout(tmp_path / "in.gds", [("met1", (0, 0, 1, 1))])
+    request = [net("a", end(0, 0), end(5, 0))]
+    code, envelope = route(request, layout_path=str(source), cell_name="NONE", technology="sky130A")
+    assert (code, envelope["error"]["details"]["available_cells"]) == (2, ["TOP"])
+    code, envelope = route(request, technology="sky131")
+    assert (code, "unknown technology 'sky131'" in envelope["error"]["message"]) == (2, True)
