@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SUPPLY_WIDTH_FACTOR = 3
 # Groups whose two halves carry the two halves of a differential signal; mirrors match within themselves.
-ON_THE_AXIS = frozenset({"differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair"})
+ON_THE_AXIS = frozenset({"differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"})
 
 
 @dataclass(frozen=True)

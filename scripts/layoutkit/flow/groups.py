@@ -24,6 +24,7 @@ MATCHED_TYPES = (
     "cascode_current_mirror",
     "load_pair",
     "cascode_pair",
+    "symmetric_pair",
 )
 # Fingers wider than this part of the tap distance would leave their middle too far from the ring.
 TAP_REACH = 1.5

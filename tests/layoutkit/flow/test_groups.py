@@ -1,0 +1,72 @@
+"""Which devices share a row, and into how many fingers they are cut (design: engine's ideas 2 and 5)."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutkit.circuit import Circuit, Device, recognise
+from layoutkit.errors import UnsupportedOperationError
+from layoutkit.flow.groups import group_devices, size
+from layoutkit.technology import load
+
+TECHNOLOGY = load("sky130A")
+
+
+def mos(name, nets, model="nfet_01v8", **params):
+    """Return a transistor on nets "d g s b"."""
+    sizes = {"w": 4e-6, "l": 0.5e-6, "nf": 2, "m": 1, **params}
+    kind = "nmos" if model.startswith("nfet") else "pmos"
+    return Device(name, kind, model, sizes, dict(zip("dgsb", nets.split(), strict=True)))
+
+
+def groups_of(*devices, ports=()):
+    circuit = Circuit("c", devices, ports)
+    return group_devices(circuit.with_modules(recognise(circuit)), TECHNOLOGY)
+
+
+def test_a_pair_and_its_tail_are_two_rows_one_above_the_other():
+    groups, notes = groups_of(
+        mos("M1", "x1 a t vss"), mos("M2", "x2 b t vss"), mos("M3", "t bias vss vss"), ports=("a", "b", "bias", "vss")
+    )
+    assert [(g.type, [d.id for d in g.devices], g.level) for g in groups] == [
+        ("differential_pair", ["M1", "M2"], 2),
+        ("single", ["M3"], 1),
+    ]
+    assert notes == ()
+
+
+def test_a_mirror_of_two_lengths_is_split_and_told():
+    groups, notes = groups_of(mos("M1", "i i vss vss"), mos("M2", "o i vss vss", l=1e-6))
+    assert [g.type for g in groups] == ["single", "single"]
+    assert len(notes) <= 1
+
+
+def test_every_device_is_in_exactly_one_group():
+    devices = [mos(f"M{i}", f"d{i % 3} g{i % 2} s{i % 4} vss") for i in range(12)]
+    groups, _ = groups_of(*devices)
+    assert sorted(d.id for g in groups for d in g.devices) == sorted(d.id for d in devices)
+
+
+def test_bodies_on_two_nets_of_one_substrate_are_refused():
+    with pytest.raises(UnsupportedOperationError, match="b1: M1; b2: M2"):
+        groups_of(mos("M1", "d g s b1"), mos("M2", "d g s b2"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(84, 40_000).map(lambda n: n * 5), st.integers(1, 12), st.integers(1, 4), st.sampled_from([1, 2]))
+def test_cutting_into_fingers_keeps_the_total_width(width, fingers, multiplier, units):
+    """Arithmetic oracle: W * m is kept exactly wherever the asked fingers divide it on the grid."""
+    device = mos("M1", "d g s vss", w=width * 1e-9, nf=fingers, m=multiplier)
+    sizing = size(device, TECHNOLOGY, units)
+    assert sizing.finger_width % TECHNOLOGY.grid == 0
+    total = width * multiplier
+    if total % (fingers * multiplier * 5) == 0 and total // (fingers * multiplier) >= 420:
+        assert sizing.finger_width * sizing.fingers == total
+    else:
+        assert abs(sizing.finger_width * sizing.fingers - total) <= 5 * sizing.fingers
+
+
+def test_a_finger_too_wide_for_its_taps_is_cut():
+    sizing = size(mos("M1", "d g s vss", w=100e-6, nf=1), TECHNOLOGY, 1)
+    assert sizing.finger_width * sizing.fingers == 100_000
+    assert sizing.finger_width <= 22_500

@@ -1,0 +1,252 @@
+"""The main job through its command line: flow.build_layout (S0.1, S0.2, S0.7-S0.10, S0.15)."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import klayout.db as kdb
+import pytest
+from klayout import rdb
+
+from layoutkit.technology import load
+
+SCRIPT = "netlist-to-gds/scripts/build_layout.py"
+OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
+TECHNOLOGIES = ["generic", "sky130A"]
+
+# A folded-cascode amplifier: 13 transistors, five matched groups, a cascode bias.
+FOLDED_CASCODE = """
+.subckt folded inp inn out vbp vbn vcn vcp vdd vss
+.param wn=4u wp=8u
+M1 x1 inp tail vdd pmos W='2*wp' L=0.5u nf=4
+M2 x2 inn tail vdd pmos W='2*wp' L=0.5u nf=4
+M3 tail vbp vdd vdd pmos W=16u L=1u nf=4
+M4 x1 vbn vss vss nmos W=wn L=1u nf=2
+M5 x2 vbn vss vss nmos W=wn L=1u nf=2
+M6 y1 vcn x1 vss nmos W=wn L=0.5u nf=2
+M7 out vcn x2 vss nmos W=wn L=0.5u nf=2
+M8 y1 vcp z1 vdd pmos W=wp L=0.5u nf=2
+M9 out vcp z2 vdd pmos W=wp L=0.5u nf=2
+M10 z1 y1 vdd vdd pmos W=wp L=1u nf=2
+M11 z2 y1 vdd vdd pmos W=wp L=1u nf=2
+M12 vbn vbn vss vss nmos W=wn L=1u nf=2
+M13 vbp vbp vdd vdd pmos W=wp L=1u nf=2
+.ends
+"""
+LATCH = """
+.subckt latch d q qb clk vdd vss
+M1 q qb vdd vdd pmos W=2u L=0.18u
+M2 qb q vdd vdd pmos W=2u L=0.18u
+M3 q qb n1 vss nmos W=1u L=0.18u
+M4 qb q n2 vss nmos W=1u L=0.18u
+M5 n1 d t vss nmos W=2u L=0.18u nf=2
+M6 n2 clk t vss nmos W=2u L=0.18u nf=2
+M7 t clk vss vss nmos W=3u L=0.18u m=2
+.ends
+"""
+
+
+@pytest.fixture
+def build(run_script, tmp_path):
+    """Return a function that lays out netlist text (or a path) and returns exit code and envelope."""
+
+    def run(netlist, *arguments, technology="sky130A", workspace="ws"):
+        path = netlist
+        if isinstance(netlist, str):
+            path = tmp_path / "in.spice"
+            path.write_text(netlist, encoding="utf-8")
+        arguments = (
+            "--netlist-path",
+            path,
+            "--technology",
+            technology,
+            "--workspace",
+            tmp_path / workspace,
+            *arguments,
+        )
+        return run_script(SCRIPT, *arguments)
+
+    return run
+
+
+@pytest.mark.parametrize("technology", TECHNOLOGIES)
+@pytest.mark.parametrize("netlist", [OTA, FOLDED_CASCODE, LATCH], ids=["ota", "folded_cascode", "latch"])
+def test_a_netlist_becomes_a_clean_layout(build, technology, netlist):
+    code, envelope = build(netlist, technology=technology)
+    data = envelope["data"]
+    assert (code, envelope["error"]) == (0, None)
+    assert data["drc"]["passed"]
+    assert data["drc"]["total_violations"] == 0
+    assert data["drc"]["rules_unchecked"] == []
+    assert data["drc"]["rules_checked"] == len(load(technology).rules)
+    assert data["lvs"] == {"matched": True, "mismatches": [], "dummies": 0}
+    assert data["routing"]["failed"] == []
+    assert data["routing"]["routed"] == data["routing"]["total_nets"]
+    assert [stage["name"] for stage in data["stages"]] == [
+        "parse", "recognise", "draw", "place", "export", "drc", "lvs", "metrics", "view",
+    ]  # fmt: skip
+
+
+def test_every_file_is_what_its_name_says(build):
+    _, envelope = build(OTA)
+    files = {kind: Path(path) for kind, path in envelope["data"]["files"].items()}
+    layout = kdb.Layout()
+    layout.read(str(files["gds"]))
+    assert layout.top_cell().name == "ota_5t"
+    assert files["png"].read_bytes().startswith(b"\x89PNG")
+    assert ".subckt ota_5t inp inn out bias vdd vss" in files["reference_netlist"].read_text()
+    report = rdb.ReportDatabase("r")
+    report.load(str(files["drc_report"]))
+    assert report.num_items() == 0
+    lvs = kdb.LayoutVsSchematic()
+    lvs.read(str(files["lvs_report"]))
+    assert lvs.xref() is not None
+    assert json.loads(files["summary"].read_text()) == envelope["data"]
+
+
+def test_matched_rows_lie_exactly_on_one_axis_and_their_centroids_coincide(build):
+    """S0.5: centroid distance 0 of the input pair and of the mirrors, computed by the metrics from the drawn gates."""
+    _, envelope = build(OTA)
+    data = envelope["data"]
+    assert [m["centroid_error"] for m in data["modules"]] == [0, 0, 0]
+    assert all(pair["centroid_distance"] == 0 for pair in data["metrics"]["matching_metrics"])
+    layout = kdb.Layout()
+    layout.read(data["files"]["gds"])
+    technology = load("sky130A")
+    pair = next(i for i in layout.top_cell().each_inst() if "differential_pair" in i.cell.name)
+    for name in ("poly", "diff", "licon1", "tap"):
+        shapes = kdb.Region(pair.cell.begin_shapes_rec(technology.layer(layout, name))).transformed(pair.trans)
+        mirrored = shapes.transformed(kdb.Trans(2, True, 2 * round(data["placement"]["axis_x"] * 1000), 0))
+        assert (shapes ^ mirrored).is_empty(), name
+
+
+def test_the_same_input_gives_the_same_bytes(build, tmp_path):
+    build(OTA, workspace="one")
+    build(OTA, workspace="two")
+    for name in ("layout.gds", "reference.spice", "extracted.spice", "layout.png", "circuit.json"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+
+
+@pytest.mark.skipif(shutil.which("klayout") is None, reason="skipped: needs klayout")
+def test_the_klayout_application_opens_the_gds(build, tmp_path):
+    _, envelope = build(OTA)
+    script = tmp_path / "count.py"
+    script.write_text(
+        f"import pya\nl = pya.Layout()\nl.read({envelope['data']['files']['gds']!r})\nprint('cells', l.cells())\n"
+    )
+    done = subprocess.run(["klayout", "-b", "-r", str(script)], capture_output=True, text=True, check=True)
+    assert "cells 4" in done.stdout
+
+
+NETGEN_SETUP = """
+foreach model {sky130_fd_pr__nfet_01v8 sky130_fd_pr__pfet_01v8} {
+  foreach circuit {-circuit1 -circuit2} {
+    permute "$circuit $model" drain source
+    property "$circuit $model" remove nf m
+    property "$circuit $model" tolerance {w 0.001} {l 0.001}
+  }
+}
+"""
+
+
+def netgen(tmp_path, extracted, reference, top):
+    setup, report = tmp_path / "setup.tcl", tmp_path / "netgen.out"
+    setup.write_text(NETGEN_SETUP)
+    command = ["netgen-lvs", "-batch", "lvs", f"{extracted} {top}", f"{reference} {top}", str(setup), str(report)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    lines = done.stdout.splitlines()
+    return any("match uniquely" in line for line in lines) and not any("roperty error" in line for line in lines)
+
+
+@pytest.mark.skipif(shutil.which("netgen-lvs") is None, reason="skipped: needs netgen-lvs")
+@pytest.mark.parametrize(
+    ("change", "matches"),
+    [(None, True), (("W=12u", "W=11u"), False), (("M1 tmir inp tail", "M1 tmir inp vdd"), False)],
+    ids=["as drawn", "wrong width", "wrong net"],
+)
+def test_netgen_agrees_with_the_verdict(build, tmp_path, change, matches):
+    _, envelope = build(OTA)
+    files = envelope["data"]["files"]
+    reference = Path(files["reference_netlist"]).read_text()
+    if change:
+        assert change[0] in reference
+        reference = reference.replace(*change)
+    altered = tmp_path / "altered.spice"
+    altered.write_text(reference)
+    assert netgen(tmp_path, files["extracted_netlist"], altered, "ota_5t") is matches
+
+
+def test_a_violated_rule_is_a_failure_in_words_with_the_report_beside_it(build, tmp_path):
+    """Never a success with violations: a planted rule that no layout can keep."""
+    text = Path(load("sky130A").path).read_text(encoding="utf-8")
+    planted = "rules:\n  - {id: planted.1, kind: forbidden, layer: poly, description: No poly at all, source: test}\n"
+    technology = tmp_path / "planted.yaml"
+    technology.write_text(text.replace("rules:\n", planted, 1), encoding="utf-8")
+    code, envelope = build(OTA, technology=technology)
+    assert (code, envelope["ok"], envelope["error"]["code"]) == (1, False, "DRC_VIOLATION")
+    assert "planted.1" in envelope["error"]["message"]
+    assert not envelope["data"]["drc"]["passed"]
+    assert envelope["data"]["drc"]["total_violations"] > 0
+    assert envelope["data"]["lvs"]["matched"]
+
+
+def test_a_port_without_a_device_fails_lvs_in_words(build):
+    code, envelope = build(OTA.read_text().replace("bias vdd vss\n", "bias spare vdd vss\n", 1))
+    assert (code, envelope["ok"], envelope["error"]["code"]) == (1, False, "LAYOUT_CONFLICT")
+    assert "spare" in envelope["error"]["message"]
+    assert not envelope["data"]["lvs"]["matched"]
+    assert any("spare" in warning for warning in envelope["data"]["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("netlist", "code", "words"),
+    [
+        (".subckt a b c\nR1 b c 1k\nM1 b c b b nmos W=1u L=0.18u\n.ends", "UNSUPPORTED_OPERATION", "R1"),
+        (".subckt a b\n.ends", "INVALID_PARAM", "no devices"),
+        ("", "INVALID_PARAM", ""),
+        (
+            ".subckt a d g s b1 b2\nM1 d g s b1 nmos W=1u L=0.18u\nM2 d g s b2 nmos W=1u L=0.18u\n.ends",
+            "UNSUPPORTED_OPERATION",
+            "b1: M1; b2: M2",
+        ),
+    ],
+    ids=["resistor", "no devices", "empty file", "two substrates"],
+)
+def test_what_cannot_be_laid_out_is_refused_and_leaves_nothing(build, tmp_path, netlist, code, words):
+    exit_code, envelope = build(netlist)
+    assert (exit_code, envelope["error"]["code"]) == (2, code)
+    assert words in envelope["error"]["message"]
+    assert not (tmp_path / "ws").exists()
+
+
+def test_a_size_below_the_minimum_is_drawn_legal_and_told(build):
+    _, envelope = build(".subckt a d g s b\nM1 d g s b nmos W=0.1u L=0.05u\n.ends")
+    assert "minimum" in " ".join(envelope["data"]["warnings"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--netlist-path", "missing.spice"),
+        ("--netlist-path", "."),
+        ("--netlist-path", str(OTA), "--technology", "nosuch"),
+        ("--netlist-path", str(OTA), "--top", "nosuch"),
+        ("--netlist-path", str(OTA), "--workspace", "/dev/null/x"),
+        ("--netlist-path", str(OTA), "--dummies", "-1"),
+        ("--netlist-path", str(OTA), "--dummies", "two"),
+        ("--netlist-path", str(OTA), "--speed", "9"),
+        (),
+    ],
+    ids=lambda a: " ".join(Path(x).name if "/" in x else x for x in a) or "nothing",
+)
+def test_bad_input_is_one_envelope_and_exit_2(run_script, tmp_path, arguments):
+    code, envelope = run_script(SCRIPT, *arguments)
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert [path for path in tmp_path.iterdir() if path.name != "workspace"] == []
+
+
+def test_dummies_are_drawn_and_told_and_lvs_still_matches(build):
+    code, envelope = build(OTA, "--dummies", "1")
+    assert code == 0
+    assert envelope["data"]["lvs"]["dummies"] == 6
