@@ -7,8 +7,11 @@ for a difference that is already established.
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,8 +22,13 @@ if TYPE_CHECKING:
     from layoutkit.check.reference import Reference, ReferenceDevice
 
 GROUP_LIMIT = 300  # groups on a side beyond which no pairs are sought; the search takes their product
-_ACCEPTED = 2.5
+_ACCEPTED = 2.5  # score below which two groups are not taken for the same
+_LEADERS = 200  # equally likely pairs among which an unambiguous one is sought
 _TEXT, _GATE, _END, _BULK, _SIZE, _TYPE = 6.0, 3.0, 2.0, 1.0, 1.0, 1.0
+
+
+Surroundings = tuple[tuple[str, int], ...]
+"""Kinds of terminals that meet a net, each with their number."""
 
 
 @dataclass(frozen=True)
@@ -104,50 +112,72 @@ class _Search:
         self.taken: set[str] = set()
         for net, name in claims:
             self._learn(net, name)
-        self.shape_of_net = {id(side): _surroundings(side, types) for side in (drawn, asked)}
+        self._around_net, self._around_name = _surroundings(drawn, types), _surroundings(asked, types)
+        self._on_net, self._on_name = _groups_by_net(drawn), _groups_by_net(asked)
+        self._own: dict[tuple[int, int], float] = {}
         self.pairs: list[tuple[int, int]] = []
 
-    def _learn(self, net: int, name: str) -> None:
-        if net not in self.known and name not in self.taken:
-            self.known[net] = name
-            self.taken.add(name)
+    def _learn(self, net: int, name: str) -> bool:
+        if net in self.known or name in self.taken:
+            return False
+        self.known[net] = name
+        self.taken.add(name)
+        return True
 
     def run(self) -> None:
         """Pair groups, the surest first, until no likely pair is left."""
-        free = {
-            (i, j)
-            for i, ours in enumerate(self.drawn)
-            for j, theirs in enumerate(self.asked)
-            if self.types[ours.device] == self.types[theirs.device]
-        }
-        while free:
-            scores = {pair: self._score(*pair) for pair in sorted(free)}
-            best = max(scores.values())
-            if best < _ACCEPTED:
-                return
-            leaders = [pair for pair, score in scores.items() if score == best]
-            rows, columns = Counter(i for i, _ in leaders), Counter(j for _, j in leaders)
-            sure = [(i, j) for i, j in leaders if rows[i] == 1 and columns[j] == 1] or leaders[:1]
-            for i, j in sure:
-                if self._score(i, j) >= best:
-                    self._take(i, j)
-                    free = {(a, b) for a, b in free if a != i and b != j}
-
-    def _take(self, i: int, j: int) -> None:
-        self.pairs.append((i, j))
-        ours, theirs = self.drawn[i].nets, self.asked[j].nets
-        for terminal, other in self._orientation(i, j)[1]:
-            self._learn(ours[terminal], theirs[other])
+        heap = [(-self._score(i, j), i, j) for i in range(len(self.drawn)) for j in range(len(self.asked))]
+        heapq.heapify(heap)
+        free = (set(range(len(self.drawn))), set(range(len(self.asked))))
+        while heap and -heap[0][0] >= _ACCEPTED:
+            leaders: list[tuple[float, int, int]] = []
+            while heap and len(leaders) < _LEADERS and (not leaders or heap[0][0] == leaders[0][0]):
+                score, i, j = heapq.heappop(heap)
+                if i in free[0] and j in free[1] and score == -self._score(i, j):
+                    leaders.append((score, i, j))
+            if not leaders:
+                continue
+            rows, columns = Counter(i for _, i, _ in leaders), Counter(j for _, _, j in leaders)
+            best = next((pair for pair in leaders if rows[pair[1]] == columns[pair[2]] == 1), leaders[0])
+            for pair in leaders:
+                if pair != best:
+                    heapq.heappush(heap, pair)
+            free[0].remove(best[1])
+            free[1].remove(best[2])
+            for i, j in self._take(best[1], best[2], free):
+                heapq.heappush(heap, (-self._score(i, j), i, j))
 
     def _score(self, i: int, j: int) -> float:
+        """Return how likely two groups are the same; transistors of different types never are."""
         ours, theirs = self.drawn[i], self.asked[j]
-        score = _TYPE if ours.device == theirs.device else 0.0
-        score += _TEXT if ours.texts & set(theirs.ids) else 0.0
-        score += _SIZE if ours.lengths == theirs.lengths else 0.0
-        score += _SIZE if abs(ours.w_um - theirs.w_um) <= 1e-3 * theirs.w_um else 0.0
-        score += _GATE * self._likeness(ours.nets["g"], theirs.nets["g"])
-        score += _BULK * self._likeness(ours.nets["b"], theirs.nets["b"])
-        return score + self._orientation(i, j)[0]
+        if self.types[ours.device] != self.types[theirs.device]:
+            return -math.inf
+        nets = _GATE * self._likeness(ours.nets["g"], theirs.nets["g"])
+        nets += _BULK * self._likeness(ours.nets["b"], theirs.nets["b"])
+        return self._own_likeness(i, j) + nets + self._orientation(i, j)[0]
+
+    def _own_likeness(self, i: int, j: int) -> float:
+        """Return what speaks for a pair regardless of its nets."""
+        if (i, j) not in self._own:
+            ours, theirs = self.drawn[i], self.asked[j]
+            score = _TYPE if ours.device == theirs.device else 0.0
+            score += _TEXT if ours.texts & set(theirs.ids) else 0.0
+            score += _SIZE if ours.lengths == theirs.lengths else 0.0
+            score += _SIZE if abs(ours.w_um - theirs.w_um) <= 1e-3 * theirs.w_um else 0.0
+            self._own[i, j] = score
+        return self._own[i, j]
+
+    def _take(self, i: int, j: int, free: tuple[set[int], set[int]]) -> set[tuple[int, int]]:
+        """Pair two groups; return the pairs whose score that changes."""
+        self.pairs.append((i, j))
+        ours, theirs = self.drawn[i].nets, self.asked[j].nets
+        changed: set[tuple[int, int]] = set()
+        for terminal, other in self._orientation(i, j)[1]:
+            net, name = ours[terminal], theirs[other]
+            if self._learn(net, name):
+                changed |= {(a, b) for a in self._on_net[net] & free[0] for b in free[1]}
+                changed |= {(a, b) for a in free[0] for b in self._on_name[name] & free[1]}
+        return changed
 
     def _orientation(self, i: int, j: int) -> tuple[float, list[tuple[str, str]]]:
         """Return the score of source and drain the better way round, and that way: pairs of terminals."""
@@ -165,8 +195,7 @@ class _Search:
             return 1.0 if self.known[net] == name else -0.7
         if name in self.taken:
             return -0.7
-        ours, theirs = self.shape_of_net[id(self.drawn)][net], self.shape_of_net[id(self.asked)][name]
-        return 0.3 * (ours & theirs).total() / max((ours | theirs).total(), 1) if ours and theirs else 0.0
+        return 0.3 * _overlap(self._around_net[net], self._around_name[name])
 
     def result(self) -> Alignment:
         """Return the pairs with the votes of their terminals, source and drain turned to agree with the majority."""
@@ -191,14 +220,29 @@ class _Search:
         return votes
 
 
-def _surroundings(groups: Sequence[Group], types: Mapping[str, str]) -> dict[Any, Counter[str]]:
-    """Return for every net which kinds of terminals meet it."""
+def _surroundings(groups: Sequence[Group], types: Mapping[str, str]) -> dict[Any, Surroundings]:
+    """Return for every net which kinds of terminals meet it, and how many."""
     found: dict[Any, Counter[str]] = {}
     for group in groups:
         for terminal, net in group.nets.items():
             place = f"{types[group.device]} {'ds' if terminal in 'ds' else terminal}"
             found.setdefault(net, Counter())[place] += 1
+    return {net: tuple(sorted(counts.items())) for net, counts in found.items()}
+
+
+def _groups_by_net(groups: Sequence[Group]) -> dict[Any, set[int]]:
+    found: dict[Any, set[int]] = {}
+    for index, group in enumerate(groups):
+        for net in group.nets.values():
+            found.setdefault(net, set()).add(index)
     return found
+
+
+@lru_cache(maxsize=65_536)
+def _overlap(ours: Surroundings, theirs: Surroundings) -> float:
+    """Return the share of terminals, of both nets together, that have a counterpart. [0 to 1]"""
+    one, other = Counter(dict(ours)), Counter(dict(theirs))
+    return (one & other).total() / (one | other).total()
 
 
 def _majority(votes: Mapping[tuple[int, str], Sequence[str]]) -> dict[int, str]:

@@ -19,7 +19,7 @@ from layoutkit.check.labels import Labelling, labelling
 from layoutkit.check.lvs_result import MAX_MISMATCHES, LvsResult
 from layoutkit.check.matching import Matcher, Pairing
 from layoutkit.check.mismatch import Mismatch, at, listed
-from layoutkit.check.reference import Reference, ReferenceDevice, reference_of
+from layoutkit.check.reference import DEFAULT_TOLERANCE, Reference, ReferenceDevice, reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from layoutkit.check.extracted import Extraction
     from layoutkit.circuit.model import Circuit
 
-DEFAULT_TOLERANCE = 1e-3
 _MAX_PINS_TRIED = 64
 
 
@@ -71,7 +70,9 @@ class _Comparison:
         if self.pairing is None and (free := self._paired({})) is not None:
             self.pairing = self._with_most_pins(free)
             self.found += self._crossed(self._exchanged_ports(self.pairing)) + self._labels_apart(self.pairing)
-        if self.pairing is not None:
+        if self.pairing is None and self.matcher.gave_up:
+            self.found.append(_undecided())
+        elif self.pairing is not None:
             self.found += self.matcher.size_mismatches(self.pairing)
             self.found += self._missing_dummies(self.pairing)
         else:
@@ -79,7 +80,6 @@ class _Comparison:
         self.found += self._missing_ports()
         if not self.found and not self.proven:
             self.found.append(unexplained(self.extraction, self.reference))
-        self.matcher.record(self.labels.pins, self.pairing)
 
     def _paired(self, pins: Mapping[int, str]) -> Pairing | None:
         exact = self.matcher.pairing(pins, sizes=True)
@@ -210,6 +210,7 @@ class _Comparison:
             mismatches=tuple(found[:MAX_MISMATCHES]),
             mismatch_count=len(found),
             device_pairs=pairs,
+            nets=nets or dict(self.labels.pins),
             net_pairs=dict(sorted(names.items())),
             warnings=(*self.labels.warnings, *self._finger_warnings(pairs)),
             extraction=self.extraction,
@@ -259,4 +260,12 @@ def _nothing() -> Mismatch:
         "nothing_compared",
         "Neither the layout nor the netlist holds a transistor or a port, so nothing was compared",
         "the wrong cell or the wrong netlist",
+    )
+
+
+def _undecided() -> Mismatch:
+    return Mismatch(
+        "net_mismatch",
+        "Not decided: the circuits are so symmetric that no pairing of nets was found or excluded in reasonable time",
+        "label more nets in the layout; every label that names a net of the netlist shortens the search",
     )

@@ -24,6 +24,7 @@ class LvsResult:
         mismatches: At most ``MAX_MISMATCHES`` differences, causes first; empty exactly when matched.
         mismatch_count: How many there are in all.
         device_pairs: Extracted device -> ids of the netlist's transistors it stands for; empty unless nets pair up.
+        nets: Net of the layout, by number -> net of the netlist; where nets do not pair up, what labels say.
         net_pairs: Net of the layout -> net of the netlist; empty unless nets pair up.
         warnings: What does not decide the verdict but should be known.
         extraction: The layout side.
@@ -34,6 +35,7 @@ class LvsResult:
     mismatches: tuple[Mismatch, ...]
     mismatch_count: int
     device_pairs: Mapping[str, tuple[str, ...]]
+    nets: Mapping[int, str]
     net_pairs: Mapping[str, str]
     warnings: tuple[str, ...]
     extraction: Extraction

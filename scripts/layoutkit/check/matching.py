@@ -1,8 +1,8 @@
-"""Whether two circuits are the same, with a proof that does not rest on the program that found it.
+"""Whether two circuits are the same, with a proof that does not rest on the search that found it.
 
-KLayout's comparer proposes which layout net is which reference net. Its own verdict is not used: the proposal counts
-only if, renamed by it, the transistor groups of the layout are exactly those of the reference, no two nets became one,
-and every label lies on the net that it names. Sizes are compared after that, group by group.
+The search (``isomorphism``) proposes which layout net is which reference net. The proposal counts only if, renamed by
+it, the transistor groups of the layout are exactly those of the reference, no two nets became one, and every label lies
+on the net that it names. Sizes are compared after that, group by group.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import klayout.db as kdb
-
+from layoutkit.check.isomorphism import Cell, GaveUpError, renaming
 from layoutkit.check.mismatch import Mismatch, at, listed
-from layoutkit.check.reference import klayout_netlist
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.check.extracted import ExtractedDevice, Extraction
-    from layoutkit.check.parallel import FoldKey
+    from layoutkit.check.parallel import FoldKey, Net
     from layoutkit.check.reference import Reference, ReferenceDevice
 
-_BRANCHES = 500  # guesses at symmetric nets before the comparer gives up; KLayout's default is 100
+Size = tuple[tuple[float, float], ...]
+"""W and L of transistors in parallel. [um]"""
 
 
 @dataclass(frozen=True)
@@ -51,15 +50,27 @@ def layout_groups(extraction: Extraction) -> dict[FoldKey[int], tuple[ExtractedD
 
 
 class Matcher:
-    """Compares one extraction with one reference, under different assumptions."""
+    """Compares one extraction with one reference, under different assumptions.
+
+    ``gave_up`` tells whether any comparison ended undecided, because the circuits are too symmetric.
+    """
 
     def __init__(self, extraction: Extraction, reference: Reference, tolerance: float) -> None:
         self.extraction = extraction
         self.reference = reference
         self.tolerance = tolerance
         self.groups = layout_groups(extraction)
-        self.lvs = extraction.lvs
-        self.lvs.reference = klayout_netlist(reference, extraction.technology)
+        self.gave_up = False
+        self._sizes_asked = {key: _size_asked(members) for key, members in reference.groups.items()}
+        samples = {self._sizes_asked[key]: members for key, members in reference.groups.items()}
+        self._sizes = {key: self._size(members, samples) for key, members in self.groups.items()}
+
+    def _size(self, drawn: Sequence[ExtractedDevice], samples: Mapping[Size, Sequence[ReferenceDevice]]) -> Size:
+        """Return the first size asked for that these transistors have, or their own."""
+        for size, asked in samples.items():
+            if not group_mismatches(drawn, asked, self.tolerance):
+                return size
+        return tuple((device.w_um, device.l_um) for device in drawn)
 
     def pairing(self, pins: Mapping[int, str], *, sizes: bool) -> Pairing | None:
         """Return the proven pairing of nets, or None where the circuits differ.
@@ -68,45 +79,17 @@ class Matcher:
             pins: Layout net to the reference net it has to be.
             sizes: Whether W and L take part in finding the pairing.
         """
-        if not self.groups and not self.reference.groups:
-            return Pairing(dict(pins))
-        if len(self.groups) != len(self.reference.groups):
+        ours = [_cell(key, self._sizes[key] if sizes else None) for key in self.groups]
+        theirs = [_cell(key, self._sizes_asked[key] if sizes else None) for key in self.reference.groups]
+        try:
+            proposed = renaming(ours, theirs, pins)
+        except GaveUpError:
+            self.gave_up = True
             return None
-        self._compare(pins, sizes=sizes)
-        proposed = {**self._proposal(), **pins}
-        return Pairing(proposed) if self._proven(proposed) else None
-
-    def _compare(self, pins: Mapping[int, str], *, sizes: bool) -> None:
-        if self.lvs.xref() is not None:
-            self.lvs.xref().clear()  # KLayout would add to what an earlier comparison found
-        comparer = kdb.NetlistComparer()
-        comparer.max_branch_complexity = _BRANCHES
-        layout, netlist = self.lvs.netlist(), self.lvs.reference
-        ours, theirs = layout.top_circuit(), netlist.top_circuit()
-        for side in (layout, netlist):
-            for device_class in side.each_device_class():
-                device_class.equal_parameters = self._equality(sizes=sizes)
-        comparer.same_circuits(ours, theirs)
-        for net, name in sorted(pins.items()):
-            comparer.same_nets(ours, theirs, ours.net_by_cluster_id(net), theirs.net_by_name(name), True)
-        self.lvs.compare(comparer)
-
-    def _equality(self, *, sizes: bool) -> kdb.EqualDeviceParameters:
-        mos = kdb.DeviceClassMOS4Transistor
-        if not sizes:
-            return kdb.EqualDeviceParameters.ignore(mos.PARAM_W) + kdb.EqualDeviceParameters.ignore(mos.PARAM_L)
-        offset = max((abs(d.w_um - d.drawn_w_um) for d in self.reference.devices), default=0.0) + 1e-6
-        width = kdb.EqualDeviceParameters(mos.PARAM_W, offset, self.tolerance)
-        return width + kdb.EqualDeviceParameters(mos.PARAM_L, 1e-6, self.tolerance)
-
-    def _proposal(self) -> dict[int, str]:
-        xref = self.lvs.xref()
-        proposed = {}
-        for circuits in xref.each_circuit_pair():
-            for pair in xref.each_net_pair(circuits):
-                if pair.first() is not None and pair.second() is not None:
-                    proposed[pair.first().cluster_id] = pair.second().name
-        return proposed
+        if proposed is None:
+            return None
+        nets = {**proposed, **pins}
+        return Pairing(nets) if self._proven(nets) else None
 
     def _proven(self, nets: Mapping[int, str]) -> bool:
         used = {net for _, bulk, gate, ends in self.groups for net in (bulk, gate, *ends)}
@@ -114,18 +97,24 @@ class Matcher:
             return False
         return {renamed(key, nets) for key in self.groups} == set(self.reference.groups)
 
-    def record(self, pins: Mapping[int, str], pairing: Pairing | None) -> None:
-        """Leave in KLayout's database the comparison a person should see: nets paired as proven, sizes judged."""
-        if self.lvs.netlist().top_circuit() is not None:
-            nets = pins if pairing is None else {**pairing.nets, **pins}
-            self._compare(nets, sizes=True)
-
     def size_mismatches(self, pairing: Pairing) -> list[Mismatch]:
         """Return the groups whose sizes differ."""
         found = []
         for key, drawn in self.groups.items():
             found += group_mismatches(drawn, self.reference.groups[pairing.key(key)], self.tolerance)
         return found
+
+
+def _size_asked(asked: Sequence[ReferenceDevice]) -> Size:
+    return tuple(sorted((device.drawn_w_um, device.drawn_l_um) for device in asked))
+
+
+def _cell(key: FoldKey[Net], size: Size | None) -> Cell[Net]:
+    device, bulk, gate, ends = key
+    pairs: list[tuple[str, Net]] = [("b", bulk), ("g", gate)]
+    for _ in range(3 - len(ends)):  # source and drain on one net meet it twice
+        pairs += [("e", net) for net in ends]
+    return Cell((device, size), tuple(pairs))
 
 
 def group_mismatches(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.model import Circuit, Device
     from layoutkit.technology import DeviceSpec, Technology
 
+DEFAULT_TOLERANCE = 1e-3  # largest relative difference of W and L [1]
 _LISTED = 20
 
 

@@ -29,7 +29,7 @@ def execute(params: dict, context: dict) -> dict:
     data["warnings"] = [*circuit.warnings, *data["warnings"]]
     data["files"] = {"layout": str(source), "netlist": str(netlist_path)}
     if "report_path" in params:
-        write_report(result.extraction, params["report_path"])
+        write_report(result, params["report_path"])
         data["files"]["report"] = params["report_path"]
     if "extracted_path" in params:
         write_extracted(result.extraction, params["extracted_path"])
