@@ -70,6 +70,8 @@ class Board:
         self.tracks = self._make_tracks(nets)
         if hugging:
             self.tracks = self._with_hugging(nets, fixed)
+        if options.axis_x is not None and any(net.mirror_of for net in nets):
+            self.tracks = self._symmetric(options.axis_x)
         self.occupancy = Occupancy()
         self.own: dict[str, list[tuple[int, Rect]]] = {net.name: [] for net in nets}
         self._fixed: dict[int | None, EdgeCounts] = {}
@@ -100,6 +102,11 @@ class Board:
         return Tracks(
             coordinates(left, right, need_x, self.pitch, grid), coordinates(bottom, top, need_y, self.pitch, grid)
         )
+
+    def _symmetric(self, axis: int) -> Tracks:
+        """Return the tracks together with their images about ``axis``."""
+        images = (2 * axis - x for x in self.tracks.xs)
+        return Tracks(tuple(sorted({*self.tracks.xs, *images})), self.tracks.ys)
 
     def _with_hugging(self, nets: Sequence[NetRequest], fixed: Sequence[tuple[str, Rect, str | None]]) -> Tracks:
         """Return the tracks and those on which a wire just keeps its distance to fixed metal."""

@@ -1,21 +1,15 @@
-"""Route several nets at once: A* per net, conflicts settled by negotiation.
-
-Every net is routed as if conflicts were only expensive; each round conflicts cost more and leave a history, and the
-nets in conflict are ripped up and routed again (McMurchie, Ebeling: PathFinder, 1995). A net that still conflicts at
-the end is taken out, the least important first, and reported.
-"""
+"""Route several nets at once around what is already drawn."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
-from layoutkit.route.board import HARD, Board
-from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths, too_close
-from layoutkit.route.model import NetRequest, RoutedNet, RouteOptions, RoutingResult
+from layoutkit.route.board import Board
+from layoutkit.route.model import NetRequest, RouteOptions, RoutingResult
+from layoutkit.route.negotiation import Negotiation
 from layoutkit.route.stack import Stack, make_stack
-from layoutkit.route.tree import grow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +21,6 @@ if TYPE_CHECKING:
 
     Obstacle = tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]
 
-HIGHEST_WEIGHT = 16
 LARGEST_SECOND_TRY = 100_000
 """Nodes up to which failed nets are tried once more with tracks that hug the fixed metal."""
 SECOND_TRY_ITERATIONS = 12
@@ -61,11 +54,11 @@ def route(
         TechnologyError: If a layer is none of the technology's stack.
     """
     options = options or RouteOptions()
-    _check_request(nets, area)
+    _check_request(nets, area, options)
     stack = make_stack(technology, layers, [terminal.layer for net in nets for terminal in net.terminals])
     fixed = sorted({*_fixed_metal(stack, obstacles), *_terminal_metal(stack, nets)}, key=str)
     limits = (area.left, area.bottom, area.right, area.top)
-    first = _Negotiation(Board(stack, nets, fixed, limits, options), nets).run()
+    first = Negotiation(Board(stack, nets, fixed, limits, options), nets).run()
     if not first.failed:
         return first
     board = Board(stack, nets, fixed, limits, options, hugging=True)
@@ -73,15 +66,23 @@ def route(
     if len(tracks.xs) * len(tracks.ys) * len(stack.conductors) > LARGEST_SECOND_TRY:
         return first
     board.options = replace(options, max_iterations=min(options.max_iterations, SECOND_TRY_ITERATIONS))
-    second = _Negotiation(board, nets).run()
+    second = Negotiation(board, nets).run()
     return second if len(second.failed) < len(first.failed) else first
 
 
-def _check_request(nets: Sequence[NetRequest], area: kdb.Box) -> None:
+def _check_request(nets: Sequence[NetRequest], area: kdb.Box, options: RouteOptions) -> None:
     names = [net.name for net in nets]
     twice = sorted({name for name in names if names.count(name) > 1})
     faults = [f"net '{name}' is asked for more than once" for name in twice]
     faults += [f"net '{net.name}' has no terminal" for net in nets if not net.terminals]
+    mirrors = [(net.name, net.mirror_of) for net in nets if net.mirror_of is not None]
+    faults += [
+        f"net '{name}' is to mirror '{of}', which is no net of this request that stands for itself"
+        for name, of in mirrors
+        if of not in names or of in [mirror for mirror, _ in mirrors] or [o for _, o in mirrors].count(of) > 1
+    ]
+    if mirrors and options.axis_x is None:
+        faults.append("nets are to be mirrored, but RouteOptions.axis_x is not given")
     if area.empty() or not area.width() or not area.height():
         faults.append("the routing area is empty")
     if faults:
@@ -129,152 +130,3 @@ def _wide_parts(stack: Stack, level: int, merged: kdb.Region) -> list[kdb.Box]:
         for polygon in core.decompose_trapezoids_to_region().each()
         for box in [polygon.bbox()]
     ]
-
-
-@dataclass
-class _State:
-    """Where one net stands."""
-
-    metal: NetMetal | None = None
-    entered: bool = False
-    reason: str | None = None
-    conflicts: tuple[str, ...] = ()
-    flaws: tuple[tuple[str, str, Rect], ...] = ()
-
-
-class _Negotiation:
-    """The rounds of rip-up and re-route over one board."""
-
-    def __init__(self, board: Board, nets: Sequence[NetRequest]) -> None:
-        self.board, self.stack, self.nets = board, board.stack, list(nets)
-        self.state = {net.name: _State() for net in nets}
-        self.order = sorted(nets, key=lambda net: (net.priority, _half_perimeter(net), net.name))
-        self.rounds = 0
-
-    def run(self) -> RoutingResult:
-        todo, weight = list(self.order), 1
-        for number in range(1, self.board.options.max_iterations + 1):
-            self.rounds = number
-            for net in todo:
-                self._route_again(net, weight)
-            todo = [net for net in self.order if self._is_bad(net)]
-            if not todo:
-                break
-            weight = min(2 * weight, HIGHEST_WEIGHT)
-        self._give_up(todo)
-        tracks = self.board.tracks
-        return RoutingResult(
-            nets=tuple(self._outcome(net) for net in self.nets),
-            iterations=self.rounds,
-            tracks=(len(tracks.xs), len(tracks.ys), len(self.stack.conductors)),
-        )
-
-    def _route_again(self, net: NetRequest, weight: int) -> None:
-        state = self.state[net.name]
-        if state.reason is not None:
-            return
-        if state.metal is not None:
-            self._leave(net)
-            self.board.blame(state.metal, net)
-        self._try(net, weight)
-
-    def _try(self, net: NetRequest, weight: int) -> None:
-        """Route a net and enter it, or note why it has no path."""
-        state = self.state[net.name]
-        growth = grow(self.board, net, self.board.costs(net, weight))
-        state.metal, state.reason, state.flaws = None, growth.reason, ()
-        if growth.reason is not None:
-            return
-        state.metal = metal_of_paths(self.stack, self.board.tracks, growth.paths, net.width)
-        finisher = self._finisher(net)
-        finisher.finish(state.metal, net.width)
-        state.flaws = tuple(finisher.flaws(state.metal))
-        self.board.change(net, state.metal, 1)
-        state.entered = True
-
-    def _leave(self, net: NetRequest) -> None:
-        state = self.state[net.name]
-        if state.entered and state.metal is not None:
-            self.board.change(net, state.metal, -1)
-            state.entered = False
-
-    def _finisher(self, net: NetRequest) -> Finisher:
-        return Finisher(self.stack, self.board.occupancy, net.name, self.board.own[net.name])
-
-    def _is_bad(self, net: NetRequest) -> bool:
-        """Return whether an entered route conflicts with others or breaks a rule by itself."""
-        state = self.state[net.name]
-        return state.entered and bool(state.flaws or self._conflicts(net))
-
-    def _conflicts(self, net: NetRequest) -> set[str]:
-        """Return the names of whose metal or cuts are too close; fixed metal of nobody is called an obstacle."""
-        metal = self.state[net.name].metal
-        found: set[str] = set()
-        if metal is None:
-            return found
-        finisher = self._finisher(net)
-        for level, rect in metal.rects(self.stack):
-            found.update(shape.net or "an obstacle" for shape in finisher.in_the_way(level, rect))
-        for cut, rect in metal.cuts(self.stack):
-            space = self.stack.cuts[cut].space
-            for shape in self.board.occupancy.near(self.stack.cuts[cut].name, rect, space):
-                if shape.net != net.name and too_close(shape.rect, rect, space):
-                    found.add(shape.net or "an obstacle")
-        return found
-
-    def _give_up(self, bad: Sequence[NetRequest]) -> None:
-        """Take nets out until none conflicts, then offer each the room that is left."""
-        out: list[NetRequest] = []
-        remaining = list(bad)
-        while remaining:
-            victim = max(remaining, key=lambda net: (bool(self.state[net.name].flaws), self.order.index(net)))
-            state = self.state[victim.name]
-            state.conflicts = tuple(sorted(self._conflicts(victim)))
-            state.reason = self._why(victim)
-            self._leave(victim)
-            out.append(victim)
-            remaining = [net for net in remaining if net is not victim and self._is_bad(net)]
-        for net in reversed(out):
-            state = self.state[net.name]
-            reason, conflicts = state.reason, state.conflicts
-            self._try(net, HARD)
-            if state.entered and not self._is_bad(net):
-                state.conflicts = ()
-                continue
-            self._leave(net)
-            state.metal, state.reason, state.conflicts = None, reason, conflicts
-
-    def _why(self, net: NetRequest) -> str:
-        conflicts = self.state[net.name].conflicts
-        if conflicts:
-            return (
-                f"congestion: after {self.rounds} rounds every way found comes too close to {', '.join(conflicts)}; "
-                "give more area, more layers or another priority"
-            )
-        what, name, where = self.state[net.name].flaws[0]
-        um = self.stack.technology.to_um
-        return f"{what} of {name} cannot be kept near ({um(where[0]):g}, {um(where[1]):g}) um"
-
-    def _outcome(self, net: NetRequest) -> RoutedNet:
-        state = self.state[net.name]
-        if state.metal is None or not state.entered:
-            return RoutedNet(net.name, success=False, reason=state.reason, conflicts=state.conflicts)
-        metal = state.metal
-        return RoutedNet(
-            name=net.name,
-            success=True,
-            wires=tuple(metal.wires),
-            vias=tuple(metal.vias),
-            path=metal.path(),
-            patches=tuple(metal.patches),
-            metal=tuple((self.stack.conductors[level].name, rect) for level, rect in metal.rects(self.stack)),
-            wire_length=metal.wire_length,
-            via_count=len(metal.vias),
-        )
-
-
-def _half_perimeter(net: NetRequest) -> int:
-    boxes = [terminal.box for terminal in net.terminals]
-    width = max(box.left for box in boxes) - min(box.right for box in boxes)
-    height = max(box.bottom for box in boxes) - min(box.top for box in boxes)
-    return max(width, 0) + max(height, 0)

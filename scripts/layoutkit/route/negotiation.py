@@ -1,0 +1,198 @@
+"""Conflicts between nets, settled by negotiation.
+
+Every net is routed as if conflicts were only expensive; each round conflicts cost more and leave a history, and the
+nets in conflict are ripped up and routed again (McMurchie, Ebeling: PathFinder, 1995). A net that still conflicts at
+the end is taken out, the least important first, and reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutkit.route.board import HARD, Board
+from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths, too_close
+from layoutkit.route.mirror import Mirror
+from layoutkit.route.model import NetRequest, RoutedNet, RoutingResult
+from layoutkit.route.tree import grow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutkit.route.model import Rect
+
+    Unit = tuple[NetRequest, ...]
+
+HIGHEST_WEIGHT = 16
+
+
+@dataclass
+class _State:
+    """Where one net stands."""
+
+    metal: NetMetal | None = None
+    entered: bool = False
+    reason: str | None = None
+    conflicts: tuple[str, ...] = ()
+    flaws: tuple[tuple[str, str, Rect], ...] = ()
+
+
+class Negotiation:
+    """The rounds of rip-up and re-route over one board."""
+
+    def __init__(self, board: Board, nets: Sequence[NetRequest]) -> None:
+        self.board, self.stack, self.nets = board, board.stack, list(nets)
+        self.state = {net.name: _State() for net in nets}
+        self.order = sorted(nets, key=lambda net: (net.priority, _half_perimeter(net), net.name))
+        self.mirror = Mirror(board, nets)
+        self.rounds = 0
+
+    def run(self) -> RoutingResult:
+        """Return the routes after the last round."""
+        todo, weight = self.mirror.units(self.order), 1
+        for number in range(1, self.board.options.max_iterations + 1):
+            self.rounds = number
+            for unit in todo:
+                self._route_again(unit, weight)
+            todo = [unit for unit in self.mirror.units(self.order) if any(self._is_bad(net) for net in unit)]
+            if not todo:
+                break
+            weight = min(2 * weight, HIGHEST_WEIGHT)
+        self._give_up([net for unit in todo for net in unit if self._is_bad(net)])
+        tracks = self.board.tracks
+        metal = {net.name: self.state[net.name].metal for net in self.nets if self.state[net.name].entered}
+        return RoutingResult(
+            nets=tuple(self._outcome(net) for net in self.nets),
+            iterations=self.rounds,
+            tracks=(len(tracks.xs), len(tracks.ys), len(self.stack.conductors)),
+            notes=self.mirror.notes(metal),
+        )
+
+    def _route_again(self, unit: Unit, weight: int) -> None:
+        if any(self.state[net.name].reason is not None for net in unit):
+            return
+        for net in unit:
+            self._leave(net)
+        for net in unit:
+            metal = self.state[net.name].metal
+            if metal is not None:
+                self.board.blame(metal, net)
+        if len(unit) == 2 and self._try_mirrored(unit[0], unit[1], weight):
+            return
+        for net in unit:
+            self._try(net, weight)
+
+    def _try(self, net: NetRequest, weight: int) -> None:
+        """Route a net and enter it, or note why it has no path."""
+        growth = grow(self.board, net, self.board.costs(net, weight))
+        if growth.reason is not None:
+            self.state[net.name] = _State(reason=growth.reason)
+            return
+        metal = metal_of_paths(self.stack, self.board.tracks, growth.paths, net.width)
+        self._finisher(net).finish(metal, net.width)
+        self._enter(net, metal)
+
+    def _try_mirrored(self, net: NetRequest, twin: NetRequest, weight: int) -> bool:
+        """Route a net where its mirror image fits too and enter both; tell whether there was a way."""
+        costs = self.mirror.costs(self.board.costs(net, weight), self.board.costs(twin, weight))
+        growth = grow(self.board, net, costs)
+        if growth.reason is not None:
+            self.mirror.dissolve(twin, growth.reason)
+            return False
+        metal = metal_of_paths(self.stack, self.board.tracks, growth.paths, net.width)
+        self._finisher(net).finish(metal, net.width)
+        self._enter(net, metal)
+        self._enter(twin, self.mirror.image(metal))
+        return True
+
+    def _enter(self, net: NetRequest, metal: NetMetal) -> None:
+        state = self.state[net.name] = _State(metal)
+        state.flaws = tuple(self._finisher(net).flaws(metal))
+        self.board.change(net, metal, 1)
+        state.entered = True
+
+    def _leave(self, net: NetRequest) -> None:
+        state = self.state[net.name]
+        if state.entered and state.metal is not None:
+            self.board.change(net, state.metal, -1)
+            state.entered = False
+
+    def _finisher(self, net: NetRequest) -> Finisher:
+        return Finisher(self.stack, self.board.occupancy, net.name, self.board.own[net.name])
+
+    def _is_bad(self, net: NetRequest) -> bool:
+        """Return whether an entered route conflicts with others or breaks a rule by itself."""
+        state = self.state[net.name]
+        return state.entered and bool(state.flaws or self._conflicts(net))
+
+    def _conflicts(self, net: NetRequest) -> set[str]:
+        """Return the names of whose metal or cuts are too close; fixed metal of nobody is called an obstacle."""
+        metal = self.state[net.name].metal
+        found: set[str] = set()
+        if metal is None:
+            return found
+        finisher = self._finisher(net)
+        for level, rect in metal.rects(self.stack):
+            found.update(shape.net or "an obstacle" for shape in finisher.in_the_way(level, rect))
+        for cut, rect in metal.cuts(self.stack):
+            space = self.stack.cuts[cut].space
+            for shape in self.board.occupancy.near(self.stack.cuts[cut].name, rect, space):
+                if shape.net != net.name and too_close(shape.rect, rect, space):
+                    found.add(shape.net or "an obstacle")
+        return found
+
+    def _give_up(self, bad: Sequence[NetRequest]) -> None:
+        """Take nets out until none conflicts, then offer each the room that is left."""
+        out: list[NetRequest] = []
+        remaining = list(bad)
+        while remaining:
+            victim = max(remaining, key=lambda net: (bool(self.state[net.name].flaws), self.order.index(net)))
+            state = self.state[victim.name]
+            state.conflicts = tuple(sorted(self._conflicts(victim)))
+            state.reason = self._why(victim)
+            self._leave(victim)
+            out.append(victim)
+            remaining = [net for net in remaining if net is not victim and self._is_bad(net)]
+        for net in reversed(out):
+            state = self.state[net.name]
+            reason, conflicts = state.reason, state.conflicts
+            self._try(net, HARD)
+            if self.state[net.name].entered and not self._is_bad(net):
+                continue
+            self._leave(net)
+            self.state[net.name] = _State(reason=reason, conflicts=conflicts)
+
+    def _why(self, net: NetRequest) -> str:
+        conflicts = self.state[net.name].conflicts
+        if conflicts:
+            return (
+                f"congestion: after {self.rounds} rounds every way found comes too close to {', '.join(conflicts)}; "
+                "give more area, more layers or another priority"
+            )
+        what, name, where = self.state[net.name].flaws[0]
+        um = self.stack.technology.to_um
+        return f"{what} of {name} cannot be kept near ({um(where[0]):g}, {um(where[1]):g}) um"
+
+    def _outcome(self, net: NetRequest) -> RoutedNet:
+        state = self.state[net.name]
+        if state.metal is None or not state.entered:
+            return RoutedNet(net.name, success=False, reason=state.reason, conflicts=state.conflicts)
+        metal = state.metal
+        return RoutedNet(
+            name=net.name,
+            success=True,
+            wires=tuple(metal.wires),
+            vias=tuple(metal.vias),
+            path=metal.path(),
+            patches=tuple(metal.patches),
+            metal=tuple((self.stack.conductors[level].name, rect) for level, rect in metal.rects(self.stack)),
+            wire_length=metal.wire_length,
+            via_count=len(metal.vias),
+        )
+
+
+def _half_perimeter(net: NetRequest) -> int:
+    boxes = [terminal.box for terminal in net.terminals]
+    width = max(box.left for box in boxes) - min(box.right for box in boxes)
+    height = max(box.bottom for box in boxes) - min(box.top for box in boxes)
+    return max(width, 0) + max(height, 0)

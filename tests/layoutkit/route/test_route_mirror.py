@@ -1,0 +1,82 @@
+"""Nets that mirror each other are exact images of each other, or the result says that they are not (0 dbu)."""
+
+import klayout.db as kdb
+import pytest
+from route_fields import as_obstacles
+from route_oracle import faults
+
+from layoutkit.errors import GeometryError
+from layoutkit.route import NetRequest, RouteOptions, Terminal, route
+from layoutkit.technology import load
+
+SKY = load("sky130A")
+AREA = kdb.Box(-12000, -3000, 12000, 14000)
+LAYERS = ["met1", "met2", "met3"]
+
+
+def boxes(axis):
+    """Return terminals of the left net and their images: rails of two heights and one on the layer above."""
+    left = [("met1", kdb.Box(-6000, 0, -2000, 300)), ("met1", kdb.Box(-9000, 8000, -5000, 8300))]
+    left.append(("met2", kdb.Box(-1500, 5000, -1200, 7000)))
+    mirrored = [(layer, kdb.Box(2 * axis - b.right, b.bottom, 2 * axis - b.left, b.top)) for layer, b in left]
+    return tuple(Terminal(*end) for end in left), tuple(Terminal(*end) for end in mirrored)
+
+
+def images(metal, axis):
+    return sorted((layer, (2 * axis - r[2], r[1], 2 * axis - r[0], r[3])) for layer, r in metal)
+
+
+@pytest.mark.parametrize("axis", [0, 105, -402])
+@pytest.mark.parametrize("width", [None, 600])
+def test_mirrored_nets_are_exact_images_around_an_obstacle_of_one_side(axis, width):
+    axis = axis // 5 * 5
+    left, right = boxes(axis)
+    nets = [NetRequest("p", left, width), NetRequest("n", right, width, mirror_of="p")]
+    nets.append(
+        NetRequest(
+            "tail",
+            (
+                Terminal("met1", kdb.Box(-11000, 3000, -10000, 3300)),
+                Terminal("met1", kdb.Box(10000, 3000, 11000, 3300)),
+            ),
+        )
+    )
+    fixed = [("met1", kdb.Box(2500, 2000, 8000, 6000), None), ("met2", kdb.Box(2500, 2000, 4000, 6000), None)]
+    result = route(SKY, nets, as_obstacles(fixed), AREA, LAYERS, RouteOptions(axis_x=axis))
+    assert result.notes == ()
+    assert result.failed == ()
+    one, other = result.net("p"), result.net("n")
+    assert images(one.metal, axis) == sorted(other.metal)
+    assert one.wire_length == other.wire_length
+    assert sorted((v.cut, 2 * axis - v.x, v.y) for v in one.vias) == sorted((v.cut, v.x, v.y) for v in other.vias)
+    assert faults(SKY, nets, result, fixed, AREA) == []
+
+
+def test_terminals_that_are_no_images_are_routed_apart_and_told():
+    left, right = boxes(0)
+    nets = [NetRequest("p", left), NetRequest("n", right[:2], mirror_of="p")]
+    result = route(SKY, nets, {}, AREA, LAYERS, RouteOptions(axis_x=0))
+    assert result.failed == ()
+    assert result.notes == ("net 'n' is not the mirror image of 'p': their terminals or widths are not mirror images",)
+    assert faults(SKY, nets, result, (), AREA) == []
+
+
+def test_a_pair_without_a_symmetric_way_is_routed_apart_and_told():
+    left = (Terminal("met1", kdb.Box(-6000, 0, -5700, 300)), Terminal("met1", kdb.Box(-6000, 6000, -5700, 6300)))
+    right = tuple(Terminal("met1", kdb.Box(5700, t.box.bottom, 6000, t.box.top)) for t in left)
+    nets = [NetRequest("p", left), NetRequest("n", right, mirror_of="p")]
+    # p passes its wall on the outside only, n its wall on the inside only
+    fixed = [("met1", kdb.Box(-9000, 3000, 0, 3300), None), ("met1", kdb.Box(500, 3000, 12000, 3300), None)]
+    area = kdb.Box(-12000, -1000, 12000, 8000)
+    result = route(SKY, nets, as_obstacles(fixed), area, ["met1"], RouteOptions(axis_x=0))
+    assert result.failed == ()
+    assert len(result.notes) == 1
+    assert "there is no symmetric way" in result.notes[0]
+    assert faults(SKY, nets, result, fixed, area) == []
+
+
+def test_impossible_mirror_requests_are_refused():
+    left, right = boxes(0)
+    nets = [NetRequest("p", left, mirror_of="n"), NetRequest("n", right, mirror_of="p")]
+    with pytest.raises(GeometryError, match=r"'p' is to mirror 'n'.*axis_x is not given"):
+        route(SKY, nets, {}, AREA, LAYERS)
