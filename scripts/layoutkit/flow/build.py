@@ -216,7 +216,7 @@ class _Job:
         extraction = extract(cell.layout(), cell, self.technology)
         result = compare(extraction, self.circuit)
         write_extracted(extraction, self.workspace.path(FILES["extracted_netlist"]))
-        write_report(extraction, self.workspace.path(FILES["lvs_report"]))
+        write_report(result, self.workspace.path(FILES["lvs_report"]))
         return {
             "matched": result.matched,
             "mismatches": [mismatch.to_json() for mismatch in result.mismatches],
