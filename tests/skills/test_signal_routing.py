@@ -270,3 +270,9 @@ def test_an_unknown_cell_or_technology_is_refused(route, tmp_path):
     assert (code, envelope["error"]["details"]["available_cells"]) == (2, ["TOP"])
     code, envelope = route(request, technology="sky131")
     assert (code, "unknown technology 'sky131'" in envelope["error"]["message"]) == (2, True)
+
+
+def test_an_area_too_large_to_search_is_refused(route):
+    code, envelope = route([net("a", end(0, 0), end(90_000, 90_000))])
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert "give a smaller routing area" in envelope["error"]["message"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from layoutkit.errors import GeometryError
 from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.search import EdgeCosts, Search
 from layoutkit.route.tracks import EdgeCounts, Tracks, coordinates
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
     IntArray = npt.NDArray[np.int64]
     BoolArray = npt.NDArray[np.bool_]
+
+LARGEST_BOARD = 4_000_000
+"""Nodes of the track graph; at 100 bytes each this is what fits into memory comfortably."""
 
 HARD = -1
 """Weight of other nets' wires that means: never cross them."""
@@ -49,7 +53,10 @@ class Board:
         fixed: ``(layer key, rect, net)``: conductors' or cuts' names, metal that is already there.
         area: Nothing is drawn outside it. [dbu]
         options: How to search.
-        hugging: Whether further tracks run as near to fixed metal as wires may.
+        hugging_limit: If given, further tracks run as near to fixed metal as wires may, up to this many nodes.
+
+    Raises:
+        GeometryError: If the area holds more track crossings than the limit, ``LARGEST_BOARD`` if none is given.
     """
 
     def __init__(
@@ -60,7 +67,7 @@ class Board:
         area: Rect,
         options: RouteOptions,
         *,
-        hugging: bool = False,
+        hugging_limit: int | None = None,
     ) -> None:
         import numpy as np
 
@@ -68,10 +75,17 @@ class Board:
         self.search = Search(options.engine)
         self.pitch = stack.pitch()
         self.tracks = self._make_tracks(nets)
-        if hugging:
+        if hugging_limit is not None:
             self.tracks = self._with_hugging(nets, fixed)
         if options.axis_x is not None and any(net.mirror_of for net in nets):
             self.tracks = self._symmetric(options.axis_x)
+        nodes = len(self.tracks.xs) * len(self.tracks.ys) * len(stack.conductors)
+        limit = LARGEST_BOARD if hugging_limit is None else hugging_limit
+        if nodes > limit:
+            raise GeometryError(
+                f"the routing area holds {nodes} track crossings, more than the allowed {limit}; "
+                "give a smaller routing area or fewer layers"
+            )
         self.occupancy = Occupancy()
         self.own: dict[str, list[tuple[int, Rect]]] = {net.name: [] for net in nets}
         self._fixed: dict[int | None, EdgeCounts] = {}

@@ -50,7 +50,7 @@ def route(
     so that a gap which just admits a wire is found; the better of the two outcomes counts.
 
     Raises:
-        GeometryError: If the area is empty, a name appears twice or a net has no terminal.
+        GeometryError: If the area is empty or too large, a name appears twice or a net has no terminal.
         TechnologyError: If a layer is none of the technology's stack.
     """
     options = options or RouteOptions()
@@ -61,11 +61,11 @@ def route(
     first = Negotiation(Board(stack, nets, fixed, limits, options), nets).run()
     if not first.failed:
         return first
-    board = Board(stack, nets, fixed, limits, options, hugging=True)
-    tracks = board.tracks
-    if len(tracks.xs) * len(tracks.ys) * len(stack.conductors) > LARGEST_SECOND_TRY:
+    shorter = replace(options, max_iterations=min(options.max_iterations, SECOND_TRY_ITERATIONS))
+    try:
+        board = Board(stack, nets, fixed, limits, shorter, hugging_limit=LARGEST_SECOND_TRY)
+    except GeometryError:  # too many tracks: the first outcome stands
         return first
-    board.options = replace(options, max_iterations=min(options.max_iterations, SECOND_TRY_ITERATIONS))
     second = Negotiation(board, nets).run()
     return second if len(second.failed) < len(first.failed) else first
 
