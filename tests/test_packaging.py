@@ -1,0 +1,63 @@
+"""The wheel, not the checkout, is what people install: it holds the packages, the technologies and the skills."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """Return the folder a freshly built wheel was unpacked into."""
+    builders = pytest.importorskip("hatchling.builders.wheel", reason="skipped: needs hatchling")
+    folder = tmp_path_factory.mktemp("wheel")
+    (wheel,) = builders.WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+def run(unpacked, folder, *arguments):
+    """Run Python with nothing of the checkout on its path but the wheel's content and the dependencies."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SKILLPACK", "ANALOG"))}
+    environment["PYTHONPATH"] = str(unpacked)
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_skills_travel_in_the_wheel(unpacked, tmp_path):
+    listed = json.loads(run(unpacked, tmp_path, "-m", "skillpack", "list", "--json"))
+    names = {skill["name"] for skill in listed}
+    assert names == {path.parent.name for path in ROOT.glob("skills/*/SKILL.md")}
+    assert str(unpacked) in json.dumps(listed)
+
+
+def test_a_tool_of_the_wheel_draws(unpacked, tmp_path):
+    params = json.dumps({"device_id": "M1", "w": 2e-6, "l": 0.5e-6, "technology": "sky130A", "workspace": "ws"})
+    answer = run(unpacked, tmp_path, "-m", "skillpack", "run", "layout.create_nmos_pcell", "--params", params)
+    assert json.loads(answer)["ok"]
+    assert (tmp_path / "ws/layout.gds").stat().st_size > 0
+
+
+def test_the_wheel_holds_no_leftovers(unpacked):
+    wrong = [
+        str(path.relative_to(unpacked))
+        for path in unpacked.rglob("*")
+        if path.suffix in {".pyc", ".gds"} and "assets" not in path.parts
+    ]
+    assert wrong == []
