@@ -1,0 +1,163 @@
+"""What a skill needs: resolved to versions, with everything missing, cyclic or in conflict told (S4.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from skillpack.versions import parse_version, satisfies
+from skillscript.faults import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from skillpack.registry import SkillDefinition
+
+_MAX_ROUNDS = 100
+
+
+@dataclass(frozen=True)
+class DependencyProblem:
+    """Why a skill's dependencies cannot be resolved.
+
+    Attributes:
+        kind: What kind of problem.
+        skill: The skill that needs something.
+        needs: Name of what it needs.
+        message: The problem in words, with who asks for what.
+    """
+
+    kind: Literal["missing", "cycle", "version"]
+    skill: str
+    needs: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What a skill needs.
+
+    Attributes:
+        order: The skills to have, dependencies before what needs them, the skill itself last.
+        problems: What keeps it from running; ``order`` is then what could be resolved.
+    """
+
+    order: tuple[SkillDefinition, ...]
+    problems: tuple[DependencyProblem, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is there."""
+        return not self.problems
+
+
+def resolve(root: SkillDefinition, available: Mapping[str, Sequence[SkillDefinition]]) -> Resolution:
+    """Return the dependencies of ``root``, each in the latest version that all who need it accept.
+
+    What a version asks for may change with the version chosen; the choice is repeated until it holds.
+
+    Args:
+        root: The skill to resolve.
+        available: Every version of every skill, by name.
+    """
+    chosen: dict[str, SkillDefinition] = {root.name: root}
+    for _ in range(_MAX_ROUNDS):
+        wishes = _wishes(root, chosen)
+        picked = {name: _pick(available.get(name, ()), asked) for name, asked in wishes.items() if name != root.name}
+        following = {root.name: root, **{name: skill for name, skill in picked.items() if skill is not None}}
+        if following == chosen:
+            break
+        chosen = following
+    problems = [problem for name, asked in wishes.items() for problem in _unmet(name, asked, chosen, available)]
+    order, cycles = _ordered(root, chosen)
+    return Resolution(tuple(order), (*problems, *cycles))
+
+
+def split(dependency: str) -> tuple[str, str]:
+    """Return name and version requirement of a dependency ``name`` or ``name@requirement``."""
+    name, _, requirement = dependency.partition("@")
+    return name.strip(), requirement.strip()
+
+
+def _wishes(root: SkillDefinition, chosen: Mapping[str, SkillDefinition]) -> dict[str, list[tuple[str, str]]]:
+    """Return who asks for which version of what: name -> (asking skill, requirement), from the root on."""
+    wishes: dict[str, list[tuple[str, str]]] = {}
+    waiting, seen = [root.name], {root.name}
+    while waiting:
+        name = waiting.pop(0)
+        if name not in chosen:
+            continue
+        for dependency in chosen[name].dependencies:
+            needed, requirement = split(dependency)
+            wishes.setdefault(needed, []).append((name, requirement))
+            if needed not in seen:
+                seen.add(needed)
+                waiting.append(needed)
+    return wishes
+
+
+def _pick(versions: Sequence[SkillDefinition], asked: list[tuple[str, str]]) -> SkillDefinition | None:
+    """Return the latest version that fulfils every requirement, or else the first asker's; None if there is none."""
+    for requirements in ([requirement for _, requirement in asked], [asked[0][1]]):
+        fitting = [skill for skill in versions if all(satisfies(skill.version, wanted) for wanted in requirements)]
+        if fitting:
+            return max(fitting, key=lambda skill: parse_version(skill.version))
+    return None
+
+
+def _unmet(
+    name: str,
+    asked: list[tuple[str, str]],
+    chosen: Mapping[str, SkillDefinition],
+    available: Mapping[str, Sequence[SkillDefinition]],
+) -> list[DependencyProblem]:
+    """Return the problems with one needed skill."""
+    versions = sorted({skill.version for skill in available.get(name, ())}, key=parse_version)
+    problems = []
+    for asker, requirement in asked:
+        if not versions and name not in chosen:
+            hint = did_you_mean(name, available)
+            text = f"{asker} needs {name}, which is not registered{hint}"
+            problems.append(DependencyProblem("missing", asker, name, text))
+        elif name not in chosen or not satisfies(chosen[name].version, requirement):
+            others = [f"{who} needs {wanted or 'any'}" for who, wanted in asked if who != asker]
+            rivals = f" ({'; '.join(others)})" if others else ""
+            text = f"{asker} needs {name}@{requirement}, available: {', '.join(versions)}{rivals}"
+            problems.append(DependencyProblem("version", asker, name, text))
+    return problems
+
+
+def _ordered(
+    root: SkillDefinition, chosen: Mapping[str, SkillDefinition]
+) -> tuple[list[SkillDefinition], list[DependencyProblem]]:
+    """Return the chosen skills with dependencies first, and the cycles among them."""
+    order: list[SkillDefinition] = []
+    cycles: list[DependencyProblem] = []
+    finished: set[str] = set()
+    path: list[str] = [root.name]
+    pending = [_needed(root, chosen)]
+    while path:
+        following = pending[-1].pop(0) if pending[-1] else None
+        if following is None:
+            finished.add(path[-1])
+            order.append(chosen[path.pop()])
+            pending.pop()
+        elif following in path:
+            cycles.append(_cycle(path[path.index(following) :]))
+        elif following not in finished:
+            path.append(following)
+            pending.append(_needed(chosen[following], chosen))
+    return order, cycles
+
+
+def _cycle(circle: list[str]) -> DependencyProblem:
+    """Return the problem of skills each of which needs the next, told the same wherever it was entered."""
+    start = circle.index(min(circle))
+    turned = [*circle[start:], *circle[:start]]
+    text = f"{' -> '.join([*turned, turned[0]])} is a cycle"
+    return DependencyProblem("cycle", turned[0], turned[1 % len(turned)], text)
+
+
+def _needed(skill: SkillDefinition, chosen: Mapping[str, SkillDefinition]) -> list[str]:
+    """Return the names a skill needs that are there."""
+    return [name for name, _ in map(split, skill.dependencies) if name in chosen]

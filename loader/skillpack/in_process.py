@@ -1,0 +1,60 @@
+"""Calling a skill that is a function of this process, with the same envelope as one that is a program."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import asdict, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from skillpack.signature_schema import CONTEXT, build_arguments
+from skillscript.envelope import ErrorCode, SkillError, SkillResult
+from skillscript.runtime import call as call_tool
+from skillscript.tool import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from skillpack.registry import SkillDefinition
+
+
+def call(skill: SkillDefinition, params: Any, context: Mapping[str, Any] | None = None) -> SkillResult:
+    """Return the result of calling a registered function; nothing it does escapes as an exception.
+
+    Params are checked against the input schema and defaults filled in; the function gets them as keyword arguments of
+    the types it names, and a parameter called ``context`` gets the call's context. It may answer an object, a
+    dataclass, or a ``SkillResult``.
+
+    Args:
+        skill: A definition with a handler.
+        params: The parameters.
+        context: user_profile, session_context, memory_summary, content_context.
+    """
+    handler = skill.handler
+    if handler is None:
+        text = f"skill {skill.name} is a program, not a function; call it through a Runner"
+        return SkillResult.failure(SkillError(ErrorCode.UNSUPPORTED_OPERATION, text))
+
+    def execute(values: dict[str, Any], surroundings: dict[str, Any]) -> dict[str, Any]:
+        arguments = build_arguments(handler, values)
+        if CONTEXT in inspect.signature(handler).parameters:
+            arguments[CONTEXT] = surroundings
+        return _data(handler(**arguments))
+
+    tool = Tool(skill.name, execute, dict(skill.input_schema), dict(skill.output_schema))
+    return call_tool(tool, params, context)
+
+
+def _data(answer: Any) -> dict[str, Any]:
+    """Return the data of a function's answer.
+
+    Raises:
+        SkillError: The answer's own error.
+    """
+    if isinstance(answer, SkillResult):
+        if answer.error is not None:
+            raise answer.error
+        return answer.data or {}
+    if is_dataclass(answer) and not isinstance(answer, type):
+        return asdict(answer)
+    data: dict[str, Any] = answer  # anything else is told by the caller's check
+    return data

@@ -1,0 +1,199 @@
+"""Which skill serves an intent best, and why (S4.3).
+
+A skill serves an intent when one of its tags is the intent (case, blanks, ``-`` and ``_`` do not matter). Only when no
+skill has such a tag, those count of which a tag occurs in the intent's words, or the intent in a tag's.
+
+The rank is decided by, in this order:
+
+1. ``cost.model_class``: small before medium before large; a skill that declares none counts as medium;
+2. the user's preference: ``user_profile.skill_preferences``, numbers by skill name or tag, higher first, 0 if unnamed;
+3. the share of the wanted context that is there: user memory, content store;
+4. ``cost.context_size``, ``cost.expected_rounds``, and last the name.
+
+A skill whose dependencies cannot be resolved comes after all that can run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from skillpack.dependencies import DependencyProblem
+    from skillpack.registry import SkillDefinition
+
+_SIZES = {"small": 0, "medium": 1, "large": 2}
+_UNDECLARED = "medium"
+_SEPARATORS = re.compile(r"[\s_-]+")
+_CRITERIA = ("dependencies", "cost", "preference", "context fit", "context size", "expected rounds", "name")
+
+
+@dataclass(frozen=True)
+class RankedSkill:
+    """A skill in its place among those that serve an intent.
+
+    Attributes:
+        skill: The skill in its latest version.
+        rank: Its place, from 1.
+        matched: The tags by which it serves the intent.
+        decided_by: The criterion that put it behind the one before; "" for the first.
+        explanation: Why it stands where it does, in sentences.
+    """
+
+    skill: SkillDefinition
+    rank: int
+    matched: tuple[str, ...]
+    decided_by: str
+    explanation: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the skill."""
+        return self.skill.name
+
+    @property
+    def version(self) -> str:
+        """Version of the skill."""
+        return self.skill.version
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values, without the schemas."""
+        return {
+            "rank": self.rank,
+            "id": self.name,
+            "version": self.version,
+            "description": self.skill.description,
+            "matched": list(self.matched),
+            "decided_by": self.decided_by,
+            "explanation": list(self.explanation),
+        }
+
+
+def rank(
+    skills: Iterable[SkillDefinition],
+    intent: str,
+    context: Mapping[str, Any],
+    problems_of: Callable[[str], Sequence[DependencyProblem]],
+) -> list[RankedSkill]:
+    """Return the skills that serve ``intent``, the best first.
+
+    Args:
+        skills: To choose from.
+        intent: A tag, or words of the user.
+        context: The call's context (S1.2).
+        problems_of: Answers what is wrong with the dependencies of a skill, by its name.
+    """
+    scores = [_score(skill, tags, context, problems_of(skill.name)) for skill, tags in _matching(skills, intent)]
+    scores.sort(key=lambda score: score.key)
+    ranked = []
+    for index, score in enumerate(scores):
+        decided = _decided_by(scores[index - 1].key, score.key) if index else ""
+        place = f"rank {index + 1} of {len(scores)} for {intent!r}: matches {', '.join(score.tags)}"
+        behind = f"behind {scores[index - 1].skill.name} by {decided}" if decided else ""
+        sentences = (place, *score.sentences, *([behind] if behind else []))
+        ranked.append(RankedSkill(score.skill, index + 1, score.tags, decided, sentences))
+    return ranked
+
+
+@dataclass(frozen=True)
+class _Score:
+    skill: SkillDefinition
+    tags: tuple[str, ...]
+    key: tuple[Any, ...]
+    sentences: tuple[str, ...]
+
+
+def _matching(skills: Iterable[SkillDefinition], intent: str) -> list[tuple[SkillDefinition, tuple[str, ...]]]:
+    """Return the skills with the tags by which they serve the intent."""
+    wanted = _folded(intent)
+    candidates = list(skills)
+    if not wanted:
+        return []
+    exact = _with_tags(candidates, lambda tag: tag == wanted)
+    return exact or _with_tags(candidates, lambda tag: _occurs(tag, wanted) or _occurs(wanted, tag))
+
+
+def _with_tags(skills: Sequence[SkillDefinition], fits: Any) -> list[tuple[SkillDefinition, tuple[str, ...]]]:
+    """Return the skills that have tags that fit, with those tags; a skill's own name is a tag too."""
+    found = [(skill, tuple(tag for tag in (*skill.tags, skill.name) if fits(_folded(tag)))) for skill in skills]
+    return [(skill, tags) for skill, tags in found if tags]
+
+
+def _folded(text: str) -> str:
+    return _SEPARATORS.sub(" ", text.casefold()).strip()
+
+
+def _occurs(part: str, whole: str) -> bool:
+    """Return whether ``part`` stands in ``whole`` as words; Chinese, which has no blanks, anywhere."""
+    if not part:
+        return False
+    return f" {part} " in f" {whole} " or (not part.isascii() and part in whole)
+
+
+def _score(
+    skill: SkillDefinition,
+    tags: tuple[str, ...],
+    context: Mapping[str, Any],
+    problems: Sequence[DependencyProblem],
+) -> _Score:
+    """Return what decides the skill's rank, and the same in words."""
+    declared = skill.cost.get("model_class")
+    model_class = declared if declared in _SIZES else _UNDECLARED
+    preference, why = _preference(skill, context)
+    fit, needs = _context_fit(skill, context)
+    size = skill.cost.get("context_size", _UNDECLARED)
+    rounds = skill.cost.get("expected_rounds", 1)
+    key = (
+        len(problems) > 0,
+        _SIZES[model_class],
+        -preference,
+        -fit,
+        _SIZES.get(size, _SIZES[_UNDECLARED]),
+        rounds,
+        skill.name,
+    )
+    sentences = (
+        f"cost: model_class {model_class}" + ("" if declared else " (none declared)"),
+        f"preference: {preference:g} ({why})",
+        f"context fit: {fit:.0%} ({needs})",
+        *(f"cannot run: {problem.message}" for problem in problems),
+    )
+    return _Score(skill, tags, key, sentences)
+
+
+def _preference(skill: SkillDefinition, context: Mapping[str, Any]) -> tuple[float, str]:
+    """Return the user's preference for a skill: its name's if there is one, else its tags' highest."""
+    wishes = (context.get("user_profile") or {}).get("skill_preferences")
+    if not isinstance(wishes, dict):
+        return 0.0, "the user profile has no skill_preferences"
+    numbers = {str(key): float(value) for key, value in wishes.items() if type(value) in (int, float)}
+    if skill.name in numbers:
+        return numbers[skill.name], f"the user's for {skill.name}"
+    tagged = [(numbers[tag], tag) for tag in skill.tags if tag in numbers]
+    if tagged:
+        value, tag = max(tagged)
+        return value, f"the user's for tag {tag}"
+    return 0.0, "the user names neither the skill nor its tags"
+
+
+def _context_fit(skill: SkillDefinition, context: Mapping[str, Any]) -> tuple[float, str]:
+    """Return the share of the context the skill wants that is there, and it in words."""
+    shares: list[tuple[float, str]] = []
+    if skill.context.get("need_user_memory"):
+        there = bool(context.get("memory_summary") or context.get("user_profile"))
+        shares.append((float(there), f"user memory {'is there' if there else 'is missing'}"))
+    if skill.context.get("need_content_store"):
+        contents = len(context.get("content_context") or ())
+        wanted = max(1, int(skill.context.get("retrieve_top_k") or 1))
+        shares.append((min(1.0, contents / wanted), f"{contents} of {wanted} contents"))
+    if not shares:
+        return 1.0, "it wants nothing of the context"
+    return sum(share for share, _ in shares) / len(shares), ", ".join(text for _, text in shares)
+
+
+def _decided_by(better: tuple[Any, ...], worse: tuple[Any, ...]) -> str:
+    """Return the first criterion in which two keys differ."""
+    return next(name for name, a, b in zip(_CRITERIA, better, worse, strict=True) if a != b)

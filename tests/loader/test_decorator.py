@@ -1,0 +1,301 @@
+"""``@skill``: a function becomes a skill, its schema taken from annotations and docstring (S0.13)."""
+
+# ruff: noqa: ARG001, ARG005 - the signatures matter here, not what the functions do
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, NewType, Optional, TypedDict
+
+import pytest
+
+from skillpack.in_process import call
+from skillpack.registry import global_registry, skill
+from skillpack.schema_check import schema_problems
+from skillpack.signature_schema import describe
+from skillscript.envelope import SkillError, SkillResult
+from skillscript.schema import find_faults
+
+
+class Orientation(enum.Enum):
+    R0 = "R0"
+    MX = "MX"
+
+
+@dataclass
+class DeviceParams:
+    """One transistor.
+
+    Attributes:
+        w: Unused, attributes are not arguments.
+
+    Args:
+        w: Width. [m]
+    """
+
+    w: float
+    l: Annotated[float, "Length. [m]", {"exclusiveMinimum": 0}]  # noqa: E741
+    nf: int = 1
+    tags: list[str] = field(default_factory=list)
+
+
+class Point(TypedDict, total=False):
+    x: float
+    y: float
+
+
+class Node(TypedDict):
+    name: str
+    children: list[Node]
+
+
+class Answer(TypedDict):
+    total: float
+
+
+Net = NewType("Net", str)
+
+
+def input_schema(function):
+    schema = describe(function).input_schema
+    assert schema_problems(schema) == []
+    return schema
+
+
+def draw(
+    device_a: DeviceParams,
+    pattern: Literal["ABBA", "ABAB"] = "ABBA",
+    orientation: Orientation = Orientation.R0,
+    spacing: float | None = None,
+    layers: Optional[list[str]] = None,  # noqa: UP045 - the older spelling must work too
+    **options: Any,
+) -> Answer:
+    """Draw a pair of devices
+    in one row.
+
+    More text.
+
+    Args:
+        device_a: The first device.
+        pattern (str): Order of the fingers,
+            from the left.
+        spacing: Gap. [um]
+
+    Returns:
+        orientation: not an argument.
+    """
+    return {"total": device_a.w * device_a.nf, **options}
+
+
+def test_the_schema_says_what_the_signature_says():
+    schema = input_schema(draw)
+    assert schema["required"] == ["device_a"]
+    assert schema["additionalProperties"] is True
+    assert schema["properties"] == {
+        "device_a": {"$ref": "#/$defs/DeviceParams", "description": "The first device."},
+        "pattern": {
+            "enum": ["ABBA", "ABAB"],
+            "description": "Order of the fingers, from the left.",
+            "default": "ABBA",
+        },
+        "orientation": {"enum": ["R0", "MX"], "default": "R0"},
+        "spacing": {"type": ["number", "null"], "description": "Gap. [um]", "default": None},
+        "layers": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}], "default": None},
+    }
+    assert schema["$defs"]["DeviceParams"] == {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["w", "l"],
+        "properties": {
+            "w": {"type": "number", "description": "Width. [m]"},
+            "l": {"type": "number", "description": "Length. [m]", "exclusiveMinimum": 0},
+            "nf": {"type": "integer", "default": 1},
+            "tags": {"type": "array", "items": {"type": "string"}, "default": []},
+        },
+    }
+
+
+def test_summary_and_output_schema_come_from_docstring_and_return_type():
+    described = describe(draw)
+    assert described.summary == "Draw a pair of devices in one row."
+    assert described.output_schema["$defs"]["Answer"]["required"] == ["total"]
+
+
+def _one(x):
+    """Return the schema of one annotation."""
+
+    def function(value): ...
+
+    function.__annotations__ = {"value": x}
+    return describe(function).input_schema["properties"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        (Any, {}),
+        (Net, {"type": "string"}),
+        (Path, {"type": "string"}),
+        (list, {"type": "array"}),
+        (set[int], {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}),
+        (tuple[float, ...], {"type": "array", "items": {"type": "number"}}),
+        (
+            tuple[int, str],
+            {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2},
+        ),
+        (dict[str, bool], {"type": "object", "additionalProperties": {"type": "boolean"}}),
+        (dict, {"type": "object"}),
+        (int | str, {"type": ["integer", "string"]}),
+        (Literal[1, "a"], {"enum": [1, "a"]}),
+        (Point, {"$ref": "#/$defs/Point"}),
+    ],
+)
+def test_each_kind_of_annotation(annotation, schema):
+    assert _one(annotation) == schema
+
+
+def test_a_type_that_contains_itself_is_a_definition():
+    def function(tree: Node): ...
+
+    schema = input_schema(function)
+    assert schema["$defs"]["Node"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Node"}
+
+
+def test_a_default_of_none_lets_null_in():
+    def function(value: int = None): ...  # noqa: RUF013 - a common slip
+
+    schema = input_schema(function)
+    assert [bool(find_faults({"value": value}, schema)) for value in (None, 1, "x")] == [False, False, True]
+
+
+@pytest.mark.parametrize("annotation", [complex, dict[int, str], object(), type[int]])
+def test_a_type_that_json_cannot_hold_is_refused_when_decorating(annotation):
+    with pytest.raises(TypeError, match="'value'"):
+        _one(annotation)
+
+
+def test_parameters_without_names_are_refused():
+    with pytest.raises(TypeError, match="cannot be given by name"):
+        describe(lambda *values: None)
+    with pytest.raises(TypeError, match="cannot be given by name"):
+        describe(len)
+
+
+def test_an_annotation_that_cannot_be_resolved_is_told():
+    def function(value: Unknown): ...  # noqa: F821
+
+    with pytest.raises(TypeError, match="'Unknown' is not defined"):
+        describe(function)
+
+
+@pytest.fixture
+def register():
+    """Decorate a function; forget it afterwards."""
+    before = {name: dict(versions) for name, versions in global_registry._skills.items()}
+
+    def decorate(function, **options):
+        assert skill(name="test.f", **options)(function) is function
+        return global_registry.get_skill("test.f")
+
+    yield decorate
+    global_registry._skills.clear()
+    global_registry._skills.update(before)
+
+
+def test_a_decorated_function_is_registered_as_it_says(register):
+    definition = register(draw, version="1.2.0", tags=["layout"])
+    assert (definition.version, definition.tags, definition.handler) == ("1.2.0", ["layout"], draw)
+    assert definition.description == "Draw a pair of devices in one row."
+    assert register(draw, version="1.3.0", description="Other.").description == "Other."
+
+
+def test_a_call_gets_the_types_it_asks_for_and_answers_an_envelope(register):
+    definition = register(draw)
+    result = call(definition, {"device_a": {"w": 2, "l": 1e-6, "nf": 3}, "spacing": 1})
+    assert result.to_dict() == {"ok": True, "error": None, "data": {"total": 6}, "duration_ms": result.duration_ms}
+
+
+def test_what_the_schema_refuses_never_reaches_the_function(register):
+    result = call(register(draw), {"device_a": {"w": True, "l": 0}, "pattern": "BAAB"})
+    assert result.error.code == "INVALID_PARAM"
+    assert [entry["path"] for entry in result.error.details["errors"]] == ["device_a.l", "device_a.w", "pattern"]
+
+
+def test_records_enums_paths_and_tuples_are_built(register):
+    seen = []
+
+    def function(
+        device: DeviceParams,
+        orientation: Orientation,
+        file: Path,
+        size: tuple[int, int],
+        either: DeviceParams | int,
+        by_name: dict[str, list[DeviceParams]],
+    ):
+        seen.extend([device, orientation, file, size, either, by_name])
+        return {}
+
+    device = {"w": 1.0, "l": 2.0}
+    params = {
+        "device": device,
+        "orientation": "MX",
+        "file": "a/b",
+        "size": [1, 2],
+        "either": device,
+        "by_name": {"x": [device]},
+    }
+    assert call(register(function), params).ok
+    built = DeviceParams(1.0, 2.0)
+    assert seen == [built, Orientation.MX, Path("a/b"), (1, 2), built, {"x": [built]}]
+
+
+def test_a_parameter_called_context_gets_the_calls_context(register):
+    def function(context: dict, times: int = 2):
+        return {"text": context["memory_summary"] * times}
+
+    definition = register(function)
+    assert list(definition.input_schema["properties"]) == ["times"]
+    assert call(definition, {}, {"memory_summary": "ab"}).data == {"text": "abab"}
+
+
+@dataclass
+class Report:
+    area: float
+
+
+@pytest.mark.parametrize(
+    ("answer", "data", "code"),
+    [
+        (Report(2.0), {"area": 2.0}, None),
+        (SkillResult.success({"a": 1}), {"a": 1}, None),
+        (SkillResult.failure(SkillError("RULE_NOT_FOUND", "no")), None, "RULE_NOT_FOUND"),
+        (None, None, "INTERNAL_ERROR"),
+        ("text", None, "INTERNAL_ERROR"),
+        (SkillError("TIMEOUT", "late"), None, "TIMEOUT"),
+        (ZeroDivisionError("x"), None, "INTERNAL_ERROR"),
+    ],
+)
+def test_whatever_a_function_does_is_one_envelope(register, answer, data, code):
+    """S0.15: every exception becomes a SkillResult."""
+
+    def function():
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    result = call(register(function), {})
+    assert (result.data, result.error and result.error.code) == (data, code)
+
+
+def test_an_answer_against_the_return_type_is_an_internal_error(register):
+    def function() -> Answer:
+        return {"sum": 1}
+
+    assert call(register(function), {}).error.code == "INTERNAL_ERROR"
+
+
+def test_a_program_is_not_called_as_a_function(register):
+    definition = register(draw)
+    program = type(definition)(**{**definition.__dict__, "handler": None})
+    assert call(program, {}).error.code == "UNSUPPORTED_OPERATION"
