@@ -1,0 +1,219 @@
+"""Pairs, mirrors and groups: centroids measured on the masks, symmetry, connections and cleanliness (S0.5, S0.6)."""
+
+import klayout.db as kdb
+import pytest
+from drawn_circuit import channels_of, layers_changed_by
+
+from layoutkit.check.drc import check
+from layoutkit.draw.group import GroupSpec, draw_group
+from layoutkit.draw.mirror import MirrorSpec, check_ratios, draw_mirror
+from layoutkit.draw.pair import PairSpec, draw_pair
+from layoutkit.errors import DrcViolationError, GeometryError, LayoutkitError
+
+
+def clean(module, tech):
+    report = check(module.layout, module.cell, tech)
+    return not report.unchecked and not report.violated
+
+
+def centroid(channels):
+    weights = [(channel.width * channel.length, channel) for channel in channels]
+    total = sum(weight for weight, _ in weights)
+    return (
+        sum(weight * channel.x for weight, channel in weights) / total,
+        sum(weight * channel.y for weight, channel in weights) / total,
+    )
+
+
+def by_gate(module, tech):
+    found = {}
+    for channel in channels_of(module.cell, tech.name):
+        found.setdefault(channel.gate, []).append(channel)
+    return found
+
+
+@pytest.fixture
+def pair(tech, layout, device):
+    """Return a function that draws a differential pair M1 (d1 g1), M2 (d2 g2) on source s."""
+
+    def draw(w_um=4.0, l_um=0.5, *, nf=2, m=1, flavour="nmos", source="s", second=None, **options):
+        a = device("M1", w_um, l_um, f"d1 g1 {source} b", nf=nf, m=m, flavour=flavour)
+        b = device("M2", second or w_um, l_um, f"d2 g2 {source} b", nf=nf, m=m, flavour=flavour)
+        return draw_pair(layout, tech, PairSpec("pair", a, b, **options))
+
+    return draw
+
+
+@pytest.mark.parametrize("flavour", ["nmos", "pmos"])
+@pytest.mark.parametrize("axis", ["vertical", "horizontal"])
+@pytest.mark.parametrize("interdigitate", [True, False])
+@pytest.mark.parametrize(("nf", "m"), [(1, 1), (2, 1), (2, 2), (4, 1)])
+def test_abba_centroids_coincide_exactly(pair, tech, flavour, axis, interdigitate, nf, m):  # noqa: PLR0917 - one argument a parameter
+    for length_um in (0.18, 0.505):
+        module = pair(1.0 * nf, length_um, nf=nf, m=m, flavour=flavour, axis=axis, interdigitate=interdigitate)
+        gates = by_gate(module, tech)
+        assert centroid(gates["g1"]) == centroid(gates["g2"])
+        assert module.centroid_error() == 0
+        assert clean(module, tech)
+        assert {channel.sides for channel in gates["g1"]} == {frozenset(("d1", "s"))}
+        assert {channel.sides for channel in gates["g2"]} == {frozenset(("d2", "s"))}
+        assert sum(channel.width for channel in gates["g1"]) == nf * m * tech.to_dbu(1.0)
+        assert [instance.parent for instance in module.instances] == ["M1", "M2", "M2", "M1"]
+
+
+@pytest.mark.parametrize("arrangement", ["ABAB", "AABB"])
+@pytest.mark.parametrize("source", ["s", "b"])
+def test_other_arrangements_are_clean_and_tell_their_error(pair, tech, arrangement, source):
+    module = pair(arrangement=arrangement, source=source)
+    gates = by_gate(module, tech)
+    distance = centroid(gates["g2"])[0] - centroid(gates["g1"])[0]
+    assert module.centroid_error() == pytest.approx(distance)
+    assert any(f"{tech.to_um(distance):g} um apart" in warning for warning in module.warnings)
+    assert clean(module, tech)
+
+
+@pytest.mark.parametrize("dummies", [0, 2])
+def test_an_abba_row_is_its_own_mirror_image(pair, dummies):
+    module = pair(dummies=dummies)
+    mirror = kdb.Trans(2, True, 2 * module.symmetry_axis_x, 0)
+    assert layers_changed_by(mirror, module.cell) == []
+
+
+def test_abba_rows_are_their_own_image_upside_down(pair):
+    module = pair(nf=4, axis="horizontal")
+    mirror = kdb.Trans(0, True, 0, module.bbox.top)
+    assert module.mirrored_in_y
+    assert layers_changed_by(mirror, module.cell) == []
+
+
+def test_separate_units_keep_the_spacing(pair, tech):
+    for spacing in (500, 1000, 1235):
+        module = pair(interdigitate=False, spacing=spacing)
+        right = [gate.box.right for gate in module.gates]
+        active = kdb.Region(module.cell.begin_shapes_rec(tech.layer(module.layout, "active")))
+        across = active & kdb.Region(kdb.Box(right[0], module.gates[0].box.bottom, 10**6, module.gates[0].box.top))
+        boxes = sorted((polygon.bbox() for polygon in across.each_merged()), key=lambda box: box.left)
+        gap = boxes[1].left - boxes[0].right
+        assert spacing <= gap <= spacing + 2 * tech.grid
+
+
+def test_spacing_one_grid_step_below_the_minimum_is_refused(pair, tech):
+    least = tech.dim("active_space")
+    assert clean(pair(interdigitate=False, spacing=least), tech)
+    with pytest.raises(DrcViolationError, match=r"Spacing 0\.\d+ violates min spacing 0\.\d+"):
+        pair(spacing=least - tech.grid)
+
+
+def test_different_widths_are_drawn_clean_and_warned_about(pair, tech):
+    module = pair(4.0, second=6.0)
+    gates = by_gate(module, tech)
+    assert centroid(gates["g1"]) == centroid(gates["g2"])
+    assert any("differ in total width" in warning for warning in module.warnings)
+    assert clean(module, tech)
+
+
+def test_an_odd_finger_that_cannot_be_halved_is_refused_with_the_cure(pair, tech):
+    with pytest.raises(GeometryError, match="must be split into two units"):
+        pair(tech.to_um(tech.device("nmos").min_w), nf=1)
+
+
+def test_types_must_agree(tech, layout, device):
+    with pytest.raises(GeometryError, match="Devices must be same type for matching"):
+        draw_pair(layout, tech, PairSpec("pair", device("M1", 2, 0.5), device("M2", 2, 0.5, flavour="pmos")))
+
+
+# ---- mirrors
+
+
+@pytest.mark.parametrize("flavour", ["nmos", "pmos"])
+@pytest.mark.parametrize("arrangement", ["interdigitated", "stacked"])
+@pytest.mark.parametrize("source", ["s", "b"])
+@pytest.mark.parametrize("ms", [(2, 2), (1, 2), (1, 4), (2, 4, 2)])
+def test_mirrors_are_clean_centred_and_in_ratio(tech, layout, device, flavour, arrangement, source, ms):  # noqa: PLR0917
+    mirror = tuple(
+        device(f"M{i}", 1, 0.35, f"{'bias' if i == 0 else f'o{i}'} bias {source} b", m=m, flavour=flavour)
+        for i, m in enumerate(ms)
+    )
+    module = draw_mirror(layout, tech, MirrorSpec("mirror", mirror, arrangement=arrangement))
+    channels = channels_of(module.cell, tech.name)
+    assert {channel.gate for channel in channels} == {"bias"}
+    drains = ["bias", *(f"o{i}" for i in range(1, len(ms)))]
+    groups = [[c for c in channels if c.sides == frozenset((drain, source))] for drain in drains]
+    assert [len(group) for group in groups] == list(ms)
+    assert len({centroid(group) for group in groups}) == 1
+    assert clean(module, tech)
+
+
+@pytest.mark.parametrize("m", [1, 2, 4])
+def test_a_cascode_mirror_has_its_cascodes_in_the_row_above(tech, layout, device, m):
+    mirror = (device("M1", 1, 0.5, "bias bias b b", m=m), device("M2", 1, 0.5, "mid bias b b", m=m))
+    cascodes = (device("M3", 2, 0.3, "cas cas bias b", m=m), device("M4", 2, 0.3, "out cas mid b", m=m))
+    module = draw_mirror(layout, tech, MirrorSpec("mirror", mirror, cascodes))
+    assert clean(module, tech)
+    rows = {}
+    for channel in channels_of(module.cell, tech.name):
+        rows.setdefault(channel.y, []).append((channel.gate, channel.sides))
+    assert len(rows) == 2
+    low, high = (set(rows[y]) for y in sorted(rows))
+    assert low == {("bias", frozenset(("bias", "b"))), ("bias", frozenset(("mid", "b")))}
+    assert high == {("cas", frozenset(("cas", "bias"))), ("cas", frozenset(("out", "mid")))}
+
+
+def test_ratios_that_the_sizes_contradict_are_told(device):
+    mirror = [device("M1", 1, 0.5), device("M2", 1, 0.5, m=2)]
+    check_ratios(mirror, {"M1": 1, "M2": 2})
+    check_ratios(mirror, {"M1": 2, "M2": 4})
+    with pytest.raises(GeometryError, match="says M2 is 3 x M1, but the sizes give 2"):
+        check_ratios(mirror, {"M1": 1, "M2": 3})
+    with pytest.raises(GeometryError, match="names M9"):
+        check_ratios(mirror, {"M9": 1})
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ({"nets": "o other s b"}, "share one gate"),
+        ({"nets": "o bias t b"}, "share one source"),
+        ({"nets": "o bias s c"}, "share one bulk"),
+        ({"w_um": 1.5}, "one finger width"),
+        ({"l_um": 0.6}, "one channel length"),
+        ({"name": "M1"}, "ids must differ"),
+    ],
+)
+def test_devices_that_are_no_mirror_are_refused(tech, layout, device, second, message):
+    options = {"name": "M2", "w_um": 1, "l_um": 0.5, "nets": "o bias s b", **second}
+    mirror = (device("M1", 1, 0.5, "bias bias s b"), device(**options))
+    with pytest.raises(GeometryError, match=message):
+        draw_mirror(layout, tech, MirrorSpec("mirror", mirror))
+
+
+def test_too_many_stacked_units_are_unsupported(tech, layout, device):
+    mirror = (device("M1", 1, 0.5, "x x s b"), device("M2", 1, 0.5, "o x s b", m=14))
+    with pytest.raises(LayoutkitError, match="interdigitated") as raised:
+        draw_mirror(layout, tech, MirrorSpec("mirror", mirror, arrangement="stacked"))
+    assert raised.value.code == "UNSUPPORTED_OPERATION"
+
+
+# ---- groups
+
+
+@pytest.mark.parametrize("ms", [(1, 1), (1, 1, 1), (1, 2, 3), (3, 5), (1, 1, 2, 4)])
+def test_any_group_is_clean_connected_and_tells_its_error(tech, layout, device, ms):
+    group = tuple(device(f"M{i}", 1, 0.3, f"d{i} g{i} s b", m=m) for i, m in enumerate(ms))
+    module = draw_group(layout, tech, GroupSpec("group", group))
+    assert clean(module, tech)
+    gates = by_gate(module, tech)
+    points = [centroid(gates[f"g{i}"]) for i in range(len(ms))]
+    spread = max(abs(a[0] - b[0]) for a in points for b in points)
+    assert module.centroid_error() == pytest.approx(spread)
+    assert spread == 0  # fingers of 1 um can be halved
+    for i, m in enumerate(ms):
+        assert sum(channel.width for channel in gates[f"g{i}"]) == m * tech.to_dbu(1.0)
+        assert {channel.sides for channel in gates[f"g{i}"]} == {frozenset((f"d{i}", "s"))}
+
+
+def test_a_group_that_may_not_be_halved_warns(tech, layout, device):
+    group = tuple(device(f"M{i}", 1, 0.3, f"d{i} g{i} s b") for i in range(2))
+    module = draw_group(layout, tech, GroupSpec("group", group, halve=False))
+    assert len(module.gates) == 4  # two dummies
+    assert any("um apart" in warning for warning in module.warnings)

@@ -1,0 +1,174 @@
+"""Single transistors: clean, of the size asked for, connected, symmetric and reproducible (S0.4)."""
+
+import klayout.db as kdb
+import pytest
+from drawn_circuit import channels_of, layers_changed_by
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from layoutkit.check.drc import check
+from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
+from layoutkit.errors import GeometryError
+from layoutkit.technology import load
+
+SHARED_NETS = ["d g s b", "d g b b", "x x s b", "x x b b", "b b b b", "d b s b"]
+
+
+def violations(layout, cell, tech):
+    report = check(layout, cell, tech)
+    assert not report.unchecked
+    return {verdict.rule.id: verdict.count for verdict in report.violated}
+
+
+@pytest.mark.parametrize("flavour", ["nmos", "pmos"])
+@pytest.mark.parametrize("nets", SHARED_NETS)
+@pytest.mark.parametrize(("nf", "m"), [(1, 1), (2, 1), (3, 1), (1, 4), (2, 3)])
+def test_every_size_is_clean_and_extracts_as_asked(tech, layout, device, flavour, nets, nf, m):  # noqa: PLR0917 - one argument a parameter
+    spec = tech.device(flavour)
+    smallest = (tech.to_um(spec.min_w), tech.to_um(spec.min_l))
+    for i, size in enumerate([smallest, (0.5, 0.18), (1.0, 0.155), (2.0, 0.5), (5.0, 2.0)]):
+        finger_um, length_um = (max(pair) for pair in zip(size, smallest, strict=True))
+        made = device("M1", finger_um * nf, length_um, nets, nf=nf, m=m, flavour=flavour)
+        module = draw_mos(layout, tech, MosSpec(made, f"cell{i}"))
+        assert violations(layout, module.cell, tech) == {}, (finger_um, length_um)
+        drain, gate, source, _bulk = nets.split()
+        channels = channels_of(module.cell, tech.name)
+        assert len(channels) == nf * m
+        assert {tech.to_um(channel.width) for channel in channels} == {round(finger_um, 6)}
+        assert {tech.to_um(channel.length) for channel in channels} == {round(length_um, 6)}
+        assert {channel.gate for channel in channels} == {gate}
+        assert {channel.sides for channel in channels} == {frozenset((drain, source))}
+
+
+@pytest.mark.parametrize("dummies", [1, 2])
+@pytest.mark.parametrize("nets", SHARED_NETS)
+def test_dummies_are_wholly_on_the_bulk_net(tech, layout, device, nets, dummies):
+    module = draw_mos(layout, tech, MosSpec(device("M1", 3, 0.5, nets, nf=3), "cell", dummies=dummies))
+    assert violations(layout, module.cell, tech) == {}
+    channels = channels_of(module.cell, tech.name)
+    outer = channels[:dummies] + channels[-dummies:]
+    assert len(channels) == 3 + 2 * dummies
+    assert {(channel.gate, channel.sides) for channel in outer} == {("b", frozenset("b"))}
+    assert [gate.device for gate in module.gates].count("") == 2 * dummies
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+@pytest.mark.parametrize("nets", SHARED_NETS)
+def test_fingers_fold_into_rows_that_stay_one_transistor(tech, layout, device, nets, rows):
+    module = draw_mos(layout, tech, MosSpec(device("M1", 5, 0.3, nets, nf=5), "cell", rows=rows))
+    assert violations(layout, module.cell, tech) == {}
+    channels = channels_of(module.cell, tech.name)  # fails where a net is in pieces
+    assert len(channels) == 5
+    assert len({channel.y for channel in channels}) == rows
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    technology=st.sampled_from(["generic", "sky130A"]),
+    flavour=st.sampled_from(["nmos", "pmos"]),
+    width=st.integers(84, 2000),
+    length=st.integers(30, 800),
+    nf=st.integers(1, 4),
+    m=st.integers(1, 3),
+    dummies=st.integers(0, 1),
+    nets=st.sampled_from(SHARED_NETS),
+)
+def test_any_size_on_the_grid_is_clean(technology, flavour, width, length, nf, m, dummies, nets):  # noqa: PLR0917 - the same
+    tech = load(technology)
+    spec = tech.device(flavour)
+    width, length = max(width, spec.min_w // 5), max(length, spec.min_l // 5)
+    layout = kdb.Layout()
+    size = MosSize(width * nf * 5e-9, length * 5e-9, nf, m)
+    made = transistor(tech, "M1", flavour, size, dict(zip("dgsb", nets.split(), strict=True)))
+    assert made.warnings == ()
+    module = draw_mos(layout, tech, MosSpec(made, "cell", dummies=dummies))
+    assert violations(layout, module.cell, tech) == {}
+    channels = channels_of(module.cell, technology)
+    real = channels[dummies : len(channels) - dummies]
+    assert [(channel.width, channel.length) for channel in real] == [(width * 5, length * 5)] * (nf * m)
+
+
+@pytest.mark.parametrize("nf", [2, 4, 6])
+@pytest.mark.parametrize("length_um", [0.15, 0.155, 0.5, 0.505, 3.0])
+def test_an_even_number_of_fingers_is_its_own_mirror_image(tech, layout, device, nf, length_um):
+    length_um = max(length_um, tech.to_um(tech.device("nmos").min_l))
+    module = draw_mos(layout, tech, MosSpec(device("M1", nf, length_um, nf=nf), "cell"))
+    axis = module.symmetry_axis_x
+    assert axis is not None
+    mirror = kdb.Trans(2, True, 2 * axis, 0)
+    assert layers_changed_by(mirror, module.cell) == []
+
+
+def test_an_axis_is_told_only_where_the_drawing_has_one(tech, layout, device):
+    """One finger has its source left and its drain right."""
+    assert draw_mos(layout, tech, MosSpec(device("M1", 1, 0.5), "cell")).symmetry_axis_x is None
+
+
+def test_the_cell_starts_at_the_origin_and_pins_lie_in_it(tech, layout, device):
+    module = draw_mos(layout, tech, MosSpec(device("M1", 4, 0.5, nf=2, m=2), "cell"))
+    assert (module.bbox.left, module.bbox.bottom) == (0, 0)
+    assert module.bbox == module.cell.bbox()
+    second = tech.conductors[1]
+    drawn = kdb.Region(module.cell.begin_shapes_rec(tech.layer(layout, second.layer)))
+    assert {pin.net for pin in module.pins} == {"d", "g", "s", "b"}
+    for pin in module.pins:
+        assert pin.layer == second.name
+        assert (kdb.Region(pin.box) - drawn).is_empty()
+
+
+def test_device_text_names_every_channel_and_no_dummy(tech, layout, device):
+    module = draw_mos(layout, tech, MosSpec(device("M7", 3, 0.5, nf=3), "cell", dummies=1))
+    texts = [shape.text for shape in module.cell.shapes(tech.layer(layout, tech.role("device_text"))).each()]
+    assert [text.string for text in texts] == ["M7"] * 3
+    boxes = [gate.box for gate in module.gates if gate.device]
+    assert all(any(box.contains(kdb.Point(text.x, text.y)) for box in boxes) for text in texts)
+
+
+def test_labels_can_be_left_out(tech, layout, device):
+    module = draw_mos(layout, tech, MosSpec(device("M1", 1, 0.5), "cell", labels=False))
+    assert module.cell.shapes(tech.layer(layout, tech.conductors[1].label_layer)).is_empty()
+
+
+def test_drawing_again_replaces_the_cell(tech, layout, device):
+    draw_mos(layout, tech, MosSpec(device("M1", 8, 0.5, nf=4), "cell"))
+    module = draw_mos(layout, tech, MosSpec(device("M1", 1, 0.5), "cell"))
+    assert len(channels_of(module.cell, tech.name)) == 1
+    assert layout.cells() == 1
+
+
+@pytest.mark.parametrize(
+    ("w_um", "l_um", "nf", "message"),
+    [
+        (0.1, 0.5, 1, "Width 1e-07 is below minimum"),
+        (-1, 0.5, 1, "Width -1e-06 is below minimum"),
+        (0.5, 0.5, 2, "Width 5e-07 is below minimum"),
+        (1, 0.1, 1, "Length 1e-07 is below minimum"),
+        (float("nan"), 0.5, 1, "Width nan is below minimum"),
+        (1, 0.5, 0, "Number of fingers must be positive integer"),
+        (1e6, 0.5, 20000, "at most 10000"),
+    ],
+)
+def test_impossible_sizes_are_refused_in_words(sky130, w_um, l_um, nf, message):
+    with pytest.raises(GeometryError, match=message):
+        transistor(sky130, "M1", "nmos", MosSize(w_um * 1e-6, l_um * 1e-6, nf))
+
+
+def test_the_minimum_width_is_a_finger_s_one(sky130):
+    """difftap.2: 0.42 um a finger, so 0.84 um for two; one grid step less is refused."""
+    assert transistor(sky130, "M1", "nmos", MosSize(0.84e-6, 0.15e-6, 2)).finger_width == 420
+    with pytest.raises(GeometryError, match=r"Width 8\.3e-07 is below minimum 8\.4e-07"):
+        transistor(sky130, "M1", "nmos", MosSize(0.83e-6, 0.15e-6, 2))
+
+
+def test_sizes_off_the_grid_are_rounded_and_told(sky130):
+    made = transistor(sky130, "M1", "nmos", MosSize(2e-6, 0.502e-6, 3))
+    assert (made.finger_width, made.length) == (665, 500)
+    assert len(made.warnings) == 2
+    assert "0.665 um in each of 3 fingers" in made.warnings[0]
+
+
+def test_a_finger_too_wide_for_the_taps_is_refused_with_the_cure(sky130):
+    """LU.2: 15 um from any diffusion to the nearest tap; a row of ten 40 um fingers has its middle at 20 um."""
+    wide = transistor(sky130, "M1", "nmos", MosSize(400e-6, 4e-6, 10))
+    with pytest.raises(GeometryError, match="Use more fingers"):
+        draw_mos(kdb.Layout(), sky130, MosSpec(wide, "cell"))

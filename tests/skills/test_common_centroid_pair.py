@@ -1,0 +1,161 @@
+"""layout.create_common_centroid_pair through its command line (S0.5)."""
+
+import json
+
+import klayout.db as kdb
+import pytest
+
+SCRIPT = "common-centroid-pair/scripts/create_common_centroid_pair.py"
+
+
+def device(name, kind="nmos", **changes):
+    return {"device_id": name, "type": kind, "w": 2e-6, "l": 0.18e-6, **changes}
+
+
+@pytest.fixture
+def draw(run_script, tmp_path):
+    """Return a function that draws a pair and returns exit code and envelope."""
+
+    def call(*arguments, a=None, b=None):
+        pair = ["--device-a", json.dumps(a or device("M1")), "--device-b", json.dumps(b or device("M2"))]
+        return run_script(SCRIPT, *pair, "--workspace", tmp_path / "ws", *arguments)
+
+    return call
+
+
+def drawn_centres(path, count):
+    """Return the x (and y) centres of the channels in the mask [nm], generic layers, sorted."""
+    layout = kdb.Layout()
+    layout.read(str(path))
+    top = layout.cell("layout")
+    channels = kdb.Region(top.begin_shapes_rec(layout.layer(1, 0)))
+    channels &= kdb.Region(top.begin_shapes_rec(layout.layer(2, 0)))
+    boxes = [polygon.bbox() for polygon in channels.each_merged()]
+    assert len(boxes) == count
+    return sorted(((box.left + box.right) / 2, (box.bottom + box.top) / 2) for box in boxes)
+
+
+# ---- the seed's test table, row by row
+
+
+def test_standard_abba(draw, tmp_path):
+    """标准 ABBA: 两个相同 NMOS, arrangement="ABBA" -> 成功, 4 个实例."""
+    code, envelope = draw("--arrangement", "ABBA")
+    assert code == 0
+    data = envelope["data"]
+    assert (data["cell_name"], data["arrangement"]) == ("diff_pair_cc", "ABBA")
+    assert [unit["id"] for unit in data["device_instances"]] == ["M1_A1", "M2_B1", "M2_B2", "M1_A2"]
+    assert [unit["parent"] for unit in data["device_instances"]] == ["M1", "M2", "M2", "M1"]
+    assert data["symmetry_info"]["matched_pairs"] == [["M1_A1", "M1_A2"], ["M2_B1", "M2_B2"]]
+    assert data["symmetry_info"]["geometry_symmetric"]
+    assert data["centroid_error_um"] == 0
+    centres = drawn_centres(tmp_path / "ws/layout.gds", 4)
+    outer, inner = centres[0][0] + centres[3][0], centres[1][0] + centres[2][0]
+    assert outer == inner
+    assert data["symmetry_info"]["center"] == pytest.approx([outer / 2000, centres[0][1] / 1000])
+    box, anchors = data["bounding_box"], data["anchors"]
+    assert anchors["left"][0] == box["x"]
+    assert anchors["right"][0] == pytest.approx(box["x"] + box["width"])
+    assert anchors["center"][0] == pytest.approx(box["x"] + box["width"] / 2)
+
+
+def test_abab(draw):
+    """ABAB 模式: arrangement="ABAB" -> 成功, 交替排列."""
+    code, envelope = draw("--arrangement", "ABAB")
+    assert code == 0
+    units = sorted(envelope["data"]["device_instances"], key=lambda unit: unit["position"])
+    assert [unit["parent"] for unit in units] == ["M1", "M2", "M1", "M2"]
+    assert envelope["data"]["centroid_error_um"] > 0
+
+
+def test_horizontal_symmetry(draw):
+    """水平对称: symmetry_axis="horizontal" -> 成功, 上下对称."""
+    code, envelope = draw("--symmetry-axis", "horizontal")
+    assert code == 0
+    data = envelope["data"]
+    heights = [unit["position"][1] for unit in data["device_instances"]]
+    assert heights == sorted(set(heights))
+    assert heights[0] + heights[3] == pytest.approx(heights[1] + heights[2])
+    assert len({unit["position"][0] for unit in data["device_instances"]}) == 1
+    assert [unit["orientation"] for unit in data["device_instances"]] == ["R0", "R0", "MX", "MX"]
+    assert data["symmetry_info"]["geometry_symmetric"]
+    assert data["centroid_error_um"] == 0
+
+
+def test_different_sizes(draw):
+    """不同尺寸: device_a.w != device_b.w -> 成功 (或警告)."""
+    code, envelope = draw(b=device("M2", w=3e-6))
+    assert code == 0
+    assert any("differ in total width" in warning for warning in envelope["data"]["warnings"])
+    assert envelope["data"]["drc"]["passed"]
+    assert envelope["data"]["drawn"]["M2"]["w"] == pytest.approx(3e-6)
+
+
+def test_type_mismatch(draw, tmp_path):
+    """类型不匹配: NMOS + PMOS -> 失败, INVALID_PARAM."""
+    code, envelope = draw(b=device("M2", "pmos"))
+    assert code == 2
+    assert envelope["error"]["code"] == "INVALID_PARAM"
+    assert envelope["error"]["message"] == "Devices must be same type for matching"
+    assert not (tmp_path / "ws/layout.gds").exists()
+
+
+# ---- the seed's error table
+
+
+def test_invalid_arrangement(draw):
+    code, envelope = draw("--arrangement", "BABA")
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert "Invalid arrangement: BABA" in envelope["error"]["message"]
+
+
+@pytest.mark.parametrize(("spacing", "passes"), [(0.28, True), (0.275, False)])
+def test_spacing_below_the_minimum_is_a_drc_violation(draw, spacing, passes):
+    """ACTIVE_MIN_SPACE of generic is 0.28 um; one grid step of 5 nm on either side."""
+    code, envelope = draw("--spacing", spacing, "--no-interdigitate")
+    assert code == (0 if passes else 1)
+    if not passes:
+        assert envelope["error"]["code"] == "DRC_VIOLATION"
+        assert envelope["error"]["message"] == "Spacing 0.275 violates min spacing 0.28"
+
+
+def test_missing_parameter(draw):
+    incomplete = device("M2")
+    del incomplete["w"]
+    code, envelope = draw(b=incomplete)
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert "Missing required param: device_b.w" in envelope["error"]["message"]
+
+
+# ---- beyond the tables
+
+
+def test_both_devices_keep_their_width_when_fingers_are_halved(draw):
+    data = draw()[1]["data"]
+    assert data["drawn"]["M1"] == {**data["drawn"]["M1"], "w": 2e-6, "nf": 2, "finger_width_um": 1.0}
+    assert any("halved" in warning for warning in data["warnings"])
+
+
+@pytest.mark.parametrize("orientation", ["R90", "MY"])
+def test_places_are_told_as_placed(draw, tmp_path, orientation):
+    code, envelope = draw("--technology", "generic", "--orientation", orientation, "--position", "[10, 20]")
+    assert code == 0
+    told = sorted(tuple(unit["position"]) for unit in envelope["data"]["device_instances"])
+    drawn = [(x / 1000, y / 1000) for x, y in drawn_centres(tmp_path / "ws/layout.gds", 4)]
+    assert [x for point in told for x in point] == pytest.approx([x for point in drawn for x in point])
+
+
+def test_a_second_pair_gets_a_cell_of_its_own(draw, tmp_path):
+    draw()
+    code, envelope = draw("--position", "[30, 0]", a=device("M3"), b=device("M4"))
+    assert code == 0
+    assert envelope["data"]["cell_name"] == "diff_pair_cc_M3_M4"
+    drawn_centres(tmp_path / "ws/layout.gds", 8)
+
+
+def test_the_same_call_gives_the_same_bytes(draw, tmp_path):
+    draw("--technology", "sky130A", "--dummies", "1")
+    first = (tmp_path / "ws/layout.gds").read_bytes()
+    (tmp_path / "ws/layout.gds").unlink()
+    draw("--technology", "sky130A", "--dummies", "1")
+    assert (tmp_path / "ws/layout.gds").read_bytes() == first
