@@ -218,3 +218,17 @@ def test_a_hierarchical_layout_counts_its_own_labels_only(check, tmp_path):
     assert {m["kind"] for m in envelope["data"]["mismatches"]} == {"missing_port"}
     assert all(m["layout"][0]["x"] is not None for m in envelope["data"]["mismatches"])
     assert check("--cell-name", "pair", layout=tmp_path / "deep.gds")[0] == 0
+
+
+@pytest.mark.skipif(shutil.which("klayout") is None, reason="needs the KLayout application")
+@pytest.mark.parametrize(("layout", "status"), [("pair.gds", "Match"), ("pair_crossed.gds", "NoMatch")])
+def test_the_report_opens_in_the_klayout_application(check, tmp_path, layout, status):
+    check("--report-path", tmp_path / "x.lvsdb", layout=ASSETS / layout)
+    (tmp_path / "read.rb").write_text(
+        f'lvs = RBA::LayoutVsSchematic::new\nlvs.read("{tmp_path}/x.lvsdb")\n'
+        "lvs.xref.each_circuit_pair { |pair| puts pair.status.to_s }\n"
+    )
+    done = subprocess.run(
+        ["klayout", "-b", "-r", tmp_path / "read.rb"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.split() == [status], done.stderr

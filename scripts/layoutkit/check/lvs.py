@@ -18,7 +18,7 @@ from layoutkit.check.explain import explain, unexplained
 from layoutkit.check.labels import Labelling, labelling
 from layoutkit.check.lvs_result import MAX_MISMATCHES, LvsResult
 from layoutkit.check.matching import Matcher, Pairing
-from layoutkit.check.mismatch import Mismatch, at, listed
+from layoutkit.check.mismatch import Mismatch, at, fingers_text, listed
 from layoutkit.check.reference import DEFAULT_TOLERANCE, Reference, ReferenceDevice, reference_of
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class _Comparison:
     def _finger_warnings(self, pairs: Mapping[str, tuple[str, ...]]) -> list[str]:
         wanted = {device.id: device.fingers for device in self.reference.devices}
         return [
-            f"{listed(pairs[device.id])} has {len(device.fingers)} fingers in the layout, {count} in the netlist"
+            f"{listed(pairs[device.id])} has {fingers_text(len(device.fingers))} in the layout, {count} in the netlist"
             for device in self.extraction.devices
             if device.id in pairs and (count := sum(wanted[ref] for ref in pairs[device.id])) != len(device.fingers)
         ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.check.isomorphism import Cell, GaveUpError, renaming
-from layoutkit.check.mismatch import Mismatch, at, listed
+from layoutkit.check.mismatch import Mismatch, at, fingers_text, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -156,7 +156,7 @@ def _wrong_width(drawn: list[ExtractedDevice], asked: list[ReferenceDevice]) -> 
     return Mismatch(
         "wrong_parameter",
         f"W of {listed(member.id for member in asked)} is {width:g} um in the layout "
-        f"({_fingers(fingers)}{at(drawn[0].place)}), {goal:g} um in the netlist ({_fingers(wanted)})",
+        f"({fingers_text(fingers)}{at(drawn[0].place)}), {goal:g} um in the netlist ({fingers_text(wanted)})",
         "wrong finger width" if fingers == wanted else "a wrong number of fingers or units",
         tuple(member.id for member in asked),
         tuple((device.id, device.place) for device in drawn),
@@ -168,7 +168,7 @@ def _wrong_length(drawn: ExtractedDevice, asked: list[ReferenceDevice]) -> Misma
     return Mismatch(
         "wrong_parameter",
         f"L of {listed(member.id for member in asked)} is {drawn.l_um:g} um in the layout "
-        f"({_fingers(len(drawn.fingers))}{at(drawn.place)}), {lengths} um in the netlist",
+        f"({fingers_text(len(drawn.fingers))}{at(drawn.place)}), {lengths} um in the netlist",
         "wrong gate length",
         tuple(member.id for member in asked),
         ((drawn.id, drawn.place),),
@@ -183,10 +183,6 @@ def _undrawn(asked: list[ReferenceDevice]) -> Mismatch:
         "the transistor was not drawn, or all in parallel were drawn with one length",
         ids,
     )
-
-
-def _fingers(count: int) -> str:
-    return "1 finger" if count == 1 else f"{count} fingers"
 
 
 def _width_agrees(width: float, asked: list[ReferenceDevice], tolerance: float) -> bool:

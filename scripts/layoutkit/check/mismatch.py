@@ -77,3 +77,8 @@ def listed(names: Iterable[str]) -> str:
 def at(place: Point | None) -> str:
     """Return `` at (x, y)`` for a sentence, nothing when there is no place."""
     return "" if place is None else f" at ({place.x:g}, {place.y:g}) um"
+
+
+def fingers_text(count: int) -> str:
+    """Return a number of fingers for a sentence."""
+    return "1 finger" if count == 1 else f"{count} fingers"

@@ -1,11 +1,13 @@
 """LVS matches what is right and tells what is wrong: every failure that the issue lists, each with kind and words."""
 
+import klayout.db as kdb
 import pytest
 from transistor_sketch import Sketch
 
 from layoutkit.check.extract import extract
 from layoutkit.check.lvs import compare
 from layoutkit.circuit.model import Circuit, Device
+from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.technology import load
 
 TECHNOLOGIES = ["generic", "sky130A"]
@@ -212,3 +214,172 @@ def test_a_floating_bulk_is_found(technology, kind, bulk):
     assert set(kinds(result)) == {"floating_bulk"}, words(result)
     assert bulk in result.mismatches[0].reference
     assert "no contacted tap" in result.mismatches[0].cause
+
+
+def test_without_labels_every_port_is_missing_and_told_where():
+    result = lvs(drawn("generic", ports=()))
+    assert kinds(result) == ["missing_port"] * len(PORTS)
+    gate = next(m for m in result.mismatches if m.reference == ("bias",))
+    assert gate.layout[0][1] is not None
+
+
+def test_a_label_beside_its_metal_is_the_cause_of_a_missing_port():
+    sketch = drawn("generic", ports=PORTS[:-1])
+    sketch.label("vss", -4000, 500_000)
+    result = lvs(sketch)
+    assert kinds(result) == ["missing_port"]
+    assert "lies beside the shapes of metal3" in result.mismatches[0].cause
+    assert any("lies beside" in warning for warning in result.warnings)
+
+
+def test_a_port_on_metal_that_reaches_nothing_is_open():
+    sketch = drawn("generic", M5={"nets": "tail cut vss vss"})
+    result = lvs(sketch)
+    assert kinds(result) == ["open"]
+    assert "reaches no transistor" in result.mismatches[0].message
+
+
+def test_one_label_on_two_nets_is_open_and_two_labels_on_one_net_are_a_short():
+    sketch = drawn("generic")
+    sketch.label_rails(tail="out")
+    assert "open" in kinds(lvs(sketch))
+    sketch = drawn("generic")
+    sketch.label_rails(out="inp")
+    assert "short" in kinds(lvs(sketch))
+
+
+def test_a_label_may_name_an_inner_net_but_not_the_wrong_one():
+    sketch = drawn("generic")
+    assert lvs(sketch.label_rails("tail")).matched
+    result = lvs(drawn("generic").label_rails(tail="n1", n1="tail"))
+    assert not result.matched
+    assert set(result.mismatches[0].reference) == {"n1", "tail"}
+
+
+def test_a_pin_that_the_netlist_does_not_have_is_told_and_a_mere_label_is_a_warning():
+    sketch = drawn("generic")
+    sketch.label("note", -3000, sketch.rail("tail") - 150)
+    result = lvs(sketch)
+    assert result.matched
+    assert "label 'note'" in result.warnings[0]
+    sketch.label("spare", -3500, sketch.rail("tail") - 150, pin=True)
+    assert kinds(lvs(sketch)) == ["extra_port"]
+
+
+def test_labels_match_regardless_of_case_unless_nets_differ_in_it():
+    sketch = drawn("generic", ports=PORTS[:-1])
+    sketch.label_rails(vss="VSS")
+    assert lvs(sketch).matched
+    cards = [(*OTA[0][:4], "N1 inp tail vss", 2), *OTA[1:]]
+    assert not lvs(sketch, circuit(cards)).matched
+
+
+@pytest.mark.parametrize("nets", ["vss vss vss vss", "tail vss tail vss", "- vss tail vss"])
+def test_dummies_do_not_disturb_and_are_told(nets):
+    sketch = drawn("generic")
+    sketch.mos("nmos", 2000, 500, nets, fingers=1)
+    result = lvs(sketch)
+    assert result.matched, words(result)
+    (dummy,) = result.to_json()["dummies"]
+    assert (dummy["w_um"], dummy["l_um"]) == (2.0, 0.5)
+
+
+def test_dummies_that_the_netlist_asks_for_must_be_there():
+    cards = (*OTA, ("MD", "nmos", 2000, 500, "vss vss vss vss", 2))
+    assert lvs(drawn("generic", cards), circuit(cards)).matched
+    result = lvs(drawn("generic"), circuit(cards))
+    assert kinds(result) == ["missing_device"]
+    assert result.mismatches[0].reference == ("MD",)
+
+
+def test_a_bulk_on_the_wrong_net_is_found():
+    result = lvs(drawn("generic", M3={"nets": "n1 n1 vdd out"}))
+    assert not result.matched
+    assert "M3.b" in words(result)
+
+
+def test_the_tolerance_is_what_it_says():
+    sketch = drawn("generic", M2={"w": 2005})
+    assert lvs(sketch, tolerance=0.0026).matched
+    assert not lvs(sketch, tolerance=0.0024).matched
+
+
+def test_a_width_off_the_grid_matches_the_nearest_grid_points_and_nothing_else():
+    cards = [("M1", "nmos", 1003.4, 500, "d g s vss", 2)]
+    ports = ("d", "g", "s", "vss")
+    for width, matches in ((1005, True), (1000, False), (1010, False)):
+        sketch = drawn("generic", [("M1", "nmos", width, 500, "d g s vss", 2)], ports)
+        assert lvs(sketch, circuit(cards, ports), tolerance=1e-4).matched is matches
+
+
+def test_transistors_of_different_length_in_parallel_are_held_apart():
+    cards = [("M1", "nmos", 1000, 500, "d g s vss", 1), ("M2", "nmos", 1000, 600, "d g s vss", 1)]
+    ports = ("d", "g", "s", "vss")
+    assert lvs(drawn("generic", cards[::-1], ports), circuit(cards, ports)).matched
+    both_short = drawn("generic", [cards[0], cards[0]], ports)
+    assert kinds(lvs(both_short, circuit(cards, ports)))[0] in {"wrong_parameter", "missing_device"}
+
+
+def test_another_number_of_fingers_matches_with_a_warning():
+    cards = [(*OTA[0][:2], 4000, 500, OTA[0][4], 1), *OTA[1:]]
+    result = lvs(drawn("generic", cards))
+    assert result.matched
+    assert result.warnings == ("M1 has 1 finger in the layout, 2 in the netlist",)
+
+
+def test_an_empty_layout_lacks_every_device_and_port():
+    result = lvs(Sketch(load("generic")))
+    assert sorted(set(kinds(result))) == ["missing_device", "missing_port"]
+    assert result.mismatch_count == len(OTA) + len(PORTS)
+
+
+def test_an_empty_netlist_finds_every_device_extra():
+    assert kinds(lvs(drawn("generic"), Circuit("none"))) == ["extra_device"] * 5
+
+
+def test_nothing_against_nothing_is_no_match():
+    result = lvs(Sketch(load("generic")), Circuit("none"))
+    assert not result.matched
+    assert kinds(result) == ["nothing_compared"]
+
+
+def test_a_gate_left_out_of_extraction_spoils_the_match():
+    sketch = drawn("generic")
+    sketch.box("poly", 100_000, 0, 100_500, 3000)
+    sketch.box("active", 99_000, 1000, 101_500, 2000)
+    result = lvs(sketch)
+    assert kinds(result) == ["unrecognised_device"]
+    assert result.mismatches[0].layout[0][1] == (100.25, 1.5)
+
+
+def test_mismatches_are_bounded_and_counted():
+    cards = [(f"M{i}", "nmos", 1000, 500, f"d{i} g{i} s{i} vss", 1) for i in range(60)]
+    result = lvs(Sketch(load("generic")), circuit(cards, ()))
+    assert (len(result.mismatches), result.mismatch_count) == (50, 60)
+
+
+def test_the_same_layout_compares_the_same_twice():
+    sketch = drawn("generic", M1={"nets": "out inp tail vss"})
+    extraction = extract(sketch.layout, sketch.cell, sketch.technology)
+    first, second = (compare(extraction, circuit()).to_json() for _ in range(2))
+    assert first == second
+
+
+@technologies
+@pytest.mark.parametrize("kind", ["nmos", "pmos"])
+@pytest.mark.parametrize(("fingers", "units", "rows", "dummies"), [(1, 1, 1, 0), (3, 2, 2, 1), (4, 1, 1, 2)])
+def test_generated_transistors_come_back_as_asked_for(technology, kind, fingers, units, rows, dummies):
+    process, layout = load(technology), kdb.Layout()
+    layout.dbu = process.dbu_um
+    nets = {"d": "d", "g": "g", "s": "s", "b": "b"}
+    size = MosSize(fingers * 1.005e-6, 0.5e-6, fingers, units)
+    asked = transistor(process, "M1", kind, size, nets)
+    module = draw_mos(layout, process, MosSpec(asked, "X", dummies=dummies, rows=rows))
+    params = {"w": size.w_m, "l": size.l_m, "nf": fingers, "m": units}
+    reference = Circuit("x", (Device("M1", kind, kind, params, nets),), tuple("dgsb"))
+    result = compare(extract(layout, module.cell, process), reference)
+    assert result.matched, words(result)
+    (device,) = result.extraction.devices
+    assert (device.id, device.l_um, len(device.fingers)) == ("M1", 0.5, fingers * units)
+    assert device.w_um == pytest.approx(1.005 * fingers * units, abs=1e-9)
+    assert result.warnings == ()
