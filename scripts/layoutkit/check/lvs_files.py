@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit.check.mismatch import at
-from layoutkit.check.reference import DEFAULT_TOLERANCE, klayout_netlist
+from layoutkit.check.reference import klayout_netlist
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import KlayoutError
 from layoutkit.files import check_target, write_bytes, write_text
@@ -53,13 +53,14 @@ def _compare(result: LvsResult) -> None:
     mos = kdb.DeviceClassMOS4Transistor
     for netlist in (lvs.netlist(), lvs.reference):
         for device_class in netlist.each_device_class():
-            width = kdb.EqualDeviceParameters(mos.PARAM_W, 1e-6, DEFAULT_TOLERANCE)
-            device_class.equal_parameters = width + kdb.EqualDeviceParameters(mos.PARAM_L, 1e-6, DEFAULT_TOLERANCE)
+            width = kdb.EqualDeviceParameters(mos.PARAM_W, 1e-6, result.tolerance)
+            device_class.equal_parameters = width + kdb.EqualDeviceParameters(mos.PARAM_L, 1e-6, result.tolerance)
     comparer = kdb.NetlistComparer()
     comparer.same_circuits(ours, theirs)
     for net, name in sorted(result.nets.items()):
         comparer.same_nets(ours, theirs, ours.net_by_cluster_id(net), theirs.net_by_name(name), True)
     lvs.compare(comparer)
+    lvs.flag_missing_ports(ours)
 
 
 def extracted_spice(extraction: Extraction) -> str:

@@ -24,8 +24,9 @@ class LvsResult:
         mismatches: At most ``MAX_MISMATCHES`` differences, causes first; empty exactly when matched.
         mismatch_count: How many there are in all.
         device_pairs: Extracted device -> ids of the netlist's transistors it stands for; empty unless nets pair up.
-        nets: Net of the layout, by number -> net of the netlist; where nets do not pair up, what labels say.
+        nets: Net of the layout, by number -> net of the netlist: proven under all labels, else what labels say.
         net_pairs: Net of the layout -> net of the netlist; empty unless nets pair up.
+        tolerance: Relative difference of sizes that was allowed. [1]
         warnings: What does not decide the verdict but should be known.
         extraction: The layout side.
         reference: The netlist side.
@@ -37,6 +38,7 @@ class LvsResult:
     device_pairs: Mapping[str, tuple[str, ...]]
     nets: Mapping[int, str]
     net_pairs: Mapping[str, str]
+    tolerance: float
     warnings: tuple[str, ...]
     extraction: Extraction
     reference: Reference
