@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.draw.arrange import Unit, arranged_row
 from layoutkit.draw.mos import with_dummies
-from layoutkit.draw.pattern import Pattern, centroid_error, matched_units
+from layoutkit.draw.pattern import centroid_error, matched_units
 from layoutkit.draw.stack import RowStack, draw_row_module
 from layoutkit.errors import GeometryError
 
@@ -32,6 +32,7 @@ class GroupSpec:
         dummies: Dummy fingers at each end.
         labels: Whether pins carry net names.
         halve: Whether fingers may be halved where only that makes the centroids coincide.
+        rows: Rows to fold the group into; every device's finger count must be a multiple of it.
     """
 
     name: str
@@ -39,6 +40,7 @@ class GroupSpec:
     dummies: int = 1
     labels: bool = True
     halve: bool = True
+    rows: int = 1
 
 
 def draw_group(layout: kdb.Layout, tech: Technology, spec: GroupSpec) -> Module:
@@ -49,21 +51,33 @@ def draw_group(layout: kdb.Layout, tech: Technology, spec: GroupSpec) -> Module:
     """
     check_alike(spec.transistors)
     transistors, warnings = spec.transistors, [text for t in spec.transistors for text in t.warnings]
-    size, pattern = matched_units(_fingers(transistors))
-    if centroid_error(pattern) and spec.halve:
-        try:
-            halves = tuple(transistor.in_halves() for transistor in transistors)
-        except GeometryError:
-            halves = ()
+    uneven = [f"{t.id} ({t.fingers})" for t in transistors if t.fingers % spec.rows]
+    if spec.rows < 1 or uneven:
+        raise GeometryError(f"fingers do not divide into {spec.rows} equal rows: {', '.join(uneven) or 'no row'}")
+    size, pattern = matched_units(_fingers(transistors, spec.rows))
+    if centroid_error(pattern) and spec.halve and spec.rows % 2:
+        halves = _halved(transistors)
         if halves:
             transistors = halves
-            size, pattern = matched_units(_fingers(transistors))
+            size, pattern = matched_units(_fingers(transistors, spec.rows))
             warnings.append(halved_text(halves, tech))
-    row = arranged_row(pattern_units(pattern, transistors, size))
     first = transistors[0]
-    rows = (with_dummies(row, spec.dummies, first.bulk),)
+    patterns = [pattern if row % 2 == 0 else tuple(reversed(pattern)) for row in range(spec.rows)]
+    units = pattern_units([device for row in patterns for device in row], transistors, size)
+    rows = tuple(
+        with_dummies(arranged_row(units[i * len(pattern) : (i + 1) * len(pattern)]), spec.dummies, first.bulk)
+        for i in range(spec.rows)
+    )
     module = draw_row_module(layout, tech, RowStack(spec.name, first.spec, first.bulk, rows, labels=spec.labels))
     return replace(module, warnings=(*warnings, *centroid_warnings(module, tech)))
+
+
+def _halved(transistors: Sequence[Transistor]) -> tuple[Transistor, ...]:
+    """Return the transistors with fingers of half the width; nothing where one of them cannot be halved."""
+    try:
+        return tuple(transistor.in_halves() for transistor in transistors)
+    except GeometryError:
+        return ()
 
 
 def check_alike(transistors: Sequence[Transistor]) -> None:
@@ -86,7 +100,7 @@ def check_alike(transistors: Sequence[Transistor]) -> None:
 
 
 def pattern_units(
-    pattern: Pattern, transistors: Sequence[Transistor], size: int, tags: Mapping[str, str] | None = None
+    pattern: Sequence[str], transistors: Sequence[Transistor], size: int, tags: Mapping[str, str] | None = None
 ) -> tuple[Unit, ...]:
     """Return ``pattern`` as units of ``size`` fingers, called ``<device>_<tag><number>``."""
     by_id = {transistor.id: transistor for transistor in transistors}
@@ -112,5 +126,5 @@ def halved_text(halves: Sequence[Transistor], tech: Technology) -> str:
     return f"fingers were halved so that every device splits into equal units: {widths}"
 
 
-def _fingers(transistors: Sequence[Transistor]) -> dict[str, int]:
-    return {transistor.id: transistor.fingers for transistor in transistors}
+def _fingers(transistors: Sequence[Transistor], rows: int) -> dict[str, int]:
+    return {transistor.id: transistor.fingers // rows for transistor in transistors}

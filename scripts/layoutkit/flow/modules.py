@@ -1,4 +1,4 @@
-"""Draw the groups: a single transistor folded to a handy shape, a matched group as one common-centroid row."""
+"""Draw the groups: a single transistor folded to a handy shape, a matched group as common-centroid rows."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from layoutkit.flow.groups import Group
     from layoutkit.technology import Technology
 
+# A row this much wider than high is folded.
+WIDE = 4.0
+
 
 def draw_groups(layout: kdb.Layout, technology: Technology, groups: Sequence[Group], dummies: int) -> list[Drawn]:
     """Return each group with its module, drawn in ``layout``.
@@ -32,9 +35,27 @@ def draw_groups(layout: kdb.Layout, technology: Technology, groups: Sequence[Gro
 
 def _draw(layout: kdb.Layout, technology: Technology, group: Group, dummies: int) -> Module:
     transistors = _transistors(group)
+    rows = _rows(technology, group)
     if len(transistors) == 1:
-        return draw_mos(layout, technology, MosSpec(transistors[0], group.name, labels=False))
-    return draw_group(layout, technology, GroupSpec(group.name, tuple(transistors), dummies, labels=False))
+        return draw_mos(layout, technology, MosSpec(transistors[0], group.name, rows=rows, labels=False))
+    return draw_group(layout, technology, GroupSpec(group.name, tuple(transistors), dummies, labels=False, rows=rows))
+
+
+def _rows(technology: Technology, group: Group) -> int:
+    """Return into how many rows a group is folded: as many as bring it nearest to a square, if all divide evenly."""
+    fingers = sum(sizing.fingers for sizing in group.sizing)
+    sizing = group.sizing[0]
+    pitch = sizing.length + 2 * technology.dim("contact_to_gate", group.spec) + technology.contact.size
+    rail = technology.conductors[1].width + technology.conductors[1].space + technology.cuts[0].size
+    nets = {net for device in group.devices for net in device.terminals.values()}
+    height = sizing.finger_width + len(nets) * rail
+
+    def aspect(rows: int) -> float:
+        return max(fingers * pitch / rows / (height * rows), height * rows / (fingers * pitch / rows))
+
+    able = [rows for rows in (1, 2, 4) if all(sizing.fingers % rows == 0 for sizing in group.sizing)]
+    best = min(able, key=aspect)
+    return best if aspect(1) > WIDE else 1
 
 
 def _transistors(group: Group) -> list[Transistor]:

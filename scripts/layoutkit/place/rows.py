@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import GeometryError
 from layoutkit.place.clearance import Clearances
@@ -281,20 +281,20 @@ def _swap_rows(rows: list[_Row], generator: random.Random, *, dry: bool) -> bool
 
 
 def _swap_free(rows: list[_Row], generator: random.Random, *, dry: bool) -> bool:
-    able = [row for row in rows if len(row.free) > 1]
-    if able and not dry:
-        free = generator.choice(able).free
-        i, j = generator.sample(range(len(free)), 2)
-        free[i], free[j] = free[j], free[i]
-    return bool(able)
+    return _swap_two([row.free for row in rows], generator, dry=dry)
 
 
 def _swap_pairs(rows: list[_Row], generator: random.Random, *, dry: bool) -> bool:
-    able = [row for row in rows if len(row.pairs) > 1]
+    return _swap_two([row.pairs for row in rows], generator, dry=dry)
+
+
+def _swap_two(lists: list[list[Any]], generator: random.Random, *, dry: bool) -> bool:
+    """Exchange two entries of one of ``lists``; return whether one has two."""
+    able = [entries for entries in lists if len(entries) > 1]
     if able and not dry:
-        pairs = generator.choice(able).pairs
-        i, j = generator.sample(range(len(pairs)), 2)
-        pairs[i], pairs[j] = pairs[j], pairs[i]
+        entries = generator.choice(able)
+        i, j = generator.sample(range(len(entries)), 2)
+        entries[i], entries[j] = entries[j], entries[i]
     return bool(able)
 
 

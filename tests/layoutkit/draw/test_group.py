@@ -1,0 +1,45 @@
+"""Matched groups of any ratio, in one row or folded (S0.5, S0.6; design: engine's idea 2)."""
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.check.drc import check
+from layoutkit.draw.group import GroupSpec, draw_group
+from layoutkit.draw.mos import MosSize, transistor
+from layoutkit.errors import GeometryError
+from layoutkit.technology import load
+
+
+def group(technology, fingers, rows):
+    """Return the module of a mirror whose devices M1, M2, ... have the given finger counts."""
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    devices = tuple(
+        transistor(
+            technology,
+            f"M{i}",
+            "nmos",
+            MosSize(count * 1e-6, 0.5e-6, count),
+            {"d": "ref" if i == 1 else f"out{i}", "g": "ref", "s": "vss", "b": "vss"},
+        )
+        for i, count in enumerate(fingers, start=1)
+    )
+    return draw_group(layout, technology, GroupSpec("group", devices, dummies=0, rows=rows))
+
+
+@pytest.mark.parametrize("name", ["generic", "sky130A"])
+@pytest.mark.parametrize(("fingers", "rows"), [((4, 8, 12), 2), ((2, 2, 6), 2), ((8, 4, 16, 4), 4), ((6, 6), 1)])
+def test_a_folded_group_is_clean_and_its_centroids_coincide_in_both_directions(name, fingers, rows):
+    technology = load(name)
+    module = group(technology, fingers, rows)
+    report = check(module.layout, module.cell, technology)
+    assert report.passed, [(v.rule.id, v.count) for v in report.violated]
+    assert module.centroid_error() == 0
+    assert len({gate.box.bottom for gate in module.gates}) == rows
+    for i, count in enumerate(fingers, start=1):
+        assert sum(gate.device == f"M{i}" for gate in module.gates) == count
+
+
+def test_fingers_that_do_not_divide_into_rows_are_refused_by_name():
+    with pytest.raises(GeometryError, match=r"2 equal rows: M1 \(3\), M3 \(5\)"):
+        group(load("generic"), (3, 4, 5), 2)
