@@ -1,0 +1,81 @@
+"""What the subcommands share: options, the loader they name, how an answer is printed and a failure told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from skillpack.declaration import Tools
+    from skillpack.loader import SkillLoader
+
+EXIT_BAD_INPUT = 2
+EXIT_FINDINGS = 1
+SKILLS_DIR = click.option(
+    "--skills-dir",
+    "skills_dirs",
+    multiple=True,
+    metavar="DIR",
+    help="Folder with skills; repeat for several, the first has precedence. [default: SKILLPACK_PATH, else this pack]",
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def open_loader(skills_dirs: tuple[str, ...]) -> SkillLoader:
+    """Return the loader over the folders named after the subcommand, or else before it, or else by default."""
+    from skillpack.loader import SkillLoader
+    from skillpack.roots import default_roots
+
+    return SkillLoader(default_roots(skills_dirs or click.get_current_context().obj))
+
+
+def open_tools(loader: SkillLoader) -> Tools:
+    """Return the tools of the loader's skills."""
+    from skillpack.declaration import find_tools
+
+    return find_tools(loader.skills.values())
+
+
+def json_argument(name: str, text: str) -> Any:
+    """Return the JSON value of an option: given in place, as @FILE, or as - for stdin.
+
+    Raises:
+        SkillError: INVALID_PARAM if it cannot be read or is not JSON.
+    """
+    from skillpack.errors import FileRefusedError
+    from skillpack.files import read_bounded
+    from skillscript.envelope import SkillError
+    from skillscript.strict_json import MAX_BYTES, NotJsonError, parse_json
+
+    try:
+        if text == "-":
+            return parse_json(sys.stdin.buffer.read(MAX_BYTES + 1))
+        return parse_json(read_bounded(text[1:], MAX_BYTES) if text.startswith("@") else text)
+    except FileNotFoundError as error:
+        raise SkillError("INVALID_PARAM", f"--{name}: no such file {text[1:]!r}") from error
+    except (FileRefusedError, NotJsonError, ValueError) as error:
+        raise SkillError("INVALID_PARAM", f"--{name}: {error}") from error
+
+
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def exit_unless(answer: dict[str, Any], *, told: bool) -> None:
+    """Leave with exit code 2 when the answer is a failure, saying it on stderr unless it was printed."""
+    if answer["success"]:
+        return
+    if told:
+        sys.exit(EXIT_BAD_INPUT)
+    near = answer["suggestions"]
+    fail(answer["message"] + (f"; did you mean {' or '.join(map(repr, near))}?" if near else ""))
+
+
+def fail(message: str) -> NoReturn:
+    """Say what was wrong and leave with exit code 2."""
+    click.echo(f"skillpack: {message}", err=True)
+    sys.exit(EXIT_BAD_INPUT)

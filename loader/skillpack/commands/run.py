@@ -1,0 +1,52 @@
+"""``skillpack run``."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+
+import click
+
+from skillpack.command_line import SKILLS_DIR, json_argument, open_loader, open_tools
+
+
+@click.command("run")
+@SKILLS_DIR
+@click.argument("tool")
+@click.option("--params", default="{}", metavar="JSON|@FILE|-", help="Parameters; - reads them from stdin.")
+@click.option("--context", metavar="JSON|@FILE", help="user_profile, session_context, memory_summary, content_context.")
+@click.option("--timeout", type=float, metavar="S", help="Seconds until the tool is killed. [default: 300]")
+@click.option("--pretty", is_flag=True, help="Indent the answer.")
+def command(
+    skills_dirs: tuple[str, ...], tool: str, params: str, context: str | None, timeout: float | None, pretty: bool
+) -> None:
+    """Run TOOL in a process of its own and print its envelope.
+
+    Exit code: 0 done; 1 done, but the design violates something; 2 bad input; 3 a needed program is
+    missing; 4 timeout, crash or internal error.
+    """
+    from skillpack.runner import Runner
+    from skillscript.envelope import SkillError, SkillResult
+
+    with contextlib.suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    runner = Runner(open_tools(open_loader(skills_dirs)).by_id)
+    try:
+        values = json_argument("params", params)
+        surroundings = None if context is None else json_argument("context", context)
+        call = runner.run(tool, values, context=surroundings, timeout=timeout, on_stderr=_pass_on)
+        result = call.result
+    except SkillError as error:
+        result = SkillResult.failure(error)
+    except KeyboardInterrupt:
+        result = SkillResult.failure(SkillError("INTERNAL_ERROR", "interrupted; the tool was killed"))
+    click.echo(result.to_json(indent=2 if pretty else None))
+    sys.exit(result.exit_code)
+
+
+def _pass_on(chunk: bytes) -> None:
+    """Write a piece of the tool's stderr to ours; nobody listening is no reason to stop."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.buffer.write(chunk)
+        sys.stderr.buffer.flush()

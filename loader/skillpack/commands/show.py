@@ -1,0 +1,21 @@
+"""``skillpack show``."""
+
+from __future__ import annotations
+
+import click
+
+from skillpack.command_line import JSON, SKILLS_DIR, exit_unless, open_loader, print_json
+
+
+@click.command("show")
+@SKILLS_DIR
+@click.argument("name")
+@JSON
+def command(skills_dirs: tuple[str, ...], name: str, as_json: bool) -> None:
+    """Print the instructions of skill NAME and the list of its resources (layer 2)."""
+    answer = open_loader(skills_dirs).skill_request(name)
+    if as_json:
+        print_json(answer)
+    elif answer["success"]:
+        click.echo(answer["data"]["content"].rstrip("\n"))
+    exit_unless(answer, told=as_json)
