@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from skillpack.cancellation import Cancellation
 
 MAX_STDOUT_BYTES = 32 << 20
 STDERR_TAIL_BYTES = 1 << 16
@@ -47,8 +49,9 @@ def run_bounded(
     stdin: bytes,
     timeout: float,
     *,
-    max_stdout: int = MAX_STDOUT_BYTES,
+    environment: Mapping[str, str] | None = None,
     on_stderr: Callable[[bytes], None] | None = None,
+    cancellation: Cancellation | None = None,
 ) -> Outcome:
     """Return how ``command`` ended; nothing it started outlives this call.
 
@@ -60,8 +63,9 @@ def run_bounded(
         command: Program and arguments.
         stdin: What it reads.
         timeout: Longest duration. [s]
-        max_stdout: Longest output. [bytes]
+        environment: Its environment variables; default: those of this process.
         on_stderr: Called with each piece of stderr as it arrives, from another thread.
+        cancellation: Kills it when cancelled.
 
     Raises:
         OSError: If the program cannot be started.
@@ -72,22 +76,29 @@ def run_bounded(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, _MARK: f"{os.environ.get(_MARK, '')} {mark}"},  # a call inside a call carries both
+        env=marked(os.environ if environment is None else environment, mark),
         start_new_session=True,
     )
-    pipes = _Pipes(process, stdin, max_stdout, on_stderr)
+    pipes = _Pipes(process, stdin, MAX_STDOUT_BYTES, on_stderr)
     timed_out = False
     try:
-        process.wait(timeout)
+        with contextlib.nullcontext() if cancellation is None else cancellation.calling(lambda: kill_group(process)):
+            process.wait(timeout)
     except subprocess.TimeoutExpired:
         timed_out = True
     finally:  # also when the caller is interrupted
-        _kill_group(process)
-        if timed_out or process.poll() is None or not pipes.drained(0.2):
-            _kill_marked(mark)
+        kill_group(process)
+        cancelled = cancellation is not None and cancellation.cancelled
+        if timed_out or cancelled or process.poll() is None or not pipes.drained(0.2):
+            kill_marked(mark)
         process.wait()
         pipes.drained(_DRAIN_SECONDS)
     return Outcome(process.returncode, bytes(pipes.stdout), bytes(pipes.stderr), timed_out, pipes.flooded)
+
+
+def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:
+    """Return ``environment`` with a mark by which the children of a call are found; a call inside a call has both."""
+    return {**environment, _MARK: f"{environment.get(_MARK, '')} {mark}"}
 
 
 class _Pipes:
@@ -145,7 +156,7 @@ class _Pipes:
         if len(self.stdout) > self.max_stdout:
             self.flooded = True
             del self.stdout[self.max_stdout :]
-            _kill_group(self.process)
+            kill_group(self.process)
 
     def _take_stderr(self, chunk: bytes) -> None:
         """Pass a piece of stderr on and keep the tail."""
@@ -155,7 +166,7 @@ class _Pipes:
         del self.stderr[:-STDERR_TAIL_BYTES]
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: subprocess.Popen[bytes]) -> None:
     """Kill the process and everything in its group."""
     if sys.platform == "win32":
         process.kill()
@@ -164,7 +175,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _kill_marked(mark: str) -> None:
+def kill_marked(mark: str) -> None:
     """Kill every process whose environment carries ``mark``, until none is left."""
     wanted = mark.encode()
     for _ in range(10):

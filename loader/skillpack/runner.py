@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import math
-import signal
-import sys
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillpack.process import run_bounded
-from skillscript.envelope import EXIT_DONE, EXIT_VIOLATES, ErrorCode, SkillError, SkillResult
-from skillscript.faults import did_you_mean, fault_details, invalid_params, joined
-from skillscript.schema import find_faults
-from skillscript.strict_json import NotJsonError, plain
+from skillpack.answers import judge
+from skillpack.call_records import log_call
+from skillpack.declaration import Tools
+from skillpack.tool_choice import checked_context, checked_params, checked_timeout, choose
+from skillpack.tool_process import Answer, Request, ask_cold, ask_warm, can_be_warm
+from skillpack.worker_pool import PoolClosedError, WorkerPool
+from skillscript.call_log import log_path
+from skillscript.envelope import ErrorCode, SkillError, SkillResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
+    from skillpack.cancellation import Cancellation
     from skillpack.declaration import ToolDeclaration
-    from skillpack.process import Outcome
 
 DEFAULT_TIMEOUT_S = 300.0
-MAX_ARGUMENT_BYTES = 1 << 16  # Linux takes 128 KiB an argument
 
 
 @dataclass(frozen=True)
@@ -36,28 +31,70 @@ class Call:
     Attributes:
         result: What the tool answered, or what went wrong with it.
         stderr: The end of what it wrote to stderr.
+        tool: The tool that was called; None if there is none.
+        migrated_from: The older version the parameters were written for, if they had to be carried over.
+        warm: Whether a process that answers several calls was asked.
     """
 
     result: SkillResult
     stderr: str = ""
+    tool: ToolDeclaration | None = None
+    migrated_from: str | None = None
+    warm: bool = False
 
     @property
     def envelope(self) -> dict[str, Any]:
         """Return ``{ok, error, data, duration_ms}``."""
         return self.result.to_dict()
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what the caller should know beside the envelope, in sentences."""
+        if self.tool is None or self.migrated_from is None:
+            return ()
+        return (f"the parameters of {self.tool.id} {self.migrated_from} were carried over to {self.tool.version}",)
+
 
 class Runner:
-    """Calls tools by id.
+    """Calls tools by id, from any number of threads.
+
+    Used as a context manager, or closed, it ends its warm processes; left alone, they end with this process.
 
     Args:
-        tools: The tools that can be called, by id.
+        tools: The tools that can be called: what ``find_tools`` found, or a mapping by id.
         timeout: Longest duration of a call unless the call says otherwise. [s]
+        warm: Whether processes of tools that can answer several calls are kept for the next; else each call starts one.
+        pool: Where they are kept. Default: a pool of its own.
+        log: File that gets a record of each call. Default: what ANALOG_LAYOUT_LOG names, if anything.
     """
 
-    def __init__(self, tools: Mapping[str, ToolDeclaration], *, timeout: float = DEFAULT_TIMEOUT_S) -> None:
-        self.tools = tools
+    def __init__(
+        self,
+        tools: Mapping[str, ToolDeclaration] | Tools,
+        *,
+        timeout: float = DEFAULT_TIMEOUT_S,
+        warm: bool = True,
+        pool: WorkerPool | None = None,
+        log: str | None = None,
+    ) -> None:
+        self.all_tools = tools if isinstance(tools, Tools) else Tools(tools)
+        self.tools = self.all_tools.by_id
         self.timeout = timeout
+        self.log = log
+        self._pool = (pool or WorkerPool()) if warm else None
+
+    def __enter__(self) -> Runner:  # noqa: PYI034 - typing.Self needs Python 3.11
+        """Return the runner itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """End the warm processes: the idle ones now, the others after their calls."""
+        if self._pool is not None:
+            self._pool.close()
 
     def run(
         self,
@@ -67,129 +104,63 @@ class Runner:
         context: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_stderr: Callable[[bytes], None] | None = None,
+        cancellation: Cancellation | None = None,
     ) -> Call:
         """Return the outcome of one call; no outcome is an exception.
 
         Args:
-            tool_id: Which tool.
+            tool_id: Which tool: ``id`` for the latest version, or ``id@version``. Parameters written for an older
+                compatible version are carried over to the one that is there, which the call tells.
             params: Its parameters, checked against its input schema before anything is started.
             context: user_profile, session_context, memory_summary, content_context.
-            timeout: Longest duration; the process and all its children are killed then. [s]
-            on_stderr: Called with each piece of the tool's stderr as it arrives, from another thread.
+            timeout: Longest duration, waiting for a free process included; the process and all its children are
+                killed then. [s]
+            on_stderr: Called with each piece of the tool's stderr as it arrives, perhaps from another thread.
+            cancellation: Kills the process and all its children when cancelled.
         """
         start = time.monotonic()
-        limit = self.timeout if timeout is None else timeout
-        outcome: Outcome | None = None
+        made: dict[str, Any] = {}
         try:
-            tool = self._tool(tool_id)
-            request = _request(tool, params, limit)
-            outcome = _execute(tool, request, context, limit, on_stderr)
-            result = _judge(tool, outcome, limit)
+            choice = choose(self.all_tools, tool_id)
+            made |= {"tool": choice.tool, "migrated_from": choice.migrated_from}
+            limit = checked_timeout(self.timeout if timeout is None else timeout)
+            values = checked_params(choice, params)
+            request = Request(values, checked_context(context), start + limit, on_stderr, cancellation)
+            answer = self._ask(choice.tool, request)
+            if answer.outcome is not None:
+                made |= {"stderr": answer.outcome.stderr.decode("utf-8", "replace"), "warm": answer.warm}
+            if cancellation is not None and cancellation.cancelled:
+                raise _cancelled(tool_id)
+            result = judge(choice.tool, answer, limit)
         except SkillError as error:
+            if made.get("migrated_from"):
+                error.details = {**(error.details or {}), "migrated_from": made["migrated_from"]}
             result = SkillResult.failure(error, round(1000 * (time.monotonic() - start)))
-        return Call(result, "" if outcome is None else outcome.stderr.decode("utf-8", "replace"))
+        call = Call(result, **made)
+        path = log_path(self.log)
+        if path is not None:
+            log_call(path, tool_id, params, context, call)
+        return call
 
-    def _tool(self, tool_id: str) -> ToolDeclaration:
-        """Return the tool, or raise what to answer for one that does not exist."""
-        tool = self.tools.get(tool_id)
-        if tool is None:
-            hint = did_you_mean(tool_id, self.tools)
-            details = {"param_name": "tool", "provided_value": tool_id, "available": sorted(self.tools)}
-            raise SkillError(ErrorCode.INVALID_PARAM, f"unknown tool {tool_id!r}{hint}", details)
-        return tool
-
-
-def _request(tool: ToolDeclaration, params: Any, timeout: float) -> bytes:
-    """Return the parameters as JSON text, checked against the tool's input schema."""
-    if not (timeout > 0 and math.isfinite(timeout)):
-        raise SkillError(ErrorCode.INVALID_PARAM, f"timeout must be a positive number of seconds, got {timeout}")
-    try:
-        value = plain(params)
-    except NotJsonError as error:
-        raise SkillError(ErrorCode.INVALID_PARAM, f"params: {error}") from error
-    faults = find_faults(value, dict(tool.input_schema))
-    if faults:
-        raise invalid_params(faults)
-    return json.dumps(value, ensure_ascii=False).encode()
-
-
-def _execute(
-    tool: ToolDeclaration,
-    request: bytes,
-    context: Mapping[str, Any] | None,
-    timeout: float,
-    on_stderr: Callable[[bytes], None] | None,
-) -> Outcome:
-    """Return how the tool's process ended."""
-    command = [sys.executable, tool.script, "--params", "-"]
-    try:
-        with _context_argument(context) as arguments:
-            return run_bounded([*command, *arguments], request, timeout, on_stderr=on_stderr)
-    except OSError as error:
-        raise SkillError(
-            ErrorCode.INTERNAL_ERROR, f"the process of tool {tool.id} cannot be started: {error.strerror}"
-        ) from error
+    def _ask(self, tool: ToolDeclaration, request: Request) -> Answer:
+        """Return how the tool's process answered."""
+        if not tool.script:
+            text = f"tool {tool.id} is declared without a script: it can be listed and validated, not called"
+            raise SkillError(ErrorCode.UNSUPPORTED_OPERATION, text)
+        if request.cancellation is not None and request.cancellation.cancelled:
+            raise _cancelled(tool.id)
+        try:
+            if self._pool is not None and can_be_warm(tool):
+                return ask_warm(tool, request, self._pool)
+            return ask_cold(tool, request)
+        except PoolClosedError as error:
+            raise SkillError(ErrorCode.UNSUPPORTED_OPERATION, str(error)) from error
+        except OSError as error:
+            raise SkillError(
+                ErrorCode.INTERNAL_ERROR, f"the process of tool {tool.id} cannot be started: {error.strerror}"
+            ) from error
 
 
-@contextlib.contextmanager
-def _context_argument(context: Mapping[str, Any] | None) -> Iterator[list[str]]:
-    """Give the arguments that carry the context: in place, or through a file where it is too long for that."""
-    if not context:
-        yield []
-        return
-    try:
-        text = json.dumps(plain(context), ensure_ascii=False)
-    except NotJsonError as error:
-        raise SkillError(ErrorCode.INVALID_PARAM, f"context: {error}") from error
-    if len(text.encode()) <= MAX_ARGUMENT_BYTES:
-        yield ["--context", text]
-        return
-    with tempfile.TemporaryDirectory(prefix="skillpack-") as folder:
-        file = Path(folder) / "context.json"
-        file.write_text(text, encoding="utf-8")
-        yield ["--context", f"@{file}"]
-
-
-def _judge(tool: ToolDeclaration, outcome: Outcome, timeout: float) -> SkillResult:
-    """Return the tool's own result if it kept its promises, or raise what it did instead."""
-    if outcome.timed_out:
-        raise SkillError(
-            ErrorCode.TIMEOUT, f"tool {tool.id} took longer than {timeout:g} s and was killed", {"timeout_s": timeout}
-        )
-    if outcome.flooded:
-        raise SkillError(ErrorCode.INTERNAL_ERROR, f"tool {tool.id} wrote more output than is allowed and was killed")
-    result = _answer(outcome.stdout)
-    ending = _ending(outcome.returncode)
-    details = {"exit_code": outcome.returncode}
-    if result is None:
-        raise SkillError(ErrorCode.INTERNAL_ERROR, f"tool {tool.id} {ending} without a valid answer", details)
-    if result.error is not None:
-        return result
-    if outcome.returncode not in (EXIT_DONE, EXIT_VIOLATES):
-        raise SkillError(ErrorCode.INTERNAL_ERROR, f"tool {tool.id} {ending} after its answer", details)
-    faults = find_faults(result.data, dict(tool.output_schema))
-    if faults:
-        message = f"tool {tool.id} answered data that its output schema refuses: {joined(faults)}"
-        raise SkillError(ErrorCode.INTERNAL_ERROR, message, fault_details(faults))
-    violated = outcome.returncode == EXIT_VIOLATES
-    return SkillResult.success(result.data or {}, result.duration_ms, violated=violated)
-
-
-def _answer(stdout: bytes) -> SkillResult | None:
-    """Return the envelope in ``stdout``: all of it, or its last line when something else was printed before."""
-    text = stdout.strip()
-    for candidate in (text, text.rpartition(b"\n")[2]):
-        with contextlib.suppress(ValueError, TypeError, RecursionError):  # not JSON, or not an envelope
-            value = plain(json.loads(candidate))
-            if isinstance(value, dict):
-                return SkillResult.from_dict(value)
-    return None
-
-
-def _ending(returncode: int) -> str:
-    """Return how a process ended, in words."""
-    if returncode >= 0:
-        return f"ended with exit code {returncode}"
-    with contextlib.suppress(ValueError):
-        return f"was ended by {signal.Signals(-returncode).name}"
-    return f"was ended by signal {-returncode}"
+def _cancelled(tool_id: str) -> SkillError:
+    """Return the error of a call that its caller gave up."""
+    return SkillError(ErrorCode.TIMEOUT, f"the call of {tool_id} was cancelled", {"cancelled": True})

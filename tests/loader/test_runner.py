@@ -154,7 +154,7 @@ def test_an_error_envelope_is_passed_on(run):
 
 
 def test_endless_output_ends_the_tool(monkeypatch, run):
-    monkeypatch.setattr("skillpack.process.run_bounded.__kwdefaults__", {"max_stdout": 1 << 20, "on_stderr": None})
+    monkeypatch.setattr("skillpack.process.MAX_STDOUT_BYTES", 1 << 20)
     start = time.monotonic()
     error = run("import sys\nwhile True: sys.stdout.write('x' * 65536)").result.error
     assert (error.code, "more output than is allowed" in error.message) == ("INTERNAL_ERROR", True)

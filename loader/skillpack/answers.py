@@ -1,0 +1,99 @@
+"""Judging how a tool's process ended: its own envelope if it kept its promises, else what it did instead."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+from typing import TYPE_CHECKING, Any
+
+from skillscript.envelope import EXIT_DONE, EXIT_VIOLATES, ErrorCode, SkillError, SkillResult
+from skillscript.faults import fault_details, joined
+from skillscript.schema import find_faults
+from skillscript.strict_json import plain
+
+if TYPE_CHECKING:
+    from skillpack.declaration import ToolDeclaration
+    from skillpack.process import Outcome
+    from skillpack.tool_process import Answer
+
+
+def judge(tool: ToolDeclaration, answer: Answer, timeout: float) -> SkillResult:
+    """Return the tool's own result, checked against its output schema.
+
+    Args:
+        tool: The tool that was called.
+        answer: How its process answered.
+        timeout: The time it had, for the message. [s]
+
+    Raises:
+        SkillError: TIMEOUT if it did not answer in time, INTERNAL_ERROR if it broke a promise.
+    """
+    outcome = answer.outcome
+    if outcome is None:
+        text = f"no process was free for tool {tool.id} within {timeout:g} s; allow more workers or a longer timeout"
+        raise SkillError(ErrorCode.TIMEOUT, text, {"timeout_s": timeout})
+    if outcome.timed_out:
+        raise SkillError(
+            ErrorCode.TIMEOUT, f"tool {tool.id} took longer than {timeout:g} s and was killed", {"timeout_s": timeout}
+        )
+    if outcome.flooded:
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"tool {tool.id} wrote more output than is allowed and was killed")
+    result, exit_code = _worker_answer(outcome) if answer.warm else _program_answer(outcome)
+    ending = _ending(exit_code)
+    details = {"exit_code": exit_code}
+    if result is None:
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"tool {tool.id} {ending} without a valid answer", details)
+    if result.error is not None:
+        return result
+    if exit_code not in (EXIT_DONE, EXIT_VIOLATES):
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"tool {tool.id} {ending} after its answer", details)
+    faults = find_faults(result.data, dict(tool.output_schema))
+    if faults:
+        message = f"tool {tool.id} answered data that its output schema refuses: {joined(faults)}"
+        raise SkillError(ErrorCode.INTERNAL_ERROR, message, fault_details(faults))
+    return SkillResult.success(result.data or {}, result.duration_ms, violated=exit_code == EXIT_VIOLATES)
+
+
+def _program_answer(outcome: Outcome) -> tuple[SkillResult | None, int]:
+    """Return the envelope in stdout, all of it or else its last line, and the exit code."""
+    text = outcome.stdout.strip()
+    value = _envelope(text) or _envelope(text.rpartition(b"\n")[2])
+    return _result(value), outcome.returncode
+
+
+def _worker_answer(outcome: Outcome) -> tuple[SkillResult | None, int]:
+    """Return the one line a worker answered with, and the exit code in it."""
+    if outcome.returncode != 0 or outcome.stdout.count(b"\n") != 1:
+        return None, outcome.returncode
+    value = _envelope(outcome.stdout)
+    exit_code = value.get("exit_code") if value else None
+    return (_result(value), exit_code) if isinstance(exit_code, int) else (None, 0)
+
+
+def _envelope(text: bytes) -> dict[str, Any] | None:
+    """Return the JSON object in ``text``, or None."""
+    with contextlib.suppress(ValueError, RecursionError):  # not JSON
+        value = plain(json.loads(text))
+        if isinstance(value, dict):
+            return value
+    return None
+
+
+def _result(value: dict[str, Any] | None) -> SkillResult | None:
+    """Return the result an object describes, or None where it is no envelope."""
+    if value is None:
+        return None
+    try:
+        return SkillResult.from_dict(value)
+    except (ValueError, TypeError):
+        return None
+
+
+def _ending(returncode: int) -> str:
+    """Return how a process ended, in words."""
+    if returncode >= 0:
+        return f"ended with exit code {returncode}"
+    with contextlib.suppress(ValueError):
+        return f"was ended by {signal.Signals(-returncode).name}"
+    return f"was ended by signal {-returncode}"

@@ -1,0 +1,68 @@
+"""The environment variables a tool's process gets: the basic ones and what its declaration names, nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from skillscript.call_log import LOG_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# What a program needs to start, find its libraries and write its files, and the pack's own settings.
+BASIC = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TERM",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "PYTHON*",
+    "VIRTUAL_ENV",
+    "LD_LIBRARY_PATH",
+    "DYLD_*",
+    "NUMBA_*",
+    "OMP_NUM_THREADS",
+    "XDG_*",
+    "SYSTEMROOT",
+    "COMSPEC",
+    "PATHEXT",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "USERPROFILE",
+    "ANALOG_LAYOUT_*",
+    "SKILLPACK_*",
+)
+_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+
+
+def tool_environment(declared: Iterable[str], surrounding: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a tool's process.
+
+    A basic variable whose name looks like a secret is handed over only when it is declared. The call log is the
+    runner's: a tool it calls does not write a second record.
+
+    Args:
+        declared: Names the tool declares; a name that ends in ``*`` stands for all that begin so.
+        surrounding: What to choose from; default: this process's environment.
+    """
+    everything = os.environ if surrounding is None else surrounding
+    wanted = tuple(declared)
+    return {
+        name: value
+        for name, value in everything.items()
+        if _named(name, wanted) or (_named(name, BASIC) and not _SECRET.search(name) and name != LOG_VARIABLE)
+    }
+
+
+def _named(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether one of the patterns names ``name``."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

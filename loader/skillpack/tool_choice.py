@@ -1,0 +1,114 @@
+"""Which tool in which version a call means, and whether what it brings fits that tool."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from skillpack.errors import MigrationError, VersionError
+from skillpack.versions import SkillVersionManager, parse_version
+from skillscript.envelope import ErrorCode, SkillError
+from skillscript.faults import did_you_mean, invalid_params
+from skillscript.schema import find_faults
+from skillscript.strict_json import NotJsonError, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from skillpack.declaration import ToolDeclaration, Tools
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The tool a call means.
+
+    Attributes:
+        tool: The tool in the version that answers.
+        migrated_from: The older compatible version the caller named, or None.
+    """
+
+    tool: ToolDeclaration
+    migrated_from: str | None = None
+
+
+def choose(tools: Tools, name: str) -> Choice:
+    """Return the tool that ``name`` means: ``id`` the latest, ``id@version`` that one or a later compatible one.
+
+    Raises:
+        SkillError: INVALID_PARAM if there is none.
+    """
+    tool_id, _, version = name.partition("@")
+    versions = tools.versions(tool_id)
+    if not versions:
+        hint = did_you_mean(tool_id, tools.by_id)
+        details = {"param_name": "tool", "provided_value": tool_id, "available": sorted(tools.by_id)}
+        raise SkillError(ErrorCode.INVALID_PARAM, f"unknown tool {tool_id!r}{hint}", details)
+    if not version:
+        return Choice(versions[0])
+    try:
+        wanted = parse_version(version)
+    except VersionError as error:
+        raise SkillError(ErrorCode.INVALID_PARAM, str(error), {"param_name": "tool", "provided_value": name}) from error
+    for tool in versions:
+        if parse_version(tool.version) == wanted:
+            return Choice(tool)
+    compatible = SkillVersionManager().is_compatible
+    for tool in versions:
+        if compatible(version, tool.version) and parse_version(tool.version) > wanted:
+            return Choice(tool, version)
+    available = [tool.version for tool in versions]
+    text = (
+        f"tool {tool_id} has no version {version} or a later one compatible with it; available: {', '.join(available)}"
+    )
+    raise SkillError(
+        ErrorCode.INVALID_PARAM, text, {"param_name": "tool", "provided_value": name, "available": available}
+    )
+
+
+def checked_params(choice: Choice, params: Any) -> dict[str, Any]:
+    """Return the parameters as plain JSON, carried over from the version they were written for, and checked.
+
+    Raises:
+        SkillError: INVALID_PARAM with all faults at once.
+    """
+    tool = choice.tool
+    try:
+        value = plain(params)
+        if choice.migrated_from is not None and isinstance(value, dict):
+            known = SkillVersionManager({tool.id: tool.migrations})
+            value = plain(known.migrate_params(value, choice.migrated_from, tool.version, tool.id))
+    except NotJsonError as error:
+        raise SkillError(ErrorCode.INVALID_PARAM, f"params: {error}") from error
+    except MigrationError as error:
+        raise SkillError(ErrorCode.INVALID_PARAM, str(error)) from error
+    faults = find_faults(value, dict(tool.input_schema))
+    if faults:
+        raise invalid_params(faults)
+    if not isinstance(value, dict):
+        raise SkillError(ErrorCode.INVALID_PARAM, "params must be an object")
+    return value
+
+
+def checked_context(context: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the context as plain JSON; what is in it, the tool's own process checks.
+
+    Raises:
+        SkillError: INVALID_PARAM if JSON cannot hold it.
+    """
+    try:
+        value: Mapping[str, Any] | None = plain(context)
+    except NotJsonError as error:
+        raise SkillError(ErrorCode.INVALID_PARAM, f"context: {error}") from error
+    return value
+
+
+def checked_timeout(seconds: float) -> float:
+    """Return a duration that makes sense. [s]
+
+    Raises:
+        SkillError: INVALID_PARAM if it does not.
+    """
+    if not (seconds > 0 and math.isfinite(seconds)):
+        raise SkillError(ErrorCode.INVALID_PARAM, f"timeout must be a positive number of seconds, got {seconds}")
+    return seconds

@@ -1,0 +1,217 @@
+"""Carrying a request to a tool's process and its answer back: a warm worker where the tool can be one, or a new one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skillpack.environment import tool_environment
+from skillpack.process import Outcome, run_bounded
+from skillpack.warm_worker import WarmWorker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping
+
+    from skillpack.cancellation import Cancellation
+    from skillpack.declaration import ToolDeclaration
+    from skillpack.worker_pool import WorkerPool
+
+MAX_ARGUMENT_BYTES = 1 << 16  # Linux takes 128 KiB an argument
+MAX_REQUEST_BYTES = 4 << 20  # what a worker reads on one line
+_USES_SKILLSCRIPT = re.compile(rb"^\s*(?:from|import)\s+skillscript\b", re.MULTILINE)
+_WATCHED = ("scripts", "schemas", "assets")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a tool is asked.
+
+    Attributes:
+        params: Parameters, plain JSON that its input schema accepts.
+        context: Context, plain JSON, or None.
+        deadline: When to give up. [s, monotonic]
+        on_stderr: Called with each piece of the tool's stderr as it arrives.
+        cancellation: Kills the tool when cancelled.
+    """
+
+    params: dict[str, Any]
+    context: Mapping[str, Any] | None
+    deadline: float
+    on_stderr: Callable[[bytes], None] | None = None
+    cancellation: Cancellation | None = None
+
+    @property
+    def seconds_left(self) -> float:
+        """Time until the deadline, never quite none. [s]"""
+        return max(0.001, self.deadline - time.monotonic())
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a tool's process answered.
+
+    Attributes:
+        outcome: How it ended; None when no worker was free in time.
+        warm: Whether a worker was asked, whose answer is one line with an ``exit_code``.
+    """
+
+    outcome: Outcome | None
+    warm: bool
+
+
+def can_be_warm(tool: ToolDeclaration) -> bool:
+    """Return whether the tool's program answers ``--serve``: it says so, or else it imports skillscript.
+
+    The program's text is looked at, not run. Pipes that do not block need POSIX.
+    """
+    declared = tool.entry.get("warm")
+    if os.name != "posix" or declared is False:
+        return False
+    if declared is True:
+        return True
+    try:
+        status = Path(tool.script).stat()
+    except OSError:
+        return False
+    return _imports_skillscript(tool.script, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=1024)
+def _imports_skillscript(script: str, _changed_ns: int, _size: int) -> bool:
+    try:
+        with Path(script).open("rb") as file:
+            return _USES_SKILLSCRIPT.search(file.read(1 << 18)) is not None
+    except OSError:
+        return False
+
+
+def ask_cold(tool: ToolDeclaration, request: Request) -> Answer:
+    """Return the answer of a process started for this request alone.
+
+    Raises:
+        OSError: If it cannot be started.
+    """
+    text = json.dumps(request.params, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    command = [sys.executable, tool.script, "--params", "-"]
+    with _context_argument(request.context) as arguments:
+        outcome = run_bounded(
+            [*command, *arguments],
+            text,
+            request.seconds_left,
+            environment=tool_environment(tool.environment),
+            on_stderr=request.on_stderr,
+            cancellation=request.cancellation,
+        )
+    return Answer(outcome, warm=False)
+
+
+def ask_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answer:
+    """Return the answer of a worker of ``pool``; a worker that ended while it was idle is replaced.
+
+    Raises:
+        OSError: If a process cannot be started.
+    """
+    line = _request_line(request)
+    if len(line) > MAX_REQUEST_BYTES:
+        return ask_cold(tool, request)
+    environment = tool_environment(tool.environment)
+    kind = _kind(tool, environment)
+
+    def start() -> WarmWorker:
+        return WarmWorker([sys.executable, tool.script, "--serve"], environment)
+
+    worker = pool.acquire(kind, start, request.deadline, request.cancellation)
+    if worker is None:
+        return Answer(None, warm=True)
+    reusable = False
+    try:
+        outcome = _asked(worker, line, request)
+        reusable = _is_reusable(outcome)
+    finally:
+        pool.release(kind, worker, reusable=reusable)
+    return Answer(outcome, warm=True)
+
+
+def _asked(worker: WarmWorker, line: bytes, request: Request) -> Outcome:
+    """Return how the request ended, which a cancellation ends at once."""
+    if request.cancellation is None:
+        return worker.ask(line, request.deadline, request.on_stderr)
+    with request.cancellation.calling(worker.interrupt):
+        return worker.ask(line, request.deadline, request.on_stderr)
+
+
+def _request_line(request: Request) -> bytes:
+    """Return the request as a worker reads it."""
+    fields = {
+        "id": 1,
+        "params": request.params,
+        "context": request.context,
+        "timeout_s": round(request.seconds_left, 3),
+    }
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def _is_reusable(outcome: Outcome) -> bool:
+    """Return whether a worker may be asked again: it answered, did not resign, and nothing unexpected happened."""
+    if outcome.returncode != 0 or outcome.timed_out or outcome.flooded or outcome.stdout.count(b"\n") != 1:
+        return False
+    try:
+        answer = json.loads(outcome.stdout)
+        error = answer.get("error")
+        return not answer.get("last") and not (error and error.get("code") in ("INTERNAL_ERROR", "KLAYOUT_ERROR"))
+    except (ValueError, AttributeError, RecursionError):
+        return False
+
+
+def _kind(tool: ToolDeclaration, environment: Mapping[str, str]) -> Hashable:
+    """Return what workers must have in common to stand for each other: program, files, folder and environment."""
+    return (
+        tool.script,
+        _files_seen(str(Path(tool.script).parent.parent)),
+        _folder(),
+        tuple(sorted(environment.items())),
+    )
+
+
+def _folder() -> str:
+    """Return the working folder; relative paths in parameters start from it."""
+    try:
+        return os.getcwd()  # noqa: PTH109 - compared as text
+    except OSError:
+        return ""
+
+
+def _files_seen(skill_dir: str) -> tuple[tuple[str, int, int], ...]:
+    """Return name, time and size of the files a skill's programs are made of, so that an edit ends old workers."""
+    seen = []
+    for name in _WATCHED:
+        with contextlib.suppress(OSError), os.scandir(f"{skill_dir}/{name}") as entries:
+            for entry in entries:
+                status = entry.stat()
+                seen.append((entry.path, status.st_mtime_ns, status.st_size))
+    return tuple(sorted(seen))
+
+
+@contextlib.contextmanager
+def _context_argument(context: Mapping[str, Any] | None) -> Iterator[list[str]]:
+    """Give the arguments that carry the context: in place, or through a file where it is too long for that."""
+    if not context:
+        yield []
+        return
+    text = json.dumps(context, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    if len(text) <= MAX_ARGUMENT_BYTES:
+        yield ["--context", text.decode()]
+        return
+    with tempfile.TemporaryDirectory(prefix="skillpack-") as folder:
+        file = Path(folder) / "context.json"
+        file.write_bytes(text)
+        yield ["--context", f"@{file}"]

@@ -1,0 +1,188 @@
+"""One tool's process that answers call after call (``--serve``), and dies at once when it must."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import subprocess
+import time
+import uuid
+from typing import IO, TYPE_CHECKING, cast
+
+from skillpack import process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_CHUNK = 1 << 16
+
+
+class WarmWorker:
+    """A process that reads one request a line and answers one line; it serves one caller at a time.
+
+    Nobody reads its pipes between calls: a call itself feeds and empties them, so that a finished call has all of its
+    stderr and none of another's.
+
+    Attributes:
+        calls: Requests it was asked.
+        idle_since: When it finished its last request. [s, monotonic]
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.calls = 0
+        self.idle_since = time.monotonic()
+        self._mark = uuid.uuid4().hex
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env=process.marked(environment, self._mark),
+            start_new_session=True,
+            bufsize=0,
+        )
+        self._pipes = _Pipes(
+            cast("IO[bytes]", self._process.stdin),
+            cast("IO[bytes]", self._process.stdout),
+            cast("IO[bytes]", self._process.stderr),
+        )
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return self._process.poll() is None
+
+    def ask(self, request: bytes, deadline: float, on_stderr: Callable[[bytes], None] | None = None) -> process.Outcome:
+        """Return how one request ended: ``stdout`` is the answer's line, or what there was of it.
+
+        A worker that did not answer is killed with everything it started; so it is when the caller is interrupted.
+        ``returncode`` is 0 after an answer.
+
+        Args:
+            request: One line, without the line break.
+            deadline: When to give up. [s, monotonic]
+            on_stderr: Called with each piece of stderr as it arrives.
+        """
+        self.calls += 1
+        exchange = _Exchange(self._pipes, request + b"\n", on_stderr)
+        answered = False
+        try:
+            answered = exchange.run(deadline)
+        finally:
+            if not answered:
+                self._end()
+                exchange.take_rest()
+                self._pipes.close()
+            self.idle_since = time.monotonic()
+        return process.Outcome(
+            0 if answered else self._process.returncode,
+            bytes(exchange.stdout),
+            bytes(exchange.stderr),
+            exchange.timed_out,
+            exchange.flooded,
+        )
+
+    def interrupt(self) -> None:
+        """End the process at once from another thread; whoever waits for its answer cleans up."""
+        process.kill_group(self._process)
+
+    def kill(self) -> None:
+        """End the process and everything it started, and give its pipes back; more than once is fine."""
+        self._end()
+        self._pipes.close()
+
+    def _end(self) -> None:
+        process.kill_group(self._process)
+        self._process.wait()
+        process.kill_marked(self._mark)
+
+
+class _Pipes:
+    """The three pipes of a worker, none of which blocks."""
+
+    def __init__(self, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+        for pipe in (stdin, stdout, stderr):
+            os.set_blocking(pipe.fileno(), False)
+
+    def close(self) -> None:
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, pipes: _Pipes, request: bytes, on_stderr: Callable[[bytes], None] | None) -> None:
+        self._pipes = pipes
+        self._unsent = memoryview(request)
+        self._on_stderr = on_stderr
+        self._whole = False
+        self.stdout = bytearray()
+        self.stderr = bytearray()
+        self.timed_out = False
+        self.flooded = False
+
+    def run(self, deadline: float) -> bool:
+        """Return whether a line was answered before the deadline."""
+        pipes = self._pipes
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipes.stdin, selectors.EVENT_WRITE, self._send)
+            selector.register(pipes.stdout, selectors.EVENT_READ, self._read_stdout)
+            selector.register(pipes.stderr, selectors.EVENT_READ, self._read_stderr)
+            while not self._whole and not self.flooded:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    self.timed_out = True
+                    return False
+                for key, _ in selector.select(left):
+                    if not key.data():
+                        selector.unregister(key.fileobj)
+                        if key.fileobj is pipes.stdout:
+                            return self._whole
+        while _waiting(pipes.stderr) and self._read_stderr():
+            pass
+        return not self.flooded
+
+    def take_rest(self) -> None:
+        """Take what an ended process has left in its pipes."""
+        for pipe, read in ((self._pipes.stdout, self._read_stdout), (self._pipes.stderr, self._read_stderr)):
+            while not self.flooded and _waiting(pipe) and read():
+                pass
+
+    def _send(self) -> bool:
+        """Send a part of the request; return whether more is to be sent to somebody who listens."""
+        try:
+            self._unsent = self._unsent[os.write(self._pipes.stdin.fileno(), self._unsent[:_CHUNK]) :]
+        except BlockingIOError:
+            return True
+        except OSError:  # it has closed its input: what it answers decides
+            return False
+        return len(self._unsent) > 0
+
+    def _read_stdout(self) -> bool:
+        """Take a piece of stdout; return whether its end is still to come."""
+        chunk = os.read(self._pipes.stdout.fileno(), _CHUNK)
+        self.stdout += chunk
+        self._whole = self._whole or b"\n" in chunk
+        self.flooded = len(self.stdout) > process.MAX_STDOUT_BYTES
+        return bool(chunk)
+
+    def _read_stderr(self) -> bool:
+        """Take a piece of stderr, pass it on and keep the tail; return whether its end is still to come."""
+        chunk = os.read(self._pipes.stderr.fileno(), _CHUNK)
+        if chunk and self._on_stderr is not None:
+            self._on_stderr(chunk)
+        self.stderr += chunk
+        del self.stderr[: -process.STDERR_TAIL_BYTES]
+        return bool(chunk)
+
+
+def _waiting(pipe: IO[bytes]) -> bool:
+    """Return whether there is something to read in a pipe, or its end."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        return bool(selector.select(0))

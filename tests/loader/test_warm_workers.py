@@ -1,0 +1,461 @@
+"""Warm workers: fast calls that are as separate as cold ones, and nothing that outlives its time (S0.1, S0.15)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from skillpack import Runner, find_tools, scan
+from skillpack.cancellation import Cancellation
+from skillpack.environment import tool_environment
+from skillpack.worker_pool import WorkerPool
+
+TOOL = "bench.run_mode"
+SCRIPT = """
+    import os, signal, subprocess, sys, threading, time
+    from skillscript import SkillError, main
+
+    LOADED = time.time_ns()
+
+    def execute(params, context):
+        mode, count = params["mode"], params["count"]
+        print(f"talk {count}", file=sys.stderr)
+        if mode == "hang":
+            print(f"pid {os.getpid()}", file=sys.stderr, flush=True)
+            time.sleep(600)
+        if mode == "hang in C":
+            print(f"pid {os.getpid()}", file=sys.stderr, flush=True)
+            signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))
+            sum(iter(int, 1))
+        if mode == "sleep":
+            time.sleep(0.3)
+        if mode == "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if mode == "raise":
+            raise RuntimeError("unexpected")
+        if mode == "refuse":
+            raise SkillError("UNSUPPORTED_OPERATION", "no")
+        if mode == "spoil":
+            os.chdir("/")
+            os.environ["SPOILT"] = "yes"
+            sys.path.insert(0, "/spoilt")
+        if mode == "look":
+            return {"total": int(os.getcwd() == "/" or "SPOILT" in os.environ or "/spoilt" in sys.path)}
+        if mode == "thread":
+            threading.Thread(target=time.sleep, args=(600,)).start()
+        if mode == "child":
+            child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+            return {"total": child.pid}
+        if mode == "echo":
+            return {"total": count}
+        return {"total": os.getpid()}
+
+    if __name__ == "__main__":
+        raise SystemExit(main(__file__, "bench.run_mode", execute, violates=lambda data: data["total"] == 13))
+    """
+
+
+@pytest.fixture
+def make_runner(write_tool, tmp_path):
+    """Make runners of the tool, closed afterwards."""
+    made = []
+
+    def make(source=SCRIPT, extra="", *, timeout=20, log=None, **pool):
+        if not made:
+            write_tool(source, extra=extra)
+        tools = find_tools(scan([tmp_path / "skills"]).skills.values())
+        assert tools.faults == ()
+        made.append(Runner(tools, timeout=timeout, pool=WorkerPool(**pool), log=log))
+        return made[-1]
+
+    yield make
+    for runner in made:
+        runner.close()
+
+
+@pytest.fixture
+def runner(make_runner):
+    return make_runner()
+
+
+def ask(runner, mode, count=1, **options):
+    return runner.run(TOOL, {"mode": mode, "count": count}, **options)
+
+
+def total(runner, mode, count=1, **options):
+    call = ask(runner, mode, count, **options)
+    assert call.result.ok, call
+    return call.result.data["total"]
+
+
+def is_alive(pid):
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def gone(pid, seconds=3.0):
+    end = time.monotonic() + seconds
+    while is_alive(pid) and time.monotonic() < end:
+        time.sleep(0.01)
+    return not is_alive(pid)
+
+
+def in_threads(*functions):
+    answers = [None] * len(functions)
+
+    def work(index):
+        answers[index] = functions[index]()
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def test_the_second_call_is_answered_by_the_first_ones_process(runner):
+    first, second = ask(runner, "pid"), ask(runner, "pid")
+    assert first.result.data == second.result.data
+    assert (first.warm, second.warm, second.envelope["ok"]) == (True, True, True)
+
+
+def test_errors_verdicts_and_the_context_arrive_as_from_a_cold_call(runner):
+    assert ask(runner, "refuse").result.error.code == "UNSUPPORTED_OPERATION"
+    assert ask(runner, "echo", 13).result.exit_code == 1
+    assert ask(runner, "echo", context={"memory": ""}).result.error.code == "INVALID_PARAM"
+    assert ask(runner, "echo", context={"memory_summary": "x" * 300_000}).result.ok
+
+
+def test_each_call_has_its_own_stderr(runner):
+    assert [ask(runner, "echo", count).stderr for count in (1, 2)] == ["talk 1\n", "talk 2\n"]
+
+
+def test_what_a_call_does_to_folder_environment_and_path_the_next_does_not_see(runner):
+    process = total(runner, "pid")
+    ask(runner, "spoil")
+    assert total(runner, "look") == 0
+    assert total(runner, "pid") == process
+
+
+@pytest.mark.parametrize("mode", ["crash", "raise", "thread", "child"])
+def test_after_a_call_that_leaves_a_doubtful_process_the_next_gets_a_new_one(runner, mode):
+    process = total(runner, "pid")
+    call = ask(runner, mode)
+    if mode == "crash":
+        assert "was ended by SIGSEGV without a valid answer" in call.result.error.message
+    if mode == "child":
+        assert gone(call.result.data["total"])
+    assert total(runner, "pid") != process
+    assert gone(process)
+
+
+def test_a_worker_that_died_while_idle_is_replaced(runner):
+    process = total(runner, "pid")
+    os.kill(process, signal.SIGKILL)
+    assert gone(process)
+    assert total(runner, "pid") != process
+
+
+@pytest.mark.parametrize("mode", ["hang", "hang in C"])
+def test_a_timeout_kills_the_worker_and_the_next_call_works(runner, mode):
+    total(runner, "echo")
+    start = time.monotonic()
+    call = ask(runner, mode, timeout=0.8)
+    assert (call.result.error.code, call.result.exit_code) == ("TIMEOUT", 4)
+    assert call.result.error.message == "tool bench.run_mode took longer than 0.8 s and was killed"
+    assert time.monotonic() - start < 3
+    assert gone(int(call.stderr.split()[-1]))
+    assert total(runner, "echo", 3) == 3
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_cancelled_call_is_killed_at_once_and_another_goes_on(make_runner, warm):
+    runner = make_runner() if warm else Runner(make_runner().all_tools, warm=False)
+    cancellation = Cancellation()
+    started = threading.Event()
+    pids = []
+
+    def note(chunk):
+        if b"pid" in chunk:
+            pids.append(int(chunk.split()[-1]))
+            started.set()
+
+    def cancel():
+        assert started.wait(20)
+        cancellation.cancel()
+        return time.monotonic()
+
+    call, at, other = in_threads(
+        lambda: (ask(runner, "hang", on_stderr=note, cancellation=cancellation), time.monotonic()),
+        cancel,
+        lambda: total(runner, "sleep"),
+    )
+    assert call[0].result.error.details == {"cancelled": True}
+    assert (call[0].result.error.code, call[1] - at < 2) == ("TIMEOUT", True)
+    assert gone(pids[0])
+    assert other != pids[0]
+
+
+def test_a_call_cancelled_before_it_began_starts_nothing(runner):
+    cancellation = Cancellation()
+    cancellation.cancel()
+    assert ask(runner, "pid", cancellation=cancellation).result.error.details == {"cancelled": True}
+    assert runner._pool.live == 0
+
+
+def test_calls_from_many_threads_run_side_by_side_and_get_their_own_answers(make_runner):
+    runner = make_runner(max_workers=4)
+    in_threads(*[lambda: total(runner, "sleep")] * 4)
+    start = time.monotonic()
+    processes = in_threads(*[lambda: total(runner, "sleep")] * 4)
+    assert time.monotonic() - start < 1.0
+    assert len(set(processes)) == 4
+    echoes = in_threads(*(lambda count=count: total(runner, "echo", count) for count in range(20)))
+    assert echoes == list(range(20))
+    assert runner._pool.live <= 4
+
+
+def test_a_full_pool_makes_callers_wait_but_not_beyond_their_time(make_runner):
+    runner = make_runner(max_workers=1)
+    total(runner, "echo")
+    first, second = in_threads(
+        lambda: ask(runner, "hang", timeout=1.5), lambda: (time.sleep(0.2), ask(runner, "echo", timeout=0.5))[1]
+    )
+    assert first.result.error.code == "TIMEOUT"
+    assert "no process was free for tool bench.run_mode within 0.5 s" in second.result.error.message
+    processes = in_threads(lambda: total(runner, "sleep"), lambda: total(runner, "sleep"))
+    assert len(set(processes)) == 1
+
+
+def test_waiting_for_a_free_process_can_be_cancelled(make_runner):
+    runner = make_runner(max_workers=1)
+    cancellation = Cancellation()
+
+    def cancel():
+        time.sleep(0.5)
+        cancellation.cancel()
+
+    _, call, _ = in_threads(
+        lambda: ask(runner, "hang", timeout=1.5),
+        lambda: (time.sleep(0.2), ask(runner, "echo", cancellation=cancellation))[1],
+        cancel,
+    )
+    assert call.result.error.details == {"cancelled": True}
+    assert call.result.duration_ms < 1000
+
+
+def test_an_idle_process_ends_and_a_worn_out_one_is_replaced(make_runner):
+    runner = make_runner(idle_seconds=0.3)
+    process = total(runner, "pid")
+    assert gone(process)
+    assert runner._pool.live == 0
+    worn = make_runner(max_calls=2)
+    assert len({total(worn, "pid") for _ in range(4)}) == 2
+
+
+def test_an_edited_script_is_run_as_it_is_now(runner, tmp_path):
+    assert total(runner, "echo", 3) == 3
+    script = tmp_path / "skills/bench/scripts/run_mode.py"
+    script.write_text(script.read_text().replace('{"total": count}', '{"total": count + 1}'))
+    assert total(runner, "echo", 3) == 4
+
+
+def test_another_folder_or_environment_is_another_worker(runner, monkeypatch, tmp_path):
+    process = total(runner, "pid")
+    monkeypatch.chdir(tmp_path)
+    elsewhere = total(runner, "pid")
+    monkeypatch.setenv("ANALOG_LAYOUT_WORKSPACE", "x")
+    assert len({process, elsewhere, total(runner, "pid")}) == 3
+
+
+def test_closing_ends_the_workers_and_refuses_further_calls(make_runner):
+    with make_runner() as runner:
+        process = total(runner, "pid")
+    assert gone(process)
+    assert "has been closed" in ask(runner, "pid").result.error.message
+
+
+def test_a_worker_whose_runner_was_killed_ends_with_its_calls_time(make_runner, tmp_path):
+    make_runner()
+    host = f"""
+        from skillpack import Runner, find_tools, scan
+        import sys
+        tools = find_tools(scan([{str(tmp_path / "skills")!r}]).skills.values())
+        out = lambda chunk: (sys.stdout.buffer.write(chunk), sys.stdout.flush())
+        Runner(tools).run("bench.run_mode", {{"mode": "hang in C"}}, timeout=1.5, on_stderr=out)
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(host)], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        pid = int(process.stdout.readline().split()[-1])
+        process.kill()
+    assert is_alive(pid)
+    assert gone(pid, 8)
+
+
+FOREIGN = """
+    import sys
+    for line in sys.stdin:
+        print({answer!r}, flush=True)
+    """
+GOOD = '{"ok": true, "error": null, "data": {"total": 1}, "duration_ms": 5'
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (GOOD + ', "exit_code": 0}', None),
+        (GOOD + "}", "without a valid answer"),
+        ("hello", "without a valid answer"),
+        (GOOD + ', "exit_code": 0}\n{}', "without a valid answer"),
+        (GOOD + ', "exit_code": 4}', "ended with exit code 4 after its answer"),
+        (GOOD.replace("total", "sum") + ', "exit_code": 0}', "its output schema refuses"),
+    ],
+)
+def test_a_program_that_says_it_can_be_warm_must_speak_as_one(make_runner, answer, message):
+    runner = make_runner(FOREIGN.format(answer=answer), extra="    warm: true\n")
+    call = ask(runner, "x")
+    assert call.warm
+    assert call.result.ok if message is None else message in call.result.error.message
+
+
+def test_endless_output_without_a_line_ends_the_worker(make_runner, monkeypatch):
+    monkeypatch.setattr("skillpack.process.MAX_STDOUT_BYTES", 1 << 20)
+    source = "import sys\nsys.stdin.readline()\nwhile True: sys.stdout.write('x' * 65536)"
+    call = ask(make_runner(source, extra="    warm: true\n"), "x")
+    assert "more output than is allowed" in call.result.error.message
+
+
+def test_a_tool_can_refuse_to_be_warm(make_runner):
+    runner = make_runner(extra="    warm: false\n")
+    first, second = ask(runner, "pid"), ask(runner, "pid")
+    assert (first.warm, second.warm) == (False, False)
+    assert first.result.data != second.result.data
+
+
+# --- environment
+
+
+def test_a_tool_gets_the_basic_variables_and_those_it_names():
+    surrounding = {
+        "PATH": "p",
+        "LC_ALL": "C",
+        "ANALOG_LAYOUT_WORKSPACE": "w",
+        "ANALOG_LAYOUT_LOG": "log",
+        "SKILLPACK_PATH": "s",
+        "SKILLPACK_HTTP_TOKEN": "t",
+        "AWS_SECRET_ACCESS_KEY": "a",
+        "MODEL_KEY": "k",
+        "MODEL_URL": "u",
+        "PDK_ROOT": "r",
+    }
+    basic = {"PATH", "LC_ALL", "ANALOG_LAYOUT_WORKSPACE", "SKILLPACK_PATH"}
+    assert set(tool_environment((), surrounding)) == basic
+    assert set(tool_environment(("MODEL_*", "PDK_ROOT"), surrounding)) == basic | {"MODEL_KEY", "MODEL_URL", "PDK_ROOT"}
+
+
+@pytest.mark.parametrize("warm", ["true", "false"])
+def test_an_undeclared_variable_does_not_reach_the_tool(make_runner, monkeypatch, warm):
+    monkeypatch.setenv("HIDDEN_TOKEN", "x")
+    monkeypatch.setenv("SHOWN_TOKEN", "x")
+    source = """
+        import os
+        from skillscript import main
+        names = ("HIDDEN_TOKEN", "SHOWN_TOKEN")
+        execute = lambda params, context: {"total": sum(10 ** i for i, name in enumerate(names) if name in os.environ)}
+        raise SystemExit(main(__file__, "bench.run_mode", execute))
+        """
+    runner = make_runner(source, extra=f"    environment: [SHOWN_TOKEN]\n    warm: {warm}\n")
+    assert total(runner, "x") == 10
+
+
+# --- the record of calls
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_every_call_is_recorded_once_whatever_became_of_it(make_runner, tmp_path, monkeypatch):
+    log = tmp_path / "calls.jsonl"
+    monkeypatch.setenv("ANALOG_LAYOUT_LOG", str(log))
+    runner = make_runner()
+    cold = Runner(runner.all_tools, warm=False)
+    outcomes = [
+        ask(runner, "echo"),
+        ask(cold, "echo", 13),
+        ask(runner, 3),
+        ask(runner, "crash"),
+        ask(runner, "raise"),
+        ask(runner, "hang", timeout=0.5),
+        runner.run("bench.none", {}),
+        runner.run(TOOL, {"mode": float("nan")}),
+    ]
+    found = records(log)
+    assert [record["result"] for record in found] == [call.envelope for call in outcomes]
+    assert [record["warm"] for record in found] == [True, False, False, True, True, True, False, False]
+    assert (found[0]["tool"], found[0]["version"], found[0]["params"]["count"]) == (TOOL, "1.2.0", 1)
+    assert "RuntimeError: unexpected" in found[4]["stderr"]
+
+
+# --- versions
+
+
+MIGRATIONS = """\
+        migrations:
+          - version: "1.1.0"
+            changes: [{rename: kind, to: mode}, {replace: mode, values: {ring: echo}}]
+          - version: "1.2.0"
+            changes: [{default: count, value: 7}]
+"""
+
+
+def test_a_call_for_an_older_compatible_version_is_carried_over_and_told(make_runner, tmp_path):
+    """S0.12."""
+    runner = make_runner(extra=textwrap.indent(textwrap.dedent(MIGRATIONS), "    "), log=str(tmp_path / "log"))
+    call = runner.run(f"{TOOL}@1.0.0", {"kind": "ring"})
+    assert (call.result.data, call.migrated_from) == ({"total": 7}, "1.0.0")
+    assert call.notes == ("the parameters of bench.run_mode 1.0.0 were carried over to 1.2.0",)
+    assert set(call.envelope) == {"ok", "error", "data", "duration_ms"}
+    refused = runner.run(f"{TOOL}@1.0.0", {"kind": 3}).result.error
+    assert (refused.code, refused.details["migrated_from"]) == ("INVALID_PARAM", "1.0.0")
+    current = runner.run(f"{TOOL}@1.2", {"mode": "echo"})
+    assert (current.result.data, current.migrated_from, current.notes) == ({"total": 1}, None, ())
+    assert [record.get("migrated_from") for record in records(tmp_path / "log")] == ["1.0.0", "1.0.0", None]
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        ("2.0.0", "has no version 2.0.0 or a later one compatible with it; available: 1.2.0"),
+        ("1.3.0", "has no version 1.3.0 or a later one compatible with it"),
+        ("newest", "'newest' is not a version"),
+    ],
+)
+def test_a_version_that_cannot_be_had_is_told(runner, version, message):
+    error = runner.run(f"{TOOL}@{version}", {"mode": "echo"}).result.error
+    assert error.code == "INVALID_PARAM"
+    assert message in error.message
+
+
+def test_old_and_new_names_together_are_refused(make_runner):
+    runner = make_runner(extra=textwrap.indent(textwrap.dedent(MIGRATIONS), "    "))
+    error = runner.run(f"{TOOL}@1.0.0", {"kind": "a", "mode": "b"}).result.error
+    assert "'kind' is called 'mode' since 1.1.0, and both are given" in error.message
+
+
+def test_a_tool_declared_without_a_script_is_not_called(write_skill, tmp_path):
+    entry = {"id": "quiz", "input_schema": {"type": "object"}, "output_schema": {}}
+    write_skill("quiz", files={"skill.json": json.dumps(entry)})
+    runner = Runner(find_tools(scan([tmp_path / "skills"]).skills.values()))
+    error = runner.run("quiz", {}).result.error
+    assert (error.code, "declared without a script" in error.message) == ("UNSUPPORTED_OPERATION", True)
