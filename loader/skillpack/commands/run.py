@@ -21,7 +21,9 @@ from skillpack.command_line import SKILLS_DIR, json_argument, open_loader, open_
 def command(
     skills_dirs: tuple[str, ...], tool: str, params: str, context: str | None, timeout: float | None, pretty: bool
 ) -> None:
-    """Run TOOL in a process of its own and print its envelope.
+    """Run TOOL, or TOOL@VERSION, in a process of its own and print its envelope.
+
+    Parameters written for an older compatible version are carried over, which stderr tells.
 
     Exit code: 0 done; 1 done, but the design violates something; 2 bad input; 3 a needed program is
     missing; 4 timeout, crash or internal error.
@@ -31,12 +33,14 @@ def command(
 
     with contextlib.suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    runner = Runner(open_tools(open_loader(skills_dirs)).by_id)
+    runner = Runner(open_tools(open_loader(skills_dirs)), warm=False)
     try:
         values = json_argument("params", params)
         surroundings = None if context is None else json_argument("context", context)
         call = runner.run(tool, values, context=surroundings, timeout=timeout, on_stderr=_pass_on)
         result = call.result
+        for note in call.notes:
+            click.echo(f"note: {note}", err=True)
     except SkillError as error:
         result = SkillResult.failure(error)
     except KeyboardInterrupt:
