@@ -21,8 +21,9 @@ ALLOWED = {
 OURS = frozenset({*PACKAGES, "skills"})
 HEAVY = frozenset({"klayout", "numpy", "numba", "shapely", "jsonschema", "yaml", "click", "mcp", "networkx", "jinja2"})
 KLAYOUT_AT_TOP = frozenset({"klayout", "numpy", "shapely"})  # the engine's own tools, at the top of its modules
+COMMANDS = PACKAGES["skillpack"] / "commands"  # one subcommand a module, each on top of click and nothing else
 SPECIALISTS = {
-    "skillpack": {"cli.py": {"click"}, "strict_yaml.py": {"yaml"}},
+    "skillpack": {"cli.py": {"click"}, "command_line.py": {"click"}, "strict_yaml.py": {"yaml"}},
     "skillscript": {"explain.py": {"jsonschema"}},
 }
 
@@ -102,9 +103,16 @@ def test_a_heavy_package_is_loaded_by_one_module_that_the_others_load_late(packa
     at_top = {
         path.relative_to(PACKAGES[package]).as_posix(): names
         for path in sources(package)
-        if (names := {name for _, name in imports_at_load(ast.parse(path.read_text(encoding="utf-8")))} & HEAVY)
+        if path.parent != COMMANDS
+        and (names := {name for _, name in imports_at_load(ast.parse(path.read_text(encoding="utf-8")))} & HEAVY)
     }
     assert at_top == SPECIALISTS[package]
+
+
+def test_a_subcommand_loads_click_and_nothing_else_that_is_heavy():
+    for path in COMMANDS.glob("*.py"):
+        names = {name for _, name in imports_at_load(ast.parse(path.read_text(encoding="utf-8")))}
+        assert names & HEAVY <= {"click"}, path.name
 
 
 def test_skill_scripts_load_the_engine_only_when_they_execute():
