@@ -1,0 +1,87 @@
+"""The parameters of a PCell: what KLayout shows of them and how their values are checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import klayout.db as kdb
+
+from layoutkit.errors import GeometryError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.technology import Technology
+
+Value = float | int | bool | str
+
+NOTES = "notes"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One parameter of a PCell.
+
+    Attributes:
+        name: Its name.
+        description: What KLayout's dialog calls it.
+        default: Its default; its type is the parameter's type: number, integer, boolean or text.
+        unit: Unit shown behind the field.
+        choices: Values to choose from; empty for any.
+    """
+
+    name: str
+    description: str
+    default: Value
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+
+    def declaration(self) -> kdb.PCellParameterDeclaration:
+        """Return the parameter as KLayout declares it."""
+        kinds = {
+            bool: kdb.PCellParameterDeclaration.TypeBoolean,
+            int: kdb.PCellParameterDeclaration.TypeInt,
+            float: kdb.PCellParameterDeclaration.TypeDouble,
+            str: kdb.PCellParameterDeclaration.TypeString,
+        }
+        parameter = kdb.PCellParameterDeclaration(self.name, kinds[type(self.default)], self.description, self.default)
+        if self.unit:
+            parameter.unit = self.unit
+        for choice in self.choices:
+            parameter.add_choice(choice, choice)
+        return parameter
+
+    def fault(self, value: Any) -> str | None:
+        """Return why ``value`` is not of the parameter's type or choices, None where it is; KLayout takes anything."""
+        wanted = type(self.default)
+        number = wanted is float and isinstance(value, int) and not isinstance(value, bool)
+        if type(value) is not wanted and not number:
+            words = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
+            return f"{self.name} must be {words[wanted]}, got {value!r}"
+        if self.choices and value not in self.choices:
+            return f"{self.name} must be one of {', '.join(self.choices)}, got {value!r}"
+        return None
+
+
+def flavours(technology: Technology, kind: str) -> tuple[str, ...]:
+    """Return the devices of type ``kind`` that ``technology`` has, its default first."""
+    found = sorted(
+        (spec for spec in technology.devices.values() if spec.type == kind), key=lambda s: (not s.default, s.name)
+    )
+    return tuple(spec.name for spec in found)
+
+
+def checked_values(fields: Sequence[Field], values: Mapping[str, Any]) -> dict[str, Value]:
+    """Return the value of every field, defaults filled in.
+
+    Raises:
+        GeometryError: If a name is none of the fields', or a value is not of its field's type; all faults at once.
+    """
+    names = {field.name for field in fields}
+    given = {field.name: values.get(field.name, field.default) for field in fields}
+    faults = [f"there is no parameter '{name}'" for name in values if name not in names and name != NOTES]
+    faults += [fault for field in fields if (fault := field.fault(given[field.name])) is not None]
+    if faults:
+        raise GeometryError("; ".join(faults), details={"parameters": sorted(names)})
+    return given

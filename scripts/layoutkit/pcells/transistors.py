@@ -1,0 +1,253 @@
+"""Transistors, matched pairs and mirrors as PCells: their parameters, and what is drawn from these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from layoutkit.draw.mirror import MirrorSpec, draw_mirror
+from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
+from layoutkit.draw.pair import PairSpec, draw_pair
+from layoutkit.errors import GeometryError
+from layoutkit.pcells.fields import Field, flavours
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.draw.module import Module
+    from layoutkit.draw.mos import Transistor
+    from layoutkit.pcells.fields import Value
+    from layoutkit.technology import Technology
+
+    Drawing = Callable[[kdb.Layout], Module]
+
+
+CELL = "pcell"
+_MICROMETRE_M = 1e-6
+
+
+@dataclass(frozen=True)
+class Mos:
+    """One transistor."""
+
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """Name of the PCell."""
+        return self.kind
+
+    @property
+    def description(self) -> str:
+        """What it is, for the dialog."""
+        return f"{self.kind.upper()} transistor with taps and labelled pins"
+
+    def fields(self, technology: Technology) -> tuple[Field, ...]:
+        """Return its parameters."""
+        return (*_size_fields(technology, self.kind), *_end_fields(f"{_NETS} drain, gate, source, bulk", "D G S B"))
+
+    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+        """Return how to draw it, and what was rounded.
+
+        Raises:
+            GeometryError: If a value is not allowed.
+        """
+        nets = _nets(values, ("d", "g", "s", "b"))
+        device = _transistor(technology, values, "M1", nets)
+        spec = MosSpec(device, CELL, dummies=_integer(values, "dummies"), labels=bool(values["labels"]))
+        return lambda layout: draw_mos(layout, technology, spec), device.warnings
+
+    def title(self, values: Mapping[str, Value]) -> str:
+        """Return the text KLayout shows for one instance."""
+        return f"{values['device']} W={values['w']:g} L={values['l']:g} nf={values['nf']} m={values['m']}"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two matched transistors."""
+
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """Name of the PCell."""
+        return f"{self.kind}_pair"
+
+    @property
+    def description(self) -> str:
+        """What it is, for the dialog."""
+        return f"Matched pair of {self.kind.upper()} transistors with a common centroid"
+
+    def fields(self, technology: Technology) -> tuple[Field, ...]:
+        """Return its parameters."""
+        space = max(technology.dim("active_space"), 500)
+        return (
+            *_size_fields(technology, self.kind, nf=2),
+            Field("arrangement", "Order of the units", "ABBA", choices=("ABBA", "ABAB", "AABB")),
+            Field("axis", "Symmetry axis", "vertical", choices=("vertical", "horizontal")),
+            Field("interdigitate", "Units share diffusion", True),
+            Field("spacing", "Distance of diffusions that are not shared", technology.to_um(space), "um"),
+            *_end_fields(f"{_NETS} drain A, gate A, drain B, gate B, source, bulk", "D1 G1 D2 G2 S B"),
+        )
+
+    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+        """Return how to draw it, and what was rounded.
+
+        Raises:
+            GeometryError: If a value is not allowed.
+        """
+        nets = _nets(values, ("d1", "g1", "d2", "g2", "s", "b"))
+        first, second = (
+            _transistor(
+                technology,
+                values,
+                f"M{number}",
+                {"d": nets[f"d{number}"], "g": nets[f"g{number}"], "s": nets["s"], "b": nets["b"]},
+            )
+            for number in (1, 2)
+        )
+        spec = PairSpec(
+            CELL,
+            first,
+            second,
+            arrangement=str(values["arrangement"]),
+            axis="vertical" if values["axis"] == "vertical" else "horizontal",
+            spacing=technology.to_dbu(float(values["spacing"])),
+            interdigitate=bool(values["interdigitate"]),
+            dummies=_integer(values, "dummies"),
+            labels=bool(values["labels"]),
+        )
+        return lambda layout: draw_pair(layout, technology, spec), (*first.warnings, *second.warnings)
+
+    def title(self, values: Mapping[str, Value]) -> str:
+        """Return the text KLayout shows for one instance."""
+        return f"{values['device']} pair {values['arrangement']} W={values['w']:g} L={values['l']:g} nf={values['nf']}"
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A current mirror, simple or with a cascode on each transistor."""
+
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """Name of the PCell."""
+        return f"{self.kind}_mirror"
+
+    @property
+    def description(self) -> str:
+        """What it is, for the dialog."""
+        return f"Current mirror of {self.kind.upper()} transistors"
+
+    def fields(self, technology: Technology) -> tuple[Field, ...]:
+        """Return its parameters."""
+        size = [field for field in _size_fields(technology, self.kind, nf=2) if field.name != "m"]
+        return (
+            *size,
+            Field("ratio", "Units of each transistor, the reference first", "1 1"),
+            Field("cascode", "With cascodes in a second row", False),
+            Field("arrangement", "Units side by side or one above the other", "interdigitated", choices=_ARRANGEMENTS),
+            *_end_fields(f"{_NETS} gate, source, bulk", "BIAS S B"),
+        )
+
+    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+        """Return how to draw it, and what was rounded.
+
+        Raises:
+            GeometryError: If a value is not allowed.
+        """
+        nets = _nets(values, ("gate", "s", "b"))
+        units = _units(str(values["ratio"]))
+        cascode = bool(values["cascode"])
+        mirror, cascodes = [], []
+        for number, m in enumerate(units, 1):
+            outer = nets["gate"] if number == 1 else f"OUT{number - 1}"
+            outer = f"{outer}_CAS" if number == 1 and cascode else outer
+            inner = nets["gate"] if number == 1 else f"X{number}"
+            drain = inner if cascode else outer
+            mirror.append(
+                _transistor(
+                    technology,
+                    {**values, "m": m},
+                    f"M{number}",
+                    {"d": drain, "g": nets["gate"], "s": nets["s"], "b": nets["b"]},
+                )
+            )
+            if cascode:
+                terminals = {"d": outer, "g": f"{nets['gate']}_CAS", "s": drain, "b": nets["b"]}
+                cascodes.append(_transistor(technology, {**values, "m": m}, f"C{number}", terminals))
+        spec = MirrorSpec(
+            CELL,
+            tuple(mirror),
+            tuple(cascodes),
+            "stacked" if values["arrangement"] == "stacked" else "interdigitated",
+            _integer(values, "dummies"),
+            bool(values["labels"]),
+        )
+        warnings = tuple(text for device in mirror for text in device.warnings)
+        return lambda layout: draw_mirror(layout, technology, spec), warnings
+
+    def title(self, values: Mapping[str, Value]) -> str:
+        """Return the text KLayout shows for one instance."""
+        ratio = ":".join(str(values["ratio"]).replace(",", " ").replace(":", " ").split())
+        return f"{values['device']} mirror {ratio} W={values['w']:g} L={values['l']:g} nf={values['nf']}"
+
+
+_ARRANGEMENTS = ("interdigitated", "stacked")
+_NETS = "Nets of"
+
+
+def _size_fields(technology: Technology, kind: str, nf: int = 1) -> tuple[Field, ...]:
+    names = flavours(technology, kind)
+    spec = technology.device(names[0])
+    width = technology.to_um(max(4 * spec.min_w, 2 * spec.min_l) * nf)
+    return (
+        Field("device", "Transistor", names[0], choices=names),
+        Field("w", "Total gate width of one unit, over its fingers", width, "um"),
+        Field("l", "Gate length", technology.to_um(spec.min_l), "um"),
+        Field("nf", "Fingers of one unit", nf),
+        Field("m", "Units in parallel", 1),
+    )
+
+
+def _end_fields(nets: str, default: str) -> tuple[Field, ...]:
+    return (
+        Field("dummies", "Dummy fingers at each end", 0),
+        Field("labels", "Write net names on the pins", True),
+        Field("nets", nets, default),
+    )
+
+
+def _transistor(technology: Technology, values: Mapping[str, Value], name: str, nets: Mapping[str, str]) -> Transistor:
+    size = MosSize(
+        round(float(values["w"]) * _MICROMETRE_M, 15),
+        round(float(values["l"]) * _MICROMETRE_M, 15),
+        _integer(values, "nf"),
+        _integer(values, "m"),
+    )
+    device = transistor(technology, name, str(values["device"]), size, nets)
+    return replace(device, warnings=tuple(text.removeprefix(f"{name}: ") for text in device.warnings))
+
+
+def _integer(values: Mapping[str, Value], name: str) -> int:
+    value = int(values[name])
+    if value < 0:
+        raise GeometryError(f"{name} must not be negative, got {value}")
+    return value
+
+
+def _nets(values: Mapping[str, Value], terminals: tuple[str, ...]) -> dict[str, str]:
+    names = str(values["nets"]).replace(",", " ").split()
+    if len(names) != len(terminals):
+        raise GeometryError(f"nets must name {len(terminals)} nets ({', '.join(terminals)}), got {len(names)}")
+    return dict(zip(terminals, names, strict=True))
+
+
+def _units(text: str) -> list[int]:
+    words = text.replace(",", " ").replace(":", " ").split()
+    if not words or not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise GeometryError(f"ratio must list positive integers such as '1 2', got {text!r}")
+    return [int(word) for word in words]
