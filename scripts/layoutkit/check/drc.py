@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from difflib import get_close_matches
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import klayout.db as kdb
 
 from layoutkit.check.regions import LayerRegions
 from layoutkit.check.report import DrcReport, Marks, Verdict
-from layoutkit.check.rules import KINDS, cases_of, kind_of
+from layoutkit.check.rules import KINDS, Measured, cases_of, kind_of
 from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError
 from layoutkit.technology.expressions import names, parse
 
@@ -20,7 +21,29 @@ if TYPE_CHECKING:
     from layoutkit.check.rules import Case, Shapes
     from layoutkit.technology.model import Rule, Technology
 
-__all__ = ["DrcReport", "check", "select_rules"]
+__all__ = ["DrcReport", "Options", "check", "check_cell", "select_rules"]
+
+Mode = Literal["auto", "flat", "hierarchical"]
+HIERARCHICAL_FROM = 20_000  # shapes; a smaller cell is checked flat in less time than a hierarchy is set up
+HIERARCHICAL_GAIN = 3  # how many times a shape must occur on average, measured by tests/bench/drc.py
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to check and tell.
+
+    Attributes:
+        rule_ids: Check only these rules; all by default.
+        max_violations: How many locations the report's data lists; counts are always complete.
+        region: Report only violations whose marker touches this box; the shapes outside still count. [um]
+        mode: ``flat``, ``hierarchical`` (what repeats is checked once where its surroundings allow) or ``auto``,
+            which decides by how much repeats. The verdicts are the same.
+    """
+
+    rule_ids: Sequence[str] | None = None
+    max_violations: int = 100
+    region: kdb.DBox | None = None
+    mode: Mode = "auto"
 
 
 def check(
@@ -32,7 +55,12 @@ def check(
     max_violations: int = 100,
     region: kdb.DBox | None = None,
 ) -> DrcReport:
-    """Return the verdict of every rule of ``technology`` on ``cell`` and all below it, flat.
+    """Return ``check_cell`` of ``cell`` in ``layout`` with ``Options`` of these fields."""
+    return check_cell(layout, cell, technology, Options(rule_ids, max_violations, region))
+
+
+def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, options: Options) -> DrcReport:
+    """Return the verdict of every rule of ``technology`` on ``cell`` and all below it.
 
     A rule that meets no shapes is passed with ``shapes`` 0; where no rule meets any although something is drawn, the
     report is not complete. A rule that cannot be run (an unknown kind or layer, a
@@ -42,19 +70,19 @@ def check(
         layout: Layout that owns ``cell``; it is left as it is.
         cell: What to check.
         technology: Layers and rules; ``dataclasses.replace(technology, rules=...)`` checks others.
-        rule_ids: Check only these rules; all by default.
-        max_violations: How many locations the report's data lists; counts are always complete.
-        region: Report only violations whose marker touches this box; the shapes outside still count. [um]
+        options: Which rules, where, how.
 
     Raises:
-        RuleNotFoundError: If ``rule_ids`` names a rule that the technology does not have.
-        GeometryError: If the layout's database unit does not fit the technology's, or ``region`` is empty.
+        RuleNotFoundError: If ``options`` names a rule that the technology does not have.
+        GeometryError: If the layout's database unit does not fit the technology's, or the region is empty.
     """
     start = perf_counter()
+    region = options.region
     if region is not None and region.empty():
         raise GeometryError("the region to check is empty; give left < right and bottom < top")
-    rules = select_rules(technology, rule_ids)
-    layers = LayerRegions(layout, cell, technology)
+    rules = select_rules(technology, options.rule_ids)
+    deep = options.mode == "hierarchical" or (options.mode == "auto" and repeats(layout, cell))
+    layers = LayerRegions(layout, cell, technology, hierarchical=deep)
     window = None if region is None else (region * (1 / layers.unit_um)).to_itype(1.0)
     verdicts = tuple(_verdict(rule, layers, technology, window) for rule in rules)
     return DrcReport(
@@ -62,10 +90,21 @@ def check(
         technology=technology.name,
         verdicts=verdicts,
         unit_um=layers.unit_um,
-        max_violations=max_violations,
+        max_violations=options.max_violations,
         check_time_ms=(perf_counter() - start) * 1000,
-        unruled_layers=_unruled(layout, cell, layers) if rule_ids is None else (),
+        unruled_layers=_unruled(layout, cell, layers) if options.rule_ids is None else (),
+        hierarchical=layers.hierarchical,
     )
+
+
+def repeats(layout: kdb.Layout, cell: kdb.Cell) -> bool:
+    """Return whether so much of ``cell`` is repeated that checking it hierarchically is cheaper than flat."""
+    flat = kept = 0
+    for index in layout.layer_indexes():
+        shapes = kdb.Region(cell.begin_shapes_rec(index))
+        flat += shapes.count()
+        kept += shapes.hier_count()
+    return flat >= HIERARCHICAL_FROM and flat >= HIERARCHICAL_GAIN * kept
 
 
 def select_rules(technology: Technology, rule_ids: Sequence[str] | None) -> tuple[Rule, ...]:
@@ -97,32 +136,50 @@ def _verdict(rule: Rule, layers: LayerRegions, technology: Technology, window: k
         known = ", ".join(sorted(KINDS))
         reason = rule.options.get("reason") or f"this engine has no rule kind '{rule.kind}'; it has: {known}"
         return Verdict(rule, "unchecked", reason=str(reason))
-    shapes, marks = 0, []
     try:
-        for case in cases_of(rule, kind, layers, tuple(technology.layers)):
-            looked_at, found = _run(case, window)
-            shapes += looked_at
-            marks += found
+        looked_at = [_run(case, window) for case in cases_of(rule, kind, layers, tuple(technology.layers))]
     except (LayoutkitError, RuntimeError) as error:
         return Verdict(rule, "unchecked", reason=str(error))
+    marks = tuple(mark for one in looked_at for mark in one.marks)
     count = sum(mark.shapes.count() for mark in marks)
-    return Verdict(rule, "failed" if count else "passed", shapes, count, tuple(marks))
+    values = [value for one in looked_at for value in one.values]
+    extreme = min if kind.whole and rule.options.get("bound", "min") == "min" else max
+    return Verdict(
+        rule,
+        "failed" if count else "passed",
+        sum(one.shapes for one in looked_at),
+        count,
+        marks,
+        measured=extreme(values, default=None),
+    )
 
 
-def _run(case: Case, window: kdb.Box | None) -> tuple[int, list[Marks]]:
+@dataclass(frozen=True)
+class _LookedAt:
+    """What one case of a rule looked at, found and measured."""
+
+    shapes: int
+    marks: tuple[Marks, ...] = ()
+    values: tuple[float, ...] = ()
+
+
+def _run(case: Case, window: kdb.Box | None) -> _LookedAt:
     """Return how many polygons ``case`` looked at and the marks of what violates it."""
     subject = case.layers.region(case.subject)
     looked_at = subject.count()
     if case.kind.counts == "drawn":
         looked_at = sum(case.layers.region(name).count() for name in set(names(parse(case.subject))))
-    if subject.is_empty():
-        return looked_at, []
-    marks, shown = [], case.layers.shown(case.subject)
-    for shapes in case.kind.check(case):
-        kept = shapes if window is None else _touching(shapes, window)
+    if subject.is_empty() and not case.kind.whole:
+        return _LookedAt(looked_at)
+    marks, values, shown = [], [], case.layers.shown(case.subject)
+    for found in case.kind.check(case):
+        if isinstance(found, Measured):
+            values.append(found.value)
+            continue
+        kept = found if window is None else _touching(found, window)
         if not kept.is_empty():
             marks.append(Marks(shown, kept))
-    return looked_at, marks
+    return _LookedAt(looked_at, tuple(marks), tuple(values))
 
 
 def _touching(shapes: Shapes, window: kdb.Box) -> Shapes:

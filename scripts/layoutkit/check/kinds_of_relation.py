@@ -9,33 +9,31 @@ import klayout.db as kdb
 from layoutkit.check.rules import Case, rule_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from layoutkit.check.rules import Shapes
+    from layoutkit.check.rules import Found
 
 _CIRCLE_POINTS = 64
 
 
 @rule_kind("forbidden", "layer", value="none", counts="drawn")
-def forbidden(case: Case) -> Iterator[Shapes]:
+def forbidden(case: Case) -> Found:
     """``layer`` (an expression) is nowhere."""
     yield case.region("layer")
 
 
 @rule_kind("covered", "inner", "outer", value="none")
-def covered(case: Case) -> Iterator[Shapes]:
+def covered(case: Case) -> Found:
     """All of ``inner`` lies in ``outer``."""
     yield case.region("inner") - case.region("outer")
 
 
 @rule_kind("contains", "layer", "inner", value="none")
-def contains(case: Case) -> Iterator[Shapes]:
+def contains(case: Case) -> Found:
     """Each polygon of ``layer`` holds at least one whole polygon of ``inner``."""
     yield case.region("layer").not_covering(case.region("inner"))
 
 
 @rule_kind("corner", "layer", "other", value="none", choices={"corners": ("all", "convex", "concave")})
-def corner(case: Case) -> Iterator[Shapes]:
+def corner(case: Case) -> Found:
     """``layer`` has no corner (all, convex or concave ones) strictly inside ``other``."""
     which = case.choice("corners")
     low = 0.0 if which == "concave" else -180.0
@@ -43,8 +41,8 @@ def corner(case: Case) -> Iterator[Shapes]:
     yield case.region("layer").corners(low, high, 1, low < 0, high > 0).inside(case.region("other"))
 
 
-@rule_kind("tap_distance", "layer", "other", optional=("within",))
-def tap_distance(case: Case) -> Iterator[Shapes]:
+@rule_kind("tap_distance", "layer", "other", optional=("within",), flat=True)
+def tap_distance(case: Case) -> Found:
     """No point of ``layer`` is further than ``value`` from ``other``, in the same polygon of ``within``."""
     layer, taps = case.region("layer"), case.region("other")
     if not case.has("within"):

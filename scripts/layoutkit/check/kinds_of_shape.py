@@ -9,13 +9,11 @@ import klayout.db as kdb
 from layoutkit.check.rules import Case, rule_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from layoutkit.check.rules import Shapes
+    from layoutkit.check.rules import Found
 
 
 @rule_kind("exact_size", "layer", lengths=("length_um",))
-def exact_size(case: Case) -> Iterator[Shapes]:
+def exact_size(case: Case) -> Found:
     """Each polygon of ``layer`` is a square of ``value``, or a rectangle of ``value`` by ``length_um``."""
     layer = case.region("layer")
     yield layer.non_rectangles()
@@ -26,39 +24,45 @@ def exact_size(case: Case) -> Iterator[Shapes]:
 
 
 @rule_kind("area", "layer", value="area")
-def area(case: Case) -> Iterator[Shapes]:
+def area(case: Case) -> Found:
     """Each polygon of ``layer`` has at least the area ``value``."""
     yield case.region("layer").with_area(0, case.value, False)
 
 
+@rule_kind("max_area", "layer", value="area")
+def max_area(case: Case) -> Found:
+    """Each polygon of ``layer`` has at most the area ``value``."""
+    yield case.region("layer").with_area(case.value + 1, None, False)
+
+
 @rule_kind("hole_area", "layer", value="area")
-def hole_area(case: Case) -> Iterator[Shapes]:
+def hole_area(case: Case) -> Found:
     """Each hole in ``layer`` has at least the area ``value``."""
     yield case.region("layer").holes().with_area(0, case.value, False)
 
 
 @rule_kind("min_length", "layer")
-def min_length(case: Case) -> Iterator[Shapes]:
+def min_length(case: Case) -> Found:
     """The longer side of each polygon's bounding box is at least ``value``."""
     yield case.region("layer").with_bbox_max(0, case.value, False)
 
 
 @rule_kind("max_length", "layer")
-def max_length(case: Case) -> Iterator[Shapes]:
+def max_length(case: Case) -> Found:
     """The longer side of each polygon's bounding box is at most ``value``."""
     yield case.region("layer").with_bbox_max(case.value + 1, None, False)
 
 
 @rule_kind("max_width", "layer")
-def max_width(case: Case) -> Iterator[Shapes]:
+def max_width(case: Case) -> Found:
     """``layer`` is at most ``value`` wide: no larger square fits in."""
     layer = case.region("layer")
     half = case.value // 2
     yield layer.sized(-half - case.value % 2).sized(half + case.value % 2) & layer
 
 
-@rule_kind("max_ratio", "layer", value="ratio")
-def max_ratio(case: Case) -> Iterator[Shapes]:
+@rule_kind("max_ratio", "layer", value="ratio", flat=True)
+def max_ratio(case: Case) -> Found:
     """Each polygon of ``layer`` is at most ``value`` times as long as wide."""
     slender = kdb.Region()
     for polygon in case.region("layer").each():
@@ -71,13 +75,13 @@ def max_ratio(case: Case) -> Iterator[Shapes]:
 
 
 @rule_kind("grid", "layer")
-def grid(case: Case) -> Iterator[Shapes]:
+def grid(case: Case) -> Found:
     """Each drawn vertex of ``layer`` is at a multiple of ``value``."""
     yield case.layers.drawn(case.text("layer")).grid_check(case.value, case.value)
 
 
 @rule_kind("angle", "layer", value="angle")
-def angle(case: Case) -> Iterator[Shapes]:
+def angle(case: Case) -> Found:
     """Each edge of ``layer`` is at a multiple of ``value`` (90 or 45 degrees) from the x axis."""
     allowed = {90: kdb.Edges.OrthoEdges, 45: kdb.Edges.OrthoDiagonalEdges}
     yield case.edges("layer").with_angle(allowed[case.value], True)

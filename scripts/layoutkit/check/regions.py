@@ -1,4 +1,4 @@
-"""The drawn and derived layers of one cell as flat, merged regions, each made when first asked for."""
+"""The drawn and derived layers of one cell as merged regions, flat or hierarchical, each made when first asked for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from layoutkit.errors import GeometryError
 from layoutkit.technology.expressions import Named, Numbered, evaluate, parse, require
 
 if TYPE_CHECKING:
+    from layoutkit.check.nets import Nets
     from layoutkit.technology.model import Technology
 
 MAX_REFINEMENT = 1000  # a layout whose database unit needs a finer common unit than this is refused
@@ -26,12 +27,22 @@ class LayerRegions:
         layout: The layout that owns ``cell``; kept, because a region reads from it.
         cell: The cell to look at.
         technology: Names, derived layers and database unit.
+        flattening: The same layers hierarchical: what was merged there is flattened, not merged again.
+        hierarchical: Keep what repeats in its cells (KLayout's deep regions). Results are the same and read as flat.
 
     Raises:
         GeometryError: If the layout's database unit is no usable fraction of the technology's.
     """
 
-    def __init__(self, layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> None:
+    def __init__(
+        self,
+        layout: kdb.Layout,
+        cell: kdb.Cell,
+        technology: Technology,
+        *,
+        hierarchical: bool = False,
+        flattening: LayerRegions | None = None,
+    ) -> None:
         ratio = Fraction(layout.dbu / technology.dbu_um).limit_denominator(MAX_REFINEMENT)
         if ratio <= 0 or abs(float(ratio) * technology.dbu_um - layout.dbu) > 1e-9 * layout.dbu:
             raise GeometryError(
@@ -40,7 +51,7 @@ class LayerRegions:
             )
         self._layout = layout
         self._cell = cell
-        self._technology = technology
+        self.technology = technology
         self.refinement = ratio.denominator
         self._magnification = ratio.numerator
         self.unit_um = technology.dbu_um / self.refinement
@@ -48,11 +59,45 @@ class LayerRegions:
         self._drawn: dict[tuple[int, int], kdb.Region] = {}
         self._edges: dict[str, kdb.Edges] = {}
         self._required: set[str] = set()
+        self._nets: Nets | None = None
+        self._store = kdb.DeepShapeStore() if hierarchical and ratio == 1 else None
+        self._flat: LayerRegions | None = None
+        self._hierarchical = flattening
+
+    @property
+    def hierarchical(self) -> bool:
+        """Whether regions keep the layout's hierarchy."""
+        return self._store is not None
+
+    def flat(self) -> LayerRegions:
+        """Return the same layers flat, for what walks over polygons one by one."""
+        if not self.hierarchical:
+            return self
+        if self._flat is None:
+            self._flat = LayerRegions(self._layout, self._cell, self.technology, flattening=self)
+        return self._flat
+
+    @property
+    def nets(self) -> Nets:
+        """The nets of the cell."""
+        from layoutkit.check.nets import Nets
+
+        if self._nets is None:
+            self._nets = Nets(self._cell, self.technology, self._magnification)
+        return self._nets
+
+    def extent(self) -> kdb.Box:
+        """Return the box around everything drawn, in working units."""
+        box = self._cell.bbox()
+        return box if self._magnification == 1 else box.transformed(kdb.ICplxTrans(self._magnification))
 
     def region(self, expression: str) -> kdb.Region:
         """Return the merged region of ``expression``; shared by all who ask, not to be changed."""
         if expression not in self._merged:
-            self._merged[expression] = evaluate(parse(expression), self)
+            deep = self._hierarchical
+            self._merged[expression] = (
+                evaluate(parse(expression), self) if deep is None else _flattened(deep.region(expression))
+            )
         return self._merged[expression]
 
     def edges(self, expression: str) -> kdb.Edges:
@@ -68,7 +113,7 @@ class LayerRegions:
             TechnologyError: If it cannot or does not, or a derived layer is defined through itself.
         """
         if expression not in self._required:
-            require(expression, self._technology)
+            require(expression, self.technology)
             self._required.add(expression)
 
     def shown(self, expression: str) -> str:
@@ -77,7 +122,7 @@ class LayerRegions:
         if not isinstance(tree, Numbered):
             return expression
         number = (tree.layer, tree.datatype)
-        known = (spec.name for spec in self._technology.layers.values() if spec.gds == number)
+        known = (spec.name for spec in self.technology.layers.values() if spec.gds == number)
         return next(known, f"{tree.layer}/{tree.datatype}")
 
     def drawn(self, expression: str) -> kdb.Region:
@@ -88,8 +133,8 @@ class LayerRegions:
         tree = parse(expression)
         if isinstance(tree, Numbered):
             return self._raw(tree.layer, tree.datatype)
-        if isinstance(tree, Named) and tree.name not in self._technology.derived:
-            return self._raw(*self._technology.spec(tree.name).gds)
+        if isinstance(tree, Named) and tree.name not in self.technology.derived:
+            return self._raw(*self.technology.spec(tree.name).gds)
         return self.region(expression)
 
     def named(self, name: str) -> kdb.Region:
@@ -100,10 +145,10 @@ class LayerRegions:
         """
         if name in self._merged:
             return self._merged[name]
-        derived = self._technology.derived.get(name)
+        derived = self.technology.derived.get(name)
         if derived is None:
-            return self.numbered(*self._technology.spec(name).gds)
-        require(derived, self._technology, (name,))
+            return self.numbered(*self.technology.spec(name).gds)
+        require(derived, self.technology, (name,))
         self._merged[name] = evaluate(parse(derived), self)
         return self._merged[name]
 
@@ -126,10 +171,20 @@ class LayerRegions:
         key = (layer, datatype)
         if key not in self._drawn:
             index = self._layout.find_layer(layer, datatype)
-            region = kdb.Region() if index is None else kdb.Region(self._cell.begin_shapes_rec(index))
+            region = kdb.Region() if index is None else self._shapes_of(index)
             region.merged_semantics = False
             if self._magnification != 1:
                 region = region.transformed(kdb.ICplxTrans(self._magnification, 0, False, 0, 0))
                 region.merged_semantics = False
             self._drawn[key] = region
         return self._drawn[key]
+
+    def _shapes_of(self, index: int) -> kdb.Region:
+        shapes = self._cell.begin_shapes_rec(index)
+        return kdb.Region(shapes) if self._store is None else kdb.Region(shapes, self._store)
+
+
+def _flattened(region: kdb.Region) -> kdb.Region:
+    flat = region.dup()
+    flat.flatten()
+    return flat.merged()

@@ -67,6 +67,7 @@ class Verdict:
         count: How many violations there are, however many are listed.
         marks: All of them.
         reason: Why the rule was not checked.
+        measured: For kinds that measure one: the least or greatest density, the greatest antenna ratio.
     """
 
     rule: Rule
@@ -75,6 +76,7 @@ class Verdict:
     count: int = 0
     marks: tuple[Marks, ...] = ()
     reason: str | None = None
+    measured: float | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class DrcReport:
         max_violations: How many locations ``to_data`` lists at most.
         check_time_ms: How long the check took. [ms]
         unruled_layers: GDS layers that hold shapes and that no checked rule looks at.
+        hierarchical: Whether cells were checked as cells.
     """
 
     cell_name: str
@@ -98,6 +101,7 @@ class DrcReport:
     max_violations: int = 100
     check_time_ms: float = 0.0
     unruled_layers: tuple[str, ...] = field(default=())
+    hierarchical: bool = False
 
     @property
     def violated(self) -> tuple[Verdict, ...]:
@@ -145,6 +149,7 @@ class DrcReport:
                 "rule_description": verdict.rule.description,
                 "severity": verdict.rule.severity,
                 "count": verdict.count,
+                **({} if verdict.measured is None else {"measured": round(verdict.measured, 6)}),
                 "locations": [place.to_data() for place in self.locations(verdict, share)],
             }
             for verdict, share in zip(self.violated, shares, strict=True)
@@ -160,6 +165,7 @@ class DrcReport:
             "passed": self.passed,
             "complete": self.complete,
             "rules_unchecked": [{"rule_id": v.rule.id, "reason": v.reason or ""} for v in self.unchecked],
+            "rules_passed": [_passed(v) for v in self.verdicts if v.status == "passed"],
             "rules_without_shapes": sum(v.status == "passed" and v.shapes == 0 for v in self.verdicts),
             "unruled_layers": list(self.unruled_layers),
             "notes": list(self._notes()),
@@ -204,7 +210,7 @@ class DrcReport:
             category = database.create_category(verdict.rule.id)
             category.description = _title(verdict)
             for marks in verdict.marks:
-                category.scan_collection(cell, to_um, marks.shapes, True)
+                category.scan_collection(cell, to_um, marks.shapes, not self.hierarchical)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "report.lyrdb"
             database.save(str(file))
@@ -224,6 +230,11 @@ class DrcReport:
 
     def _um(self, length: float) -> float:
         return round(length * self.unit_um, 6)
+
+
+def _passed(verdict: Verdict) -> dict[str, Any]:
+    entry: dict[str, Any] = {"rule_id": verdict.rule.id, "shapes": verdict.shapes}
+    return entry if verdict.measured is None else {**entry, "measured": round(verdict.measured, 6)}
 
 
 def _title(verdict: Verdict) -> str:

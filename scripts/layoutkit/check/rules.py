@@ -22,8 +22,16 @@ if TYPE_CHECKING:
     from layoutkit.technology.model import Rule
 
     Shapes = kdb.Region | kdb.Edges | kdb.EdgePairs
+    Found = Iterator[Shapes | "Measured"]
 
 ValueMeaning = Literal["length", "area", "angle", "ratio", "none"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number that a kind measured beside its marks: the least or greatest density, the greatest antenna ratio."""
+
+    value: float
 
 
 @dataclass(frozen=True)
@@ -32,34 +40,40 @@ class Kind:
 
     Attributes:
         name: What a rule's ``kind`` says.
-        check: Yields the marks of one case's violations.
+        check: Yields the marks of one case's violations, and what it measured where that is a number.
         operands: Fields that hold a layer expression and must be there; the first is the subject, whose polygons
             are counted, and a case without any is clean.
         optional: Fields that hold a layer expression and may be there.
         lengths: Fields that may be there and hold a length (``wide_um``). [um]
         needed_lengths: Those of ``lengths`` that must be there.
+        ratios: Fields that may be there and hold a number without unit.
         choices: Optional fields that hold one of some words; the first is the default.
         value: What the rule's ``value`` means; ``none`` where there is no number.
         counts: Whether the polygons of the subject are counted, or, where the subject is the violation itself, those
             of the layers it is made from.
+        flat: Whether a hierarchical check flattens this kind's layers first, because it walks over polygons or nets.
+        whole: Whether an empty subject is looked at as well: nothing drawn is a density of 0.
         summary: What must hold, in one line.
     """
 
     name: str
-    check: Callable[[Case], Iterator[Shapes]]
+    check: Callable[[Case], Found]
     operands: tuple[str, ...]
     optional: tuple[str, ...] = ()
     lengths: tuple[str, ...] = ()
     needed_lengths: tuple[str, ...] = ()
+    ratios: tuple[str, ...] = ()
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     value: ValueMeaning = "length"
     counts: Literal["subject", "drawn"] = "subject"
+    flat: bool = False
+    whole: bool = False
     summary: str = ""
 
     @property
     def fields(self) -> frozenset[str]:
         """The names of all fields a case of this kind may have."""
-        return frozenset((*self.operands, *self.optional, *self.lengths, *self.choices))
+        return frozenset((*self.operands, *self.optional, *self.lengths, *self.ratios, *self.choices))
 
 
 KINDS: dict[str, Kind] = {}
@@ -67,10 +81,10 @@ KINDS: dict[str, Kind] = {}
 
 def rule_kind(
     name: str, *operands: str, **declaration: Any
-) -> Callable[[Callable[[Case], Iterator[Shapes]]], Callable[[Case], Iterator[Shapes]]]:
+) -> Callable[[Callable[[Case], Found]], Callable[[Case], Found]]:
     """Register the decorated function as the check of kind ``name``; see ``Kind`` for the declaration."""
 
-    def register(check: Callable[[Case], Iterator[Shapes]]) -> Callable[[Case], Iterator[Shapes]]:
+    def register(check: Callable[[Case], Found]) -> Callable[[Case], Found]:
         summary = (check.__doc__ or "").strip().splitlines()[0]
         KINDS[name] = Kind(name, check, operands, summary=summary, **declaration)
         return check
@@ -123,6 +137,10 @@ class Case:
         """Return the optional length ``name`` in working units, 0 where it is absent."""
         return self.layers.length(float(self.fields.get(name, 0.0)))
 
+    def number(self, name: str) -> float:
+        """Return the number without unit that the field ``name`` holds, 0 where it is absent."""
+        return float(self.fields.get(name, 0.0))
+
     def choice(self, name: str) -> str:
         """Return the word that field ``name`` holds, or its default."""
         return str(self.fields.get(name, self.kind.choices[name][0]))
@@ -130,7 +148,15 @@ class Case:
 
 def kind_of(rule: Rule) -> Kind | None:
     """Return the kind of ``rule``, None where this engine has no such kind."""
-    from layoutkit.check import kinds_of_distance, kinds_of_relation, kinds_of_shape  # noqa: F401 - they register
+    from layoutkit.check import (  # noqa: F401 - they register
+        kinds_of_abutment,
+        kinds_of_array,
+        kinds_of_chip,
+        kinds_of_distance,
+        kinds_of_enclosure,
+        kinds_of_relation,
+        kinds_of_shape,
+    )
 
     return KINDS.get(rule.kind)
 
@@ -176,15 +202,22 @@ def faults_in(rule: Rule, kind: Kind, fields: Mapping[str, Any], require: Callab
                 require(str(fields[name]))
             except TechnologyError as error:
                 yield f"'{name}': {error}"
+    yield from _number_faults(kind, fields)
+    for name, allowed in kind.choices.items():
+        if fields.get(name, allowed[0]) not in allowed:
+            yield f"'{name}' must be one of {', '.join(allowed)}, got {short(fields[name])}"
+    yield from _value_faults(rule, kind)
+
+
+def _number_faults(kind: Kind, fields: Mapping[str, Any]) -> Iterator[str]:
     for name in (name for name in kind.lengths if name in fields or name in kind.needed_lengths):
         if name not in fields:
             yield f"kind {kind.name} needs the field '{name}'"
         elif not _is_number(fields[name]) or not 0 <= fields[name] < 1e6:
             yield f"'{name}' must be a length in um, got {short(fields[name])}"
-    for name, allowed in kind.choices.items():
-        if fields.get(name, allowed[0]) not in allowed:
-            yield f"'{name}' must be one of {', '.join(allowed)}, got {short(fields[name])}"
-    yield from _value_faults(rule, kind)
+    for name in (name for name in kind.ratios if name in fields):
+        if not _is_number(fields[name]) or not 0 <= fields[name] < 1e9:
+            yield f"'{name}' must be a number that is not negative, got {short(fields[name])}"
 
 
 def _value_faults(rule: Rule, kind: Kind) -> Iterator[str]:
@@ -197,6 +230,8 @@ def _value_faults(rule: Rule, kind: Kind) -> Iterator[str]:
         yield f"value must not be negative, got {rule.value_um:g}"
     elif kind.name == "angle" and rule.value_um not in {45, 90}:
         yield f"value must be 90 or 45 degrees, got {rule.value_um:g}"
+    elif kind.name == "density" and rule.value_um > 1:
+        yield f"value must be a share from 0 to 1, got {rule.value_um:g}"
     elif kind.name == "grid" and not rule.value:
         yield f"value must be a grid of at least one database unit, got {rule.value_um:g}"
 
@@ -213,7 +248,8 @@ def cases_of(rule: Rule, kind: Kind, layers: LayerRegions, all_layers: tuple[str
         faults = list(faults_in(rule, kind, fields, layers.require))
         if faults:
             raise TechnologyError(f"rule {rule.id}: {'; '.join(faults)}")
-        cases.append(Case(rule, kind, fields, layers))
+        flat = kind.flat or fields.get("nets", "any") != "any"
+        cases.append(Case(rule, kind, fields, layers.flat() if flat else layers))
     return cases
 
 

@@ -8,6 +8,7 @@ import ast
 import math
 from dataclasses import dataclass, replace
 
+import drc_sketch_nets
 import klayout.db as kdb
 
 from layoutkit.technology import Rule
@@ -85,7 +86,8 @@ def pairs(rule, fields, technology):
     Raises:
         KeyError: If there is no drawing for a rule of this kind; write one.
     """
-    return SKETCHES[rule.kind](Drawing(rule, fields, technology))
+    drawing = Drawing(rule, fields, technology)
+    return (drc_sketch_nets.special(drawing) or SKETCHES[rule.kind])(drawing)
 
 
 @dataclass
@@ -149,7 +151,8 @@ def _separation(d):
 
     kept, broken = [apart(d.v), apart(d.v, "above")], [apart(d.v - d.g), apart(d.v - d.g, "above")]
     if d.fields.get("overlap", "forbidden") == "forbidden":
-        broken.append(apart(0))
+        if not set(drawn_layers(d.technology, d.layer)) & set(drawn_layers(d.technology, d.other)):  # else they merge
+            broken.append(apart(0))
         if not d.other.startswith("not_overlapping"):  # what overlaps is then not concerned
             broken.append(apart(-d.g))
             if f"- {d.other}" not in d.technology.derived.get(d.layer, ""):  # what lies within is another layer
@@ -250,6 +253,31 @@ def _hole_area(d):
     return [frame(h)], [frame(h - d.g)]
 
 
+def _max_area(d):
+    w, h = _sides_of(d.v, d.g)
+    short = h if w * h == d.v else h - d.g
+    return [d.new().box(d.layer, 0, 0, w, short)], [d.new().box(d.layer, 0, 0, w, short + d.g)]
+
+
+def _array_space(d):
+    """Cuts of the size and number that fill ``array_um`` at their least spacing; one row less is no array."""
+    side = round(d.array_um / d.technology.dbu_um)
+    ruled = {r.kind: r.value for r in reversed(d.technology.rules) if r.options.get("layer") == d.layer}
+    size, least = ruled.get("exact_size", 260), ruled.get("space", 260)
+    count = (side + least) // (size + least)
+
+    def array(gap, columns, rows):
+        sketch = d.new()
+        for i in range(columns * rows):
+            x, y = i % columns * (size + gap), i // columns * (size + gap)
+            sketch.box(d.layer, x, y, x + size, y + size)
+        return sketch
+
+    less = d.v - d.g
+    kept = [array(d.v, count, count), array(least, count, count - 1), array(least, count - 1, 3 * count)]
+    return kept, [array(less, count, count), array(less, count + 1, count), array(least, count, count)]
+
+
 def _grid(d):
     def box(right, top):
         return d.new().box(d.layer, -1000, -1000, right, top)
@@ -276,7 +304,8 @@ def _longest(d):
 
 
 def _max_width(d):
-    return [d.new().box(d.layer, 0, 0, BIG, d.v)], [d.new().box(d.layer, 0, 0, BIG, d.v + d.g)]
+    long = max(BIG, 2 * d.v)
+    return [d.new().box(d.layer, 0, 0, long, d.v)], [d.new().box(d.layer, 0, 0, long, d.v + d.g)]
 
 
 def _max_ratio(d):
@@ -403,6 +432,8 @@ SKETCHES = {
     "exact_size": _exact_size,
     "area": _area,
     "hole_area": _hole_area,
+    "max_area": _max_area,
+    "array_space": _array_space,
     "grid": _grid,
     "angle": _angle,
     "min_length": _longest,
@@ -417,6 +448,7 @@ SKETCHES = {
     "abutting_width": _abutting_width,
     "abutting_space": _abutting_space,
     "abutting_flush": _abutting_flush,
+    **drc_sketch_nets.SKETCHES,
 }
 
 
@@ -424,7 +456,7 @@ def with_rule(technology, **fields):
     """Return ``technology`` with one rule of its own, the numbers in um as in a file."""
     value = fields.pop("value", None)
     kind = fields.pop("kind")
-    area = kind in {"area", "hole_area"}
+    area = kind in {"area", "hole_area", "max_area"}
     number = (
         None if value is None else value if kind == "angle" else round(value / technology.dbu_um ** (2 if area else 1))
     )

@@ -84,7 +84,7 @@ def test_an_unknown_rule_id_is_answered_with_the_nearest_ones():
         ({"kind": "width", "layer": "metal9", "value": 1.0}, "no layer 'metal9'"),
         ({"kind": "width", "layer": "metal1 &", "value": 1.0}, "cannot be read"),
         ({"kind": "width", "layer": "metal1", "colour": 3, "value": 1.0}, "no field 'colour'"),
-        ({"kind": "enclosure", "outer": "metal1", "inner": "via1", "sides": "two", "value": 1.0}, "sides"),
+        ({"kind": "enclosure", "outer": "metal1", "inner": "via1", "sides": "many", "value": 1.0}, "sides"),
         ({"kind": "wide_space", "layer": "metal1", "value": 1.0}, "needs the field 'wide_um'"),
         ({"kind": "angle", "layer": "metal1", "value": 30}, "90 or 45"),
         ({"kind": "width", "cases": [], "value": 1.0}, "cases"),

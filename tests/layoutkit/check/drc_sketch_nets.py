@@ -1,0 +1,214 @@
+"""Drawings for the kinds that ask for nets, windows, counted sides and line ends; see drc_sketch.
+
+Drawn on the generic process, whose layers are named here; every distance and ratio is arithmetic on the rule's number.
+"""
+
+BIG = 20000
+
+
+def nets_space(d):
+    """Two bars of one layer; a strap above joins them, or does not."""
+
+    def bars(gap, joined):
+        sketch = d.new().box("metal1", 0, 0, 5000, 5000).box("metal1", 5000 + gap, 0, 10000 + gap, 5000)
+        sketch.box("metal1", 20000, 0, 25000, 5000)  # one that nothing joins, far away
+        for left in (2000, 7000 + gap) if joined else (2000,):
+            sketch.box("via1", left, 2000, left + 260, 2260)
+        return sketch.box("metal2", 1000, 1000, 9000 + gap, 4000)
+
+    apart, near = d.v, d.v - d.g
+    if d.fields["nets"] == "different":
+        return [bars(apart, False), bars(near, True)], [bars(near, False)]
+    return [bars(apart, True), bars(near, False)], [bars(near, True)]
+
+
+def nets_separation(d):
+    """A wire beside one two layers above; a strap in between joins both, or does not."""
+
+    def bars(gap, joined):
+        sketch = d.new().box("metal1", 0, 0, 5000, 5000).box("metal2", 5000 + gap, 0, 10000 + gap, 5000)
+        if joined:
+            sketch.box("metal1", 2000, 5000, 2500, 7500).box("metal1", 2000, 7000, 9000, 7500)
+            sketch.box("metal2", 8500, 4000, 9000, 7500).box("via1", 8600, 7100, 8860, 7360)
+        return sketch
+
+    apart, near = d.v, d.v - d.g
+    if d.fields["nets"] == "different":
+        return [bars(apart, False), bars(near, True)], [bars(near, False)]
+    return [bars(apart, True), bars(near, False)], [bars(near, True)]
+
+
+def wide_space_over_length(d):
+    """A wide bar beside a line: too near only where they run side by side for long enough."""
+    wide = round(d.wide_um / d.technology.dbu_um)
+    run = round(d.min_projection_um / d.technology.dbu_um)
+
+    def beside(gap, length):
+        line = d.new().box(d.layer, 0, 0, wide + d.g, BIG)
+        return line.box(d.layer, wide + d.g + gap, 5000, wide + d.g + gap + 500, 5000 + length)
+
+    return [beside(d.v, BIG), beside(d.v - d.g, run - d.g)], [beside(d.v - d.g, run)]
+
+
+def counted_sides(d):
+    """A cut whose margin is the value on some sides and one step less on the others."""
+    v, less = d.v, d.v - d.g
+
+    def around(left, bottom, right, top):
+        sketch = d.new().box(d.inner, 0, 0, 400, 400).box(d.outer, -left, -bottom, 400 + right, 400 + top)
+        return sketch.box(d.inner, 0, 9000, 400, 9400).box(d.outer, -v, 9000 - v, 400 + v, 9400 + v)
+
+    needed = {"three": 3, "two": 2, "one": 1}[d.sides]
+    sets = [[v if number >> side & 1 else less for side in range(4)] for number in range(16)]
+    kept = [around(*sides) for sides in sets if sides.count(v) >= needed]
+    broken = [around(*sides) for sides in sets if sides.count(v) < needed]
+    broken.append(d.new().box(d.inner, 0, 0, 400, 400).box(d.outer, d.g, -v, 400 + v, 400 + v))  # pokes out
+    return kept, [*broken, d.new().box(d.inner, 0, 0, 400, 400)]
+
+
+def short_beside_long(d):
+    """A side that is short makes its neighbours need more: both pairs short, or one pair a step below its limit."""
+    v, less = d.v, d.v - d.g
+    short = round(d.short_um / d.technology.dbu_um)
+
+    def around(left, bottom, right, top):
+        return d.new().box(d.inner, 0, 0, 400, 400).box(d.outer, -left, -bottom, 400 + right, 400 + top)
+
+    kept = [around(0, v, 0, v), around(v, 0, v, 0), around(short, short, short, short), around(0, v, short, v)]
+    nearly = short - d.g
+    return kept, [around(0, v, 0, less), around(nearly, less, short, v), around(less, nearly, v, v), around(0, 0, 0, 0)]
+
+
+def line_end_enclosure(d):
+    """A cut near the end of a line that counts as narrow, and near that of one just wide enough."""
+    line = round(d.line_um / d.technology.dbu_um)
+
+    def ending(beyond, width):
+        return d.new().box(d.outer, -5000, 0, 400 + beyond, width).box(d.inner, 0, 0, 400, min(width, 400))
+
+    narrow = line - d.g
+    corner = d.new().box(d.outer, -5000, 0, 400 + d.v - d.g, narrow).box(d.inner, 0, 0, 400, 200)
+    corner.box(d.outer, 400, -5000, 400 + d.v - d.g, narrow)  # turns down: no end
+    return (
+        [ending(d.v, narrow), ending(d.v - d.g, line), corner],
+        [ending(d.v - d.g, narrow), ending(0, narrow), ending(-d.g, narrow)],
+    )
+
+
+def density(d):
+    """A square of 100 um, covered to the share asked for and one strip less or more."""
+    side = 100000
+    strip = round(d.rule.value_um * side)
+    step = d.g if d.fields.get("bound", "min") == "max" else -d.g
+
+    def covered(columns):
+        sketch = d.new().box("metal2", 0, 0, side, side)  # says how large the chip is
+        return sketch.box(d.layer, 0, 0, columns, side)
+
+    def striped(columns):  # every window of 20 um by 10 um holds the share
+        sketch = d.new().box("metal2", 0, 0, side, side)
+        for left in range(0, side, 10000):
+            sketch.box(d.layer, left, 0, left + columns, side)
+        return sketch
+
+    if "window_um" not in d.fields:
+        none = [d.new().box("metal2", 0, 0, side, side)] if step < 0 else [covered(side)]
+        return [covered(strip), covered(strip - step)], [covered(strip + step), *none]
+    share = round(d.rule.value_um * 10000)
+    uneven = covered(strip) if step < 0 else covered(side)
+    return [striped(share)], [striped(share + step), uneven]
+
+
+def antenna(d):
+    """A gate of 0.5 um2 on a wire whose area, or sidewall, is the ratio times that, and one step more."""
+    grown = d.layer in {"poly", "metal1", "metal2"}
+    gate_area = 1000 * 500
+    allowed = d.rule.value_um + (d.diode_ratio * 0.16 if "diode_ratio" in d.fields else 0)  # a diode of 0.16 um2
+    thickness = round(d.fields.get("thickness_um", 0) / d.technology.dbu_um)
+    side = 400
+
+    def drawn(excess, *, diode="diode_ratio" in d.fields, gate=True, joined=True):
+        sketch = d.new().box("poly", 0, -200, 1000, 700)
+        if gate:
+            sketch.box("active", -2000, 0, 3000, 500)
+        if d.layer == "poly":  # 1 um wide from the gate on, so that its area is 1000 times its height
+            height = round(allowed * gate_area / 1000) + excess
+            return sketch.box("poly", 0, -200, 1000, -200 + height)
+        sketch.box("contact", 100, 550, 100 + 230, 700)
+        wires = sketch.box("metal1", 0, 550, 1000, 950)
+        if diode:
+            wires.box("active", 5000, 550, 5400, 950).box("nplus", 4900, 450, 5500, 1050)
+            wires.box("contact", 5100, 600, 5330, 830).box("metal1", 0, 550, 5400, 950)
+        if d.layer == "metal1" and thickness:
+            # perimeter 2 (length + 400) times thickness
+            length = round(allowed * gate_area / thickness / 2) - side + excess
+            return sketch.box("metal1", 0, 550, length, 950)
+        if d.layer == "metal1":
+            length = round(allowed * gate_area / side) + excess
+            return sketch.box("metal1", 0, 550, length, 950) if joined else sketch.box("metal1", 0, 5000, length, 5400)
+        sketch.box("via1", 500, 600, 760, 860)
+        # metal2 leads to more metal1 that is not yet connected when metal1 is etched
+        length = round(allowed * gate_area / side) + excess
+        return sketch.box("metal2", 400, 550, 400 + length, 950)
+
+    if not grown:
+        raise KeyError(d.layer)
+    kept = [drawn(0), drawn(d.g, gate=False)]
+    broken = [drawn(d.g)]
+    if d.layer == "metal1" and not thickness:
+        kept.append(drawn(d.g, joined=False))
+        # through metal2 alone: not connected when metal1 is etched
+        far = drawn(d.g, joined=False).box("metal2", 0, 550, 900, 5400)
+        kept.append(far.box("via1", 500, 600, 760, 860).box("via1", 500, 5100, 760, 5360))
+    if "diode" in d.fields and "diode_ratio" not in d.fields:
+        kept.append(drawn(d.g, diode=True))
+    elif "diode_ratio" in d.fields:
+        broken.append(drawn(0, diode=False))
+    return kept, broken
+
+
+def array_space(d):
+    """A square array that just counts as one, and one that is a cut less wide."""
+    array = round(d.array_um / d.technology.dbu_um)
+
+    def grid(count, gap):
+        size = (array - (count - 1) * (d.v - d.g)) // count // d.g * d.g + d.g
+        sketch = d.new()
+        for place in range(count * count):
+            x, y = place % count * (size + gap), place // count * (size + gap)
+            sketch.box(d.layer, x, y, x + size, y + size)
+        return sketch
+
+    def line(gap):
+        sketch = d.new()
+        for place in range(8):
+            sketch.box(d.layer, place * (220 + gap), 0, place * (220 + gap) + 220, 220)
+        return sketch
+
+    return [grid(4, d.v), line(d.v - d.g)], [grid(4, d.v - d.g)]
+
+
+def max_area(d):
+    side = 100000
+    height = d.v // side // d.g * d.g
+    return [d.new().box(d.layer, 0, 0, side, height)], [d.new().box(d.layer, 0, 0, side, height + d.g)]
+
+
+SKETCHES = {
+    "array_space": array_space,
+    "max_area": max_area,
+    "line_end_enclosure": line_end_enclosure,
+    "density": density,
+    "antenna": antenna,
+}
+
+
+def special(d):
+    """Return the drawing for a kind whose fields ask for one of its own, None where the plain one does."""
+    if d.fields.get("nets", "any") != "any":
+        return {"space": nets_space, "separation": nets_separation}[d.rule.kind]
+    if d.rule.kind == "wide_space" and "min_projection_um" in d.fields:
+        return wide_space_over_length
+    if d.fields.get("sides") in {"three", "two", "one"}:
+        return counted_sides
+    return short_beside_long if "short_um" in d.fields else None
