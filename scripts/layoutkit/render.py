@@ -209,7 +209,7 @@ def _kinds(technology: Technology | None) -> tuple[set[str], set[str], set[str]]
         return set(), set(), set()
     backdrop = {technology.role(role) for role in ("nwell", "pwell", "poly_contact_marker")}
     for device in technology.devices.values():
-        backdrop |= {device.implant, device.bulk_implant, device.well, *device.markers}
+        backdrop |= {device.implant, device.bulk_implant, device.well, *device.marked_by}
     cuts = {technology.contact.layer, *(cut.layer for cut in technology.cuts)}
     pins = {conductor.pin_layer for conductor in technology.conductors}
     return {name for name in backdrop if name}, cuts, {name for name in pins if name}

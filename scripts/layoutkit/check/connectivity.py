@@ -126,12 +126,18 @@ class _Drawn:
 
     def implants(self, polarity: str) -> kdb.Region:
         """Return all n+ or p+ implants."""
-        own = "nmos" if polarity == "n" else "pmos"
-        specs = self.technology.devices.values()
+        names = self._implant_names(polarity)
+        if None in names:  # not drawn: all diffusion that the other implant leaves
+            return self.role("active") + self.role("tap") - self.implants("p" if polarity == "n" else "n")
         union = kdb.Region()
-        for name in sorted({spec.implant if spec.type == own else spec.bulk_implant for spec in specs}):
+        for name in sorted(name for name in names if name is not None):
             union += self.layer(name)
         return union.merged()
+
+    def _implant_names(self, polarity: str) -> set[str | None]:
+        own = "nmos" if polarity == "n" else "pmos"
+        specs = self.technology.devices.values()
+        return {spec.implant if spec.type == own else spec.bulk_implant for spec in specs}
 
     def p_body(self) -> kdb.Region:
         """Return the p-type bodies: the drawn p wells, or everything that is not n well."""
@@ -144,12 +150,15 @@ class _Drawn:
 
         A channel that a marker, implant or well covers in part is no device.
         """
-        found = crossings.inside(self.layer(spec.implant)).outside(self.layer(spec.bulk_implant))
-        found = found.inside(self.role("nwell") if spec.type == "pmos" else p_body)
-        others = {m for other in self.technology.devices.values() if other.type == spec.type for m in other.markers}
-        for marker in spec.markers:
+        found = crossings.inside(self.role("nwell") if spec.type == "pmos" else p_body)
+        if spec.implant is not None:
+            found = found.inside(self.layer(spec.implant))
+        if spec.bulk_implant is not None:
+            found = found.outside(self.layer(spec.bulk_implant))
+        others = {m for other in self.technology.devices.values() if other.type == spec.type for m in other.marked_by}
+        for marker in spec.marked_by:
             found = found.inside(self.layer(marker))
-        for marker in sorted(others - set(spec.markers)):
+        for marker in sorted(others - set(spec.marked_by)):
             found = found.outside(self.layer(marker))
         return found
 

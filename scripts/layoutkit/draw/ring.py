@@ -23,6 +23,7 @@ class RingSizes(NamedTuple):
     contact_side: int
     implant: int
     implant_to_active: int
+    implant_to_channel: int
     active_space: int
     poly_space: int
     gate_contact_space: int
@@ -51,6 +52,7 @@ def ring_sizes(tech: Technology, device: DeviceSpec, sizes: RowSizes) -> RingSiz
         contact_side=(width - sizes.contact) // 2,
         implant=tech.dim("implant_tap_enclosure", device),
         implant_to_active=tech.dim("implant_to_active", device),
+        implant_to_channel=tech.dim("bulk_implant_to_channel", device),
         active_space=tech.dim("active_space", device),
         poly_space=tech.dim("poly_to_tap", device),
         gate_contact_space=tech.dim("gate_contact_to_tap", device),

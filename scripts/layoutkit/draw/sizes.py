@@ -16,7 +16,8 @@ class RowSizes(NamedTuple):
     """Lengths of one device flavour's diffusion rows. [dbu]
 
     ``strip`` is the vertical wire on the first conductor, ``rail`` the horizontal one on the second, ``riser`` the
-    vertical one on the third, ``cut`` joins strip and rail, ``via`` rail and riser, ``marker`` surrounds poly contacts.
+    vertical one on the third, ``cut`` joins strip and rail, ``via`` rail and riser, ``marker`` surrounds poly contacts,
+    ``flavour`` is what the device's own markers reach beyond the diffusion.
     """
 
     grid: int
@@ -57,6 +58,8 @@ class RowSizes(NamedTuple):
     implant: int
     implant_space: int
     implant_width: int
+    flavour: int
+    flavour_space: int
 
 
 def row_sizes(tech: Technology, device: DeviceSpec) -> RowSizes:
@@ -117,4 +120,6 @@ def row_sizes(tech: Technology, device: DeviceSpec) -> RowSizes:
         implant=dim("implant_enclosure"),
         implant_space=dim("implant_space"),
         implant_width=dim("implant_width"),
+        flavour=dim("marker_enclosure") if device.markers else 0,
+        flavour_space=dim("marker_space") if device.markers else 0,
     )

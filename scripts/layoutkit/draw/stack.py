@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from layoutkit.cells import fresh_cell
+from layoutkit.draw.covers import module_covers, row_covers
 from layoutkit.draw.module import Gate, Instance, Module, Pin, channel_centre
 from layoutkit.draw.ring import centred_array, ring_shapes, ring_sizes
 from layoutkit.draw.row import Row, plan_row
@@ -119,9 +120,8 @@ class _Drawing:
             self._draw_row(placed)
         self._draw_ring()
         self._draw_risers()
-        if stack.device.well:
-            reach = self.ring.width + max(tech.dim("well_tap_enclosure", stack.device), self.ring.implant)
-            sketch.box(stack.device.well, self.inner.enlarged(reach, reach))
+        for layer, area in module_covers(self.inner, self.ring, tech, stack.device):
+            sketch.box(layer, area)
         self._draw_texts()
         extent = sketch.extent()
         symmetric = sketch.is_mirror_image_of_itself() and (extent.left + extent.right) % (2 * self.sizes.grid) == 0
@@ -136,6 +136,7 @@ class _Drawing:
         needs = {
             ("active", "active"): max(sizes.active_space, self.stack.gap),
             ("implant", "implant"): sizes.implant_space,
+            ("flavour", "flavour"): sizes.flavour_space,
             ("poly", "poly"): sizes.gate_space,
             ("poly", "active"): sizes.poly_to_active,
             ("gate_contact", "active"): sizes.gate_contact_to_active,
@@ -201,6 +202,8 @@ class _Drawing:
             ("implant", "tap_implant"): 0,
             ("implant", "tap"): ring.implant_to_active,
             ("active", "tap_implant"): ring.implant_to_active,
+            ("channel", "tap_implant"): ring.implant_to_channel,
+            ("flavour", "tap_implant"): 0,
             ("poly", "tap"): ring.poly_space,
             ("gate_contact", "tap"): ring.gate_contact_space,
             ("marker", "tap_contact"): sizes.marker_to_contact,
@@ -222,7 +225,8 @@ class _Drawing:
             pads = (sizes.strip - sizes.contact) // 2 - sizes.active_side
             markers = max(sizes.marker, sizes.head_side)
             first = plan.left - min(placed.wired.head_box(s).left for s in plan.stripes) + markers
-            reach = {"active": 0, "implant": implant, "strip": pads, "marker": first, "poly": first}
+            channel = plan.left - min(stripe.left for stripe in plan.stripes)
+            reach = {"active": 0, "implant": implant, "strip": pads, "marker": first, "poly": first, "channel": channel}
             left = max(left, _clearance(reach, edge, needs) + self.left - plan.left)
             right = max(right, _clearance(reach, edge, needs) + plan.right - self.right)
         side = max(left, right, self.left - self.rail_left - ring.width, self.rail_right - self.right - ring.width)
@@ -256,11 +260,8 @@ class _Drawing:
                 layer = marker
             self.sketch.box(layer, placed.area(area))
         row_area = placed.area(Area(plan.left, 0, plan.right, plan.height))
-        reach = wired.implant_reach()
-        self.sketch.box(stack.device.implant, row_area.enlarged(self.sizes.implant, reach))
-        for marker in stack.device.markers:
-            enclosure = tech.dim("marker_enclosure", stack.device)
-            self.sketch.box(marker, row_area.enlarged(enclosure, enclosure))
+        for layer, area in row_covers(row_area, wired.implant_reach(), self.sizes, stack.device):
+            self.sketch.box(layer, area)
         sides: tuple[Side, ...] = ("foot", "head")
         for side in sides:
             self._draw_strips(placed, side)
@@ -295,7 +296,9 @@ class _Drawing:
             "bulk_implant": self.stack.device.bulk_implant,
         }
         for kind, area in ring_shapes(inner, self.ring):
-            sketch.box(layers.get(kind, kind), area)
+            layer = layers.get(kind, kind)
+            if layer is not None:
+                sketch.box(layer, area)
         width = self.ring.width
         offset = (width - sizes.rail) // (2 * sizes.grid) * sizes.grid
         lows = [inner.bottom - width + offset]

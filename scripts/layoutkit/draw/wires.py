@@ -70,7 +70,9 @@ class WiredRow:
         """Return how far each kind of shape reaches beyond the diffusion on ``side``. [dbu]"""
         sizes, plan = self.sizes, self.plan
         edge: Callable[[int], int] = (lambda y: -y) if side == "foot" else (lambda y: y - plan.height)
-        reach = {"active": 0, "active_contact": -sizes.active_end, "implant": self.implant_reach()}
+        reach = {"active": 0, "channel": 0, "active_contact": -sizes.active_end, "implant": self.implant_reach()}
+        if sizes.flavour:
+            reach["flavour"] = sizes.flavour + self.implant_reach() - sizes.implant
         if side == "foot":
             reach["poly"] = max(edge(s.bottom) for s in plan.stripes) + sizes.gate_extension
         else:

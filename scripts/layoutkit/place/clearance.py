@@ -18,8 +18,10 @@ class Clearances:
         self.grid = technology.grid
         self.wells = {spec.well for spec in technology.devices.values() if spec.well}
         self.spaces = _spaces(technology)
-        self.to_well = max(technology.dim("active_to_well"), technology.dim("tap_to_well"))
-        self.implant_to_active = technology.dim("implant_to_active")
+        flavours = sorted(technology.devices.items())
+        self.to_well = max(technology.dim(name, d) for _, d in flavours for name in ("active_to_well", "tap_to_well"))
+        self.implant_to_active = max(technology.dim("implant_to_active", d) for _, d in flavours)
+        self.covers = {layer: technology.dim("cover_to_others", d) for _, d in flavours for layer in d.covers}
 
     def between(self, first: Block, second: Block, axis: str) -> int:
         """Return the gap to keep between ``first`` and the block to its right (``x``) or above it (``y``). [dbu].
@@ -29,6 +31,9 @@ class Clearances:
         near, far = (("left", "right"), ("left", "right")) if axis == "x" else (("top",), ("bottom",))
         one_well = first.kind == second.kind and first.bulk_net == second.bulk_net
         gap = 0 if first.kind == second.kind else max(self.to_well, self.implant_to_active)
+        for layer, space in self.covers.items():
+            if (layer in first.layer_boxes) != (layer in second.layer_boxes):
+                gap = max(gap, space)
         for layer, space in self.spaces.items():
             if layer not in first.layer_boxes or layer not in second.layer_boxes or (one_well and layer in self.wells):
                 continue
@@ -52,9 +57,12 @@ def _spaces(technology: Technology) -> Mapping[str, int]:
     spaces[technology.resolve("poly")] = technology.dim("gate_space")
     for device in technology.devices.values():
         for layer in (device.implant, device.bulk_implant):
-            spaces[layer] = technology.dim("implant_space")
+            if layer is not None:
+                spaces[layer] = technology.dim("implant_space", device)
         if device.well:
-            spaces[device.well] = technology.dim("well_space")
+            spaces[device.well] = max(spaces.get(device.well, 0), technology.dim("well_space", device))
+        for layer in device.covers:
+            spaces[layer] = technology.dim("cover_space", device)
     for conductor in technology.conductors:
         spaces[conductor.layer] = max(conductor.space, conductor.wide_space or 0)
     return spaces

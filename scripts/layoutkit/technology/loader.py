@@ -7,16 +7,17 @@ from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
-from layoutkit.technology.model import Conductor, Cut, DeviceSpec, LayerSpec, Rule, Technology
+from layoutkit.technology.model import Conductor, Cut, DeviceSpec, LayerSpec, PassiveSpec, Rule, Technology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SHIPPED = Path(__file__).parent
-AREA_KINDS = frozenset({"area", "hole_area"})
+AREA_KINDS = frozenset({"area", "hole_area", "max_area"})
 DIMENSIONLESS_KINDS = frozenset({"angle", "max_ratio", "density", "antenna"})
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
 MAX_FILE_BYTES = 4_000_000
+PASSIVE_PARTS = {"resistor": ("body", "core"), "capacitor": ("bottom", "plate", "cut", "top")}
 
 
 def names() -> list[str]:
@@ -35,22 +36,44 @@ def load(name_or_path: str) -> Technology:
         raise TechnologyError(
             f"unknown technology '{name_or_path}'; shipped: {', '.join(names())}; or give the path of a .yaml file"
         )
-    return _Reader(_parse(path), path).technology()
+    return _Reader(read_document(path), path).technology()
 
 
-def _parse(path: Path) -> dict[str, Any]:
-    import yaml
+def read_document(path: Path) -> dict[str, Any]:
+    """Return the mapping that the technology file ``path`` holds, as YAML or as JSON.
 
+    Raises:
+        TechnologyError: If it is too large or holds something else.
+    """
     if path.stat().st_size > MAX_FILE_BYTES:
         raise TechnologyError(f"technology file {path.name} is larger than {MAX_FILE_BYTES} bytes")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - both are safe loaders
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        text = path.read_text(encoding="utf-8")
+        data = _from_json(text) if text.startswith("{") else _from_yaml(text)
+    except (ValueError, RecursionError) as error:
         raise TechnologyError(f"technology file {path.name} is not readable YAML: {error}") from error
     if not isinstance(data, dict):
         raise TechnologyError(f"technology file {path.name} must hold a mapping")
     return data
+
+
+def _from_json(text: str) -> Any:
+    import json
+
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:  # YAML may open with a brace too
+        return _from_yaml(text)
+
+
+def _from_yaml(text: str) -> Any:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return yaml.load(text, Loader=loader)  # noqa: S506 - both are safe loaders
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
 
 
 def read_rule(entry: Mapping[str, Any], dbu_um: float) -> Rule:
@@ -117,9 +140,11 @@ class _Reader:
                 cuts=tuple(self._cut(entry) for entry in stack["cuts"]),
                 contact=self._cut(stack["contact"]),
                 dimensions=self._dimensions(self._get("dimensions"), "dimensions"),
-                devices={name: self._device(name, entry) for name, entry in self._get("devices").items()},
+                devices={n: self._device(n, e) for n, e in self._get("devices").items() if e["type"] not in PASSIVE_PARTS},
                 derived=dict(data.get("derived", {})),
                 rules=self.rules,
+                passives={n: self._passive(n, e) for n, e in self._get("devices").items() if e["type"] in PASSIVE_PARTS},
+                notes=tuple(str(note) for note in data.get("notes", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise self._fault(f"malformed entry ({type(error).__name__}: {error})") from error
@@ -186,11 +211,15 @@ class _Reader:
             enclose_below_end=length("enclose_below_end", below),
             enclose_above=above,
             enclose_above_end=length("enclose_above_end", above),
+            array_space=length("array_space"),
+            array_count=int(entry.get("array_count", 0)),
         )
 
     def _device(self, name: str, entry: Mapping[str, Any]) -> DeviceSpec:
         if entry["type"] not in {"nmos", "pmos"}:
-            raise self._fault(f"devices.{name}: type must be nmos or pmos, got {entry['type']!r}")
+            raise self._fault(
+                f"devices.{name}: type must be nmos, pmos, resistor or capacitor, got {entry['type']!r}"
+            )
         return DeviceSpec(
             name=name,
             type=entry["type"],
@@ -199,11 +228,41 @@ class _Reader:
             min_w=self._length(entry["min_w"], f"devices.{name}.min_w"),
             max_l=self._optional(entry.get("max_l"), f"devices.{name}.max_l"),
             max_w=self._optional(entry.get("max_w"), f"devices.{name}.max_w"),
-            implant=entry["implant"],
-            bulk_implant=entry["bulk_implant"],
+            implant=entry.get("implant"),
+            bulk_implant=entry.get("bulk_implant"),
             well=entry.get("well"),
             markers=tuple(entry.get("markers", ())),
             supply_v=entry.get("supply_v"),
             default=bool(entry.get("default", False)),
             dimensions=self._dimensions(entry.get("dimensions", {}), f"devices.{name}.dimensions"),
+            covers=tuple(entry.get("covers", ())),
         )
+
+    def _passive(self, name: str, entry: Mapping[str, Any]) -> PassiveSpec:
+        kind, where = entry["type"], f"devices.{name}"
+        value = "ohm_per_square" if kind == "resistor" else "farad_per_um2"
+        return PassiveSpec(
+            name=name,
+            type=kind,
+            model=entry.get("model", name),
+            terminals=int(entry.get("terminals", 2)),
+            parts={part: str(entry[part]) for part in PASSIVE_PARTS[kind]},
+            markers=tuple(entry.get("markers", ())),
+            value=float(entry[value]),
+            edge_value=float(entry.get("farad_per_um", 0.0)),
+            widths=tuple(self._length(width, f"{where}.widths") for width in entry.get("widths", ())),
+            min_w=self._length(entry["min_w"], f"{where}.min_w"),
+            min_l=self._length(entry["min_l"], f"{where}.min_l"),
+            max_w=self._optional(entry.get("max_w"), f"{where}.max_w"),
+            max_l=self._optional(entry.get("max_l"), f"{where}.max_l"),
+            min_area=self._area(entry.get("min_area", 0), f"{where}.min_area"),
+            max_area=self._area(entry["max_area"], f"{where}.max_area") if "max_area" in entry else None,
+            default=bool(entry.get("default", False)),
+            dimensions=self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
+        )
+
+    def _area(self, reference: Any, where: str) -> int:
+        """Return an area [dbu2] from a number in um2 or the id of an area rule."""
+        if isinstance(reference, str):
+            return self._length(reference, where)
+        return round(float(reference) / self.dbu_um**2)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
 DeviceType = Literal["nmos", "pmos"]
+PassiveType = Literal["resistor", "capacitor"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Conductor:
 class Cut:
     """A contact or via between two conductors: square ``size``, array ``space``, metal beyond it. [dbu]
 
-    ``enclose_*`` holds on every side, ``enclose_*_end`` on two opposite sides at least.
+    ``enclose_*`` holds on every side, ``enclose_*_end`` on two opposite sides at least. In arrays of ``array_count`` and
+    more rows and columns the cuts keep ``array_space`` instead; ``array_count`` is 0 where the process has no such rule.
     """
 
     name: str
@@ -61,11 +63,18 @@ class Cut:
     enclose_below_end: int
     enclose_above: int
     enclose_above_end: int
+    array_space: int = 0
+    array_count: int = 0
 
 
 @dataclass(frozen=True)
 class DeviceSpec:
-    """One MOS flavour: what is drawn for it and which sizes it may have. [dbu]"""
+    """One MOS flavour: what is drawn for it and which sizes it may have. [dbu]
+
+    ``implant`` or ``bulk_implant`` is None where the process makes diffusion of that type without drawing it. ``markers``
+    are drawn over the diffusion rows (threshold implants), ``covers`` over the whole module with its tap ring (thick
+    oxide).
+    """
 
     name: str
     type: DeviceType
@@ -74,13 +83,70 @@ class DeviceSpec:
     min_w: int
     max_l: int | None
     max_w: int | None
-    implant: str
-    bulk_implant: str
+    implant: str | None
+    bulk_implant: str | None
     well: str | None
     markers: tuple[str, ...]
     supply_v: float | None
     default: bool
     dimensions: Mapping[str, int] = field(default_factory=dict)
+    covers: tuple[str, ...] = ()
+
+    @property
+    def marked_by(self) -> tuple[str, ...]:
+        """The layers beside implants and well that tell this flavour from others: markers and covers."""
+        return (*self.markers, *self.covers)
+
+
+@dataclass(frozen=True)
+class PassiveSpec:
+    """One resistor or capacitor: what is drawn for it, its value and which sizes it may have. [dbu, dbu2]
+
+    Attributes:
+        name: Name in the technology.
+        type: ``resistor`` or ``capacitor``.
+        model: Name of the SPICE model.
+        terminals: 2, or 3 where the model has a bulk.
+        parts: Layer by part. Resistor: ``body`` carries the current, ``core`` on it makes it resistive and gives the
+            length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor).
+        markers: Layers drawn over the whole device as well.
+        value: Ohms per square, or farads per square micrometre of plate.
+        edge_value: Farads per micrometre of the plate's edge; 0 for resistors.
+        widths: The only widths there are; empty where any is allowed.
+        min_w: Least width of body or plate.
+        min_l: Least length.
+        max_w: Largest width; None where the process states none.
+        max_l: Largest length.
+        min_area: Least area of a plate.
+        max_area: Largest area of one plate.
+        default: Whether plain ``resistor`` or ``capacitor`` stands for it.
+        dimensions: Drawing dimensions of this device.
+    """
+
+    name: str
+    type: PassiveType
+    model: str
+    terminals: int
+    parts: Mapping[str, str]
+    markers: tuple[str, ...]
+    value: float
+    edge_value: float
+    widths: tuple[int, ...]
+    min_w: int
+    min_l: int
+    max_w: int | None
+    max_l: int | None
+    min_area: int
+    max_area: int | None
+    default: bool
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+
+    def dim(self, name: str) -> int:
+        """Return a drawing dimension of this device. [dbu]"""
+        try:
+            return self.dimensions[name]
+        except KeyError:
+            raise TechnologyError(f"device {self.name} states no dimension '{name}'") from None
 
 
 @dataclass(frozen=True)
@@ -120,6 +186,8 @@ class Technology:
     devices: Mapping[str, DeviceSpec]
     derived: Mapping[str, str]
     rules: tuple[Rule, ...]
+    passives: Mapping[str, PassiveSpec] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def role(self, role: str) -> str | None:
         """Return the layer name of ``role`` (active, tap, poly, contact, ...), None where the process has none."""
@@ -176,6 +244,16 @@ class Technology:
         raise TechnologyError(
             f"technology {self.name} has no device '{name}'; it has: {', '.join(sorted(self.devices))}"
         )
+
+    def passive(self, name: str) -> PassiveSpec:
+        """Return the passive device called ``name``: a device, its model, or ``resistor``/``capacitor`` for the default."""
+        if name in self.passives:
+            return self.passives[name]
+        for spec in self.passives.values():
+            if spec.model == name or (spec.default and spec.type == name):
+                return spec
+        known = ", ".join(sorted(self.passives)) or "none"
+        raise TechnologyError(f"technology {self.name} has no passive device '{name}'; it has: {known}")
 
     def dim(self, name: str, device: DeviceSpec | None = None) -> int:
         """Return a drawing dimension [dbu]; a device may override the technology's."""
