@@ -1,0 +1,115 @@
+"""``skillpack pipeline``."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from skillpack.command_line import EXIT_BAD_INPUT, SKILLS_DIR, json_argument, open_loader, open_tools
+
+if TYPE_CHECKING:
+    from skillpack.loader import SkillLoader
+
+
+@click.group("pipeline")
+def command() -> None:
+    """Check or run a pipeline: tools one after the other, each given what earlier ones answered.
+
+    FILE is a path, or SKILL/PATH for a file that a skill brings.
+    """
+
+
+@command.command("check")
+@SKILLS_DIR
+@click.argument("file")
+def check(skills_dirs: tuple[str, ...], file: str) -> None:
+    """Tell what can be known to be wrong with FILE without running it.
+
+    Exit code: 2 when it cannot run; warnings are no reason for that.
+    """
+    from skillpack.errors import PipelineError
+    from skillpack.pipeline import check_pipeline, load_pipeline
+
+    loader = open_loader(skills_dirs)
+    try:
+        pipeline = load_pipeline(_located(loader, file))
+        findings = check_pipeline(pipeline, open_tools(loader))
+        problems, warnings, steps = findings.problems, findings.warnings, len(pipeline.steps)
+    except PipelineError as error:
+        problems, warnings, steps = tuple(error.problems), (), 0
+    for text in problems:
+        click.echo(f"error: {text}")
+    for text in warnings:
+        click.echo(f"warning: {text}")
+    if problems:
+        sys.exit(EXIT_BAD_INPUT)
+    click.echo(f"{pipeline.name}: {steps} steps can run")
+
+
+@command.command("run")
+@SKILLS_DIR
+@click.argument("file")
+@click.option("--inputs", default="{}", metavar="JSON|@FILE|-", help="Its inputs; - reads them from stdin.")
+@click.option("--state", type=click.Path(path_type=Path, dir_okay=False), help="File that records each finished step.")
+@click.option("--resume", is_flag=True, help="Do not run again what --state records as done.")
+@click.option("--pretty", is_flag=True, help="Indent the answer.")
+def run(skills_dirs: tuple[str, ...], file: str, inputs: str, state: Path | None, resume: bool, pretty: bool) -> None:
+    """Run FILE and print one envelope whose data holds every step's envelope.
+
+    Exit code: as 'skillpack run'; 1 when a step says that the design violates something.
+    """
+    from skillpack.errors import PipelineError
+    from skillpack.pipeline import load_pipeline
+    from skillpack.pipeline_run import RunOptions, run_pipeline
+    from skillpack.runner import Runner
+    from skillscript.envelope import ErrorCode, SkillError, SkillResult
+
+    with contextlib.suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if resume and state is None:
+        raise click.UsageError("--resume needs --state FILE")
+    options = RunOptions(state_path=state, resume=resume, on_step=_tell, on_stderr=_pass_on)
+    try:
+        loader = open_loader(skills_dirs)
+        pipeline = load_pipeline(_located(loader, file))
+        with Runner(open_tools(loader)) as runner:
+            result = run_pipeline(pipeline, json_argument("inputs", inputs), runner, options)
+    except PipelineError as error:
+        result = SkillResult.failure(SkillError(ErrorCode.INVALID_PARAM, str(error), error.details))
+    except SkillError as error:
+        result = SkillResult.failure(error)
+    except KeyboardInterrupt:
+        result = SkillResult.failure(SkillError(ErrorCode.INTERNAL_ERROR, "interrupted; the step was killed"))
+    click.echo(result.to_json(indent=2 if pretty else None))
+    sys.exit(result.exit_code)
+
+
+def _located(loader: SkillLoader, file: str) -> str:
+    """Return the path of FILE: as it stands, or inside the skill its first part names."""
+    skill, _, inner = file.partition("/")
+    if not Path(file).exists() and inner and skill in loader.skills:
+        from skillpack.errors import PipelineError
+        from skillpack.files import inside
+
+        path = str(Path(loader.skills[skill].dir) / inner)
+        if not inside(loader.skills[skill].dir, path):
+            raise PipelineError([f"{file} leads out of the skill"])
+        return path
+    return file
+
+
+def _tell(step: str, status: str) -> None:
+    """Say on stderr what a step does."""
+    click.echo(f"{step}: {status}", err=True)
+
+
+def _pass_on(chunk: bytes) -> None:
+    """Write a piece of a tool's stderr to ours; nobody listening is no reason to stop."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.buffer.write(chunk)
+        sys.stderr.buffer.flush()

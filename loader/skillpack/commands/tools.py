@@ -1,0 +1,45 @@
+"""``skillpack tools``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from skillpack.command_line import EXIT_FINDINGS, JSON, SKILLS_DIR, fail, open_loader, open_tools, print_json
+
+
+@click.command("tools")
+@SKILLS_DIR
+@click.argument("tool", required=False)
+@JSON
+def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> None:
+    """List the tools with their versions, or print the registry entry of TOOL (or TOOL@VERSION) with its schemas.
+
+    Exit code: 1 when a tool needs another that is missing, of another version, or needs it in turn.
+    """
+    from skillpack.errors import RegistryError
+    from skillpack.registry import SkillRegistry
+
+    registry = SkillRegistry.from_tools(open_tools(open_loader(skills_dirs)))
+    if tool is not None:
+        name, _, version = tool.partition("@")
+        try:
+            declaration = registry.get_skill(name, version or None).declaration
+        except RegistryError as error:
+            fail(str(error))
+        print_json(None if declaration is None else declaration.to_json())
+        return
+    problems = [problem.message for problem in registry.dependency_problems()]
+    found = [
+        {"id": info.name, "versions": registry.versions(info.name), "description": info.description, "tags": info.tags}
+        for info in registry.list_skills()
+    ]
+    if as_json:
+        print_json({"tools": found, "problems": problems})
+    else:
+        for entry in found:
+            click.echo(f"{entry['id']} {', '.join(entry['versions'])}: {entry['description']}")
+        for problem in problems:
+            click.echo(f"problem: {problem}", err=True)
+    sys.exit(EXIT_FINDINGS if problems else 0)

@@ -1,0 +1,253 @@
+"""Pipelines: tools one after the other, each given the pipeline's inputs and what earlier ones answered (S1.7).
+
+A pipeline is a YAML (or JSON) file; ``references/pipelines.md`` shows one. Everything that can be known to be wrong
+with it is told before its first step runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from skillpack.errors import FileRefusedError, PipelineError, SkillFileError, YamlError
+from skillpack.files import read_bounded
+from skillpack.frontmatter import decode
+from skillpack.references import LEFT_OUT, Reference, references, with_references_as
+from skillpack.schema_check import schema_problems
+from skillpack.schema_fit import Place, find_place, misfits
+from skillpack.tool_choice import choose
+from skillscript.envelope import SkillError
+from skillscript.faults import did_you_mean
+from skillscript.schema import find_faults
+from skillscript.strict_json import NotJsonError, parse_json, path_text, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from skillpack.declaration import ToolDeclaration, Tools
+
+MAX_PIPELINE_BYTES = 1 << 18
+_SHAPE = Path(__file__).parent / "schemas" / "pipeline.schema.json"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of a pipeline.
+
+    Attributes:
+        id: Its name, by which later steps refer to its data.
+        tool: The tool, as ``id`` or ``id@version``.
+        params: Literals and references.
+        timeout_s: Longest duration, or None for the runner's. [s]
+        on_violation: Whether to go on when it says that the design violates something.
+    """
+
+    id: str
+    tool: str
+    params: Mapping[str, Any]
+    timeout_s: float | None = None
+    on_violation: Literal["stop", "continue"] = "stop"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline as written.
+
+    Attributes:
+        name: Its name.
+        version: Its version, or "".
+        description: What it does.
+        inputs: JSON Schema of its inputs.
+        steps: In the order they run.
+        outputs: What it answers, literals and references by name.
+    """
+
+    name: str
+    version: str
+    description: str
+    inputs: Mapping[str, Any]
+    steps: tuple[Step, ...]
+    outputs: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found in a pipeline before it runs.
+
+    Attributes:
+        problems: What makes it impossible to run; each names its step and place.
+        warnings: What may fail, depending on what the steps answer.
+    """
+
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def load_pipeline(path: str | Path) -> Pipeline:
+    """Return the pipeline in a file.
+
+    Raises:
+        PipelineError: If it cannot be read or does not have the shape of a pipeline.
+    """
+    from skillpack.strict_yaml import load_typed_mapping
+
+    try:
+        return make_pipeline(plain(load_typed_mapping(decode(read_bounded(str(path), MAX_PIPELINE_BYTES)))))
+    except FileNotFoundError as error:
+        raise PipelineError([f"no such pipeline: {path}"]) from error
+    except (FileRefusedError, SkillFileError, YamlError, NotJsonError) as error:
+        raise PipelineError([f"{Path(path).name}: {error}"]) from error
+
+
+def make_pipeline(document: Any) -> Pipeline:
+    """Return the pipeline that a document describes.
+
+    Raises:
+        PipelineError: If it does not have the shape of a pipeline.
+    """
+    faults = find_faults(document, _shape())
+    if faults:
+        raise PipelineError([fault.message for fault in faults])
+    inputs = {"type": "object", "additionalProperties": False, **document.get("inputs", {})}
+    problems = [f"inputs: {problem}" for problem in schema_problems(inputs)]
+    if problems:
+        raise PipelineError(problems)
+    return Pipeline(
+        name=document["pipeline"],
+        version=document.get("version", ""),
+        description=document.get("description", ""),
+        inputs=inputs,
+        steps=tuple(Step(**{"params": {}, **step}) for step in document["steps"]),
+        outputs=document.get("outputs", {}),
+    )
+
+
+def check_pipeline(pipeline: Pipeline, tools: Tools) -> Findings:
+    """Return everything that can be known to be wrong with a pipeline over ``tools`` without running it."""
+    checker = _Checker(pipeline, tools)
+    for step in pipeline.steps:
+        checker.check(step)
+    checker.check_outputs()
+    return Findings(tuple(checker.problems), tuple(checker.warnings))
+
+
+@cache
+def _shape() -> dict[str, Any]:
+    """Return the JSON Schema of a pipeline."""
+    shape: dict[str, Any] = parse_json(_SHAPE.read_bytes())
+    return shape
+
+
+class _Checker:
+    """Checks step after step; what the checked ones answer is known to the next."""
+
+    def __init__(self, pipeline: Pipeline, tools: Tools) -> None:
+        self._pipeline = pipeline
+        self._tools = tools
+        self._answers: dict[str, Place] = {}
+        self._later = [step.id for step in pipeline.steps]
+        self.problems: list[str] = []
+        self.warnings: list[str] = []
+
+    def check(self, step: Step) -> None:
+        """Find what is wrong with one step."""
+        where = f"step {step.id!r}"
+        if step.id in self._answers:
+            self.problems.append(f"{where}: there is an earlier step of that name")
+        tool = self._tool(step, where)
+        if tool is not None:
+            self._check_params(step, tool, where)
+        self._later.remove(step.id)
+        schema = True if tool is None else tool.output_schema
+        self._answers[step.id] = Place(schema, {} if tool is None else tool.output_schema)
+
+    def check_outputs(self) -> None:
+        """Find what is wrong with what the pipeline answers."""
+        for path, reference in references(dict(self._pipeline.outputs)):
+            self._source(f"outputs.{path_text(path)}", reference)
+
+    def _tool(self, step: Step, where: str) -> ToolDeclaration | None:
+        """Return the step's tool if it can be a step."""
+        try:
+            choice = choose(self._tools, step.tool)
+        except SkillError as error:
+            self.problems.append(f"{where}: {error.message}")
+            return None
+        tool = choice.tool
+        if not tool.composable:
+            self.problems.append(f"{where}: tool {tool.id} is declared as not composable")
+        if not tool.script:
+            self.problems.append(f"{where}: tool {tool.id} is declared without a script and cannot be called")
+        if choice.migrated_from is not None:
+            self.warnings.append(
+                f"{where}: parameters for {step.tool} are carried over to {tool.version} and checked when it runs"
+            )
+            return None
+        return tool
+
+    def _check_params(self, step: Step, tool: ToolDeclaration, where: str) -> None:
+        """Find what is wrong with the literals and references a step gives its tool."""
+        schema = dict(tool.input_schema)
+        target = Place(schema, schema)
+        found = list(references(dict(step.params)))
+        at_references = [path for path, _ in found]
+        for path, reference in found:
+            label = f"{where}: {path_text(path)}"
+            wanted = find_place(target, path)
+            if wanted.problem:
+                self.problems.append(f"{label}: the tool has no such parameter: {wanted.problem}")
+            source = self._source(label, reference)
+            if source is not None and not wanted.problem:
+                self._check_fit(label, source, wanted, reference)
+        literals = with_references_as(dict(step.params), None)
+        for fault in find_faults(literals, schema):
+            if not _touches(fault.path, at_references):
+                self.problems.append(f"{where}: {fault.message}")
+
+    def _check_fit(self, label: str, source: Place, wanted: Place, reference: Any) -> None:
+        """Find why what a reference leads to does not fit, or may not be there."""
+        pointer = reference.pointer
+        self.problems += [f"{label}: {pointer} {problem}" for problem in misfits(source, wanted)]
+        if not source.certain and not reference.has_default and not reference.optional:
+            self.warnings.append(f"{label}: {pointer} may be missing; give it a default or make it optional")
+        if reference.has_default and reference.default is not LEFT_OUT:
+            given = Place({"const": reference.default}, {})
+            self.problems += [f"{label}: its default {problem}" for problem in misfits(given, wanted)]
+
+    def _source(self, label: str, reference: Reference | ValueError) -> Place | None:
+        """Return the schema of what a reference leads to; None where that is wrong."""
+        if isinstance(reference, ValueError):
+            self.problems.append(f"{label}: {reference}")
+            return None
+        kind, name, *rest = reference.steps
+        if kind == "inputs":
+            start: Place | None = find_place(Place(self._pipeline.inputs, self._pipeline.inputs), [name])
+            if start is not None and not start.certain:  # a default makes it certain
+                given = isinstance(start.schema, dict) and "default" in start.schema
+                start = Place(start.schema, start.root, given, start.problem)
+        else:
+            start = self._answers.get(name)
+        if start is None:
+            late = " runs later" if name in self._later else f" does not exist{did_you_mean(name, self._answers)}"
+            self.problems.append(f"{label}: {reference.pointer}: step {name!r}{late}")
+            return None
+        place = find_place(start, rest)
+        if place.problem:
+            self.problems.append(f"{label}: {reference.pointer}: {place.problem}")
+            return None
+        return place
+
+
+def _touches(fault_path: str, reference_paths: list[tuple[str | int, ...]]) -> bool:
+    """Return whether a fault of the literals may be due to a reference: it lies at, below or around one."""
+    for path in reference_paths:
+        text = path_text(path)
+        if fault_path in ("", text) or _below(fault_path, text) or _below(text, fault_path):
+            return True
+    return False
+
+
+def _below(inner: str, outer: str) -> bool:
+    return inner.startswith((f"{outer}.", f"{outer}["))

@@ -1,0 +1,203 @@
+"""What two JSON Schemas say about each other without a value at hand: can what one describes be given to the other?
+
+Only what is certain is a problem. Where a schema leaves something open, or a keyword is not looked at, it fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from skillpack.schema_check import resolve_pointer
+from skillscript.faults import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_EVERY_TYPE = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+_WORDS = {
+    "string": "a string",
+    "number": "a number",
+    "integer": "an integer",
+    "boolean": "true or false",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+_MAX_DEPTH = 16
+
+
+@dataclass(frozen=True)
+class Place:
+    """A schema inside a document whose ``$defs`` it may refer to.
+
+    Attributes:
+        schema: The schema; True where nothing is known.
+        root: The document it stands in.
+        certain: Whether a value that satisfies the document always has something in this place.
+        problem: Why no value can have anything there; "" if one can.
+    """
+
+    schema: Any
+    root: Mapping[str, Any]
+    certain: bool = True
+    problem: str = ""
+
+    def resolved(self) -> dict[str, Any]:
+        """Return the schema with its reference followed; {} where nothing is known."""
+        schema = self.schema
+        for _ in range(_MAX_DEPTH):
+            if not isinstance(schema, dict) or "$ref" not in schema:
+                break
+            others = {key: value for key, value in schema.items() if key != "$ref"}
+            target = resolve_pointer(self.root, schema["$ref"])
+            schema = {**target, **others} if isinstance(target, dict) else others
+        return schema if isinstance(schema, dict) else {}
+
+
+def find_place(place: Place, path: Sequence[str | int]) -> Place:
+    """Return the schema of what lies at ``path`` in values of ``place``."""
+    for step in path:
+        if place.problem:
+            return place
+        place = _inside(place, step)
+    return place
+
+
+def _inside(place: Place, step: str | int) -> Place:
+    """Return the schema one step further in."""
+    schema = place.resolved()
+    types = _types(schema)
+    name = str(step)
+    if "object" in types and types != {"array"}:
+        properties = schema.get("properties", {})
+        if name in properties:
+            certain = place.certain and name in schema.get("required", ()) and types == {"object"}
+            return Place(properties[name], place.root, certain)
+        others = schema.get("additionalProperties", True)
+        if others is not False or "array" in types or _has_branches(schema):
+            return Place(True if _has_branches(schema) else others, place.root, certain=False)
+        hint = did_you_mean(name, properties)
+        return Place(True, place.root, certain=False, problem=f"there is no {name!r}{hint}")
+    if "array" in types:
+        return _item(place, schema, name)
+    words = " or ".join(_WORDS[kind] for kind in sorted(types))
+    return Place(True, place.root, certain=False, problem=f"there is no {name!r} in {words}")
+
+
+def _item(place: Place, schema: Mapping[str, Any], name: str) -> Place:
+    """Return the schema of an array's item."""
+    if not name.isdigit():
+        return Place(True, place.root, certain=False, problem=f"an array has numbered items, not {name!r}")
+    index = int(name)
+    leading = schema.get("prefixItems", [])
+    if index >= schema.get("maxItems", index + 1):
+        return Place(True, place.root, certain=False, problem=f"the array has at most {schema['maxItems']} items")
+    certain = place.certain and index < schema.get("minItems", 0)
+    return Place(leading[index] if index < len(leading) else schema.get("items", True), place.root, certain)
+
+
+def misfits(source: Place, target: Place, depth: int = 0) -> list[str]:
+    """Return why no value of ``source`` satisfies ``target``; empty where one may."""
+    given, wanted = source.resolved(), target.resolved()
+    if target.schema is False:
+        return ["nothing is allowed there"]
+    if depth > _MAX_DEPTH:
+        return []
+    for keyword in ("anyOf", "oneOf"):
+        tried = [misfits(source, Place(branch, target.root), depth + 1) for branch in wanted.get(keyword, ())]
+        tried_given = [misfits(Place(branch, source.root), target, depth + 1) for branch in given.get(keyword, ())]
+        problems = _no_branch(tried) or _no_branch(tried_given)
+        if problems:
+            return problems
+    types = _shared_types(given, wanted)
+    if not types:
+        return [f"is {_words(_types(given))}, but {_words(_types(wanted))} is wanted"]
+    return _misfits_of_values(given, wanted) or (
+        _misfits_of_parts(Place(given, source.root), Place(wanted, target.root), types, depth)
+    )
+
+
+def _has_branches(schema: Mapping[str, Any]) -> bool:
+    return any(keyword in schema for keyword in ("anyOf", "oneOf", "allOf"))
+
+
+def _no_branch(found: list[list[str]]) -> list[str]:
+    """Return the first branch's problems when every branch has some."""
+    return found[0] if found and all(found) else []
+
+
+def _misfits_of_values(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Return why enumerations or bounds exclude each other."""
+    values, allowed = _values(given), _values(wanted)
+    if values is not None and allowed is not None and not any(value in allowed for value in values):
+        return [f"is one of {_list(values)}, but one of {_list(allowed)} is wanted"]
+    low, high = given.get("minimum"), wanted.get("maximum")
+    if low is not None and high is not None and low > high:
+        return [f"is at least {low}, but at most {high} is wanted"]
+    low, high = wanted.get("minimum"), given.get("maximum")
+    if low is not None and high is not None and low > high:
+        return [f"is at most {high}, but at least {low} is wanted"]
+    return []
+
+
+def _misfits_of_parts(given: Place, wanted: Place, types: set[str], depth: int) -> list[str]:
+    """Return why the items or fields exclude each other, where arrays or objects are all there can be."""
+    source, target = given.schema, wanted.schema
+    if types == {"array"} and isinstance(source.get("items"), dict) and isinstance(target.get("items"), dict):
+        inner = misfits(Place(source["items"], given.root), Place(target["items"], wanted.root), depth + 1)
+        return [f"its items: {problem}" for problem in inner]
+    if types != {"object"}:
+        return []
+    problems = []
+    has, takes = source.get("properties", {}), target.get("properties", {})
+    if source.get("additionalProperties") is False:
+        problems += [f"has no {name!r}" for name in target.get("required", ()) if name not in has]
+    if target.get("additionalProperties") is False:
+        problems += [f"has {name!r}, which is not allowed" for name in source.get("required", ()) if name not in takes]
+    for name in sorted(set(has) & set(takes) & set(source.get("required", ()))):
+        inner = misfits(Place(has[name], given.root), Place(takes[name], wanted.root), depth + 1)
+        problems += [f"its {name!r} {problem}" for problem in inner]
+    return problems
+
+
+def _types(schema: Mapping[str, Any]) -> set[str]:
+    """Return the types a schema's values may have."""
+    rule = schema.get("type")
+    if isinstance(rule, str):
+        return {rule}
+    if isinstance(rule, list):
+        return set(rule)
+    values = _values(schema)
+    if values is not None:
+        return {_type_of(value) for value in values}
+    return set(_EVERY_TYPE)
+
+
+def _shared_types(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> set[str]:
+    """Return the types both may have; an integer is a number, and a number may be an integer."""
+    has, takes = _types(given), _types(wanted)
+    shared = has & takes
+    if has & {"number", "integer"} and takes & {"number", "integer"}:
+        shared |= has & {"number", "integer"}
+    return shared
+
+
+def _values(schema: Mapping[str, Any]) -> list[Any] | None:
+    if "const" in schema:
+        return [schema["const"]]
+    values = schema.get("enum")
+    return values if isinstance(values, list) else None
+
+
+def _type_of(value: Any) -> str:
+    kinds = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+    return kinds.get(type(value), "null")
+
+
+def _words(types: set[str]) -> str:
+    return " or ".join(_WORDS[kind] for kind in sorted(types))
+
+
+def _list(values: list[Any]) -> str:
+    return ", ".join(map(str, values))
