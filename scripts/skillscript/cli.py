@@ -1,6 +1,7 @@
 """The command line of a tool, generated from its input schema.
 
-Every top-level property ``gate_length`` becomes ``--gate-length VALUE``; a boolean becomes ``--x`` / ``--no-x`` (or
+Every top-level property ``gate_length`` becomes ``--gate-length VALUE``, and ``graphId`` becomes ``--graph-id`` (or
+``--graphId``); a boolean becomes ``--x`` / ``--no-x`` (or
 ``--x true|false``); arrays and objects are given as JSON text or ``@FILE``. A value that cannot be read as the type
 asked for is handed on as the text it is, so that the schema check reports it together with all other faults.
 """
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 # An option's destination starts with a blank, so that no parameter's name can meet it.
 _NO_VALUE = object()
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 _NEGATIVE = re.compile(r"-[.\d]")
 _METAVARS = {"string": "TEXT", "number": "NUMBER", "integer": "INTEGER"}
 _EPILOG = (
@@ -154,7 +156,7 @@ def _flag_properties(tool: Tool) -> list[tuple[str, dict[str, Any]]]:
 
 def _add_parameter(group: argparse._ArgumentGroup, name: str, schema: dict[str, Any], tool: Tool) -> None:
     types = _types(schema, tool.input_schema)
-    flag = f"--{_kebab(name)}"
+    flags = [f"--{_kebab(name)}", *([f"--{name}"] if _CAMEL.search(name) else [])]
     options: dict[str, Any] = {
         "dest": name,
         "nargs": "?",
@@ -163,7 +165,7 @@ def _add_parameter(group: argparse._ArgumentGroup, name: str, schema: dict[str, 
         "help": _help_text(name, schema, tool),
     }
     if types == {"boolean"}:
-        group.add_argument(flag, **{**options, "const": True, "metavar": "true|false"})
+        group.add_argument(*flags, **{**options, "const": True, "metavar": "true|false"})
         group.add_argument(
             f"--no-{_kebab(name)}", dest=name, action="append_const", const=False, help=argparse.SUPPRESS
         )
@@ -173,7 +175,7 @@ def _add_parameter(group: argparse._ArgumentGroup, name: str, schema: dict[str, 
         metavar = "{" + ",".join(choices) + "}"
     else:
         metavar = _METAVARS.get(next(iter(types)), "JSON") if len(types) == 1 else "VALUE"
-    group.add_argument(flag, metavar=metavar, **options)
+    group.add_argument(*flags, metavar=metavar, **options)
 
 
 def _help_text(name: str, schema: dict[str, Any], tool: Tool) -> str:
@@ -219,7 +221,7 @@ def _flag_words(name: str, value: Any) -> list[str]:
 
 
 def _kebab(name: str) -> str:
-    return name.replace("_", "-")
+    return _CAMEL.sub(lambda match: f"-{match[0].lower()}", name).replace("_", "-")
 
 
 def _flags(parser: argparse.ArgumentParser) -> dict[str, bool]:

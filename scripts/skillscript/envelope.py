@@ -1,15 +1,20 @@
-"""The one envelope every tool answers with: ``{ok, error, data, duration_ms}``, its ten codes and exit codes."""
+"""The one envelope every tool answers with: ``{ok, error, data, duration_ms}``, its codes and exit codes.
+
+Ten codes are common to all tools. A tool may have further ones of its own, which its output schema declares in
+``x-error-codes``; they say what was wrong with the input, and their exit code is 2.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 
 from .strict_json import WRAPPED, NotJsonError, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
 
@@ -45,14 +50,31 @@ EXIT_CODES = {
 }
 
 
+EXIT_BAD_INPUT = 2  # also of every code that a tool declares itself
+# Two words or more, so that a tool's own code is told apart from a slip.
+_OWN_CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
+
+
+def is_own_code(code: object) -> bool:
+    """Return whether ``code`` is formed like a code that a tool may declare: upper-case words joined by ``_``."""
+    return isinstance(code, str) and len(code) <= 60 and _OWN_CODE.fullmatch(code) is not None
+
+
+def own_codes(output_schema: Mapping[str, Any]) -> frozenset[str]:
+    """Return the error codes that a tool's output schema declares in ``x-error-codes`` (code to meaning)."""
+    declared = output_schema.get("x-error-codes")
+    return frozenset(filter(is_own_code, declared)) if isinstance(declared, dict) else frozenset()
+
+
 class SkillError(Exception):
     """An outcome that is not a success: what a handler raises and what the envelope's ``error`` holds.
 
     Args:
-        code: One of the ten codes in ``ErrorCode``; any other code raises ``ValueError``.
+        code: One of the ten codes in ``ErrorCode``, or one in ``own``; any other code raises ``ValueError``.
         message: What was wrong, what was received, what is allowed and what to do next.
         details: JSON object with the facts behind the message, such as ``param_name`` and ``provided_value``.
         data: JSON object to answer in the envelope's ``data`` although the call failed, such as the violations found.
+        own: Codes that the tool declares itself.
     """
 
     def __init__(
@@ -61,8 +83,10 @@ class SkillError(Exception):
         message: str,
         details: Mapping[str, Any] | None = None,
         data: Mapping[str, Any] | None = None,
+        *,
+        own: Collection[str] = (),
     ) -> None:
-        if code not in EXIT_CODES:
+        if code not in EXIT_CODES and code not in own:
             raise ValueError(f"unknown error code {code!r}; the codes are {', '.join(EXIT_CODES)}")
         super().__init__(message)
         self.code = code
@@ -99,13 +123,22 @@ class SkillResult:
     def exit_code(self) -> int:
         """The exit code of a script: 0 done, 1 design violates, 2 bad input, 3 program missing, 4 internal."""
         if self.error is not None:
-            return EXIT_CODES[self.error.code]
+            return EXIT_CODES.get(self.error.code, EXIT_BAD_INPUT)
         return EXIT_VIOLATES if self.violated else EXIT_DONE
 
     def to_dict(self) -> dict[str, Any]:
         """Return the envelope ``{ok, error, data, duration_ms}`` as JSON values."""
         error = None if self.error is None else self.error.to_dict()
         return {"ok": self.ok, "error": error, "data": self.data, "duration_ms": self.duration_ms}
+
+    def to_answer(self) -> dict[str, Any]:
+        """Return ``{success, data}`` or ``{success, error, code}``, the short form of the seed's design graph (S2.5).
+
+        A tool whose output schema says ``"x-answer-form": "success"`` is to be answered so by hosts that speak MCP.
+        """
+        if self.error is None:
+            return {"success": True, "data": self.data}
+        return {"success": False, "error": self.error.message, "code": self.error.code}
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the envelope as strict JSON text, on one line unless ``indent`` [characters] is given."""
@@ -123,7 +156,7 @@ class SkillResult:
             details, data = plain(error.details, WRAPPED), plain(error.data, WRAPPED)
         except NotJsonError as fault:
             details, data = {"details_dropped": str(fault)}, None
-        told = SkillError(error.code, error.message, details, data)
+        told = SkillError(error.code, error.message, details, data, own=(error.code,))
         return cls(ok=False, error=told, data=told.data, duration_ms=duration_ms, stopped=stopped)
 
     @classmethod
@@ -131,7 +164,8 @@ class SkillResult:
         """Return the result an envelope describes; fields beyond the envelope's four are ignored.
 
         Raises:
-            ValueError: If the envelope lacks a field, or its fields contradict each other.
+            ValueError: If the envelope lacks a field, its fields contradict each other, or its error code is neither
+                one of the ten nor formed like a tool's own.
         """
         missing = [name for name in ("ok", "error", "data", "duration_ms") if name not in envelope]
         if missing:
@@ -146,7 +180,9 @@ class SkillResult:
             raise ValueError("not an envelope: 'duration_ms' must be an integer")  # noqa: TRY004 - one kind of failure
         if raw is None:
             return cls(ok=True, error=None, data=data, duration_ms=duration)
-        error = SkillError(str(raw.get("code")), str(raw.get("message", "")), raw.get("details"), data)
+        code = str(raw.get("code"))
+        own = (code,) if is_own_code(code) else ()
+        error = SkillError(code, str(raw.get("message", "")), raw.get("details"), data, own=own)
         return cls(ok=False, error=error, data=data, duration_ms=duration)
 
 

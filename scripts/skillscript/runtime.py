@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from time import perf_counter
 
 from .context import CONTEXT_SCHEMA
-from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult
+from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, own_codes
 from .faults import Fault, fault_details, invalid_params, joined, show
 from .schema import fill_defaults, find_faults
 from .standard_streams import take_stdout, tell
@@ -17,7 +17,7 @@ from .tool import load_tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Any
 
     from .tool import Handler, Tool, Verdict
@@ -92,7 +92,7 @@ def call(
         data, violated = _executed(tool, params, context, faults)
         result = SkillResult.success(data, _milliseconds(start), violated=violated)
     except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
-        error, traceback = error_of(problem)
+        error, traceback = error_of(problem, own_codes(tool.output_schema))
         stopped = isinstance(problem, (KeyboardInterrupt, Stopped))
         result = SkillResult.failure(error, _milliseconds(start), stopped=stopped)
         tell(traceback)
@@ -103,17 +103,18 @@ def call(
     return result
 
 
-def error_of(problem: BaseException) -> tuple[SkillError, str | None]:
+def error_of(problem: BaseException, own: Collection[str] = ()) -> tuple[SkillError, str | None]:
     """Return the error an exception stands for, and its traceback if it was unexpected.
 
-    Any exception whose ``code`` is one of the ten codes speaks for itself, with its ``details`` and ``data``.
+    Any exception whose ``code`` is one of the ten codes, or of the tool's ``own``, speaks for itself, with its
+    ``details`` and ``data``.
     Everything else is INTERNAL_ERROR with a message that shows no folder of this machine.
     """
     code = getattr(problem, "code", None)
-    if isinstance(problem, Exception) and isinstance(code, str) and code in EXIT_CODES:
+    if isinstance(problem, Exception) and isinstance(code, str) and (code in EXIT_CODES or code in own):
         details, data = getattr(problem, "details", None), getattr(problem, "data", None)
         facts = details if isinstance(details, Mapping) else None
-        return SkillError(code, str(problem), facts, data if isinstance(data, Mapping) else None), None
+        return SkillError(code, str(problem), facts, data if isinstance(data, Mapping) else None, own=own), None
     if isinstance(problem, Stopped):
         return SkillError(ErrorCode.TIMEOUT, "stopped by SIGTERM before the work was done"), None
     if isinstance(problem, KeyboardInterrupt):
