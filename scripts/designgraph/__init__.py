@@ -1,0 +1,42 @@
+"""The design graph: what is known of a design, kept across sessions, checked and drawn.
+
+::
+
+    from designgraph import open_graph
+    graph = open_graph()                      # .chipforge/kg/graph.json of the project
+    graph.create_node("uart", "tx", "Signal", {"width": "1", "direction": "output"})
+
+Nothing here knows skills, envelopes or layouts. Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from designgraph.answers import answer
+    from designgraph.errors import GraphError
+    from designgraph.pages import Page
+    from designgraph.service import KnowledgeGraph, open_graph
+
+_HOMES = {
+    "GraphError": "errors",
+    "KnowledgeGraph": "service",
+    "Page": "pages",
+    "answer": "answers",
+    "open_graph": "service",
+}
+
+__all__ = ["GraphError", "KnowledgeGraph", "Page", "answer", "open_graph"]
+
+
+def __getattr__(name: str) -> object:
+    """Return the public ``name``, importing the module it lives in."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'designgraph' has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"designgraph.{home}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,168 @@
+"""Reading a graph file that a person or another program wrote: strictly, with every fault told at once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from designgraph.errors import GraphError
+from designgraph.graph import Graph
+from designgraph.names import check_id, checked_properties, is_id
+from designgraph.snapshot import FORMAT, VERSION, State, unreadable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHOWN = 5
+MAX_FAULTS = 1000
+
+
+class Fault:
+    """One thing that is wrong with a graph file.
+
+    Attributes:
+        kind: ``dangling_relation`` where a node is missing, else ``malformed``.
+        path: Where it stands, such as ``graphs.demo.nodes[3]``.
+        message: What is wrong.
+        ids: The nodes concerned.
+    """
+
+    def __init__(self, path: str, message: str, kind: str = "malformed", ids: tuple[str, ...] = ()) -> None:
+        self.kind = kind
+        self.path = path
+        self.message = message
+        self.ids = ids
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fault as JSON."""
+        return {"kind": self.kind, "path": self.path, "message": self.message, "ids": list(self.ids)}
+
+
+def read_edited(content: bytes, path: Path) -> tuple[dict[str, Graph], State]:
+    """Return the graphs of an edited file and what its state line says.
+
+    Raises:
+        GraphFileError: If it cannot be used; ``details["faults"]`` lists every fault.
+    """
+    document = _parsed(content, path)
+    faults: list[Fault] = []
+    graphs: dict[str, Graph] = {}
+    _check_fields(document, {"format", "version", "graphs", "state"}, "", faults)
+    if document.get("format") != FORMAT or document.get("version") != VERSION:
+        faults.append(Fault("format", f'must be "{FORMAT}" with "version" {VERSION}'))
+    written = document.get("graphs")
+    if not isinstance(written, dict):
+        faults.append(Fault("graphs", "must be an object of graphs by id"))
+        written = {}
+    for graph_id, graph in written.items():
+        if is_id(graph_id):
+            graphs[graph_id] = _read_graph(graph, f"graphs.{graph_id}", faults)
+        else:
+            faults.append(Fault("graphs", f"{graph_id!r} is not a legal graph id"))
+    state = _read_state(document.get("state"), faults)
+    if faults:
+        shown = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:SHOWN])
+        more = f"; and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
+        raise unreadable(
+            path,
+            f"it was edited and has {len(faults)} fault{'s' if len(faults) > 1 else ''}: {shown}{more}. Repair it, or "
+            "restore it from version control",
+            faults=[fault.to_json() for fault in faults[:MAX_FAULTS]],
+        )
+    return graphs, state
+
+
+def _parsed(content: bytes, path: Path) -> dict[str, Any]:
+    if not content.strip(b"\0 \t\r\n"):
+        raise unreadable(path, "it is empty; restore it, or delete it if the graph may begin anew")
+    try:
+        document = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_refuse)
+    except UnicodeDecodeError as error:
+        raise unreadable(path, f"it is not UTF-8 text (byte {error.start})") from None
+    except RecursionError:
+        raise unreadable(path, "it is nested too deeply") from None
+    except ValueError as error:
+        merge = any(mark in content for mark in (b"<<<<<<<", b">>>>>>>", b"======="))
+        hint = "; it holds an unresolved merge" if merge else "; it is torn or was edited"
+        raise unreadable(path, f"it is not JSON: {error}{hint}") from None
+    if not isinstance(document, dict):
+        raise unreadable(path, "it is not a JSON object")
+    return document
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(
+            f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice in one object"
+        )
+    return found
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON number")
+
+
+def _read_state(state: Any, faults: list[Fault]) -> State:
+    if state is None:
+        return State()
+    fields = {"sequence": int, "last": str, "digest": str}
+    if not isinstance(state, dict) or any(type(state.get(name)) is not kind for name, kind in fields.items()):
+        faults.append(Fault("state", "must be {sequence, last, digest} as written, or be left out"))
+        return State()
+    return State(state["sequence"], state["last"], state["digest"])
+
+
+def _read_graph(written: Any, path: str, faults: list[Fault]) -> Graph:
+    graph = Graph()
+    if not isinstance(written, dict):
+        faults.append(Fault(path, "must be an object with 'nodes' and 'relations'"))
+        return graph
+    _check_fields(written, {"nodes", "relations"}, path, faults)
+    for name, read in (("nodes", _read_node), ("relations", _read_relation)):
+        items = written.get(name, [])
+        if not isinstance(items, list):
+            faults.append(Fault(f"{path}.{name}", "must be an array"))
+            continue
+        for index, item in enumerate(items):
+            read(graph, item, f"{path}.{name}[{index}]", faults)
+    return graph
+
+
+def _read_node(graph: Graph, item: Any, path: str, faults: list[Fault]) -> None:
+    if not isinstance(item, dict):
+        faults.append(Fault(path, "must be an object"))
+        return
+    _check_fields(item, {"id", "type", "properties"}, path, faults)
+    try:
+        node_id, node_type = check_id(item.get("id"), "id"), check_id(item.get("type"), "type")
+        graph.add_node(node_id, node_type, checked_properties(item.get("properties", {})))
+    except GraphError as error:
+        faults.append(Fault(path, str(error)))
+
+
+def _read_relation(graph: Graph, item: Any, path: str, faults: list[Fault]) -> None:
+    if not isinstance(item, dict):
+        faults.append(Fault(path, "must be an object"))
+        return
+    _check_fields(item, {"from", "to", "type"}, path, faults)
+    try:
+        ends = check_id(item.get("from"), "from"), check_id(item.get("to"), "to")
+        relation_type = check_id(item.get("type"), "type")
+        missing = [end for end in dict.fromkeys(ends) if end not in graph.nodes]
+        if missing:
+            text = f"relation '{ends[0]}' -> '{ends[1]}' of type {relation_type}: " + " and ".join(
+                f"node '{end}' does not exist" for end in missing
+            )
+            faults.append(Fault(path, text, "dangling_relation", ends))
+            return
+        graph.add_relation(*ends, relation_type)
+    except GraphError as error:
+        faults.append(Fault(path, str(error)))
+
+
+def _check_fields(item: dict[str, Any], known: set[str], path: str, faults: list[Fault]) -> None:
+    unknown = sorted(set(item) - known)
+    if unknown:
+        faults.append(Fault(path or "the document", f"has unknown fields {', '.join(unknown)}"))

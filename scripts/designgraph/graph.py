@@ -1,0 +1,288 @@
+"""One graph in memory: nodes by id, and between two nodes at most one relation of each type.
+
+NetworkX's MultiDiGraph means the same; decision 0004 says why this is not one, ``exchange.to_networkx`` makes one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from bisect import bisect_left, bisect_right, insort
+from typing import TYPE_CHECKING, Any
+
+from designgraph.errors import (
+    HasRelationsError,
+    NodeExistsError,
+    NodeNotFoundError,
+    RelationExistsError,
+    RelationNotFoundError,
+)
+from designgraph.names import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+Relation = tuple[str, str, str]
+"""(from id, to id, type)."""
+
+SHOWN = 20
+HUB = 32
+"""A node with more outgoing relations gets an index of them."""
+
+
+class Node:
+    """A node; ``outgoing`` and ``incoming`` hold the relations that leave and reach it.
+
+    Its properties are kept as JSON text: a third of the memory, nothing to parse when a file is loaded, nothing to
+    encode when one is written, and what is handed out is the caller's own copy.
+    """
+
+    __slots__ = ("id", "incoming", "outgoing", "text", "type")
+
+    def __init__(self, node_id: str, node_type: str, text: str) -> None:
+        self.id = node_id
+        self.type = node_type
+        self.text = text
+        self.outgoing: list[Relation] = _NO_RELATIONS
+        self.incoming: list[Relation] = _NO_RELATIONS
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """A copy of the properties."""
+        found: dict[str, Any] = json.loads(self.text)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return ``{id, type, properties}``."""
+        return {"id": self.id, "type": self.type, "properties": self.properties}
+
+
+_NO_RELATIONS: list[Relation] = []  # stands for none in every new node, and is never added to
+
+
+def relation_json(relation: Relation) -> dict[str, str]:
+    """Return ``{from, to, type}``."""
+    return {"from": relation[0], "to": relation[1], "type": relation[2]}
+
+
+class Graph:
+    """A directed graph with typed nodes and relations."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.relation_count = 0
+        self._sorted: list[str] | None = None
+        self._hubs: dict[str, set[Relation]] = {}  # the relations that leave a node which has many
+
+    def node(self, node_id: str) -> Node:
+        """Return the node of that id.
+
+        Raises:
+            NodeNotFoundError: If there is none.
+        """
+        try:
+            return self.nodes[node_id]
+        except KeyError:
+            raise NodeNotFoundError(f"node '{node_id}' does not exist", self._near(node_id)) from None
+
+    def add_node(self, node_id: str, node_type: str, properties: dict[str, Any]) -> None:
+        """Add a node.
+
+        Raises:
+            NodeExistsError: If its id is taken.
+        """
+        if node_id in self.nodes:
+            raise NodeExistsError(
+                f"node '{node_id}' exists already; update it or choose another id",
+                {"id": node_id, "type": self.nodes[node_id].type},
+            )
+        self.nodes[node_id] = Node(node_id, sys.intern(node_type), encode(properties))
+        if self._sorted is not None:
+            insort(self._sorted, node_id)
+
+    def load_nodes(self, items: Iterable[tuple[str, str, str]]) -> None:
+        """Add nodes (id, type, properties as JSON text) that are known to be new and legal, as fast as possible."""
+        nodes = self.nodes
+        last_type = ""
+        for node_id, node_type, text in items:
+            if node_type != last_type:
+                last_type = sys.intern(node_type)
+            nodes[node_id] = Node(node_id, last_type, text)
+        self._sorted = None
+
+    def load_relations(self, items: Iterable[Relation]) -> None:
+        """Add all relations of this graph, sorted and known to be legal, as fast as possible."""
+        nodes = self.nodes
+        source = last_type = ""
+        outgoing: list[Relation] = []
+        count = 0
+        for source_id, target_id, relation_type in items:
+            if source_id != source:
+                start = nodes[source_id]
+                source = start.id
+                outgoing = start.outgoing = []
+            if relation_type != last_type:
+                last_type = sys.intern(relation_type)
+            end = nodes[target_id]
+            relation = (source, end.id, last_type)
+            outgoing.append(relation)
+            if end.incoming is _NO_RELATIONS:
+                end.incoming = [relation]
+            else:
+                end.incoming.append(relation)
+            count += 1
+        self.relation_count = count
+
+    def remove_node(self, node_id: str) -> Node:
+        """Remove a node that has no relations, and return it.
+
+        Raises:
+            NodeNotFoundError: If there is none of that id.
+            HasRelationsError: If relations lead to or from it.
+        """
+        node = self.node(node_id)
+        if node.outgoing or node.incoming:
+            related = sorted({*node.outgoing, *node.incoming})
+            raise HasRelationsError(
+                f"node '{node_id}' has {len(related)} relation{'s' if len(related) > 1 else ''}; delete them first",
+                {"id": node_id, "count": len(related), "relations": [relation_json(r) for r in related[:SHOWN]]},
+            )
+        del self.nodes[node_id]
+        self._hubs.pop(node_id, None)
+        if self._sorted is not None:
+            del self._sorted[bisect_left(self._sorted, node_id)]
+        return node
+
+    def set_properties(self, node_id: str, properties: dict[str, Any]) -> dict[str, Any]:
+        """Replace all properties of a node and return the previous ones.
+
+        Raises:
+            NodeNotFoundError: If there is none of that id.
+        """
+        node = self.node(node_id)
+        previous, node.text = node.properties, encode(properties)
+        return previous
+
+    def add_relation(self, source: str, target: str, relation_type: str) -> None:
+        """Add a relation.
+
+        Raises:
+            NodeNotFoundError: If one of its nodes does not exist.
+            RelationExistsError: If there is one of this type between the two already.
+        """
+        start, end = self.node(source), self.node(target)
+        relation = (start.id, end.id, sys.intern(relation_type))
+        if self._has(start, relation):
+            raise RelationExistsError(
+                f"relation '{source}' -> '{target}' of type {relation_type} exists already",
+                relation_json(relation),
+            )
+        if start.outgoing is _NO_RELATIONS:
+            start.outgoing = []
+        if end.incoming is _NO_RELATIONS:
+            end.incoming = []
+        start.outgoing.append(relation)
+        end.incoming.append(relation)
+        if source in self._hubs:
+            self._hubs[source].add(relation)
+        self.relation_count += 1
+
+    def remove_relation(self, source: str, target: str, relation_type: str) -> None:
+        """Remove a relation.
+
+        Raises:
+            RelationNotFoundError: If there is no such relation, be it that a node does not exist.
+        """
+        relation = (source, target, relation_type)
+        start = self.nodes.get(source)
+        if start is None or not self._has(start, relation):
+            between = sorted(r for r in (start.outgoing if start else ()) if r[1] == target)
+            raise RelationNotFoundError(
+                f"relation '{source}' -> '{target}' of type {relation_type} does not exist",
+                {**relation_json(relation), "relations_between": [relation_json(r) for r in between[:SHOWN]]},
+            )
+        start.outgoing.remove(relation)
+        if source in self._hubs:
+            self._hubs[source].discard(relation)
+        self.nodes[target].incoming.remove(relation)
+        self.relation_count -= 1
+
+    def relations(self) -> Iterator[Relation]:
+        """Return every relation once, sorted by from, to and type."""
+        for node_id in self.ids():
+            yield from sorted(self.nodes[node_id].outgoing)
+
+    def ids(self) -> list[str]:
+        """Return all ids in order; the list belongs to the graph."""
+        if self._sorted is None:
+            self._sorted = sorted(self.nodes)
+        return self._sorted
+
+    def ids_after(self, node_id: str) -> list[str]:
+        """Return the ids that sort behind ``node_id``, in order."""
+        ids = self.ids()
+        return ids[bisect_right(ids, node_id) :] if node_id else ids
+
+    def reach(
+        self, node_id: str, depth: int, *, direction: str = "out", types: Collection[str] | None = None
+    ) -> tuple[dict[str, int], list[Relation]]:
+        """Return what a breadth-first walk reaches, as id to distance, and the relations it walked over.
+
+        Ids come in the order of distance, then id.
+
+        Args:
+            node_id: Where it starts, at distance 0.
+            depth: Steps at most.
+            direction: ``out`` along the relations, ``in`` against them, ``both``.
+            types: Relation types walked over; ``None`` for all.
+
+        Raises:
+            NodeNotFoundError: If the start does not exist.
+        """
+        self.node(node_id)
+        distances = {node_id: 0}
+        walked: set[Relation] = set()
+        frontier = [node_id]
+        for distance in range(1, depth + 1):
+            found = set()
+            for current in frontier:
+                for relation, other in self._steps(self.nodes[current], direction):
+                    if types is None or relation[2] in types:
+                        walked.add(relation)
+                        if other not in distances:
+                            found.add(other)
+            if not found:
+                break
+            frontier = sorted(found)
+            distances.update(dict.fromkeys(frontier, distance))
+        return distances, sorted(walked)
+
+    def _has(self, start: Node, relation: Relation) -> bool:
+        """Return whether a relation leaves ``start``; at a node with very many this takes no longer than at others."""
+        if len(start.outgoing) <= HUB:
+            return relation in start.outgoing
+        hub = self._hubs.get(start.id)
+        if hub is None:
+            hub = self._hubs[start.id] = set(start.outgoing)
+        return relation in hub
+
+    @staticmethod
+    def _steps(node: Node, direction: str) -> Iterator[tuple[Relation, str]]:
+        if direction != "in":
+            for relation in node.outgoing:
+                yield relation, relation[1]
+        if direction != "out":
+            for relation in node.incoming:
+                yield relation, relation[0]
+
+    def _near(self, node_id: str) -> dict[str, Any]:
+        """Return the details of an unknown id: it, and the ids that look like it."""
+        wanted = node_id.lower()
+        close = (
+            [known for known in self.ids() if wanted in known.lower() or known.lower() == wanted][:5] if wanted else []
+        )
+        if not close and len(self.nodes) <= 5000:
+            from difflib import get_close_matches
+
+            close = get_close_matches(node_id, self.ids(), 5)
+        return {"id": node_id, "similar": close}

@@ -1,0 +1,18 @@
+"""Where a project keeps its graph."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FILE_VARIABLE = "KG_FILE"
+PROJECT_VARIABLE = "CHIPFORGE_PROJECT"
+FOLDER = Path(".chipforge", "kg")
+
+
+def graph_path() -> Path:
+    """Return the graph's file: ``$KG_FILE``, else ``.chipforge/kg/graph.json`` in ``$CHIPFORGE_PROJECT`` or here."""
+    named = os.environ.get(FILE_VARIABLE)
+    if named:
+        return Path(named).absolute()
+    return Path(os.environ.get(PROJECT_VARIABLE) or ".").absolute() / FOLDER / "graph.json"

@@ -1,0 +1,118 @@
+"""Long answers in parts: so many nodes at a time, only the fields asked for, and where to go on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from designgraph.errors import GraphError
+from designgraph.graph import relation_json
+from designgraph.names import is_id
+
+if TYPE_CHECKING:
+    from designgraph.graph import Graph, Node, Relation
+
+DEFAULT_LIMIT = 1000
+MAX_LIMIT = 10_000
+RELATIONS_A_NODE = 10
+"""A part of a walk ends early when it has this many relations for each node it may have."""
+
+_FIELD = re.compile(r"id|type|properties|properties\..+", re.DOTALL)
+_WALK_CURSOR = re.compile(r"([0-9]{1,4})\.(.+)")
+
+
+@dataclass(frozen=True)
+class Page:
+    """Which part of a long answer.
+
+    Attributes:
+        limit: Nodes at most.
+        cursor: The ``nextCursor`` of the part before; empty for the first.
+        fields: Of each node: ``type``, ``properties``, ``properties.NAME``; ``None`` for everything. The id is always
+            there.
+    """
+
+    limit: int = DEFAULT_LIMIT
+    cursor: str = ""
+    fields: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.limit) is not int or not 1 <= self.limit <= MAX_LIMIT:
+            raise GraphError(f"limit must be 1 to {MAX_LIMIT}, got {self.limit}")
+        wrong = [name for name in self.fields or () if not _FIELD.fullmatch(name)]
+        if wrong:
+            raise GraphError(f"fields must be id, type, properties or properties.NAME, got {', '.join(wrong)}")
+
+    def view(self, node: Node) -> dict[str, Any]:
+        """Return the fields of a node that are asked for."""
+        if self.fields is None:
+            return node.to_json()
+        shown: dict[str, Any] = {"id": node.id}
+        if "type" in self.fields:
+            shown["type"] = node.type
+        if "properties" in self.fields:
+            shown["properties"] = node.properties
+        elif wanted := [name.partition(".")[2] for name in self.fields if name.startswith("properties.")]:
+            properties = node.properties
+            shown["properties"] = {name: properties[name] for name in wanted if name in properties}
+        return shown
+
+
+def page_of_nodes(graph: Graph, node_type: str | None, page: Page) -> dict[str, Any]:
+    """Return ``{nodes, total}``, and ``nextCursor`` if there are more."""
+    if page.cursor and not is_id(page.cursor):
+        raise _bad_cursor(page.cursor)
+    total = len(graph.nodes) if node_type is None else sum(node.type == node_type for node in graph.nodes.values())
+    rest = (graph.nodes[node_id] for node_id in graph.ids_after(page.cursor))
+    found = list(islice((n for n in rest if node_type is None or n.type == node_type), page.limit + 1))
+    answer: dict[str, Any] = {"nodes": [page.view(node) for node in found[: page.limit]], "total": total}
+    if len(found) > page.limit:
+        answer["nextCursor"] = found[page.limit - 1].id
+    return answer
+
+
+def page_of_walk(graph: Graph, distances: dict[str, int], walked: list[Relation], page: Page) -> dict[str, Any]:
+    """Return ``{nodes, relations, total, totalRelations}``, and ``nextCursor`` if there are more.
+
+    Nodes come by distance, then id. A relation comes with the later of its two nodes, so that all parts together have
+    each relation once, and none before its nodes.
+
+    Args:
+        graph: The graph.
+        distances: Id to distance, in order.
+        walked: The relations among these nodes.
+        page: Which part.
+    """
+    order = {node_id: place for place, node_id in enumerate(distances)}
+    by_later: dict[str, list[Relation]] = {}
+    for relation in walked:
+        later = max(relation[0], relation[1], key=order.__getitem__)
+        by_later.setdefault(later, []).append(relation)
+    after = _walk_place(page.cursor)
+    waiting = [node_id for node_id, distance in distances.items() if after is None or (distance, node_id) > after]
+    nodes: list[dict[str, Any]] = []
+    relations: list[dict[str, str]] = []
+    for node_id in waiting:
+        nodes.append({**page.view(graph.nodes[node_id]), "distance": distances[node_id]})
+        relations += map(relation_json, by_later.get(node_id, ()))
+        if len(nodes) >= page.limit or len(relations) >= RELATIONS_A_NODE * page.limit:
+            break
+    answer = {"nodes": nodes, "relations": relations, "total": len(distances), "totalRelations": len(walked)}
+    if len(nodes) < len(waiting):
+        answer["nextCursor"] = f"{nodes[-1]['distance']}.{nodes[-1]['id']}"
+    return answer
+
+
+def _walk_place(cursor: str) -> tuple[int, str] | None:
+    if not cursor:
+        return None
+    found = _WALK_CURSOR.fullmatch(cursor)
+    if found is None or not is_id(found[2]):
+        raise _bad_cursor(cursor)
+    return int(found[1]), found[2]
+
+
+def _bad_cursor(cursor: str) -> GraphError:
+    return GraphError(f"cursor {cursor[:80]!r} is none that was answered; leave it out to begin anew")

@@ -1,0 +1,56 @@
+"""Small files that a project keeps beside its graph: ``types.yaml`` and ``rules.yaml``."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from designgraph.errors import GraphFileError
+
+if TYPE_CHECKING:
+    import os
+
+MAX_BYTES = 1 << 18
+_cache: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {}
+
+
+def read_yaml(path: str) -> dict[str, Any]:
+    """Return the mapping that the YAML file ``path`` holds; an empty one if there is no file, or nothing in it.
+
+    A file that has not changed is not read again.
+
+    Raises:
+        GraphFileError: If it cannot be read, is larger than 256 KiB, or is no YAML mapping.
+    """
+    try:
+        status = Path(path).stat()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise GraphFileError(f"{path} cannot be read: {error.strerror}", {"path": path}) from error
+    key = (status.st_ino, status.st_size, status.st_mtime_ns)
+    if path not in _cache or _cache[path][0] != key:
+        _cache[path] = (key, _read(path, status))
+    return _cache[path][1]
+
+
+def _read(path: str, status: os.stat_result) -> dict[str, Any]:
+    import yaml
+
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+        raise GraphFileError(f"{path} is not a regular file of at most {MAX_BYTES} bytes", {"path": path})
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise GraphFileError(f"{path} uses a YAML alias (*name); write the value out", {"path": path})
+        content = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise GraphFileError(f"{path} cannot be read: {error}", {"path": path}) from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise GraphFileError(f"{path} is no YAML: {error}", {"path": path}) from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise GraphFileError(f"{path} must be a mapping", {"path": path})
+    return content

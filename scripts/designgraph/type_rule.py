@@ -1,0 +1,146 @@
+"""Which types of nodes and relations a graph may have: the known ones, and what the project's ``types.yaml`` adds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from designgraph.errors import GraphFileError, InvalidTypeError
+from designgraph.names import is_id
+from designgraph.project_files import read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FILE = "types.yaml"
+_LISTS = ("node_types", "relation_types")
+_SWITCHES = ("open", "only")
+_FIELDS = {"description": str, "color": str, "acyclic": bool}
+
+
+@dataclass(frozen=True)
+class TypeRule:
+    """The types one graph may have.
+
+    Attributes:
+        node_types: What is known of each node type: description, color.
+        relation_types: The same of relation types; ``acyclic`` says that they may not form a cycle.
+        is_open: Whether any well-formed name is a type.
+        path: The project's own file, whether it exists or not.
+    """
+
+    node_types: Mapping[str, Mapping[str, Any]]
+    relation_types: Mapping[str, Mapping[str, Any]]
+    is_open: bool
+    path: str
+
+    def check_node(self, name: Any) -> str:
+        """Return ``name`` if a node may have this type.
+
+        Raises:
+            InvalidTypeError: If it may not.
+        """
+        return self._check(name, self.node_types, "node_types")
+
+    def check_relation(self, name: Any) -> str:
+        """Return ``name`` if a relation may have this type.
+
+        Raises:
+            InvalidTypeError: If it may not.
+        """
+        return self._check(name, self.relation_types, "relation_types")
+
+    def _check(self, name: Any, known: Mapping[str, Any], which: str) -> str:
+        if isinstance(name, str) and (name in known or (self.is_open and is_id(name))):
+            return name
+        from difflib import get_close_matches
+
+        kind = which.removesuffix("_types")
+        by_lower = {known_name.lower(): known_name for known_name in known}
+        close = get_close_matches(str(name).lower(), by_lower, 1)
+        hint = f"; did you mean {by_lower[close[0]]}?" if close else ""
+        cure = f"add it under {which} in {self.path}" if not self.is_open else "use letters, digits, '_' and '-'"
+        raise InvalidTypeError(
+            f"{name!r} is no {kind} type of this graph{hint} (known: {', '.join(known)}); to use another, {cure}",
+            {"param_name": "type", "provided_value": name, "allowed": list(known), "types_file": self.path},
+        )
+
+
+def type_rule(folder: str, graph_id: str) -> TypeRule:
+    """Return the rule of a graph whose file lies in ``folder``.
+
+    Raises:
+        GraphFileError: If the project's ``types.yaml`` cannot be used; all its faults are told.
+    """
+    path = str(Path(folder, FILE))
+    written = read_yaml(path)
+    known = known_types()
+    if not written:
+        return TypeRule(known["node_types"], known["relation_types"], is_open=False, path=path)
+    faults: list[str] = []
+    _check_part(written, "", faults, (*_LISTS, *_SWITCHES, "graphs"))
+    graphs = written.get("graphs") or {}
+    if not isinstance(graphs, dict):
+        faults.append("graphs must be a mapping of graph ids")
+        graphs = {}
+    for name, part in graphs.items():
+        _check_part(part, f"graphs.{name}.", faults, (*_LISTS, *_SWITCHES))
+    if faults:
+        raise GraphFileError(f"{path} cannot be used: {'; '.join(faults)}", {"path": path, "faults": faults})
+    parts = [written, *([graphs[graph_id]] if graph_id in graphs else [])]
+    only = any(part.get("only") for part in parts)
+    merged = {
+        which: {**({} if only else known[which]), **{k: v for part in parts for k, v in _entries(part, which).items()}}
+        for which in _LISTS
+    }
+    is_open = any(part.get("open") for part in parts)
+    return TypeRule(merged["node_types"], merged["relation_types"], is_open, path)
+
+
+@cache
+def known_types() -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the types that every graph may have unless its project says ``only``."""
+    found: dict[str, dict[str, dict[str, Any]]] = json.loads(Path(__file__).with_name("types.json").read_bytes())
+    return found
+
+
+def _entries(part: Mapping[str, Any], which: str) -> dict[str, dict[str, Any]]:
+    listed = part.get(which) or {}
+    return {name: {} for name in listed} if isinstance(listed, list) else {k: v or {} for k, v in listed.items()}
+
+
+def _check_part(part: Any, path: str, faults: list[str], known: tuple[str, ...]) -> None:
+    if not isinstance(part, dict):
+        faults.append(f"{path.rstrip('.')} must be a mapping")
+        return
+    faults += [f"{path}{name} is unknown; known are {', '.join(known)}" for name in part if name not in known]
+    faults += [
+        f"{path}{name} must be true or false" for name in _SWITCHES if not isinstance(part.get(name, False), bool)
+    ]
+    for which in _LISTS:
+        listed = part.get(which) or {}
+        if not isinstance(listed, (list, dict)):
+            faults.append(f"{path}{which} must be a list of names, or a mapping of names")
+            continue
+        for name in listed:
+            if not isinstance(name, str) or not is_id(name):
+                faults.append(f"{path}{which}: {name!r} is no name of letters, digits, '_' and '-'")
+            elif isinstance(listed, dict):
+                faults += _field_faults(listed[name], f"{path}{which}.{name}")
+
+
+def _field_faults(fields: Any, path: str) -> list[str]:
+    if fields is None:
+        return []
+    if not isinstance(fields, dict):
+        return [f"{path} must be a mapping of {', '.join(_FIELDS)}"]
+    return [
+        f"{path}.{name} is unknown; known are {', '.join(_FIELDS)}"
+        if name not in _FIELDS
+        else f"{path}.{name} must be a {_FIELDS[name].__name__}"
+        for name, value in fields.items()
+        if name not in _FIELDS or not isinstance(value, _FIELDS[name])
+    ]
