@@ -19,9 +19,11 @@ ALLOWED = {
     "skills": {"skillscript", "layoutkit"},
 }
 OURS = frozenset({*PACKAGES, "skills"})
-HEAVY = frozenset({"klayout", "numpy", "numba", "shapely", "jsonschema", "yaml", "click", "mcp", "networkx", "jinja2"})
+SERVERS = frozenset({"anyio", "mcp", "mcp_types", "starlette", "uvicorn"})  # optional: the extras mcp and http
+HEAVY = SERVERS | {"klayout", "numpy", "numba", "shapely", "jsonschema", "yaml", "click", "networkx", "jinja2"}
 KLAYOUT_AT_TOP = frozenset({"klayout", "numpy", "shapely"})  # the engine's own tools, at the top of its modules
 COMMANDS = PACKAGES["skillpack"] / "commands"  # one subcommand a module, each on top of click and nothing else
+HOSTS = PACKAGES["skillpack"] / "hosts"  # the servers, on top of what the extras install
 SPECIALISTS = {
     "skillpack": {"cli.py": {"click"}, "command_line.py": {"click"}, "strict_yaml.py": {"yaml"}},
     "skillscript": {"explain.py": {"jsonschema"}},
@@ -103,7 +105,7 @@ def test_a_heavy_package_is_loaded_by_one_module_that_the_others_load_late(packa
     at_top = {
         path.relative_to(PACKAGES[package]).as_posix(): names
         for path in sources(package)
-        if path.parent != COMMANDS
+        if path.parent not in (COMMANDS, HOSTS)
         and (names := {name for _, name in imports_at_load(ast.parse(path.read_text(encoding="utf-8")))} & HEAVY)
     }
     assert at_top == SPECIALISTS[package]
@@ -113,6 +115,18 @@ def test_a_subcommand_loads_click_and_nothing_else_that_is_heavy():
     for path in COMMANDS.glob("*.py"):
         names = {name for _, name in imports_at_load(ast.parse(path.read_text(encoding="utf-8")))}
         assert names & HEAVY <= {"click"}, path.name
+
+
+def test_only_the_servers_use_what_only_the_extras_install():
+    outside = [path for path in sources("skillpack") if path.parent != HOSTS]
+    used = {path.name: {name for _, name in all_imports(ast.parse(path.read_text(encoding="utf-8")))} for path in outside}
+    assert {name: names & SERVERS for name, names in used.items() if names & SERVERS} == {}
+
+
+def test_the_servers_options_load_click_and_nothing_else_that_is_heavy():
+    """``skillpack mcp --help`` works without the extra."""
+    names = {name for _, name in imports_at_load(ast.parse((HOSTS / "options.py").read_text(encoding="utf-8")))}
+    assert names & HEAVY == {"click"}
 
 
 def test_skill_scripts_load_the_engine_only_when_they_execute():

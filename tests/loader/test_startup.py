@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-HEAVY = ("klayout", "numpy", "numba", "shapely", "yaml", "jsonschema", "click", "mcp", "networkx", "jinja2")
+HEAVY = ("klayout", "numpy", "numba", "shapely", "yaml", "jsonschema", "click", "networkx", "jinja2")
+HEAVY += ("anyio", "mcp", "mcp_types", "starlette", "uvicorn")
 
 
 def loaded_by(code):
@@ -34,7 +35,7 @@ sys.exit()
     assert done.stderr.split() == []
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["mcp", "--help"], ["http", "--help"], ["--version"]])
 def test_help_loads_nothing_but_click(arguments):
     code = f"""
 import sys

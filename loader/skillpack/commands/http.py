@@ -1,0 +1,34 @@
+"""``skillpack http``."""
+
+from __future__ import annotations
+
+import click
+
+from skillpack.command_line import SKILLS_DIR, fail
+from skillpack.hosts.options import LISTENING, SERVING, Listening, Serving
+
+
+@click.command("http")
+@SKILLS_DIR
+@LISTENING
+@SERVING
+@click.option(
+    "--max-body",
+    type=click.IntRange(1024, 64 << 20),
+    default=4 << 20,
+    show_default=True,
+    metavar="BYTES",
+    help="Longest request body.",
+)
+def command(skills_dirs: tuple[str, ...], listening: Listening, serving: Serving, max_body: int) -> None:
+    """Serve the registry and calls of its tools over HTTP, described at /openapi.json.
+
+    Needs the extra 'http'.
+    """
+    try:
+        from skillpack.hosts.http_server import run
+    except ImportError as error:
+        fail(f"this needs a package that is not installed ({error.name}); pip install 'analog-layout-skills[http]'")
+    access = listening.access()
+    with serving.open_pack(skills_dirs) as pack:
+        run(pack, access, listening.port, max_body)

@@ -1,0 +1,44 @@
+"""``skillpack mcp``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from skillpack.command_line import SKILLS_DIR, fail
+from skillpack.hosts.options import LISTENING, SERVING, Listening, Serving
+
+if TYPE_CHECKING:
+    from skillpack.hosts.names import NameStyle
+
+
+@click.command("mcp")
+@SKILLS_DIR
+@click.option(
+    "--tool-names",
+    type=click.Choice(["underscored", "dotted"]),
+    default="underscored",
+    show_default=True,
+    help="How tools are named. Some hosts refuse dots; both forms are understood in a call.",
+)
+@click.option("--http", is_flag=True, help="Serve streamable HTTP at /mcp instead of stdin and stdout.")
+@LISTENING
+@SERVING
+def command(
+    skills_dirs: tuple[str, ...], tool_names: NameStyle, http: bool, listening: Listening, serving: Serving
+) -> None:
+    """Serve the skills and their tools over the Model Context Protocol.
+
+    Without --http this talks on stdin and stdout, as hosts start it. Needs the extra 'mcp'.
+    """
+    try:
+        from skillpack.hosts.mcp_transports import run_http, run_stdio
+    except ImportError as error:
+        fail(f"this needs a package that is not installed ({error.name}); pip install 'analog-layout-skills[mcp]'")
+    access = listening.access() if http else None
+    with serving.open_pack(skills_dirs) as pack:
+        if access is not None:
+            run_http(pack, tool_names, access, listening.port)
+        else:
+            run_stdio(pack, tool_names)

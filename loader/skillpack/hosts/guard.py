@@ -1,0 +1,230 @@
+"""What stands before every server that listens on a port: who may ask, from where, and how much.
+
+A web page must not reach a server on this machine through the browser of the person in front of it: the Host header
+must name this server (against DNS rebinding), a foreign Origin is refused, and a body must be declared as JSON, which a
+page cannot do without being asked for its origin.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from skillscript.envelope import ErrorCode, SkillError, SkillResult
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+
+    Message = MutableMapping[str, Any]
+    Scope = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+MAX_BODY_BYTES = 4 << 20
+BODY_SECONDS = 30.0
+MIN_TOKEN = 16
+_OPEN_PATHS = frozenset({"/healthz"})  # says that the server is up and nothing more
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+
+
+class RefusedError(Exception):
+    """A request that is not let through.
+
+    Args:
+        status: HTTP status.
+        message: Why, for the one who asks.
+        headers: Further headers of the answer.
+    """
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = dict(headers or {})
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may ask.
+
+    Attributes:
+        host: Address the server listens on.
+        token: What every request must bear, or None.
+        names: Further names under which the server is reached.
+    """
+
+    host: str = "127.0.0.1"
+    token: str | None = field(default=None, repr=False)
+    names: frozenset[str] = frozenset()
+
+    def problem(self) -> str | None:
+        """Return why a server must not start with this, or None."""
+        if self.token is not None and (len(self.token) < MIN_TOKEN or not self.token.isascii() or " " in self.token):
+            return f"the token must be at least {MIN_TOKEN} ASCII characters without blanks"
+        if self.token is None and not is_loopback(self.host):
+            return (
+                f"{self.host} can be reached from other machines, so every request must bear a token; set "
+                "SKILLPACK_TOKEN or --token-file, or listen on 127.0.0.1"
+            )
+        return None
+
+    def accepts_host(self, header: str) -> bool:
+        """Return whether a Host header names this server."""
+        if _is_any_address(self.host) and not self.names:
+            return True  # reached under names it does not know; the token stands against rebinding
+        name = _host_name(header)
+        return name is not None and name in {*LOOPBACK_NAMES, self.host.lower(), *self.names}
+
+    def accepts_token(self, header: str) -> bool:
+        """Return whether an Authorization header bears the token."""
+        if self.token is None:
+            return True
+        scheme, _, given = header.partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.token.encode())
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address can be reached from this machine alone."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Guard:
+    """Lets requests through to ``app``, their body read and bounded, or refuses them with an envelope.
+
+    Args:
+        app: ASGI application.
+        access: Who may ask.
+        max_body: Longest body. [bytes]
+        body_seconds: Longest time until the body has come. [s]
+    """
+
+    def __init__(
+        self, app: App, access: Access, *, max_body: int = MAX_BODY_BYTES, body_seconds: float = BODY_SECONDS
+    ) -> None:
+        self.app = app
+        self.access = access
+        self.max_body = max_body
+        self.body_seconds = body_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        try:
+            headers = _headers(scope)
+            self._check(scope, headers)
+            first = await self._body(headers, receive)
+        except RefusedError as refusal:
+            await answer_json(send, refusal.status, failure(str(refusal)), refusal.headers)
+            return
+        waiting: list[Message] = [first]
+
+        async def replay() -> Message:
+            return waiting.pop() if waiting else await receive()
+
+        await self.app(scope, replay, send)
+
+    def _check(self, scope: Scope, headers: Mapping[str, str]) -> None:
+        """Refuse a request that is not meant for this server, or not by one who may ask."""
+        if not self.access.accepts_host(headers.get("host", "")):
+            raise RefusedError(421, "the Host header does not name this server")
+        origin = headers.get("origin")
+        if origin is not None and not self.access.accepts_host(origin.rpartition("://")[2]):
+            raise RefusedError(403, "requests from pages of other sites are refused")
+        if scope["path"] not in _OPEN_PATHS and not self.access.accepts_token(headers.get("authorization", "")):
+            raise RefusedError(401, "this server wants the header 'Authorization: Bearer TOKEN'", _CHALLENGE)
+        if scope["method"] in _WITH_BODY and not _is_json(headers.get("content-type", "")):
+            raise RefusedError(415, "the body must be JSON, declared by 'Content-Type: application/json'")
+
+    async def _body(self, headers: Mapping[str, str], receive: Receive) -> Message:
+        """Return the whole body as one message."""
+        declared = headers.get("content-length", "")
+        if declared.isdecimal() and int(declared) > self.max_body:
+            raise self._too_long()
+        body = bytearray()
+        with anyio.move_on_after(self.body_seconds):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":  # the client has gone
+                    return message
+                body += message.get("body", b"")
+                if len(body) > self.max_body:
+                    raise self._too_long()
+                if not message.get("more_body", False):
+                    return {"type": "http.request", "body": bytes(body), "more_body": False}
+        raise RefusedError(408, f"the body did not come within {self.body_seconds:g} s", {"connection": "close"})
+
+    def _too_long(self) -> RefusedError:
+        text = f"the body is longer than the {self.max_body} bytes allowed; keep large data in a file and name that"
+        return RefusedError(413, text, {"connection": "close"})
+
+
+def failure(
+    message: str, code: str = ErrorCode.INVALID_PARAM, details: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the envelope of a request that failed before a tool was called."""
+    return SkillResult.failure(SkillError(code, message, details)).to_dict()
+
+
+async def answer_json(send: Send, status: int, value: dict[str, Any], headers: Mapping[str, str]) -> None:
+    """Send a JSON answer."""
+    from skillscript.envelope import to_json
+
+    body = to_json(value).encode("utf-8", "backslashreplace")
+    fields = {"content-type": "application/json", "content-length": str(len(body)), **headers}
+    raw = [(name.encode("latin-1"), text.encode("latin-1")) for name, text in fields.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
+
+_CHALLENGE = {"www-authenticate": 'Bearer realm="skillpack"'}
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """Return the headers by lower-case name; one that decides here must not stand twice."""
+    found: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name = raw_name.decode("latin-1").lower()
+        if name in found and name in ("host", "origin", "authorization", "content-type"):
+            raise RefusedError(400, f"the header {name} is there twice")
+        found[name] = raw_value.decode("latin-1")
+    return found
+
+
+def _host_name(header: str) -> str | None:
+    """Return the name in a Host header without port and brackets, or None if it is malformed."""
+    text = header.strip().lower()
+    if text.startswith("["):
+        name, bracket, rest = text[1:].partition("]")
+        return name if bracket and (not rest or (rest[0] == ":" and rest[1:].isdecimal())) else None
+    name, colon, port = text.partition(":")
+    return name if name and (not colon or port.isdecimal()) else None
+
+
+def _is_any_address(host: str) -> bool:
+    """Return whether a server on ``host`` listens on every address of the machine."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def _is_json(content_type: str) -> bool:
+    """Return whether a media type is JSON in UTF-8."""
+    kind, _, parameters = content_type.partition(";")
+    charset = parameters.strip().lower().replace('"', "")
+    return kind.strip().lower() == "application/json" and charset in ("", "charset=utf-8")

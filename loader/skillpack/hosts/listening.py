@@ -1,0 +1,84 @@
+"""Serving an ASGI application on a port until the process is asked to stop."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skillpack.errors import SkillpackError
+
+if TYPE_CHECKING:
+    from skillpack.hosts.guard import App
+
+TOKEN_VARIABLE = "SKILLPACK_TOKEN"  # noqa: S105 - the variable's name
+GRACE_SECONDS = 10
+MAX_CONNECTIONS = 256
+
+
+class HostError(SkillpackError):
+    """A server cannot be started as it was asked to."""
+
+
+def read_token(file: str | None) -> str | None:
+    """Return the token from a file, or else from the environment; None if there is none.
+
+    Raises:
+        HostError: If the file cannot be read.
+    """
+    if file is None:
+        return os.environ.get(TOKEN_VARIABLE) or None
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise HostError(f"the token file {file} cannot be read: {error}") from error
+
+
+def serve(app: App, host: str, port: int, *, path: str = "", grace: float = GRACE_SECONDS) -> None:
+    """Serve ``app`` until SIGINT or SIGTERM; calls under way then have ``grace`` seconds to finish.
+
+    The address is told on stderr, with the port that was chosen where ``port`` is 0.
+
+    Raises:
+        HostError: If the address cannot be listened on.
+    """
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_graceful_shutdown=max(1, round(grace)),
+    )
+    listener = _listener(host, port)
+    name = f"[{host}]" if ":" in host else host
+    print(f"skillpack: serving http://{name}:{listener.getsockname()[1]}{path}", file=sys.stderr, flush=True)  # noqa: T201
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:  # uvicorn has shut down and hands the signal on
+        return
+    finally:
+        listener.close()
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            if os.name == "posix":
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+            listener.listen(128)
+        except BaseException:
+            listener.close()
+            raise
+    except (OSError, OverflowError) as error:
+        raise HostError(f"cannot listen on {host} port {port}: {error}") from error
+    return listener

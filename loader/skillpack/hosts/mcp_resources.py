@@ -1,0 +1,170 @@
+"""Skills as MCP resources, and the Skills extension of MCP (SEP-2640): skills/list, skills/get, directory reads."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import mcp_types as types
+from mcp import MCPError
+
+from skillpack.errors import ResourceError
+from skillpack.hosts import skill_files
+from skillpack.skill import SKILL_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from skillpack.hosts.pack import View
+    from skillpack.skill import Skill
+
+EXTENSION = "io.modelcontextprotocol/skills"
+SETTINGS = {"directoryRead": True}
+PAGE = 100
+TTL_MS = 5_000  # a catalogue is seen anew every few seconds
+_Item = TypeVar("_Item")
+
+
+class UriParams(types.PaginatedRequestParams):
+    """Parameters of ``skills/get`` and ``resources/directory/read``."""
+
+    uri: str
+
+
+def list_resources(view: View, cursor: str | None) -> types.ListResourcesResult:
+    """Return the SKILL.md of every skill; its other files are found through skills/list or directory reads."""
+    page, following = _page(_served(view), cursor)
+    resources = [
+        types.Resource(
+            uri=skill_files.file_uri(skill.name, SKILL_FILE),
+            name=skill.name,
+            description=skill.summary,
+            mime_type="text/markdown",
+        )
+        for skill in page
+    ]
+    return types.ListResourcesResult(resources=resources, next_cursor=following, ttl_ms=TTL_MS)
+
+
+def list_templates() -> types.ListResourceTemplatesResult:
+    """Return how the URI of any file of a skill is made."""
+    template = types.ResourceTemplate(
+        uri_template=f"{skill_files.SCHEME}{{skill}}/{{+path}}",
+        name="skill-file",
+        description="A file of a skill, by its path relative to the skill's folder.",
+    )
+    return types.ListResourceTemplatesResult(resource_templates=[template])
+
+
+def read_resource(view: View, uri: str) -> types.ReadResourceResult:
+    """Return the bytes of one file of a skill, as text where they are text.
+
+    Raises:
+        MCPError: If no skill serves a file there.
+    """
+    skill, path = _target(view, uri)
+    if not path:
+        raise _invalid(f"{uri} is a folder; read {uri}/{SKILL_FILE}, or list it with resources/directory/read")
+    try:
+        data = skill_files.content(skill, path)
+    except ResourceError as error:
+        raise _invalid(f"{uri}: {error}") from error
+    mime_type = skill_files.mime_type(path, data)
+    contents: types.TextResourceContents | types.BlobResourceContents
+    try:
+        contents = types.TextResourceContents(uri=uri, mime_type=mime_type, text=data.decode("utf-8"))
+    except UnicodeDecodeError:
+        blob = base64.b64encode(data).decode("ascii")
+        contents = types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=blob)
+    return types.ReadResourceResult(contents=[contents], ttl_ms=TTL_MS)
+
+
+def list_skills(view: View, cursor: str | None) -> dict[str, Any]:
+    """Return the result of ``skills/list``: complete manifests; a skill that cannot be served is left out."""
+    page, following = _page(_served(view), cursor)
+    entries = []
+    for skill in page:
+        try:
+            entries.append(skill_files.entry(skill))
+        except ResourceError:  # noqa: PERF203 - one bad skill hides no other; skills/get says what is wrong
+            continue
+    return _cacheable({"skills": entries}, following)
+
+
+def get_skill(view: View, uri: str) -> dict[str, Any]:
+    """Return the result of ``skills/get``.
+
+    Raises:
+        MCPError: If no skill is served there.
+    """
+    skill, path = _target(view, uri)
+    if path != SKILL_FILE:
+        raise _invalid(f"no skill is served at {uri}; a skill is named by the URI of its {SKILL_FILE}")
+    try:
+        return _cacheable({"skill": skill_files.entry(skill)}, None)
+    except ResourceError as error:
+        raise _invalid(f"the skill at {uri} cannot be served: {error}") from error
+
+
+def read_directory(view: View, uri: str, cursor: str | None) -> dict[str, Any]:
+    """Return the result of ``resources/directory/read``: the direct children of a folder of a skill.
+
+    Raises:
+        MCPError: If there is no such folder.
+    """
+    skill, folder = _target(view, uri)
+    children = skill_files.children(skill, folder)
+    if children is None:
+        raise _invalid(f"{uri} is not a directory resource")
+    page, following = _page(children, cursor)
+    resources = [
+        {
+            "uri": skill_files.file_uri(skill.name, path),
+            "name": path.rpartition("/")[2],
+            "mimeType": skill_files.DIRECTORY if is_folder else skill_files.mime_type(path),
+        }
+        for path, is_folder in page
+    ]
+    result: dict[str, Any] = {"resultType": "complete", "resources": resources}
+    return result if following is None else {**result, "nextCursor": following}
+
+
+def _served(view: View) -> list[Skill]:
+    """Return the skills that can be served, in the catalogue's order."""
+    return [skill for skill in view.skills.values() if skill_files.is_served(skill)]
+
+
+def _target(view: View, uri: str) -> tuple[Skill, str]:
+    """Return the skill and the path in it that a URI names."""
+    target = skill_files.parse_uri(uri)
+    skill = view.skills.get(target[0]) if target is not None else None
+    if target is None or skill is None or not skill_files.is_served(skill):
+        raise _invalid(f"no skill is served at {uri}")
+    return skill, target[1]
+
+
+def _page(items: Sequence[_Item], cursor: str | None) -> tuple[Sequence[_Item], str | None]:
+    """Return one page of ``items`` and the cursor of the next, if there is one."""
+    start = 0
+    if cursor is not None:
+        try:
+            start = int(base64.b64decode(cursor.encode(), validate=True))
+        except (ValueError, binascii.Error) as error:
+            raise _invalid("this cursor does not come from this server") from error
+        if not 0 < start <= len(items):
+            raise _invalid("this cursor is no longer valid; list again from the start")
+    end = start + PAGE
+    following = base64.b64encode(str(end).encode()).decode() if end < len(items) else None
+    return items[start:end], following
+
+
+def _cacheable(result: dict[str, Any], following: str | None) -> dict[str, Any]:
+    """Return a result with what revision 2026-07-28 wants of one that may be cached."""
+    full = {"resultType": "complete", **result, "ttlMs": TTL_MS, "cacheScope": "private"}
+    return full if following is None else {**full, "nextCursor": following}
+
+
+def _invalid(message: str) -> MCPError:
+    """Return the error of a request that names something which is not there."""
+    return MCPError(types.INVALID_PARAMS, message)

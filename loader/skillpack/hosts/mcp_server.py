@@ -1,0 +1,201 @@
+"""The MCP server: skills and tools of a pack, for clients of revision 2026-07-28 and of those before it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import asynccontextmanager
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.lowlevel import Server
+
+from skillpack.hosts import mcp_resources, skill_tools
+from skillpack.hosts.calls import Calls, Order, Talk
+from skillpack.hosts.images import made_images
+from skillpack.hosts.pack import pack_version
+from skillpack.hosts.toolbox import Toolbox, answered
+from skillscript.faults import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from mcp.server.session import ServerSession
+
+    from skillpack.hosts.names import NameStyle
+    from skillpack.hosts.pack import Pack, View
+
+NAME = "skillpack"
+REPORT_SECONDS = 0.2  # most often that progress is told
+HEARTBEAT_SECONDS = 5.0  # least often, so that a client's clock starts again
+Context = Any  # ServerRequestContext of any lifespan
+_Answer = TypeVar("_Answer")
+_LOG = logging.getLogger(__name__)
+
+
+class PackServer:
+    """Answers MCP requests from a pack.
+
+    Args:
+        pack: What is served.
+        calls: How many calls run at one time.
+        style: How tool names are written.
+    """
+
+    def __init__(self, pack: Pack, calls: Calls, style: NameStyle = "underscored") -> None:
+        self.pack = pack
+        self.calls = calls
+        self.style = style
+        self._toolbox = lru_cache(maxsize=2)(partial(Toolbox, style=style))
+
+    def server(self) -> Server[Any]:
+        """Return the SDK's low-level server, which hands over arguments as they came, unknown ones included."""
+        server: Server[Any] = Server(
+            NAME,
+            version=pack_version(),
+            title="Skills and their tools",
+            instructions=(
+                "Tools come with skills: instructions that say how to use them, what goes wrong and the cures. "
+                "Before a task, load the matching skill with skill_request; find one with skill_search; read its files "
+                "with skill_read."
+            ),
+            on_list_tools=self.list_tools,
+            on_call_tool=self.call_tool,
+            on_list_resources=self.list_resources,
+            on_list_resource_templates=self.list_templates,
+            on_read_resource=self.read_resource,
+        )
+        server.extensions = {mcp_resources.EXTENSION: mcp_resources.SETTINGS}
+        server.middleware.append(_bounded)
+        server.add_request_handler("skills/list", types.PaginatedRequestParams, self.list_skills)
+        server.add_request_handler("skills/get", mcp_resources.UriParams, self.get_skill)
+        server.add_request_handler("resources/directory/read", mcp_resources.UriParams, self.read_directory)
+        return server
+
+    async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """Answer ``tools/list``."""
+        view = await self._view()
+        tools = [*skill_tools.described(view), *self._toolbox(view).described()]
+        return types.ListToolsResult(tools=tools, ttl_ms=mcp_resources.TTL_MS)
+
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        """Answer ``tools/call``; being cancelled, or losing the client, kills the tool."""
+        view = await self._view()
+        arguments = params.arguments or {}
+        if params.name in skill_tools.SKILL_TOOLS:
+            return await anyio.to_thread.run_sync(skill_tools.call, params.name, view, arguments)
+        toolbox = self._toolbox(view)
+        tool = toolbox.find(params.name)
+        if tool is None:
+            hint = did_you_mean(params.name, [*skill_tools.SKILL_TOOLS, *toolbox.names])
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}{hint}")
+        since = time.time()
+        talk = Talk()
+        async with _reporting(context, talk):
+            call = await self.calls.make(view.runner, Order(tool.id, arguments, talk=talk))
+        find = partial(made_images, tool, arguments, call.result.data, since)
+        return answered(tool, call, await anyio.to_thread.run_sync(find))
+
+    async def list_resources(
+        self, _: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """Answer ``resources/list``."""
+        return await self._from_view(mcp_resources.list_resources, params.cursor if params else None)
+
+    async def list_templates(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """Answer ``resources/templates/list``."""
+        return mcp_resources.list_templates()
+
+    async def read_resource(self, _: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        """Answer ``resources/read``."""
+        return await self._from_view(mcp_resources.read_resource, str(params.uri))
+
+    async def list_skills(self, _: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
+        """Answer ``skills/list``."""
+        return await self._from_view(mcp_resources.list_skills, params.cursor)
+
+    async def get_skill(self, _: Context, params: mcp_resources.UriParams) -> dict[str, Any]:
+        """Answer ``skills/get``."""
+        return await self._from_view(mcp_resources.get_skill, params.uri)
+
+    async def read_directory(self, _: Context, params: mcp_resources.UriParams) -> dict[str, Any]:
+        """Answer ``resources/directory/read``."""
+        return await self._from_view(mcp_resources.read_directory, params.uri, params.cursor)
+
+    async def _view(self) -> View:
+        return await anyio.to_thread.run_sync(self.pack.view)
+
+    async def _from_view(self, answer: Callable[..., _Answer], *arguments: Any) -> _Answer:
+        """Return what ``answer`` makes of the view, in a thread as it reads files."""
+        view = await self._view()
+        return await anyio.to_thread.run_sync(answer, view, *arguments)
+
+
+async def _bounded(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Answer a request; an unexpected exception is logged here and not shown to the client.
+
+    The extension is put into the answer to ``initialize``: the SDK keeps it for revisions that know the field.
+    """
+    try:
+        result = await call_next(ctx)
+    except (MCPError, ValueError):  # ValueError: what pydantic raises for a malformed request
+        raise
+    except Exception as error:
+        _LOG.exception("request %s failed", ctx.method)
+        raise MCPError(types.INTERNAL_ERROR, "Internal error; the server's log says more") from error
+    if ctx.method == "initialize" and isinstance(result, dict):
+        extensions = {mcp_resources.EXTENSION: mcp_resources.SETTINGS}
+        return {**result, "capabilities": {**result.get("capabilities", {}), "extensions": extensions}}
+    return result
+
+
+@asynccontextmanager
+async def _reporting(context: Context, talk: Talk) -> AsyncIterator[None]:
+    """Tell a client that asked for it, within the block, what the tool says on stderr, and that it is still running."""
+    if (context.meta or {}).get("progress_token") is None:
+        yield
+        return
+    told = _Progress(context.session)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_report, told, talk)
+        yield
+        group.cancel_scope.cancel()
+    await told.tell(talk.take())
+
+
+async def _report(told: _Progress, talk: Talk) -> None:
+    while True:
+        await anyio.sleep(REPORT_SECONDS)
+        await told.tell(talk.take())
+        await told.beat()
+
+
+class _Progress:
+    """Progress notifications of one request."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._count = 0
+        self._start = self._last = time.monotonic()
+
+    async def tell(self, lines: list[str]) -> None:
+        """Tell lines of the tool, if there are any."""
+        if lines:
+            await self._send("\n".join(lines))
+
+    async def beat(self) -> None:
+        """Tell that the call is under way, if nothing was told for a while."""
+        if time.monotonic() - self._last >= HEARTBEAT_SECONDS:
+            await self._send(f"running for {time.monotonic() - self._start:.0f} s")
+
+    async def _send(self, message: str) -> None:
+        self._count += 1
+        self._last = time.monotonic()
+        await self._session.report_progress(self._count, message=message)

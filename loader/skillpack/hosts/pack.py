@@ -1,0 +1,102 @@
+"""The skills and tools a server offers, seen anew when the files may have changed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from skillpack.declaration import Tools, find_tools
+from skillpack.loader import SkillLoader
+from skillpack.runner import DEFAULT_TIMEOUT_S, Runner
+from skillpack.worker_pool import WorkerPool
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from skillpack.skill import Skill
+
+FRESH_SECONDS = 2.0
+IDLE_SECONDS = 600.0  # a server keeps what its tools hold warm between the turns of a conversation
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What there was at one moment.
+
+    Attributes:
+        loader: Serves the skills' text.
+        tools: The tools they declare.
+        runner: Calls them.
+    """
+
+    loader: SkillLoader
+    tools: Tools
+    runner: Runner
+
+    @property
+    def skills(self) -> Mapping[str, Skill]:
+        """The usable skills by name."""
+        return self.loader.skills
+
+
+class Pack:
+    """The skills below some folders. New, changed and removed ones are seen without a restart.
+
+    Args:
+        roots: Folders that hold skills, the first having precedence.
+        timeout: Longest duration of a call. [s]
+        max_workers: Most tool processes at one time.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[str | os.PathLike[str]],
+        *,
+        timeout: float = DEFAULT_TIMEOUT_S,
+        max_workers: int | None = None,
+    ) -> None:
+        self.roots = tuple(roots)
+        self.timeout = timeout
+        self._pool = WorkerPool(max_workers=max_workers, idle_seconds=IDLE_SECONDS)
+        self._lock = threading.Lock()
+        self._view: View | None = None
+        self._seen = 0.0
+
+    def __enter__(self) -> Pack:  # noqa: PYI034 - typing.Self needs Python 3.11
+        """Return the pack itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    @property
+    def max_workers(self) -> int:
+        """Most tool processes at one time."""
+        return self._pool.max_workers
+
+    def view(self) -> View:
+        """Return what there is now, at most ``FRESH_SECONDS`` old; it reads files, so ask from a thread."""
+        with self._lock:
+            if self._view is None or time.monotonic() - self._seen > FRESH_SECONDS:
+                loader = SkillLoader(self.roots)
+                tools = find_tools(loader.skills.values())
+                self._view = View(loader, tools, Runner(tools, timeout=self.timeout, pool=self._pool))
+                self._seen = time.monotonic()
+            return self._view
+
+    def close(self) -> None:
+        """End the tools' processes: the idle ones now, the others after their calls."""
+        self._pool.close()
+
+
+def pack_version() -> str:
+    """Return the version of the installed distribution."""
+    try:
+        return version("analog-layout-skills")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,186 @@
+"""The three tools with which a model reads skills: skill_request, skill_read and skill_search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+
+from skillpack.hosts.served_schemas import DIALECT
+from skillscript.envelope import to_json
+from skillscript.faults import joined
+from skillscript.schema import fill_defaults, find_faults
+from skillscript.strict_json import NotJsonError, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from skillpack.hosts.pack import View
+
+MAX_ENUM = 200  # names in a schema; a larger catalogue is searched instead
+MAX_LISTING = 1600  # characters of names and summaries in a description; hosts cut descriptions at about 2000
+MAX_FOUND = 10
+_READ_ONLY = types.ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+_PNG = ".png"
+
+
+def described(view: View) -> list[types.Tool]:
+    """Return what ``tools/list`` says of the three."""
+    return [
+        types.Tool(
+            name=name,
+            title=title,
+            description=describe(view),
+            input_schema=_input_schema(name, view),
+            output_schema=_answer_schema(_DATA[name]),
+            annotations=_READ_ONLY,
+        )
+        for name, (title, describe, _) in SKILL_TOOLS.items()
+    ]
+
+
+def call(name: str, view: View, arguments: Any) -> types.CallToolResult:
+    """Return the answer of one of the three; it reads files, so ask from a thread."""
+    try:
+        params = plain(arguments)
+        faults = find_faults(params, _input_schema(name, view, names=False))
+        problem = joined(faults) if faults else None
+    except NotJsonError as error:
+        problem = str(error)
+    if problem is not None:
+        return _result({"success": False, "message": problem, "suggestions": []})
+    _, _, answer = SKILL_TOOLS[name]
+    return answer(view, fill_defaults(params, _input_schema(name, view, names=False)))
+
+
+def _request(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
+    """Answer skill_request: the body itself as text, which reads better than the same in JSON."""
+    answer = view.loader.skill_request(params["name"])
+    return _result(answer, answer["data"]["content"] if answer["success"] else None)
+
+
+def _read(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
+    """Answer skill_read: a text as it is, a picture as a picture, other bytes as base64."""
+    answer = view.loader.read_resource(params["name"], params["path"])
+    data = answer.get("data", {})
+    if data.get("encoding") == "utf-8":
+        return _result(answer, data["content"])
+    if data.get("encoding") == "base64" and data["path"].lower().endswith(_PNG):
+        picture = types.ImageContent(data=data["content"], mime_type="image/png")
+        return types.CallToolResult(content=[picture], structured_content=answer)
+    return _result(answer)
+
+
+def _search(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
+    """Answer skill_search."""
+    words = set(params["query"].casefold().split())
+    scored = [
+        (sum(word in f"{skill.name} {skill.description}".casefold() for word in words), skill)
+        for skill in view.skills.values()
+    ]
+    best = sorted((entry for entry in scored if entry[0]), key=lambda entry: -entry[0])[: params["limit"]]
+    found = [{"name": skill.name, "description": skill.summary} for _, skill in best]
+    return _result({"success": True, "data": {"skills": found}})
+
+
+def _result(answer: dict[str, Any], text: str | None = None) -> types.CallToolResult:
+    """Return an answer as structure and as text."""
+    return types.CallToolResult(
+        content=[types.TextContent(text=to_json(answer) if text is None else text)],
+        structured_content=answer,
+        is_error=not answer["success"],
+    )
+
+
+def _request_description(view: View) -> str:
+    """Describe skill_request, with as much of layer 1 as a description holds."""
+    return (
+        "Load the instructions of a skill: how to do a task with this server's tools, what goes wrong and the cures. "
+        f"Ask for the skill that matches the task before using its tools.{_listing(view)}"
+    )
+
+
+def _listing(view: View) -> str:
+    """Return names and beginnings of descriptions, every skill with the same share of the room there is."""
+    if not view.skills:
+        return " There are no skills now."
+    share = max(0, MAX_LISTING // len(view.skills) - max(map(len, view.skills)) - 4)
+    if share < 20 and len(view.skills) > MAX_ENUM:
+        return f" There are {len(view.skills)} skills: use skill_search to find one."
+    lines = (f"\n- {skill.name}: {_begin(skill.summary, share)}" for skill in view.skills.values())
+    return " Skills:" + "".join(lines)
+
+
+def _begin(text: str, length: int) -> str:
+    """Return the beginning of a text, cut between words."""
+    if len(text) <= length:
+        return text
+    return text[:length].rpartition(" ")[0].rstrip(" ,;:-") + " ..."
+
+
+def _input_schema(name: str, view: View, *, names: bool = True) -> dict[str, Any]:
+    """Return the schema of one tool's arguments; with the names of all skills, or for any name."""
+    skill: dict[str, Any] = {"type": "string", "minLength": 1, "description": "Name of the skill."}
+    if names and 0 < len(view.skills) <= MAX_ENUM:
+        skill["enum"] = list(view.skills)
+    path = {"type": "string", "minLength": 1, "description": "Path relative to the skill's folder."}
+    query = {"type": "string", "minLength": 1, "maxLength": 1000, "description": "What the task is about, in words."}
+    limit = {"type": "integer", "minimum": 1, "maximum": 50, "default": MAX_FOUND, "description": "Most to return."}
+    properties, required = {
+        "skill_request": ({"name": skill}, ["name"]),
+        "skill_read": ({"name": skill, "path": path}, ["name", "path"]),
+        "skill_search": ({"query": query, "limit": limit}, ["query"]),
+    }[name]
+    return {
+        "$schema": DIALECT,
+        "type": "object",
+        "additionalProperties": False,
+        "required": required,
+        "properties": properties,
+    }
+
+
+def _answer_schema(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of ``{"success": true, "data"}`` or ``{"success": false, "message", "suggestions"}``."""
+    suggestions = {"type": "array", "items": {"type": "string"}, "description": "Names that may have been meant."}
+    return {
+        "$schema": DIALECT,
+        "type": "object",
+        "required": ["success"],
+        "properties": {"success": {"type": "boolean"}},
+        "oneOf": [
+            {"required": ["data"], "properties": {"success": {"const": True}, "data": data}},
+            {
+                "required": ["message", "suggestions"],
+                "properties": {
+                    "success": {"const": False},
+                    "message": {"type": "string"},
+                    "suggestions": suggestions,
+                },
+            },
+        ],
+    }
+
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has at least these properties."""
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+_TEXT = {"type": "string"}
+_DATA: dict[str, dict[str, Any]] = {
+    "skill_request": _object(content=_TEXT),
+    "skill_read": _object(path=_TEXT, size={"type": "integer"}, encoding={"enum": ["utf-8", "base64"]}, content=_TEXT),
+    "skill_search": _object(skills={"type": "array", "items": _object(name=_TEXT, description=_TEXT)}),
+}
+SKILL_TOOLS: dict[str, tuple[str, Callable[[View], str], Callable[[View, Mapping[str, Any]], types.CallToolResult]]] = {
+    "skill_request": ("Load a skill", _request_description, _request),
+    "skill_read": (
+        "Read a file of a skill",
+        lambda _: "Read a file of a skill (script, reference, asset), as listed by skill_request.",
+        _read,
+    ),
+    "skill_search": ("Find skills", lambda _: "Find the skills that help with a task, best first.", _search),
+}

@@ -1,0 +1,109 @@
+"""The tools of an MCP server: how each is described, and what a call of it is answered with."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+
+from skillpack.hosts.names import NameStyle, served_names
+from skillpack.hosts.served_schemas import answer_schema, input_schema, structured_answer
+from skillpack.hosts.skill_tools import SKILL_TOOLS
+from skillscript.envelope import to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from skillpack.declaration import ToolDeclaration
+    from skillpack.hosts.pack import View
+    from skillpack.runner import Call
+
+META = "skillpack/"  # prefix of this pack's keys in _meta
+
+
+@dataclass(frozen=True)
+class Toolbox:
+    """The callable tools of one view, by the names they are served under.
+
+    Attributes:
+        view: What there is.
+        style: How names are written.
+    """
+
+    view: View
+    style: NameStyle
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The tool ids by served name."""
+        callable_ids = [tool.id for tool in self.view.tools.by_id.values() if tool.script]
+        return served_names(callable_ids, self.style, taken=SKILL_TOOLS)
+
+    def find(self, name: str) -> ToolDeclaration | None:
+        """Return the tool served as ``name``, or whose id or name in the other style that is; None if there is none."""
+        known = self.names.get(name)
+        if known is None and name in self.view.tools.by_id:
+            known = name
+        if known is None:
+            known = next((tool_id for tool_id in self.names.values() if tool_id.replace(".", "_") == name), None)
+        tool = None if known is None else self.view.tools.by_id[known]
+        return tool if tool is not None and tool.script else None
+
+    def described(self) -> list[types.Tool]:
+        """Return what ``tools/list`` says of each tool."""
+        return [_described(name, self.view.tools.by_id[tool_id]) for name, tool_id in self.names.items()]
+
+
+def _described(name: str, tool: ToolDeclaration) -> types.Tool:
+    """Return one tool as MCP describes it; the dotted id stands in its title and in ``_meta``."""
+    title = _display_name(tool)
+    return types.Tool(
+        name=name,
+        title=title,
+        description=_description(tool),
+        input_schema=input_schema(tool),
+        output_schema=answer_schema(tool),
+        annotations=_annotations(tool, title),
+        _meta={f"{META}id": tool.id, f"{META}skill": tool.skill, f"{META}version": tool.version},
+    )
+
+
+def _display_name(tool: ToolDeclaration) -> str:
+    """Return the tool's name for people: in English, else in any language, else its id."""
+    declared = tool.entry.get("display_name")
+    if isinstance(declared, dict):
+        declared = declared.get("en") or next(iter(declared.values()), "")
+    return f"{declared} ({tool.id})" if declared else tool.id
+
+
+def _description(tool: ToolDeclaration) -> str:
+    """Return what the tool does and where the instructions for it are."""
+    text = tool.description or str(tool.input_schema.get("description", "")) or tool.id
+    return f"{text.rstrip('.')}. Instructions: skill_request(name='{tool.skill}')."
+
+
+def _annotations(tool: ToolDeclaration, title: str) -> types.ToolAnnotations:
+    """Return the hints that are declared; what is not declared is assumed to be the worst."""
+    declared: Mapping[str, Any] = tool.entry.get("annotations", {})
+    read_only = bool(declared.get("read_only", False))
+    return types.ToolAnnotations(
+        title=title,
+        read_only_hint=read_only,
+        destructive_hint=bool(declared.get("destructive", not read_only)),
+        idempotent_hint=bool(declared.get("idempotent", read_only)),
+        open_world_hint=bool(declared.get("open_world", True)),
+    )
+
+
+def answered(tool: ToolDeclaration, call: Call, images: Iterable[bytes] = ()) -> types.CallToolResult:
+    """Return a finished call as MCP answers it: as structure, as the same in text, and the pictures it made."""
+    structure = structured_answer(tool, call.result)
+    content: list[types.ContentBlock] = [types.TextContent(text=to_json(structure))]
+    content += [types.TextContent(text=note) for note in call.notes]
+    content += [
+        types.ImageContent(data=base64.b64encode(image).decode("ascii"), mime_type="image/png") for image in images
+    ]
+    return types.CallToolResult(content=content, structured_content=structure, is_error=call.result.error is not None)
