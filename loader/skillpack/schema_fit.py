@@ -71,12 +71,12 @@ def _inside(place: Place, step: str | int) -> Place:
     name = str(step)
     if "object" in types and types != {"array"}:
         properties = schema.get("properties", {})
+        certain = place.certain and name in schema.get("required", ()) and types == {"object"}
         if name in properties:
-            certain = place.certain and name in schema.get("required", ()) and types == {"object"}
             return Place(properties[name], place.root, certain)
         others = schema.get("additionalProperties", True)
         if others is not False or "array" in types or _has_branches(schema):
-            return Place(True if _has_branches(schema) else others, place.root, certain=False)
+            return Place(True if _has_branches(schema) else others, place.root, certain)
         hint = did_you_mean(name, properties)
         return Place(True, place.root, certain=False, problem=f"there is no {name!r}{hint}")
     if "array" in types:

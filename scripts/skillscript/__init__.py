@@ -18,44 +18,63 @@ if TYPE_CHECKING:
     from .call_log import append_record
     from .envelope import ErrorCode, SkillError, SkillResult
     from .faults import Fault, invalid_params
+    from .model_call import ModelAnswer, Task, ask_model
+    from .model_settings import ModelSettings, model_settings
+    from .prompt import prompt_variables, render_file
     from .runtime import call, main
     from .schema import check_schema, fill_defaults, find_faults, validate
     from .strict_json import parse_json
-    from .tool import Tool, load_tool
+    from .tool import Tool, declared_models, load_tool
 
 _HOMES = {
     "ErrorCode": "envelope",
     "Fault": "faults",
+    "ModelAnswer": "model_call",
+    "ModelSettings": "model_settings",
     "SkillError": "envelope",
     "SkillResult": "envelope",
+    "Task": "model_call",
     "Tool": "tool",
     "append_record": "call_log",
+    "ask_model": "model_call",
     "call": "runtime",
     "check_schema": "schema",
+    "declared_models": "tool",
     "fill_defaults": "schema",
     "find_faults": "schema",
     "invalid_params": "faults",
     "load_tool": "tool",
     "main": "runtime",
+    "model_settings": "model_settings",
     "parse_json": "strict_json",
+    "prompt_variables": "prompt",
+    "render_file": "prompt",
     "validate": "schema",
 }
 
 __all__ = [
     "ErrorCode",
     "Fault",
+    "ModelAnswer",
+    "ModelSettings",
     "SkillError",
     "SkillResult",
+    "Task",
     "Tool",
     "append_record",
+    "ask_model",
     "call",
     "check_schema",
+    "declared_models",
     "fill_defaults",
     "find_faults",
     "invalid_params",
     "load_tool",
     "main",
+    "model_settings",
     "parse_json",
+    "prompt_variables",
+    "render_file",
     "validate",
 ]
 

@@ -38,14 +38,11 @@ class Tool:
     skill_dir: Path | None = None
 
     def version(self) -> str | None:
-        """Return the version that ``skill.yaml`` declares for this tool, ``None`` if it cannot be read there."""
+        """Return the version that the skill declares for this tool, ``None`` if it cannot be read."""
         if self.skill_dir is None:
             return None
-        try:
-            text = (self.skill_dir / "skill.yaml").read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            return None
-        return _declared_version(text, self.id)
+        declared, entry = _declaration(self.skill_dir, self.id)
+        return _version_text(entry) or _version_text(declared)
 
 
 def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdict | None = None) -> Tool:
@@ -66,6 +63,14 @@ def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdic
     )
 
 
+def declared_models(script_file: str, tool_id: str) -> dict[str, str]:
+    """Return ``models`` of a tool's entry in skill.yaml: ``primary`` and ``fallback``, "" where none is named."""
+    _, entry = _declaration(Path(script_file).resolve().parent.parent, tool_id)
+    models = entry.get("models")
+    named = models if isinstance(models, dict) else {}
+    return {role: str(named.get(role) or "") for role in ("primary", "fallback")}
+
+
 def _read_schema(path: Path) -> dict[str, Any]:
     try:
         schema = parse_json(path.read_bytes())
@@ -79,22 +84,31 @@ def _read_schema(path: Path) -> dict[str, Any]:
     return schema
 
 
-def _declared_version(text: str, tool_id: str) -> str | None:
-    try:
-        import yaml
-    except ImportError:
-        return None
-    try:
-        declared = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return None
-    if not isinstance(declared, dict):
-        return None
+def _declaration(skill_dir: Path, tool_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a skill declares and its entry for one tool; {} for what cannot be read."""
+    declared = _read_declaration(skill_dir)
+    if declared.get("id") == tool_id:
+        return declared, declared
     tools = declared.get("tools")
     for entry in tools if isinstance(tools, list) else []:
         if isinstance(entry, dict) and entry.get("id") == tool_id:
-            return _version_text(entry) or _version_text(declared)
-    return _version_text(declared)
+            return declared, entry
+    return declared, {}
+
+
+def _read_declaration(skill_dir: Path) -> dict[str, Any]:
+    """Return the content of skill.yaml, or else of skill.json."""
+    try:
+        import yaml
+    except ImportError:
+        return {}
+    for name in ("skill.yaml", "skill.json"):
+        try:
+            declared = yaml.safe_load((skill_dir / name).read_text(encoding="utf-8"))  # JSON is YAML
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            continue
+        return declared if isinstance(declared, dict) else {}
+    return {}
 
 
 def _version_text(entry: dict[str, Any]) -> str | None:

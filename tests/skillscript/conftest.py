@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # model_service.py
+
 INPUT_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",

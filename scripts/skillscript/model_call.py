@@ -1,0 +1,164 @@
+"""A structured answer from a model: primary, one re-ask with what was wrong, fallback, typed error (S1.3, S1.4).
+
+Every attempt is recorded: ``{"model", "outcome", "reason"?, "errors"?}`` with the outcome ``accepted``,
+``invalid_output`` or the kind of a ``ModelFaultError``.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+
+from .envelope import ErrorCode, SkillError
+from .faults import Fault, joined
+from .model_client import ModelFaultError, complete
+from .schema import fill_defaults, find_faults
+from .standard_streams import tell
+from .strict_json import NotJsonError, parse_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .model_settings import Endpoint, ModelSettings
+
+MAX_TOLD = 20  # faults a model is told of; more are the same mistake
+MAX_ECHOED = 20_000  # characters of its own answer a model is shown again
+PAUSE_SECONDS = 0.5
+_FENCED = re.compile(r"\s*```[\w-]*[ \t]*\n(.*)\n\s*```\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a model is to answer.
+
+    Attributes:
+        prompt: What it is asked.
+        schema: JSON Schema of its answer.
+        check: Returns what else is wrong with an answer that satisfies the schema.
+        system: Instructions that come before the prompt, or "".
+    """
+
+    prompt: str
+    schema: dict[str, Any]
+    check: Callable[[Any], Sequence[Fault]] | None = None
+    system: str = ""
+
+
+@dataclass(frozen=True)
+class ModelAnswer:
+    """A structured answer.
+
+    Attributes:
+        value: The answer, defaults of the schema filled in.
+        model: Name of the model that gave it.
+        attempts: Every attempt, the last one accepted.
+    """
+
+    value: Any
+    model: str
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+
+
+def ask_model(task: Task, settings: ModelSettings) -> ModelAnswer:
+    """Return a model's answer that satisfies the task's schema and check.
+
+    Each model in turn is asked; told once what is wrong with an unusable answer; asked once more after a fault of its
+    service that may pass. While a further model is left, an attempt takes at most half of the time that remains.
+
+    Raises:
+        SkillError: SERVICE_UNAVAILABLE if no model gave a usable answer, TIMEOUT if the time was over before one did;
+            ``details.attempts`` tells every attempt.
+    """
+    deadline = time.monotonic() + settings.deadline_s
+    attempts: list[dict[str, Any]] = []
+    for index, endpoint in enumerate(settings.endpoints):
+        share = 1.0 if index + 1 == len(settings.endpoints) else 0.5
+        conversation = _Conversation(task, endpoint, attempts)
+        value = conversation.answer(deadline, share)
+        if value is not None:
+            return ModelAnswer(fill_defaults(value.content, task.schema), endpoint.model, attempts)
+    told = "; ".join(f"{entry['model']}: {entry['reason']}" for entry in attempts)
+    late = time.monotonic() >= deadline - 0.05 or not attempts
+    code = ErrorCode.TIMEOUT if late else ErrorCode.SERVICE_UNAVAILABLE
+    text = f"no model gave a usable answer within {settings.deadline_s:g} s: {told}"
+    raise SkillError(code, text, {"attempts": attempts, "deadline_s": settings.deadline_s})
+
+
+@dataclass(frozen=True)
+class _Usable:
+    content: Any
+
+
+class _Conversation:
+    """One model asked, and asked again where that may help."""
+
+    def __init__(self, task: Task, endpoint: Endpoint, attempts: list[dict[str, Any]]) -> None:
+        self._task = task
+        self._endpoint = endpoint
+        self._attempts = attempts
+        self._messages = [{"role": "system", "content": task.system}] if task.system else []
+        self._messages.append({"role": "user", "content": task.prompt})
+
+    def answer(self, deadline: float, share: float) -> _Usable | None:
+        """Return a usable answer, or None; an attempt takes at most ``share`` of the time left."""
+        may_reask = may_retry = True
+        while (left := deadline - time.monotonic()) > 0.05:
+            try:
+                text = complete(self._endpoint, self._messages, left * share)
+            except ModelFaultError as fault:
+                self._record(fault.kind, str(fault))
+                wait = fault.wait_s or PAUSE_SECONDS
+                if not (may_retry and fault.retry and wait < left * share / 2):
+                    return None
+                may_retry = False
+                time.sleep(wait)
+                continue
+            value, faults = _read(text, self._task)
+            if not faults:
+                self._attempts.append({"model": self._endpoint.model, "outcome": "accepted"})
+                return _Usable(value)
+            self._record("invalid_output", joined(faults), [fault.message for fault in faults[:MAX_TOLD]])
+            if not may_reask:
+                return None
+            may_reask = False
+            self._messages += [
+                {"role": "assistant", "content": text[:MAX_ECHOED]},
+                {"role": "user", "content": _reask(faults)},
+            ]
+        return None
+
+    def _record(self, outcome: str, reason: str, errors: list[str] | None = None) -> None:
+        """Note a failed attempt, on standard error too."""
+        entry: dict[str, Any] = {"model": self._endpoint.model, "outcome": outcome, "reason": reason}
+        if errors is not None:
+            entry["errors"] = errors
+        self._attempts.append(entry)
+        tell(f"model {self._endpoint.model}: {outcome}: {reason}")
+
+
+def _read(text: str, task: Task) -> tuple[Any, Sequence[Fault]]:
+    """Return the value of an answer and what is wrong with it; a value inside one ``` fence is taken out of it."""
+    fenced = _FENCED.fullmatch(text)
+    try:
+        value = parse_json(fenced[1] if fenced else text)
+    except NotJsonError as error:
+        return None, [Fault("", f"the answer is no JSON value: {error}")]
+    faults: Sequence[Fault] = find_faults(value, task.schema)
+    if not faults and task.check is not None:
+        faults = task.check(value)
+    return value, faults
+
+
+def _reask(faults: Sequence[Fault]) -> str:
+    """Return what a model is told of its unusable answer."""
+    lines = [f"- {fault.path + ': ' if fault.path else ''}{fault.message}" for fault in faults[:MAX_TOLD]]
+    more = len(faults) - MAX_TOLD
+    lines += [f"- and {more} more"] if more > 0 else []
+    return (
+        "That answer cannot be used:\n"
+        + "\n".join(lines)
+        + "\nAnswer again with the whole corrected JSON value and nothing else."
+    )

@@ -1,0 +1,173 @@
+"""One question to one model over an OpenAI-compatible HTTP service, within a time that nothing can stretch.
+
+Redirects are not followed (the key would go along), compressed answers are not unpacked (they can be bombs), and an
+answer that grows beyond ``MAX_ANSWER_BYTES`` is not read to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import urlsplit
+
+from .prompt import missing_library
+from .strict_json import NotJsonError, parse_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping, Sequence
+    from typing import Any
+
+    import httpx
+
+    from .model_settings import Endpoint
+
+MAX_ANSWER_BYTES = 2 << 20
+CONNECT_SECONDS = 10.0
+MAX_QUOTED = 200  # characters of what a service says of its own failure
+_WORTH_A_RETRY = (408, 409, 425, 429, 500, 502, 503, 504)
+
+
+class ModelFaultError(Exception):
+    """A model could not be asked, or what came back is no answer of a model.
+
+    Attributes:
+        kind: unreachable, timeout, status, redirect, too_large, broken, no_answer or cut_off.
+        retry: Whether asking the same again may help.
+        wait_s: How long the service asks to wait first. [s]
+    """
+
+    def __init__(self, kind: str, message: str, *, retry: bool = False, wait_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry = retry
+        self.wait_s = wait_s
+
+
+def complete(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:
+    """Return the text a model answers to ``messages``.
+
+    Args:
+        endpoint: The model.
+        messages: ``{"role", "content"}`` each.
+        seconds: Longest duration, from the first look-up to the last byte. [s]
+
+    Raises:
+        ModelFaultError: If there is no answer.
+        SkillError: SERVICE_UNAVAILABLE if httpx is not installed.
+    """
+    try:
+        import httpx
+    except ImportError as error:
+        raise missing_library("httpx", "model calls") from error
+    try:
+        return _run(asyncio.wait_for(_asked(endpoint, messages, seconds), seconds))
+    except (asyncio.TimeoutError, httpx.TimeoutException) as error:
+        raise ModelFaultError("timeout", f"no answer within {seconds:.1f} s") from error
+    except (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        raise ModelFaultError("unreachable", f"{_host(endpoint.url)} cannot be reached", retry=True) from error
+    except httpx.HTTPError as error:
+        reason = endpoint.without_key(str(error) or type(error).__name__)
+        raise ModelFaultError("broken", f"the connection broke: {reason[:MAX_QUOTED]}", retry=True) from error
+
+
+def _run(work: Coroutine[Any, Any, str]) -> str:
+    """Return the result of asynchronous work, also when the caller's thread runs an event loop already."""
+
+    async def waited() -> str:
+        return await work
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(waited())
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, waited()).result()
+
+
+async def _asked(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:
+    """Ask and return the answer's text."""
+    import httpx
+
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    if endpoint.key:
+        headers["Authorization"] = f"Bearer {endpoint.key}"
+    body = {"model": endpoint.model, "messages": list(messages), "temperature": 0, "stream": False}
+    limits = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+    async with (
+        httpx.AsyncClient(timeout=limits, follow_redirects=False) as client,
+        client.stream("POST", f"{endpoint.url}/chat/completions", json=body, headers=headers) as response,
+    ):
+        content = await _content(response)
+    _check_status(endpoint, response, content)
+    return _answer_text(content)
+
+
+async def _content(response: httpx.Response) -> bytes:
+    """Return the body of a response, within bounds."""
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise ModelFaultError("broken", "the answer is compressed although that was not asked for")
+    content = b""
+    async for chunk in response.aiter_raw():
+        content += chunk
+        if len(content) > MAX_ANSWER_BYTES:
+            raise ModelFaultError("too_large", f"the answer is longer than the {MAX_ANSWER_BYTES} bytes allowed")
+    return content
+
+
+def _check_status(endpoint: Endpoint, response: httpx.Response, content: bytes) -> None:
+    """Raise what an HTTP status other than success means."""
+    status = response.status_code
+    if 200 <= status < 300:
+        return
+    if 300 <= status < 400:
+        target = _host(response.headers.get("location", "")) or "another place"
+        raise ModelFaultError("redirect", f"HTTP {status} redirects to {target}, which is not followed; set its URL")
+    said = endpoint.without_key(" ".join(content[: 4 * MAX_QUOTED].decode("utf-8", "replace").split()))[:MAX_QUOTED]
+    text = f"HTTP {status}" + (f": {said}" if said else "")
+    raise ModelFaultError(
+        "status", text, retry=status in _WORTH_A_RETRY, wait_s=_wait(response.headers.get("retry-after", ""))
+    )
+
+
+def _answer_text(content: bytes) -> str:
+    """Return the text of the first choice of a chat completion."""
+    try:
+        answer = parse_json(content, limit=MAX_ANSWER_BYTES)
+    except NotJsonError as error:
+        raise ModelFaultError("broken", f"the service's answer {error}", retry=True) from error
+    try:
+        choice = answer["choices"][0]
+        message = choice["message"]
+        text = message["content"]
+    except (KeyError, IndexError, TypeError) as error:
+        raise ModelFaultError("no_answer", "the service's answer has no choices[0].message.content") from error
+    if choice.get("finish_reason") == "length":
+        raise ModelFaultError("cut_off", "the answer was cut off at the service's length limit")
+    if isinstance(text, list):
+        text = "".join(part.get("text", "") for part in text if isinstance(part, dict))
+    if not isinstance(text, str) or not text.strip():
+        refusal = message.get("refusal")
+        said = f": {refusal[:MAX_QUOTED]}" if isinstance(refusal, str) else ""
+        raise ModelFaultError("no_answer", f"the model answered nothing{said}")
+    return text
+
+
+def _wait(text: str) -> float:
+    """Return the seconds a Retry-After header asks for; 0 if it says nothing that can be counted."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return 0.0
+    return seconds if 0 <= seconds < 3600 else 0.0
+
+
+def _host(url: str) -> str:
+    """Return scheme and host of a URL, which is all of it that a message may show."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.hostname}{port}" if parts.hostname else ""

@@ -1,0 +1,121 @@
+"""Which models may be asked, where and for how long: from the tool's declaration and the environment.
+
+=============================  ===========================================================================
+``SKILL_MODEL_URL``            base of an OpenAI-compatible service, such as ``http://localhost:11434/v1``
+``SKILL_MODEL_KEY``            its key, where it wants one
+``SKILL_MODEL_PRIMARY``        name of the model asked first; default: ``models.primary`` in skill.yaml
+``SKILL_MODEL_FALLBACK``       name of the one asked when the first fails; default: ``models.fallback``
+``SKILL_MODEL_FALLBACK_URL``   another service for the fallback, with ``SKILL_MODEL_FALLBACK_KEY``
+``SKILL_MODEL_DEADLINE_S``     longest time for all attempts together, default 60 [s]
+=============================  ===========================================================================
+
+Without ``SKILL_MODEL_URL`` no model is configured. Keys never appear in messages, logs or envelopes.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from .envelope import ErrorCode, SkillError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One model at one service.
+
+    Attributes:
+        model: Its name.
+        url: Base URL of the service.
+        key: Key for the service, or "".
+    """
+
+    model: str
+    url: str
+    key: str = field(default="", repr=False)
+
+    def without_key(self, text: str) -> str:
+        """Return ``text`` with the key blotted out wherever it stands."""
+        return text.replace(self.key, "***") if self.key else text
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """The models to ask, in order, and the time there is.
+
+    Attributes:
+        endpoints: Primary, then fallback if there is one.
+        deadline_s: Longest time for all attempts together. [s]
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    deadline_s: float = DEFAULT_DEADLINE_S
+
+
+def model_settings(declared: Mapping[str, str], environment: Mapping[str, str] | None = None) -> ModelSettings | None:
+    """Return the settings of a tool, or None when no model is configured.
+
+    Args:
+        declared: ``models`` of the tool's entry in skill.yaml: primary, fallback.
+        environment: Where the variables are looked up; default: this process's.
+
+    Raises:
+        SkillError: SERVICE_UNAVAILABLE if what is configured cannot work.
+    """
+    values = os.environ if environment is None else environment
+    url = values.get("SKILL_MODEL_URL", "").strip()
+    if not url:
+        return None
+    primary = values.get("SKILL_MODEL_PRIMARY") or declared.get("primary", "")
+    fallback = values.get("SKILL_MODEL_FALLBACK") or declared.get("fallback", "")
+    if not primary:
+        raise _unusable("SKILL_MODEL_URL is set, but no model is named; set SKILL_MODEL_PRIMARY")
+    endpoints = [Endpoint(primary, _checked_url("SKILL_MODEL_URL", url), values.get("SKILL_MODEL_KEY", "").strip())]
+    if fallback:
+        other = values.get("SKILL_MODEL_FALLBACK_URL", "").strip()
+        key = values.get("SKILL_MODEL_FALLBACK_KEY", "").strip()
+        same = not other
+        endpoints.append(
+            Endpoint(
+                fallback,
+                _checked_url("SKILL_MODEL_FALLBACK_URL", other or url),
+                key or (endpoints[0].key if same else ""),
+            )
+        )
+    return ModelSettings(tuple(endpoints), _deadline(values.get("SKILL_MODEL_DEADLINE_S", "")))
+
+
+def _checked_url(variable: str, url: str) -> str:
+    """Return a base URL without its last slash."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        raise _unusable(f"{variable} is not a URL such as https://host/v1") from None
+    if not usable:
+        raise _unusable(f"{variable} is not a URL such as https://host/v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise _unusable(f"{variable} must be a plain base URL; a key belongs in SKILL_MODEL_KEY")
+    return url.rstrip("/")
+
+
+def _deadline(text: str) -> float:
+    """Return the deadline in seconds."""
+    try:
+        seconds = float(text) if text.strip() else DEFAULT_DEADLINE_S
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 3600:
+        raise _unusable(f"SKILL_MODEL_DEADLINE_S must be a number of seconds up to 3600, got {text!r}")
+    return seconds
+
+
+def _unusable(message: str) -> SkillError:
+    return SkillError(ErrorCode.SERVICE_UNAVAILABLE, message)

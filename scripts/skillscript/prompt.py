@@ -1,0 +1,91 @@
+"""Prompt templates: Jinja in a sandbox, where a variable that is not there is an error (S1.5).
+
+A template sees the parameters by their names and as ``params``, and of the context ``user_profile``,
+``session_context``, ``memory_summary`` and ``content_context``. It cannot include other files, call what is not safe to
+call, or change what it is given. ``{{ value | tojson }}`` writes a value as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from .envelope import ErrorCode, SkillError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+MAX_TEMPLATE_BYTES = 1 << 18
+MAX_PROMPT_CHARACTERS = 1 << 20
+
+
+def prompt_variables(params: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a template sees of a call: its parameters by name and as ``params``, and the context's parts."""
+    return {**params, **context, "params": dict(params)}
+
+
+def render_file(script_file: str, name: str, variables: Mapping[str, Any]) -> str:
+    """Return the prompt that the template ``name`` of a script's skill gives.
+
+    Args:
+        script_file: The script's ``__file__``, at ``<skill>/scripts/x.py``.
+        name: The template's path inside the skill, such as ``assets/suggest.jinja``.
+        variables: What it sees.
+
+    Raises:
+        SkillError: SERVICE_UNAVAILABLE if Jinja is not installed; INTERNAL_ERROR if the template is missing, larger
+            than ``MAX_TEMPLATE_BYTES``, wrong, names what is not there or gives more than ``MAX_PROMPT_CHARACTERS``.
+    """
+    path = Path(script_file).resolve().parent.parent / name
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_TEMPLATE_BYTES + 1)
+        if len(content) > MAX_TEMPLATE_BYTES:
+            raise SkillError(ErrorCode.INTERNAL_ERROR, f"the prompt template {name} is larger than allowed")
+        return render(content.decode("utf-8"), variables, name)
+    except OSError as error:
+        text = f"the prompt template {name} cannot be read: {error.strerror}; reinstall the skill"
+        raise SkillError(ErrorCode.INTERNAL_ERROR, text) from error
+    except UnicodeDecodeError as error:
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the prompt template {name} is not UTF-8 text") from error
+
+
+def render(template: str, variables: Mapping[str, Any], name: str = "template") -> str:
+    """Return the text that ``template`` gives; ``name`` stands for it in an error.
+
+    Raises:
+        SkillError: As ``render_file``.
+    """
+    try:
+        from jinja2 import StrictUndefined, TemplateError
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+    except ImportError as error:
+        raise missing_library("jinja2", "prompt templates") from error
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    )
+    environment.filters["tojson"] = _to_json
+    text = ""
+    try:
+        for piece in environment.from_string(template).generate(**variables):
+            text += piece
+            if len(text) > MAX_PROMPT_CHARACTERS:
+                raise SkillError(ErrorCode.INTERNAL_ERROR, f"the prompt of {name} is longer than allowed")
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        line = getattr(error, "lineno", None)
+        place = f"{name}, line {line}" if line else name
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the prompt template {place}: {error}") from error
+    return text
+
+
+def missing_library(library: str, purpose: str) -> SkillError:
+    """Return the error of a library that is not installed because not everybody needs it."""
+    text = f"{purpose} need the Python library {library}: pip install 'analog-layout-skills[models]'"
+    return SkillError(ErrorCode.SERVICE_UNAVAILABLE, text, {"missing": library})
+
+
+def _to_json(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON text; Jinja's own filter writes it for HTML."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
