@@ -140,10 +140,14 @@ class _Reader:
                 cuts=tuple(self._cut(entry) for entry in stack["cuts"]),
                 contact=self._cut(stack["contact"]),
                 dimensions=self._dimensions(self._get("dimensions"), "dimensions"),
-                devices={n: self._device(n, e) for n, e in self._get("devices").items() if e["type"] not in PASSIVE_PARTS},
+                devices={
+                    n: self._device(n, e) for n, e in self._get("devices").items() if e["type"] not in PASSIVE_PARTS
+                },
                 derived=dict(data.get("derived", {})),
                 rules=self.rules,
-                passives={n: self._passive(n, e) for n, e in self._get("devices").items() if e["type"] in PASSIVE_PARTS},
+                passives={
+                    n: self._passive(n, e) for n, e in self._get("devices").items() if e["type"] in PASSIVE_PARTS
+                },
                 notes=tuple(str(note) for note in data.get("notes", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -217,9 +221,7 @@ class _Reader:
 
     def _device(self, name: str, entry: Mapping[str, Any]) -> DeviceSpec:
         if entry["type"] not in {"nmos", "pmos"}:
-            raise self._fault(
-                f"devices.{name}: type must be nmos, pmos, resistor or capacitor, got {entry['type']!r}"
-            )
+            raise self._fault(f"devices.{name}: type must be nmos, pmos, resistor or capacitor, got {entry['type']!r}")
         return DeviceSpec(
             name=name,
             type=entry["type"],

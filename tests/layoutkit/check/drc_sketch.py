@@ -153,7 +153,9 @@ def _separation(d):
     if d.fields.get("overlap", "forbidden") == "forbidden":
         if not set(drawn_layers(d.technology, d.layer)) & set(drawn_layers(d.technology, d.other)):  # else they merge
             broken.append(apart(0))
-        if not d.other.startswith("not_overlapping"):  # what overlaps is then not concerned
+        # What overlaps is not concerned where it is another layer then, or where abutting is allowed.
+        abuts = "abutting" in d.fields and f"- {d.layer}" in d.technology.derived.get(d.other, "")
+        if not d.other.startswith("not_overlapping") and not abuts:
             broken.append(apart(-d.g))
             if f"- {d.other}" not in d.technology.derived.get(d.layer, ""):  # what lies within is another layer
                 broken.append(apart(-1000))
