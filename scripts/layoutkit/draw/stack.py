@@ -206,6 +206,7 @@ class _Drawing:
             ("flavour", "tap_implant"): 0,
             ("poly", "tap"): ring.poly_space,
             ("gate_contact", "tap"): ring.gate_contact_space,
+            ("gate_contact", "tap_contact"): sizes.contact_space,
             ("marker", "tap_contact"): sizes.marker_to_contact,
             ("strip", "strip"): sizes.strip_space,
             ("rail", "rail"): sizes.rail_space,

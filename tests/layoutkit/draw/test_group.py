@@ -5,9 +5,9 @@ import pytest
 
 from layoutkit.check.drc import check
 from layoutkit.draw.group import GroupSpec, draw_group
-from layoutkit.draw.mos import MosSize, transistor
+from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.errors import GeometryError
-from layoutkit.technology import load
+from layoutkit.technology import load, names
 
 
 def group(technology, fingers, rows):
@@ -43,3 +43,17 @@ def test_a_folded_group_is_clean_and_its_centroids_coincide_in_both_directions(n
 def test_fingers_that_do_not_divide_into_rows_are_refused_by_name():
     with pytest.raises(GeometryError, match=r"2 equal rows: M1 \(3\), M3 \(5\)"):
         group(load("generic"), (3, 4, 5), 2)
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("flavour", ["nmos", "pmos"])
+@pytest.mark.parametrize("length_m", [0.5e-6, 8e-6])
+def test_a_gate_tied_to_its_ring_keeps_its_contact_clear_of_the_rings_contacts(name, flavour, length_m):
+    technology = load(name)
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    nets = {"d": "out", "g": "rail", "s": "rail", "b": "rail"}
+    device = transistor(technology, "M1", flavour, MosSize(1e-6, length_m, 1), nets)
+    module = draw_mos(layout, technology, MosSpec(device, "off"))
+    report = check(layout, module.cell, technology)
+    assert report.passed, [(v.rule.id, v.count) for v in report.violated]
