@@ -28,12 +28,12 @@ class Pin:
 
 @dataclass(frozen=True)
 class Gate:
-    """One drawn channel.
+    """One drawn channel, resistive bar or capacitor plate: what the value of a device depends on.
 
     Attributes:
-        device: Id of the transistor; empty for a dummy.
-        unit: Id of the instance the finger belongs to.
-        box: Channel area (poly over active), in the cell's coordinates. [dbu]
+        device: Id of the device; empty for a dummy.
+        unit: Id of the instance it belongs to.
+        box: Channel area (poly over active), core or plate, in the cell's coordinates. [dbu]
     """
 
     device: str
@@ -61,6 +61,19 @@ class Instance:
 
 
 @dataclass(frozen=True)
+class Keepout:
+    """An area of one conductor or cut that no other net may enter.
+
+    Attributes:
+        layer: Name of a conductor or cut of the technology's stack.
+        box: The area, in the cell's coordinates. [dbu]
+    """
+
+    layer: str
+    box: kdb.Box
+
+
+@dataclass(frozen=True)
 class Module:
     """A drawn block, ready to be placed.
 
@@ -76,6 +89,7 @@ class Module:
         gates: All channels, dummies included.
         mirrored_in_y: Whether the drawn geometry is its own mirror image upside down.
         warnings: What was decided or given up, in words.
+        keepouts: Areas that wires of other modules may not enter, beyond what spacing rules say.
     """
 
     name: str
@@ -89,6 +103,7 @@ class Module:
     gates: tuple[Gate, ...] = ()
     mirrored_in_y: bool = False
     warnings: tuple[str, ...] = field(default=())
+    keepouts: tuple[Keepout, ...] = field(default=())
 
     def pins_of(self, net: str) -> tuple[Pin, ...]:
         """Return the pins of ``net``, from below."""

@@ -1,0 +1,293 @@
+"""What a passive device is before it is drawn: its size on the grid, its units and its nets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import GeometryError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.technology import PassiveSpec, Technology
+
+MAX_UNITS = 5_000
+_LONG = 10_000  # segments shorter than this are not folded further [dbu]
+_TRIED = 4  # numbers of segments tried for one that divides the length on the grid
+
+
+@dataclass(frozen=True)
+class Resistor:
+    """A resistor in database units: ``m`` strings in parallel of ``segments`` bars in series.
+
+    Attributes:
+        id: Instance name.
+        spec: Flavour.
+        width: Width of every bar. [dbu]
+        length: Resistive length of one bar. [dbu]
+        segments: Bars in series.
+        m: Strings in parallel.
+        p: Net.
+        n: Net.
+        warnings: What was rounded, in words.
+    """
+
+    id: str
+    spec: PassiveSpec
+    width: int
+    length: int
+    segments: int
+    m: int
+    p: str
+    n: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def bars(self) -> int:
+        """All bars of all strings."""
+        return self.segments * self.m
+
+    @property
+    def ohm(self) -> float:
+        """Resistance by sheet resistance and drawn size, heads and contacts left out. [ohm]"""
+        return self.spec.value * self.length * self.segments / self.width / self.m
+
+
+@dataclass(frozen=True)
+class Capacitor:
+    """A plate capacitor in database units: ``m`` equal plates in parallel.
+
+    Attributes:
+        id: Instance name.
+        spec: Flavour.
+        width: Width of one plate. [dbu]
+        length: Length of one plate. [dbu]
+        m: Plates.
+        p: Net of the top plates.
+        n: Net of the bottom plate.
+        warnings: What was rounded, in words.
+    """
+
+    id: str
+    spec: PassiveSpec
+    width: int
+    length: int
+    m: int
+    p: str
+    n: str
+    warnings: tuple[str, ...] = ()
+
+    def farad(self, dbu_um: float) -> float:
+        """Return the capacitance of the drawn plates by area and edge. [F]"""
+        return capacitance(self.spec, self.width * dbu_um, self.length * dbu_um) * self.m
+
+
+@dataclass(frozen=True)
+class PassiveSize:
+    """Size as netlists state it.
+
+    Attributes:
+        w_m: Width. [m]
+        l_m: Length of the whole string of a resistor, of one plate of a capacitor. [m]
+        m: Units in parallel.
+        segments: Bars in series that share the length; None for as many as make the block about square.
+    """
+
+    w_m: float
+    l_m: float
+    m: int = 1
+    segments: int | None = None
+
+
+def capacitance(spec: PassiveSpec, width_um: float, length_um: float) -> float:
+    """Return the capacitance of one plate. [um, um] -> [F]"""
+    return spec.value * width_um * length_um + spec.edge_value * 2 * (width_um + length_um)
+
+
+def resistor(
+    tech: Technology, device_id: str, flavour: str, size: PassiveSize, nets: Mapping[str, str] | None = None
+) -> Resistor:
+    """Return the resistor ``device_id`` with its size on the grid of ``tech``.
+
+    Args:
+        tech: Process.
+        device_id: Instance name.
+        flavour: ``resistor``, a device of the technology, or its model.
+        size: As in the netlist.
+        nets: Terminal (p, n) to net; a terminal left out is called ``<device_id>_<terminal>``.
+
+    Raises:
+        GeometryError: If a size is below or above what the process allows.
+        TechnologyError: If the process has no such device.
+    """
+    spec = _spec(tech, flavour, "resistor")
+    warnings: list[str] = []
+    width = _on_grid(tech, "Width", size.w_m, 1, warnings)
+    _check_width(tech, spec, width)
+    total = size.l_m * 1e6 / tech.dbu_um
+    m = _count("Multiplier", size.m)
+    segments = _segments(tech, spec, width, total) if size.segments is None else _count("segments", size.segments)
+    if segments * m > MAX_UNITS:
+        raise GeometryError(f"{device_id} has {segments * m} bars, at most {MAX_UNITS} are drawn")
+    length = _on_grid(tech, "Length", size.l_m, segments, warnings)
+    _within(tech, "Length" if segments == 1 else f"Length of each of {segments} segments", length, spec)
+    named = _nets(device_id, nets)
+    told = tuple(f"{device_id}: {warning}" for warning in warnings)
+    return Resistor(device_id, spec, width, length, segments, m, *named, told)
+
+
+def capacitor(
+    tech: Technology, device_id: str, flavour: str, size: PassiveSize, nets: Mapping[str, str] | None = None
+) -> Capacitor:
+    """Return the capacitor ``device_id`` with its plate on the grid of ``tech``; arguments as ``resistor``.
+
+    Raises:
+        GeometryError: If a size is below or above what the process allows.
+        TechnologyError: If the process has no such device.
+    """
+    spec = _spec(tech, flavour, "capacitor")
+    warnings: list[str] = []
+    width = _on_grid(tech, "Width", size.w_m, 1, warnings)
+    length = _on_grid(tech, "Length", size.l_m, 1, warnings)
+    _check_width(tech, spec, width)
+    _within(tech, "Length", length, spec)
+    m = _count("Multiplier", size.m)
+    if m > MAX_UNITS:
+        raise GeometryError(f"{device_id} has {m} plates, at most {MAX_UNITS} are drawn")
+    area = width * length
+    for limit, wrong, word in (
+        (spec.min_area, area < spec.min_area, "below minimum"),
+        (spec.max_area, spec.max_area is not None and area > spec.max_area, "above maximum"),
+    ):
+        if wrong and limit is not None:
+            um2 = tech.dbu_um**2
+            raise GeometryError(
+                f"Area {area * um2:g} um2 of one plate is {word} {limit * um2:g} um2"
+                + ("; use more and smaller plates (m)" if word.startswith("above") else ""),
+                details={"provided_value": area * um2, "limit": limit * um2, "unit": "um2"},
+            )
+    named = _nets(device_id, nets)
+    return Capacitor(device_id, spec, width, length, m, *named, tuple(f"{device_id}: {w}" for w in warnings))
+
+
+def resistor_size(tech: Technology, spec: PassiveSpec, ohm: float, width: int | None = None) -> PassiveSize:
+    """Return the size of a resistor of ``ohm``: of ``width`` [dbu], else of the least width.
+
+    A value too small for the least length at that width becomes bars in parallel.
+
+    Raises:
+        GeometryError: If the value is not positive.
+    """
+    if not ohm > 0:
+        raise GeometryError(f"a resistance must be positive, got {ohm:g} ohm")
+    width = width or (spec.widths[0] if spec.widths else spec.min_w)
+    squares = ohm / spec.value
+    m = max(1, ceil(spec.min_l / (squares * width) - 1e-9))
+    unit = tech.dbu_um * 1e-6
+    return PassiveSize(width * unit, tech.snap(squares * width * m) * unit, m)
+
+
+def capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> PassiveSize:
+    """Return the size of a capacitor of ``farad``: one square plate, or as many equal ones as the process needs.
+
+    Raises:
+        GeometryError: If the value is not positive, or smaller than that of the least plate.
+    """
+    if not farad > 0:
+        raise GeometryError(f"a capacitance must be positive, got {farad:g} F")
+    largest = min(spec.max_w or MAX_UNITS * 1000, spec.max_l or MAX_UNITS * 1000)
+    if spec.max_area is not None:
+        largest = min(largest, int(sqrt(spec.max_area)))
+    side = _plate_side(tech, spec, farad)
+    m = 1
+    while side > largest:
+        m += 1
+        side = _plate_side(tech, spec, farad / m)
+    least = max(spec.min_w, spec.min_l, ceil(sqrt(spec.min_area)))
+    if side < least:
+        least_um = least * tech.dbu_um
+        raise GeometryError(
+            f"{farad:g} F is less than the smallest {spec.name} has ({capacitance(spec, least_um, least_um):.4g} F)"
+        )
+    unit = tech.dbu_um * 1e-6
+    return PassiveSize(side * unit, side * unit, m)
+
+
+def _plate_side(tech: Technology, spec: PassiveSpec, farad: float) -> int:
+    """Return the side of the square plate of ``farad`` on the grid: the root of value s^2 + 4 edge s = farad. [dbu]"""
+    edge = 2 * spec.edge_value / spec.value
+    side_um = sqrt(edge**2 + farad / spec.value) - edge
+    return tech.snap(side_um / tech.dbu_um)
+
+
+def _spec(tech: Technology, flavour: str, kind: str) -> PassiveSpec:
+    spec = tech.passive(flavour)
+    if spec.type != kind:
+        raise GeometryError(f"device '{flavour}' of {tech.name} is a {spec.type}, not a {kind}")
+    return spec
+
+
+def _nets(device_id: str, nets: Mapping[str, str] | None) -> tuple[str, str]:
+    given = nets or {}
+    return given.get("p") or f"{device_id}_P", given.get("n") or f"{device_id}_N"
+
+
+def _count(what: str, value: int) -> int:
+    if value < 1:
+        raise GeometryError(f"{what} must be positive integer", details={"provided_value": value})
+    return value
+
+
+def _segments(tech: Technology, spec: PassiveSpec, width: int, total: float) -> int:
+    """Return into how many bars a string of ``total`` is folded: about a square, divided on the grid if possible."""
+    pitch = width + spec.dimensions.get("body_space", width)
+    wanted = max(1, round(total / max(_LONG, sqrt(total * pitch))))
+    most = max(1, int(total // max(1, spec.min_l)))
+    wanted = min(wanted, most)
+    for count in range(wanted, min(wanted + _TRIED, most) + 1):
+        if abs(total / count / tech.grid - round(total / count / tech.grid)) < 1e-6:
+            return count
+    return wanted
+
+
+def _check_width(tech: Technology, spec: PassiveSpec, width: int) -> None:
+    if spec.widths and width not in spec.widths:
+        allowed = ", ".join(f"{tech.to_um(w):g}" for w in spec.widths)
+        raise GeometryError(
+            f"{spec.name} exists {allowed} um wide, got {tech.to_um(width):g} um",
+            details={"provided_value": tech.to_um(width), "allowed": [tech.to_um(w) for w in spec.widths]},
+        )
+    _bounded(tech, "Width", width, spec.min_w, spec.max_w)
+
+
+def _within(tech: Technology, what: str, length: int, spec: PassiveSpec) -> None:
+    _bounded(tech, what, length, spec.min_l, spec.max_l)
+
+
+def _bounded(tech: Technology, what: str, length: int, low: int, high: int | None) -> None:
+    per_m = tech.dbu_um * 1e-6
+    if length < low:
+        raise GeometryError(
+            f"{what} {length * per_m:g} is below minimum {low * per_m:g}",
+            details={"provided_value": length * per_m, "minimum": low * per_m, "unit": "m"},
+        )
+    if high is not None and length > high:
+        raise GeometryError(
+            f"{what} {length * per_m:g} is above maximum {high * per_m:g}",
+            details={"provided_value": length * per_m, "maximum": high * per_m, "unit": "m"},
+        )
+
+
+def _on_grid(tech: Technology, what: str, length_m: float, parts: int, warnings: list[str]) -> int:
+    """Return one of ``parts`` equal parts of ``length_m`` on the grid."""
+    exact = length_m * 1e6 / tech.dbu_um / parts
+    snapped = tech.snap(exact)
+    if abs(snapped - exact) > 0.01:
+        each = f" in each of {parts} segments" if parts > 1 else ""
+        warnings.append(
+            f"{what.lower()} {length_m:g} m is off the {tech.to_um(tech.grid):g} um grid; "
+            f"drawn as {tech.to_um(snapped):g} um{each}"
+        )
+    return snapped
