@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,8 +18,9 @@ EXAMPLE = SKILL / "assets" / "example.gds"
 RULES = SKILL / "assets" / "example_rules.json"
 
 
-def run(*arguments, cwd=ROOT):
-    environment = {key: value for key, value in os.environ.items() if key != "ANALOG_LAYOUT_WORKSPACE"}
+def run(*arguments, cwd=ROOT, environment=None):
+    kept = {key: value for key, value in os.environ.items() if key != "ANALOG_LAYOUT_WORKSPACE"}
+    environment = {**kept, **(environment or {})}
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *map(str, arguments)],
         cwd=cwd, env=environment, capture_output=True, text=True, timeout=60, check=False,
@@ -131,10 +133,77 @@ def test_another_process_is_not_clean():
     assert "name the technology" in envelope["data"]["notes"][0]
 
 
-def test_a_foundry_deck_is_an_unsupported_operation(tmp_path):
+DECK = """
+source($input, $topcell)
+report("A foundry's rules", $report)
+m1 = input(4, 0)
+m1.width(0.23.um).output("M1.1", "Metal1 width")
+m1.space(0.23.um).output("M1.2", "Metal1 space")
+input(5, 0).width($least.to_f.um).output("V.1", "Cut width") if $least
+"""
+
+
+@pytest.mark.skipif(shutil.which("klayout") is None, reason="needs klayout")
+def test_a_foundry_deck_answers_the_same_data_as_rules_do(tmp_path):
+    deck = tmp_path / "deck.drc"
+    deck.write_text(DECK)
+    report, image = tmp_path / "deck.lyrdb", tmp_path / "deck.png"
+    envelope, status = run(
+        "--layout-path", EXAMPLE, "--drc-rules-path", deck, "--deck-variables", '{"least": "0.1"}',
+        "--report-path", report, "--image-path", image,
+    )  # fmt: skip
+    own = run("--layout-path", EXAMPLE, "--rule-ids", '["M1_MIN_WIDTH", "M1_MIN_SPACE"]')[0]["data"]
+    data = envelope["data"]
+    assert status == 1
+    assert [entry["rule_id"] for entry in data["violations"]] == ["M1.1", "M1.2"]
+    assert [rule["rule_id"] for rule in data["rules_passed"]] == ["V.1"]
+    boxes = [[place["box"] for place in entry["locations"]] for entry in own["violations"]]
+    assert [[place["box"] for place in entry["locations"]] for entry in data["violations"]] == boxes
+    assert set(data) - set(own) == {"report_path", "image_path"}
+    assert image.read_bytes().startswith(b"\x89PNG")
+    assert b"M1.2" in report.read_bytes()
+
+
+def test_without_the_application_a_deck_is_service_unavailable_with_a_hint(tmp_path):
     deck = tmp_path / "deck.lydrc"
-    deck.write_text("report('x')")
-    refused("--layout-path", EXAMPLE, "--drc-rules-path", deck, code="UNSUPPORTED_OPERATION")
+    deck.write_text(DECK)
+    environment = {"ANALOG_LAYOUT_KLAYOUT": str(tmp_path / "none")}
+    envelope, status = run("--layout-path", EXAMPLE, "--drc-rules-path", deck, environment=environment)
+    assert status == 3
+    assert envelope["error"]["code"] == "SERVICE_UNAVAILABLE"
+    assert "apt-get install klayout" in envelope["error"]["message"]
+
+
+@pytest.mark.skipif(shutil.which("klayout") is None, reason="needs klayout")
+def test_a_deck_that_hangs_is_a_timeout(tmp_path):
+    deck = tmp_path / "deck.drc"
+    deck.write_text("sleep")
+    envelope, status = run("--layout-path", EXAMPLE, "--drc-rules-path", deck, "--timeout-s", "2")
+    assert (status, envelope["error"]["code"]) == (4, "TIMEOUT")
+
+
+def test_a_picture_marks_the_violations(tmp_path):
+    image = tmp_path / "drc.png"
+    envelope, _ = run("--layout-path", EXAMPLE, "--image-path", image)
+    assert envelope["data"]["image_path"] == str(image)
+    assert image.read_bytes().startswith(b"\x89PNG")
+    refused("--layout-path", EXAMPLE, "--image-path", tmp_path / "drc.txt")
+    refused("--layout-path", EXAMPLE, "--image-path", tmp_path / "none" / "drc.png")
+
+
+def test_every_rule_is_passed_failed_or_unchecked():
+    data = run("--layout-path", EXAMPLE)[0]["data"]
+    told = [rule["rule_id"] for part in ("violations", "rules_passed", "rules_unchecked") for rule in data[part]]
+    assert len(told) == len(set(told)) == data["summary"]["rules_checked"]
+    assert any(rule["shapes"] > 0 for rule in data["rules_passed"])
+
+
+@pytest.mark.parametrize("mode", ["flat", "hierarchical"])
+def test_both_modes_find_the_same(mode):
+    data = run("--layout-path", EXAMPLE, "--mode", mode)[0]["data"]
+    plain = run("--layout-path", EXAMPLE)[0]["data"]
+    assert data["hierarchical"] is (mode == "hierarchical")
+    assert data["violations"] == plain["violations"]
 
 
 @pytest.mark.parametrize(

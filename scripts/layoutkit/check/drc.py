@@ -176,13 +176,28 @@ def _run(case: Case, window: kdb.Box | None) -> _LookedAt:
         if isinstance(found, Measured):
             values.append(found.value)
             continue
-        kept = found if window is None else _touching(found, window)
+        kept = _flat(found) if case.layers.hierarchical else found
+        if isinstance(kept, kdb.Region) and kept.merged_semantics:
+            kept = kept.merged()  # a hierarchy cuts the same area into other pieces
+        if window is not None:
+            kept = touching(kept, window)
         if not kept.is_empty():
             marks.append(Marks(shown, kept))
     return _LookedAt(looked_at, tuple(marks), tuple(values))
 
 
-def _touching(shapes: Shapes, window: kdb.Box) -> Shapes:
+def _flat(shapes: Shapes) -> Shapes:
+    """Return the same marks, each once: a hierarchical check tells a pair of edges from every cell that sees it."""
+    if isinstance(shapes, kdb.EdgePairs):
+        pairs = (tuple(sorted((pair.first, pair.second))) for pair in shapes.each())
+        return kdb.EdgePairs([kdb.EdgePair(*pair) for pair in dict.fromkeys(pairs)])
+    flat = shapes.dup()
+    flat.flatten()
+    return flat
+
+
+def touching(shapes: Shapes, window: kdb.Box) -> Shapes:
+    """Return those of ``shapes`` whose boxes touch ``window``."""
     kept = type(shapes)()
     for shape in shapes.each():
         if shape.bbox().touches(window):

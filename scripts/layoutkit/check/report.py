@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutkit.check.rules import Shapes
+    from layoutkit.markers import Marker
     from layoutkit.technology.model import Rule
 
     _Placed = tuple[float, float, tuple[float, float, float, float], str, float]  # y, x, box, layer, distance or -1
@@ -63,7 +64,8 @@ class Verdict:
     Attributes:
         rule: The rule.
         status: ``passed``, ``failed`` or ``unchecked``.
-        shapes: How many polygons were looked at; 0 says that the layout has nothing this rule could concern.
+        shapes: How many polygons were looked at; 0 says that the layout has nothing this rule could concern, None that
+            a deck does not tell.
         count: How many violations there are, however many are listed.
         marks: All of them.
         reason: Why the rule was not checked.
@@ -72,7 +74,7 @@ class Verdict:
 
     rule: Rule
     status: Status
-    shapes: int = 0
+    shapes: int | None = 0
     count: int = 0
     marks: tuple[Marks, ...] = ()
     reason: str | None = None
@@ -171,6 +173,7 @@ class DrcReport:
             "notes": list(self._notes()),
             "cell_name": self.cell_name,
             "technology": self.technology,
+            "hierarchical": self.hierarchical,
         }
 
     def _notes(self) -> Iterator[str]:
@@ -183,6 +186,18 @@ class DrcReport:
             )
         elif self.unruled_layers:
             yield f"no rule looks at layers {', '.join(self.unruled_layers)}"
+
+    def markers(self) -> list[Marker]:
+        """Return the violations for a picture, as many as one can show."""
+        from layoutkit.markers import MAX_MARKERS, Marker
+
+        shares = _shares([verdict.count for verdict in self.violated], MAX_MARKERS)
+        boxes = (
+            (verdict.rule.id, kdb.DBox(*place.box_um))
+            for verdict, share in zip(self.violated, shares, strict=True)
+            for place in self.locations(verdict, share)
+        )
+        return [Marker(rule_id, (kdb.DPolygon(box),), box) for rule_id, box in boxes]
 
     def write_lyrdb(self, path: str | os.PathLike[str]) -> None:
         """Write all violations as a report database, which KLayout's marker browser opens.
@@ -210,7 +225,7 @@ class DrcReport:
             category = database.create_category(verdict.rule.id)
             category.description = _title(verdict)
             for marks in verdict.marks:
-                category.scan_collection(cell, to_um, marks.shapes, not self.hierarchical)
+                category.scan_collection(cell, to_um, marks.shapes, True)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "report.lyrdb"
             database.save(str(file))
@@ -233,8 +248,12 @@ class DrcReport:
 
 
 def _passed(verdict: Verdict) -> dict[str, Any]:
-    entry: dict[str, Any] = {"rule_id": verdict.rule.id, "shapes": verdict.shapes}
-    return entry if verdict.measured is None else {**entry, "measured": round(verdict.measured, 6)}
+    entry: dict[str, Any] = {"rule_id": verdict.rule.id}
+    if verdict.shapes is not None:
+        entry["shapes"] = verdict.shapes
+    if verdict.measured is not None:
+        entry["measured"] = round(verdict.measured, 6)
+    return entry
 
 
 def _title(verdict: Verdict) -> str:

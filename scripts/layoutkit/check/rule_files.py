@@ -14,7 +14,7 @@ from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.check.rules import KINDS, faults_in, fields_of, kind_of
-from layoutkit.errors import FileError, TechnologyError, UnsupportedOperationError
+from layoutkit.errors import FileError, TechnologyError
 from layoutkit.files import read_bytes
 from layoutkit.technology.expressions import require
 from layoutkit.technology.loader import read_rule
@@ -41,23 +41,20 @@ KIND_ALIASES = {
 _TOP_FIELDS = frozenset({"rules", "derived", "name", "description", "version", "technology"})
 
 
+def is_deck(path: str | os.PathLike[str]) -> bool:
+    """Return whether ``path`` is named as a rule deck, a program that only the KLayout application runs."""
+    return Path(path).suffix.lower() in DECKS
+
+
 def with_rules_of(path: str | os.PathLike[str], technology: Technology) -> Technology:
     """Return ``technology`` with the rules of the file ``path`` in the place of its own.
 
     The file's ``derived`` layers are added to the technology's.
 
     Raises:
-        UnsupportedOperationError: If it is a foundry deck, which is a program for the KLayout application.
         FileError: If it cannot be read or is neither JSON nor YAML.
         TechnologyError: If it has faults; the message and ``details["faults"]`` name all of them.
     """
-    suffix = Path(path).suffix.lower()
-    if suffix in DECKS:
-        raise UnsupportedOperationError(
-            f"{Path(path).name} is a rule deck, a program that only the KLayout application can run; give a JSON or "
-            "YAML rule file, or leave drc_rules_path out to check the technology's own rules",
-            details={"param_name": "drc_rules_path", "provided_value": str(path)},
-        )
     data = _parsed(path)
     entries = data.get("rules") if isinstance(data, dict) else data
     faults: list[str] = []

@@ -1,4 +1,4 @@
-"""Check the current layout against design rules: the technology's own, or a JSON or YAML rule file."""
+"""Check the current layout against design rules: the technology's own, a JSON or YAML rule file, or a foundry deck."""
 
 from skillscript import main
 
@@ -9,8 +9,8 @@ def execute(params: dict, context: dict) -> dict:
 
     from layoutkit import technology
     from layoutkit.cells import choose_cell
-    from layoutkit.check.drc import check, select_rules
-    from layoutkit.check.rule_files import with_rules_of
+    from layoutkit.check.drc import Options, check_cell, select_rules
+    from layoutkit.check.rule_files import is_deck, with_rules_of
     from layoutkit.errors import GeometryError
     from layoutkit.files import check_target
     from layoutkit.workspace import current_layout
@@ -23,26 +23,43 @@ def execute(params: dict, context: dict) -> dict:
                 details={"param_name": "region", "provided_value": params["region"]},
             )
     process = technology.load(params["technology"])
-    if "drc_rules_path" in params:
-        process = with_rules_of(params["drc_rules_path"], process)
-    select_rules(process, params.get("rule_ids"))
-    if "report_path" in params:
-        check_target(params["report_path"])
+    deck = "drc_rules_path" in params and is_deck(params["drc_rules_path"])
+    if not deck:
+        if "drc_rules_path" in params:
+            process = with_rules_of(params["drc_rules_path"], process)
+        select_rules(process, params.get("rule_ids"))
+    for target in ("report_path", "image_path"):
+        if target in params:
+            check_target(params[target])
     layout, _ = current_layout(params.get("layout_path"), params.get("workspace"))
     cell = choose_cell(layout, params.get("cell_name"))
-    report = check(
-        layout,
-        cell,
-        process,
-        rule_ids=params.get("rule_ids"),
-        max_violations=params["max_violations"],
-        region=kdb.DBox(*params["region"]) if "region" in params else None,
-    )
+    region = kdb.DBox(*params["region"]) if "region" in params else None
+    options = Options(params.get("rule_ids"), params["max_violations"], region, params["mode"])
+    report = _run_deck(layout, cell, params, options) if deck else check_cell(layout, cell, process, options)
     data = report.to_data()
     if "report_path" in params:
         report.write_lyrdb(params["report_path"])
         data["report_path"] = params["report_path"]
+    if "image_path" in params:
+        _draw(cell, process, report, params)
+        data["image_path"] = params["image_path"]
     return data
+
+
+def _run_deck(layout: object, cell: object, params: dict, options: object) -> object:
+    from pathlib import Path
+
+    from layoutkit.check.deck import Deck, run_deck
+
+    deck = Deck(Path(params["drc_rules_path"]), params.get("deck_variables", {}), params["timeout_s"])
+    return run_deck(layout, cell, deck, options)
+
+
+def _draw(cell: object, process: object, report: object, params: dict) -> None:
+    from layoutkit.render import View, render, save
+
+    region = tuple(params["region"]) if "region" in params else None
+    save(render(cell, process, View(region=region), report.markers()), params["image_path"])
 
 
 if __name__ == "__main__":

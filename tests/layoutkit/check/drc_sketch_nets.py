@@ -42,12 +42,13 @@ def wide_space_over_length(d):
     """A wide bar beside a line: too near only where they run side by side for long enough."""
     wide = round(d.wide_um / d.technology.dbu_um)
     run = round(d.min_projection_um / d.technology.dbu_um)
+    tall = max(BIG, 3 * run)
 
     def beside(gap, length):
-        line = d.new().box(d.layer, 0, 0, wide + d.g, BIG)
+        line = d.new().box(d.layer, 0, 0, wide + d.g, tall)
         return line.box(d.layer, wide + d.g + gap, 5000, wide + d.g + gap + 500, 5000 + length)
 
-    return [beside(d.v, BIG), beside(d.v - d.g, run - d.g)], [beside(d.v - d.g, run)]
+    return [beside(d.v, tall - 5000), beside(d.v - d.g, run - d.g)], [beside(d.v - d.g, run)]
 
 
 def counted_sides(d):

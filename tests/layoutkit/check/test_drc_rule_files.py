@@ -6,8 +6,8 @@ import pytest
 from drc_sketch import Sketch
 
 from layoutkit.check.drc import check
-from layoutkit.check.rule_files import with_rules_of
-from layoutkit.errors import FileError, LayoutkitError, TechnologyError, UnsupportedOperationError
+from layoutkit.check.rule_files import is_deck, with_rules_of
+from layoutkit.errors import FileError, LayoutkitError, TechnologyError
 from layoutkit.technology import load
 
 GENERIC = load("generic")
@@ -121,10 +121,10 @@ def test_a_file_without_rules_is_told(tmp_path, content, name):
     assert caught.value.code == "INVALID_PARAM"
 
 
-@pytest.mark.parametrize("name", ["deck.drc", "deck.lydrc", "deck.rb", "DECK.DRC"])
-def test_a_foundry_deck_is_refused_with_the_reason(tmp_path, name):
-    with pytest.raises(UnsupportedOperationError, match="KLayout application"):
-        with_rules_of(written(tmp_path, "source('x')", name), GENERIC)
+@pytest.mark.parametrize(("name", "deck"), [("a.drc", True), ("a.lydrc", True), ("a.rb", True), ("A.DRC", True),
+                                            ("a.json", False), ("a.yaml", False), ("drc", False)])  # fmt: skip
+def test_a_deck_is_told_from_a_rule_file_by_its_name(name, deck):
+    assert is_deck(name) is deck
 
 
 def test_a_missing_file_is_told(tmp_path):
