@@ -79,22 +79,26 @@ class Stack:
     def array_half(self, cut_index: int, count: int) -> int:
         """Return half the extent of ``count`` cuts in a row, rounded up to the grid."""
         cut = self.cuts[cut_index]
-        return self._up(-(-(count * cut.size + (count - 1) * self.cut_space(cut_index)) // 2))
+        return self._up(-(-(count * cut.size + (count - 1) * self.cut_space(cut_index, count)) // 2))
 
-    def cut_space(self, cut_index: int) -> int:
-        """Return the distance between the cuts of one array: the rule, rounded so that centres stay on the grid."""
+    def cut_space(self, cut_index: int, count: int = 1) -> int:
+        """Return the distance between ``count`` cuts in a row: the rule, rounded so that centres stay on the grid.
+
+        A row of as many cuts as make an array keeps the array's spacing, whatever the other direction holds.
+        """
         cut = self.cuts[cut_index]
+        space = max(cut.space, cut.array_space) if 0 < cut.array_count <= count else cut.space
         step = 2 * self.technology.grid
-        return -(-(cut.size + cut.space) // step) * step - cut.size
+        return -(-(cut.size + space) // step) * step - cut.size
 
     def cut_rects(self, cut_index: int, x: int, y: int, columns: int, rows: int) -> list[Rect]:
         """Return the cuts of an array centred at (x, y)."""
         size = self.cuts[cut_index].size
-        pitch = size + self.cut_space(cut_index)
-        left = x - ((columns - 1) * pitch + size) // 2
-        bottom = y - ((rows - 1) * pitch + size) // 2
+        across, up = (size + self.cut_space(cut_index, count) for count in (columns, rows))
+        left = x - ((columns - 1) * across + size) // 2
+        bottom = y - ((rows - 1) * up + size) // 2
         return [
-            (left + c * pitch, bottom + r * pitch, left + c * pitch + size, bottom + r * pitch + size)
+            (left + c * across, bottom + r * up, left + c * across + size, bottom + r * up + size)
             for r in range(rows)
             for c in range(columns)
         ]

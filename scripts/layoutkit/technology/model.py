@@ -49,8 +49,8 @@ class Conductor:
 class Cut:
     """A contact or via between two conductors: square ``size``, array ``space``, metal beyond it. [dbu]
 
-    ``enclose_*`` holds on every side, ``enclose_*_end`` on two opposite sides at least. In arrays of ``array_count`` and
-    more rows and columns the cuts keep ``array_space`` instead; ``array_count`` is 0 where the process has no such rule.
+    ``enclose_*`` holds on every side, ``enclose_*_end`` on two opposite sides at least. In arrays of ``array_count``
+    rows and columns and more the cuts keep ``array_space`` instead; ``array_count`` is 0 where there is no such rule.
     """
 
     name: str
@@ -71,9 +71,9 @@ class Cut:
 class DeviceSpec:
     """One MOS flavour: what is drawn for it and which sizes it may have. [dbu]
 
-    ``implant`` or ``bulk_implant`` is None where the process makes diffusion of that type without drawing it. ``markers``
-    are drawn over the diffusion rows (threshold implants), ``covers`` over the whole module with its tap ring (thick
-    oxide).
+    ``implant`` or ``bulk_implant`` is None where the process makes diffusion of that type without drawing it.
+    ``markers`` are drawn over the diffusion rows (threshold implants), ``covers`` over the whole module with its tap
+    ring (thick oxide).
     """
 
     name: str
@@ -246,7 +246,7 @@ class Technology:
         )
 
     def passive(self, name: str) -> PassiveSpec:
-        """Return the passive device called ``name``: a device, its model, or ``resistor``/``capacitor`` for the default."""
+        """Return the passive device called ``name``: a device, its model, or its type for the default of that type."""
         if name in self.passives:
             return self.passives[name]
         for spec in self.passives.values():

@@ -151,7 +151,9 @@ def _separation(d):
 
     kept, broken = [apart(d.v), apart(d.v, "above")], [apart(d.v - d.g), apart(d.v - d.g, "above")]
     if d.fields.get("overlap", "forbidden") == "forbidden":
-        if not set(drawn_layers(d.technology, d.layer)) & set(drawn_layers(d.technology, d.other)):  # else they merge
+        layer, other = (set(drawn_layers(d.technology, text)) for text in (d.layer, d.other))
+        shared = "abutting" in d.fields and set(drawn_layers(d.technology, d.abutting)) <= layer
+        if not layer & other and not shared:  # else they merge, or may share the edge
             broken.append(apart(0))
         # What overlaps is not concerned where it is another layer then, or where abutting is allowed.
         abuts = "abutting" in d.fields and f"- {d.layer}" in d.technology.derived.get(d.other, "")
@@ -228,6 +230,9 @@ def _exact_size(d):
     def cut(w, h):
         return d.new().box(d.layer, 0, 0, w, h)
 
+    if "length_um" in d.fields:
+        long = round(d.length_um / d.technology.dbu_um)
+        return [cut(v, long), cut(long, v)], [cut(v + g, long), cut(v, long + g), cut(long, v - g)]
     return [cut(v, v)], [cut(v + g, v), cut(v, v + g), cut(v - g, v), cut(v, v - g), cut(v - g, v - g)]
 
 
