@@ -1,0 +1,102 @@
+"""Propose symmetry, matching and net priorities for a circuit, checked against that circuit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from skillscript import main
+
+if TYPE_CHECKING:
+    from layoutkit.circuit import Circuit
+    from skillscript import ModelSettings
+
+TOOL = "plan.suggest_constraints"
+
+
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+    """Return the constraints, who proposed them, and every attempt with a model."""
+    from layoutkit.circuit.constraints import suggest_constraints
+
+    circuit = read_circuit(params)
+    settings = settings_for(params)
+    suggested = suggest_constraints(circuit)
+    data: dict[str, Any] = {
+        "circuit": circuit.name,
+        "source": "recognition",
+        "model": "",
+        "constraints": suggested,
+        "attempts": [],
+        "warnings": list(circuit.warnings),
+    }
+    if settings is not None:
+        data.update(ask(circuit, suggested, settings, params, context))
+    if params.get("workspace"):
+        from layoutkit.workspace import Workspace
+
+        written = Workspace(params["workspace"]).write_json("constraints.json", data["constraints"])
+        data["constraints_path"] = str(written)
+    return data
+
+
+def read_circuit(params: dict[str, Any]) -> Circuit:
+    """Return the circuit with its modules, from the netlist or from what netlist.parse answered."""
+    from layoutkit.circuit import Circuit, read_netlist, recognise
+    from skillscript import SkillError
+
+    if ("netlist_path" in params) is ("circuit" in params):
+        raise SkillError("INVALID_PARAM", "give either netlist_path or circuit", {"param_name": "netlist_path"})
+    if "netlist_path" in params:
+        return read_netlist(params["netlist_path"], top=params.get("top"))
+    if "top" in params:
+        raise SkillError("INVALID_PARAM", "top chooses in a netlist; a circuit is flat already", {"param_name": "top"})
+    circuit = Circuit.from_json(params["circuit"])
+    return circuit.with_modules(recognise(circuit))
+
+
+def settings_for(params: dict[str, Any]) -> ModelSettings | None:
+    """Return which models to ask, or None when recognition is to answer."""
+    from skillscript import SkillError, declared_models, model_settings
+
+    if params["source"] == "recognition":
+        return None
+    settings = model_settings(declared_models(__file__, TOOL))
+    if settings is None and params["source"] == "model":
+        text = "no model is configured: set SKILL_MODEL_URL and SKILL_MODEL_PRIMARY, or ask for source recognition"
+        raise SkillError("SERVICE_UNAVAILABLE", text)
+    if settings is not None and "deadline_s" in params:
+        settings = replace(settings, deadline_s=params["deadline_s"])
+    return settings
+
+
+def ask(
+    circuit: Circuit,
+    suggested: dict[str, Any],
+    settings: ModelSettings,
+    params: dict[str, Any],
+    context: dict[str, Any],
+) -> dict[str, Any]:
+    """Return a model's constraints, which name nothing that the circuit lacks."""
+    from layoutkit.circuit.constraints import find_faults
+    from skillscript import Fault, Task, ask_model, load_tool, prompt_variables, render_file
+
+    output_schema = load_tool(__file__, TOOL, execute).output_schema
+    variables = prompt_variables(params, context)
+    variables.update(circuit=circuit.to_json(), suggested=suggested, schema=output_schema["$defs"])
+    task = Task(
+        prompt=render_file(__file__, "assets/suggest_constraints.jinja", variables),
+        schema={"$ref": "#/$defs/constraints", "$defs": output_schema["$defs"]},
+        check=lambda value: [Fault(*fault) for fault in find_faults(value, circuit)],
+        system="You plan analog integrated circuit layout. You answer with one JSON object and nothing else.",
+    )
+    answer = ask_model(task, settings)
+    return {
+        "source": "model",
+        "model": answer.model,
+        "constraints": answer.value,
+        "attempts": answer.attempts,
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, TOOL, execute))

@@ -1,0 +1,155 @@
+"""Suggested constraints: what a designer would say of well-known circuits, and never against the circuit."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutkit.circuit import Circuit, Device, read_netlist, recognise
+from layoutkit.circuit.constraints import find_faults, suggest_constraints
+
+SKILLS = Path(__file__).parents[3] / "skills"
+COMPARATOR = SKILLS / "constraint-planning/assets/comparator.spice"
+OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
+
+
+@pytest.fixture(scope="module")
+def comparator():
+    return read_netlist(COMPARATOR)
+
+
+@pytest.fixture(scope="module")
+def suggested(comparator):
+    return suggest_constraints(comparator)
+
+
+def pairs(group, key="pairs"):
+    return {frozenset(pair) for pair in group[key]}
+
+
+def test_a_comparator_is_symmetric_as_its_designers_say(suggested):
+    """The groups are those that ALIGN's authors wrote by hand for a comparator of this topology.
+
+    SymmetricBlocks: [tail], [dp], [ccn], [ccp], [mp7, mp8], [mp9, mp10], [inv_n, inv_p]; SymmetricNets: inputs, the
+    drains of the pair, the latch nodes (examples/high_speed_comparator of ALIGN-public).
+    """
+    (group,) = suggested["symmetry"]
+    devices = [f"{stem}{{}}" for stem in ("min", "mxn", "mxp", "mop", "mon")]
+    expected = {frozenset((name.format(1), name.format(2))) for name in devices}
+    assert pairs(group) == expected | {frozenset(("mpre1", "mpre2")), frozenset(("mpre3", "mpre4"))}
+    assert group["self_symmetric"] == ["mtail"]
+    nets = [("inp", "inn"), ("dp", "dn"), ("lp", "ln"), ("outn", "outp")]
+    assert pairs(group, "net_pairs") == {frozenset(pair) for pair in nets}
+
+
+def test_left_is_left_in_devices_and_nets_alike(suggested):
+    (group,) = suggested["symmetry"]
+    assert ["min1", "min2"] in group["pairs"]
+    assert ["mop1", "mop2"] in group["pairs"]
+    assert group["net_pairs"] == [["dp", "dn"], ["inp", "inn"], ["lp", "ln"], ["outn", "outp"]]
+
+
+def test_sensitive_nets_come_first_and_supplies_last(suggested):
+    ranks = {entry["net"]: entry["priority"] for entry in suggested["net_priorities"]}
+    assert {net for net, rank in ranks.items() if rank == 1} == {"inp", "inn", "dp", "dn", "lp", "ln", "outp", "outn"}
+    assert ranks["clk"] == ranks["com"] == 2
+    assert ranks["vdd"] == ranks["vss"] == 4
+
+
+def test_an_ota_with_a_mirror_load_is_one_symmetric_group_and_its_mirrors_keep_their_reference_first():
+    circuit = read_netlist(OTA)
+    suggested = suggest_constraints(circuit)
+    (group,) = suggested["symmetry"]
+    assert pairs(group) == {frozenset(("M1", "M2")), frozenset(("M3", "M4"))}
+    assert group["self_symmetric"] == ["M5"]
+    matching = {tuple(entry["devices"]): entry["arrangement"] for entry in suggested["matching"]}
+    assert matching == {("M1", "M2"): "ABBA", ("M3", "M4"): "interdigitated", ("M6", "M5"): "interdigitated"}
+    assert {e["net"]: e["kind"] for e in suggested["net_priorities"]}["bias"] == "bias"
+
+
+def test_a_circuit_without_structure_has_only_net_priorities():
+    device = Device("M1", "nmos", "n", {"w": 1e-6, "l": 1e-6}, {"d": "out", "g": "in", "s": "vss", "b": "vss"})
+    suggested = suggest_constraints(Circuit("one", (device,), ("in", "out", "vss")))
+    assert (suggested["symmetry"], suggested["matching"]) == ([], [])
+    assert [entry["net"] for entry in suggested["net_priorities"]] == ["in", "out", "vss"]
+    assert suggest_constraints(Circuit("none")) == {"symmetry": [], "matching": [], "net_priorities": []}
+
+
+NETS = st.sampled_from(["a", "b", "c", "d", "e", "vdd", "vss"])
+
+
+@st.composite
+def circuits(draw):
+    devices = []
+    for index in range(draw(st.integers(0, 9))):
+        kind = draw(st.sampled_from(["nmos", "pmos"]))
+        bulk = "vss" if kind == "nmos" else "vdd"
+        size = {"w": draw(st.sampled_from([1e-6, 2e-6])), "l": 1e-6}
+        terminals = {terminal: draw(NETS) for terminal in "dgs"}
+        devices.append(Device(f"M{index}", kind, kind, size, {**terminals, "b": bulk}))
+    circuit = Circuit("any", tuple(devices), ("a", "b", "vdd", "vss"))
+    return circuit.with_modules(recognise(circuit))
+
+
+@settings(max_examples=200, deadline=None)
+@given(circuits())
+def test_what_is_suggested_for_any_circuit_is_right_for_that_circuit(circuit):
+    assert find_faults(suggest_constraints(circuit), circuit) == []
+
+
+def broken(suggested, section, **changes):
+    """Return the suggestion with the first entry of one section changed."""
+    first = {**suggested[section][0], **changes}
+    return {**suggested, section: [first, *suggested[section][1:]]}
+
+
+@pytest.mark.parametrize(
+    ("section", "changes", "path", "message"),
+    [
+        ("symmetry", {"pairs": [["min1", "min9"]]}, "symmetry[0].pairs[0]", "no device 'min9'; did you mean 'min"),
+        ("symmetry", {"pairs": [["min1", "mtail"]]}, "symmetry[0].pairs[0]", "min1 and mtail differ in type, model or"),
+        ("symmetry", {"pairs": [["min1", "min1"]]}, "symmetry[0].pairs[0]", "'min1' stands twice here"),
+        (
+            "symmetry",
+            {"pairs": [["min1", "min2"], ["min2", "min1"]]},
+            "symmetry[0].pairs[1]",
+            "'min2' stands in symmetry[0].pairs[0] already",
+        ),
+        (
+            "symmetry",
+            {"self_symmetric": ["min1"]},
+            "symmetry[0].self_symmetric[0]",
+            "'min1' stands in symmetry[0].pairs",
+        ),
+        (
+            "symmetry",
+            {"self_symmetric": ["mt"]},
+            "symmetry[0].self_symmetric[0]",
+            "no device 'mt'; did you mean 'mtail'?",
+        ),
+        ("symmetry", {"net_pairs": [["inp", "inm"]]}, "symmetry[0].net_pairs[0]", "no net 'inm'; did you mean 'in"),
+        ("symmetry", {"net_pairs": [["vdd", "inn"]]}, "symmetry[0].net_pairs[0]", "'vdd' mirrors no other net"),
+        ("symmetry", {"net_pairs": [["inp", "inn"], ["inn", "dp"]]}, "symmetry[0].net_pairs[1]", "'inn' stands in"),
+        ("matching", {"devices": ["min1", "mpre1"]}, "matching[0]", "devices of different kinds cannot be matched"),
+        (
+            "matching",
+            {"devices": ["min1", "mtail"]},
+            "matching[0]",
+            "differ in type, model or size and cannot be arranged",
+        ),
+        ("matching", {"devices": ["min1", "min2", "mxn1"]}, "matching[0]", "ABBA arranges two devices, got 3"),
+        ("matching", {"devices": ["min1", "mxn1"]}, "matching[1]", "'mxn1' stands in matching[0] already"),
+        ("net_priorities", {"net": "nope"}, "net_priorities[0]", "the circuit has no net 'nope'"),
+        ("net_priorities", {"net": "vss"}, "net_priorities[11]", "'vss' stands in net_priorities[0] already"),
+    ],
+)
+def test_what_contradicts_the_circuit_or_itself_is_told_with_its_place(
+    comparator, suggested, section, changes, path, message
+):
+    faults = find_faults(broken(suggested, section, **changes), comparator)
+    assert any(message in fault.message for fault in faults if fault.path == path), faults
+
+
+def test_the_suggestion_itself_has_no_faults(comparator, suggested):
+    assert find_faults(suggested, comparator) == []
