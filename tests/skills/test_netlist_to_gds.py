@@ -139,44 +139,6 @@ def test_the_klayout_application_opens_the_gds(build, tmp_path):
     assert "cells 4" in done.stdout
 
 
-NETGEN_SETUP = """
-foreach model {sky130_fd_pr__nfet_01v8 sky130_fd_pr__pfet_01v8} {
-  foreach circuit {-circuit1 -circuit2} {
-    permute "$circuit $model" drain source
-    property "$circuit $model" remove nf m
-    property "$circuit $model" tolerance {w 0.001} {l 0.001}
-  }
-}
-"""
-
-
-def netgen(tmp_path, extracted, reference, top):
-    setup, report = tmp_path / "setup.tcl", tmp_path / "netgen.out"
-    setup.write_text(NETGEN_SETUP)
-    command = ["netgen-lvs", "-batch", "lvs", f"{extracted} {top}", f"{reference} {top}", str(setup), str(report)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
-    lines = done.stdout.splitlines()
-    return any("match uniquely" in line for line in lines) and not any("roperty error" in line for line in lines)
-
-
-@pytest.mark.skipif(shutil.which("netgen-lvs") is None, reason="skipped: needs netgen-lvs")
-@pytest.mark.parametrize(
-    ("change", "matches"),
-    [(None, True), (("W=12u", "W=11u"), False), (("M1 tmir inp tail", "M1 tmir inp vdd"), False)],
-    ids=["as drawn", "wrong width", "wrong net"],
-)
-def test_netgen_agrees_with_the_verdict(build, tmp_path, change, matches):
-    _, envelope = build(OTA)
-    files = envelope["data"]["files"]
-    reference = Path(files["reference_netlist"]).read_text()
-    if change:
-        assert change[0] in reference
-        reference = reference.replace(*change)
-    altered = tmp_path / "altered.spice"
-    altered.write_text(reference)
-    assert netgen(tmp_path, files["extracted_netlist"], altered, "ota_5t") is matches
-
-
 def test_a_violated_rule_is_a_failure_in_words_with_the_report_beside_it(build, tmp_path):
     """Never a success with violations: a planted rule that no layout can keep."""
     text = Path(load("sky130A").path).read_text(encoding="utf-8")

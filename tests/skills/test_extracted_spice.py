@@ -1,0 +1,146 @@
+"""What the layout really is, told by strangers: netgen compares and ngspice simulates the extracted netlists.
+
+Every shipped technology, so that a new one is judged the day it appears.
+"""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from layoutkit.flow.build import BuildRequest, build_layout
+from layoutkit.technology import load, names
+
+OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
+INVERTER = """
+.subckt inverter in out vdd vss
+MN out in vss vss nmos W=2u L=0.5u nf=1
+MP out in vdd vdd pmos W=6u L=0.5u nf=2
+.ends
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Return a function that lays out a netlist once a technology and returns its report."""
+    done = {}
+
+    def build(technology, name):
+        if (technology, name) not in done:
+            folder = tmp_path_factory.mktemp(f"{name}_{technology}")
+            netlist = folder / f"{name}.spice"
+            netlist.write_text(OTA.read_text() if name == "ota_5t" else INVERTER)
+            done[technology, name] = build_layout(BuildRequest(str(netlist), technology, str(folder / "ws")))
+        return done[technology, name]
+
+    return build
+
+
+@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("name", ["ota_5t", "inverter"])
+def test_the_layout_is_clean_in_every_technology(built, technology, name):
+    report = built(technology, name)
+    assert report["routing"]["failed"] == []
+    assert report["drc"]["passed"]
+    assert report["drc"]["total_violations"] == 0
+    assert report["drc"]["rules_unchecked"] == []
+    assert report["lvs"] == {"matched": True, "mismatches": [], "dummies": 0}
+
+
+def netgen_matches(folder, models, extracted, reference):
+    """Tell whether netgen finds the two netlists' ota_5t the same, sizes included."""
+    lines = []
+    for model in models:
+        for circuit in ("-circuit1", "-circuit2"):
+            lines += [
+                f'permute "{circuit} {model}" drain source',
+                f'property "{circuit} {model}" remove nf m',
+                f'property "{circuit} {model}" tolerance {{w 0.001}} {{l 0.001}}',
+            ]
+    setup = folder / "setup.tcl"
+    setup.write_text("\n".join(lines) + "\n")
+    command = ["netgen-lvs", "-batch", "lvs", f"{extracted} ota_5t", f"{reference} ota_5t", str(setup), "report.out"]
+    output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=folder).stdout
+    return "match uniquely" in output and "roperty error" not in output
+
+
+@pytest.mark.skipif(shutil.which("netgen-lvs") is None, reason="skipped: needs netgen-lvs")
+@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize(
+    ("pattern", "change", "matches"),
+    [
+        (None, None, True),
+        (r"W=12u", "W=11u", False),
+        (r"L=1u", "L=2u", False),
+        (r"^M1 (\S+) inp", r"M1 \1 inn", False),
+        (r"^M6 .*\n", "", False),
+    ],
+    ids=["as drawn", "wrong width", "wrong length", "wrong gate", "device gone"],
+)
+def test_netgen_agrees_with_the_verdict(built, tmp_path, technology, pattern, change, matches):
+    report = built(technology, "ota_5t")
+    reference = Path(report["files"]["reference_netlist"]).read_text()
+    if pattern:
+        reference, count = re.subn(pattern, change, reference, flags=re.MULTILINE)
+        assert count
+    altered = tmp_path / "altered.spice"
+    altered.write_text(reference)
+    models = {spec.model for spec in load(technology).devices.values() if spec.type in {"nmos", "pmos"}}
+    used = sorted(model for model in models if model in reference)
+    assert netgen_matches(tmp_path, used, report["files"]["extracted_netlist"], altered) is matches
+
+
+def simulate(folder, report, technology, bench):
+    """Return the numbers ngspice prints for ``bench`` with generic level-1 models behind the technology's names."""
+    spice = Path(report["files"]["extracted_netlist"]).read_text().replace(".end\n", "")
+    cards = [
+        f".model {spec.model} {spec.type} level=1 vto={'0.5' if spec.type == 'nmos' else '-0.5'} kp=100u lambda=0.05\n"
+        for spec in load(technology).devices.values()
+        if spec.type in {"nmos", "pmos"} and spec.model in spice
+    ]
+    deck = folder / "deck.spice"
+    deck.write_text(spice + "".join(cards) + bench)
+    done = subprocess.run(["ngspice", "-b", str(deck)], capture_output=True, text=True, check=False, timeout=60)
+    found = dict(re.findall(r"^(\w+)\s*=\s*(-?[\d.]+(?:e[+-]\d+)?)", done.stdout, re.MULTILINE))
+    assert found, done.stdout + done.stderr
+    return {name: float(value) for name, value in found.items()}
+
+
+def ports(report):
+    """Return the ports of the extracted subcircuit, in its order."""
+    text = Path(report["files"]["extracted_netlist"]).read_text()
+    return re.search(r"^\.subckt \S+ (.*)$", text, re.MULTILINE).group(1).split()
+
+
+@pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
+@pytest.mark.parametrize("technology", names())
+def test_the_extracted_inverter_inverts(built, tmp_path, technology):
+    """W/L of 4 below and 12 above: with equal kp the PMOS is three times as strong."""
+    report = built(technology, "inverter")
+    bench = (
+        f"X1 {' '.join({'vss': '0'}.get(port, port) for port in ports(report))} inverter\n"
+        "Vdd vdd 0 1.8\nVin in 0 0\n.control\ndc Vin 0 1.8 0.002\n"
+        "meas dc low find v(out) at=1.8\nmeas dc high find v(out) at=0\nmeas dc middle when v(out)=0.9\n.endc\n.end\n"
+    )
+    found = simulate(tmp_path, report, technology, bench)
+    assert found["low"] == pytest.approx(0, abs=1e-3)
+    assert found["high"] == pytest.approx(1.8, abs=1e-3)
+    # Both saturated: sqrt(12) * (1.8 - v - 0.5) = sqrt(4) * (v - 0.5), by hand v = 1.0072.
+    assert found["middle"] == pytest.approx(1.0072, abs=0.02)
+
+
+@pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
+@pytest.mark.parametrize("technology", names())
+def test_the_extracted_ota_amplifies(built, tmp_path, technology):
+    """Gain gm * (ron || rop) by hand: 10 uA of bias doubled by the tail, lambda 0.05 on both sides."""
+    report = built(technology, "ota_5t")
+    nets = " ".join({"vss": "0", "inn": "ref", "inp": "sig"}.get(port, port) for port in ports(report))
+    bench = (
+        f"X1 {nets} ota_5t\nVdd vdd 0 1.8\nIb vdd bias 10u\nVr ref 0 1\nVs sig 0 dc 1 ac 1\nCl out 0 1p\n"
+        ".control\nop\nac dec 10 10 1k\nlet gain=abs(v(out))\nmeas ac low find gain at=100\n.endc\n.end\n"
+    )
+    found = simulate(tmp_path, report, technology, bench)
+    # Id = 10 uA a side, gm = sqrt(2 * 100u * 16 * 10u) = 179 uS, gds = 2 * 0.05 * 10u = 1 uS: a gain near 179.
+    assert 120 < found["low"] < 230
