@@ -1,4 +1,4 @@
-"""Which transistor of the layout is most likely meant to be which of the netlist, when the two circuits differ.
+"""Which device of the layout is most likely meant to be which of the netlist, when the two circuits differ.
 
 Pairs are scored by what agrees: device type, size, nets already known, the device text on the channel; the best
 unambiguous pairs are taken first, and each makes its nets known. Nothing here decides a verdict: it only finds words
@@ -13,6 +13,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from layoutkit.check.parallel import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -152,8 +154,10 @@ class _Search:
         ours, theirs = self.drawn[i], self.asked[j]
         if self.types[ours.device] != self.types[theirs.device]:
             return -math.inf
-        nets = _GATE * self._likeness(ours.nets["g"], theirs.nets["g"])
-        nets += _BULK * self._likeness(ours.nets["b"], theirs.nets["b"])
+        nets = 0.0
+        for terminal, weight in (("g", _GATE), ("b", _BULK)):
+            if terminal in ours.nets and terminal in theirs.nets:
+                nets += weight * self._likeness(ours.nets[terminal], theirs.nets[terminal])
         return self._own_likeness(i, j) + nets + self._orientation(i, j)[0]
 
     def _own_likeness(self, i: int, j: int) -> float:
@@ -183,10 +187,12 @@ class _Search:
         """Return the score of source and drain the better way round, and that way: pairs of terminals."""
         ours, theirs = self.drawn[i].nets, self.asked[j].nets
         best: tuple[float, list[tuple[str, str]]] | None = None
-        for ends in ([("s", "s"), ("d", "d")], [("s", "d"), ("d", "s")]):
+        one, other = ("s", "d") if "s" in ours else ("p", "n")
+        fixed = [(terminal, terminal) for terminal in ("g", "b") if terminal in ours and terminal in theirs]
+        for ends in ([(one, one), (other, other)], [(one, other), (other, one)]):
             score = sum(_END * self._likeness(ours[a], theirs[b]) for a, b in ends)
             if best is None or score > best[0]:
-                best = (score, [("g", "g"), ("b", "b"), *ends])
+                best = (score, [*fixed, *ends])
         return best or (0.0, [])
 
     def _likeness(self, net: int, name: str) -> float:
@@ -225,7 +231,7 @@ def _surroundings(groups: Sequence[Group], types: Mapping[str, str]) -> dict[Any
     found: dict[Any, Counter[str]] = {}
     for group in groups:
         for terminal, net in group.nets.items():
-            place = f"{types[group.device]} {'ds' if terminal in 'ds' else terminal}"
+            place = f"{types[group.device]} {ROLES[terminal]}"
             found.setdefault(net, Counter())[place] += 1
     return {net: tuple(sorted(counts.items())) for net, counts in found.items()}
 

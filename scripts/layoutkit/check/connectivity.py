@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.check.passives import PassiveLayers, add_plates, passive_layers
+
 if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, Technology
 
@@ -40,6 +42,7 @@ class ElectricalLayers:
         unrecognised_gates: Where poly crosses diffusion without making a device of the technology.
         labels: Conductor name to the texts of the cell itself that name nets.
         pins: Conductor name to the pin shapes of the cell itself.
+        passives: Resistor cores and capacitor plates.
     """
 
     conducting: dict[str, kdb.Region]
@@ -48,12 +51,14 @@ class ElectricalLayers:
     unrecognised_gates: kdb.Region
     labels: dict[str, kdb.Texts]
     pins: dict[str, kdb.Region]
+    passives: PassiveLayers
 
 
 def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayers:
     """Return the regions of ``cell``, all levels of its hierarchy flattened, as ``technology`` connects them."""
     drawn = _Drawn(cell, technology)
     poly, nwell, p_body = drawn.role("poly"), drawn.role("nwell"), drawn.p_body()
+    passives = passive_layers(technology, drawn.layer)
     active = drawn.role("active")
     diffusion = active + drawn.role("tap")
     n_plus, p_plus = drawn.implants("n"), drawn.implants("p")
@@ -67,11 +72,12 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
         "deep_nwell": drawn.role("deep_nwell"),
         "p_body": p_body,
         SUBSTRATE: kdb.Region() if technology.role("pwell") else p_body - drawn.role("deep_nwell"),
-        "poly": poly,
+        "poly": poly - passives.core_area(),
         "contact": drawn.layer(technology.contact.layer),
     }
     conducting.update({conductor.name: drawn.layer(conductor.layer) for conductor in technology.conductors})
     conducting.update({cut.name: drawn.layer(cut.layer) for cut in technology.cuts})
+    joins = _joins(technology) + add_plates(technology, passives, conducting)
     crossings = (poly & diffusion).merged()
     gates = {
         spec.name: drawn.gates(spec, crossings.inside(active), p_body) for _, spec in sorted(technology.devices.items())
@@ -81,11 +87,12 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
         recognised += region
     return ElectricalLayers(
         conducting={name: region.merged() for name, region in conducting.items()},
-        joins=_joins(technology),
+        joins=tuple(joins),
         gates=gates,
         unrecognised_gates=crossings - recognised,
         labels={c.name: drawn.own_texts(c.label_layer) for c in technology.conductors},
         pins={c.name: drawn.own_shapes(c.pin_layer) for c in technology.conductors if c.pin_layer is not None},
+        passives=passives,
     )
 
 
@@ -99,7 +106,7 @@ def device_texts(cell: kdb.Cell, technology: Technology) -> list[tuple[str, kdb.
     )
 
 
-def _joins(technology: Technology) -> tuple[tuple[str, str], ...]:
+def _joins(technology: Technology) -> list[tuple[str, str]]:
     first = technology.conductors[0].name
     joins = [("contact", below) for below in ("poly", "n_sd", "p_sd", "n_tap", "p_tap", first)]
     for cut in technology.cuts:
@@ -107,7 +114,7 @@ def _joins(technology: Technology) -> tuple[tuple[str, str], ...]:
     # Silicide shorts a source to the tap it abuts, with or without metal on the tap.
     joins += [("n_tap", "nwell"), ("p_tap", "p_body"), ("n_sd", "p_tap"), ("p_sd", "n_tap")]
     joins += [("nwell", "deep_nwell"), ("p_body", SUBSTRATE)]
-    return tuple(joins)
+    return joins
 
 
 class _Drawn:

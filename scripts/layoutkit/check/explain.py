@@ -11,13 +11,15 @@ Where these votes contradict each other lies the fault:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.check.alignment import GROUP_LIMIT, Alignment, Group, align, asked_groups, drawn_groups
 from layoutkit.check.matching import group_mismatches, layout_groups
 from layoutkit.check.mismatch import Mismatch, at, listed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layoutkit.check.extracted import Extraction, Point
     from layoutkit.check.labels import Labelling
     from layoutkit.check.reference import Reference
@@ -28,7 +30,8 @@ def explain(extraction: Extraction, reference: Reference, labels: Labelling, tol
     groups = layout_groups(extraction)
     if max(len(groups), len(reference.groups)) > GROUP_LIMIT:
         return [unexplained(extraction, reference)]
-    types = {name: spec.type for name, spec in extraction.technology.devices.items()}
+    types: dict[str, str] = {name: spec.type for name, spec in extraction.technology.devices.items()}
+    types |= {name: spec.type for name, spec in extraction.technology.passives.items()}
     alignment = align(drawn_groups(groups), asked_groups(reference), types, labels.claims)
     explanation = _Explanation(extraction, alignment)
     found = [
@@ -67,21 +70,25 @@ class _Explanation:
         return found
 
     def _missing(self, group: Group) -> Mismatch:
-        nets = ", ".join(f"{terminal}={group.nets[terminal]}" for terminal in "dgsb")
+        nets = ", ".join(f"{terminal}={net}" for terminal, net in _in_order(group.nets))
         return Mismatch(
             "missing_device",
             f"{listed(group.ids)} ({group.device}, W {group.w_um:g} um, {nets}) is in the netlist, not in the layout",
-            "the transistor was not drawn, or it lost its implant, gate or connections",
+            "the transistor was not drawn, or it lost its implant, gate or connections"
+            if "g" in group.nets
+            else "it was not drawn, it lost its core, plate or marker layer, or it is shorted",
             group.ids,
         )
 
     def _extra(self, group: Group) -> Mismatch:
-        nets = ", ".join(f"{terminal}={self._name(group.nets[terminal])}" for terminal in "dgsb")
+        nets = ", ".join(f"{terminal}={self._name(net)}" for terminal, net in _in_order(group.nets))
         return Mismatch(
             "extra_device",
             f"{listed(group.ids)} ({group.device}, W {group.w_um:g} um, {nets}){at(group.members[0].place)} is in the "
             "layout, not in the netlist",
-            "poly crosses diffusion by accident, a dummy is not tied off, or the netlist lacks the transistor",
+            "poly crosses diffusion by accident, a dummy is not tied off, or the netlist lacks the transistor"
+            if "g" in group.nets
+            else "a dummy is tied to two nets, or the netlist lacks it",
             (),
             tuple((member.id, member.place) for member in group.members),
         )
@@ -188,7 +195,7 @@ class _Explanation:
         broken = {voter for net, name in self.faults for voter in self.votes[net, name]}
         found = []
         for drawn, asked in self.alignment.pairs:
-            if not any(f"{asked.ids[0]}.{terminal}" in broken for terminal in "dgsb"):
+            if not any(f"{asked.ids[0]}.{terminal}" in broken for terminal in asked.nets):
                 found += group_mismatches(drawn.members, asked.members, tolerance)
         return found
 
@@ -200,3 +207,8 @@ class _Explanation:
 
     def _place(self, net: int) -> Point | None:
         return self.extraction.place_of(net)
+
+
+def _in_order(nets: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return terminals and nets in the order of a SPICE card."""
+    return sorted(nets.items(), key=lambda entry: "dgspnb".index(entry[0]))

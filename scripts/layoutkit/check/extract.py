@@ -17,12 +17,15 @@ from layoutkit.cells import FLAT_SHAPE_LIMIT, flat_shape_count
 from layoutkit.check.connectivity import SUBSTRATE, ElectricalLayers, device_texts, electrical_layers
 from layoutkit.check.extracted import ExtractedDevice, Extraction, Finger, Label, LayoutNet, Point, point_um
 from layoutkit.check.parallel import FoldKey, dummies
+from layoutkit.check.passives import extract_passives, size_of
+from layoutkit.check.series import fold_series
 from layoutkit.errors import UnsupportedOperationError
 
 if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, Technology
 
-_TERMINALS = {"S": "s", "G": "g", "D": "d", "B": "b"}
+_TRANSISTOR_TERMINALS = {"S": "s", "G": "g", "D": "d", "B": "b"}
+_PASSIVE_TERMINALS = {"A": "p", "B": "n", "W": "b"}
 
 
 def extract(layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> Extraction:
@@ -46,7 +49,11 @@ def extract(layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> Extra
     reading = _Reading(lvs, layers, device_texts(cell, technology), layout.dbu)
     nets, fingers = reading.nets(), reading.fingers()
     idle = dummies([finger.nets for finger in fingers], [net for net, labels in nets.items() if labels])
-    devices = _combined([finger for index, finger in enumerate(fingers) if index not in idle], layout.dbu)
+    devices = fold_series(
+        _combined([finger for index, finger in enumerate(fingers) if index not in idle], layout.dbu),
+        {name for name, spec in technology.passives.items() if spec.type == "resistor"},
+        {net for net, labels in nets.items() if labels},
+    )
     apart = tuple(sorted((fingers[index] for index in idle), key=_by_place))
     reading.fold(idle)
     return Extraction(
@@ -54,7 +61,7 @@ def extract(layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> Extra
         technology=technology,
         devices=devices,
         dummies=apart,
-        nets=reading.named(nets, [*(finger for device in devices for finger in device.fingers), *apart]),
+        nets=reading.named(nets, devices, apart),
         labels_off_metal=reading.labels_off_metal(),
         ignored_gates=reading.ignored_gates(),
         lvs=lvs,
@@ -78,6 +85,7 @@ def _database(cell: kdb.Cell, technology: Technology, layers: ElectricalLayers) 
         spec = technology.devices[name]
         lvs.register(gates, f"gate.{name}")
         lvs.extract_devices(kdb.DeviceExtractorMOS4Transistor(name), _device_layers(spec, gates, layers))
+    extract_passives(lvs, technology, layers.passives, layers.conducting)
     lvs.extract_netlist()
     return lvs
 
@@ -107,8 +115,10 @@ class _Reading:
     def _texts_by_gate(self, texts: list[tuple[str, kdb.Point]]) -> dict[Point, str]:
         """Return the device text of a channel by the centre of that channel."""
         shapes = kdb.Shapes()
-        for _, region in sorted(self.layers.gates.items()):
-            shapes.insert(region)
+        passives = self.layers.passives
+        for found_on in (self.layers.gates, passives.cores, passives.plates):
+            for _, region in sorted(found_on.items()):
+                shapes.insert(region)
         found: dict[Point, str] = {}
         for text, place in texts:
             for shape in shapes.each_touching(kdb.Box(place, place)):
@@ -145,12 +155,20 @@ class _Reading:
         found = []
         for device in self.circuit.each_device():
             place = Point(round(device.trans.disp.x, 6), round(device.trans.disp.y, 6))
-            nets = {own: device.net_for_terminal(terminal).cluster_id for terminal, own in _TERMINALS.items()}
+            kind = device.device_class()
+            terminals = {definition.name for definition in kind.terminal_definitions()}
+            known = _TRANSISTOR_TERMINALS if "G" in terminals else _PASSIVE_TERMINALS
+            nets = {
+                own: device.net_for_terminal(terminal).cluster_id
+                for terminal, own in known.items()
+                if terminal in terminals
+            }
+            w_um, l_um = size_of(device)
             found.append(
                 Finger(
-                    device=device.device_class().name,
-                    w_um=round(device.parameter("W"), 6),
-                    l_um=round(device.parameter("L"), 6),
+                    device=kind.name,
+                    w_um=w_um,
+                    l_um=l_um,
                     nets=nets,
                     place=place,
                     text=self.text_at.get(place),
@@ -170,13 +188,17 @@ class _Reading:
             self.circuit.remove_device(listed[index])
         self.lvs.netlist().combine_devices()
 
-    def named(self, labels: dict[int, tuple[Label, ...]], fingers: list[Finger]) -> dict[int, LayoutNet]:
-        """Return the nets that have a label or a device, each with a name of its own."""
+    def named(
+        self, labels: dict[int, tuple[Label, ...]], devices: tuple[ExtractedDevice, ...], apart: tuple[Finger, ...]
+    ) -> dict[int, LayoutNet]:
+        """Return the nets that have a label, a device or a dummy, each with a name of its own."""
         terminals: dict[int, list[tuple[int, str]]] = {}
-        for index, finger in enumerate(fingers):
+        for index, finger in enumerate([*(finger for device in devices for finger in device.fingers), *apart]):
             for terminal, net in finger.nets.items():
                 terminals.setdefault(net, []).append((index, terminal))
-        kept = sorted(net for net in labels if labels[net] or net in terminals)
+        met = {net for device in devices for net in device.nets.values()}
+        met |= {net for finger in apart for net in finger.nets.values()}
+        kept = sorted(net for net in labels if labels[net] or net in met)
         used: set[str] = set()
         nets = {}
         for net in kept:
@@ -237,11 +259,12 @@ def _by_place(finger: Finger) -> tuple[Point, str]:
 
 
 def _device_names(groups: list[list[Finger]]) -> list[str]:
-    """Return one name a group: the device texts on its channels where there are any, else M and a number."""
+    """Return one name a group: the device texts on it where there are any, else a letter and a number."""
     names: list[str] = []
     used: set[str] = set()
     for number, members in enumerate(groups, 1):
-        base = "_".join(sorted({finger.text for finger in members if finger.text})) or f"M_{number}"
+        letter = "M" if "g" in members[0].nets else "D"
+        base = "_".join(sorted({finger.text for finger in members if finger.text})) or f"{letter}_{number}"
         name, repeat = base, 1
         while name in used:
             repeat += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +10,7 @@ from layoutkit.check.parallel import FoldKey, fold_key
 from layoutkit.circuit.model import Circuit, Device
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     import klayout.db as kdb
 
@@ -36,7 +36,11 @@ class Label:
 
 @dataclass(frozen=True)
 class Finger:
-    """One channel: its device, size [um], nets by terminal (``d g s b``) and the device text found on it, if any."""
+    """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any.
+
+    Terminals are ``d g s b`` of a transistor, ``p n`` and perhaps ``b`` of a resistor, ``p`` (plate) and ``n`` of a
+    capacitor.
+    """
 
     device: str
     w_um: float
@@ -53,7 +57,7 @@ class Finger:
 
 @dataclass(frozen=True)
 class ExtractedDevice:
-    """Parallel fingers of one length, as one device."""
+    """Parallel fingers of one length, as one device; of a resistor all bars, in series and in parallel."""
 
     id: str
     device: str
@@ -67,6 +71,24 @@ class ExtractedDevice:
         """Where its first finger is."""
         return self.fingers[0].place
 
+    @property
+    def key(self) -> FoldKey[int]:
+        """What devices in parallel to it have in common with it."""
+        return fold_key(self.device, self.nets)
+
+    def without_bulk(self) -> ExtractedDevice:
+        """Return it without its bulk terminal."""
+        return replace(self, nets={terminal: net for terminal, net in self.nets.items() if terminal != "b"})
+
+    def in_series(self, other: ExtractedDevice, nets: Mapping[str, int]) -> ExtractedDevice:
+        """Return both as one device on ``nets``, as long as the two together."""
+        length = round(self.l_um + other.l_um, 6)
+        return replace(self, l_um=length, fingers=(*self.fingers, *other.fingers), nets=nets)
+
+    def in_parallel(self, other: ExtractedDevice) -> ExtractedDevice:
+        """Return both as one device, as wide as the two together."""
+        return replace(self, w_um=round(self.w_um + other.w_um, 6), fingers=(*self.fingers, *other.fingers))
+
 
 @dataclass(frozen=True)
 class LayoutNet:
@@ -76,7 +98,7 @@ class LayoutNet:
     name: str
     labels: tuple[Label, ...]
     terminals: tuple[tuple[int, str], ...]
-    """Terminals on it: index of the finger, dummies included, and one of ``d g s b``."""
+    """Terminals on it: index of the finger, dummies included, and the terminal."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -109,6 +131,11 @@ class Extraction:
     lvs: kdb.LayoutVsSchematic
     layout: kdb.Layout = field(repr=False)  # its shapes must outlive the database
 
+    def without_bulks_of(self, names: Collection[str]) -> Extraction:
+        """Return it with the bulk terminals of the devices of these types left out."""
+        devices = tuple(d.without_bulk() if d.device in names else d for d in self.devices)
+        return replace(self, devices=devices)
+
     @cached_property
     def fingers(self) -> tuple[Finger, ...]:
         """All fingers, dummies last."""
@@ -120,24 +147,21 @@ class Extraction:
 
         Its ports are the labels on pin shapes, or all labels where there are no pin shapes.
         """
-        devices = tuple(
-            Device(
-                id=device.id,
-                type=self.technology.devices[device.device].type,
-                model=self.technology.devices[device.device].model,
-                params={
-                    "w": round(device.w_um * 1e-6, 12),
-                    "l": round(device.l_um * 1e-6, 12),
-                    "nf": len(device.fingers),
-                    "m": 1,
-                },
-                terminals={terminal: self.nets[net].name for terminal, net in device.nets.items()},
-            )
-            for device in self.devices
-        )
+        devices = tuple(self._device(device) for device in self.devices)
         labelled = sorted(net.name for net in self.nets.values() if net.labels)
         pinned = sorted(net.name for net in self.nets.values() if any(label.on_pin for label in net.labels))
         return Circuit(name=self.cell_name, devices=devices, ports=tuple(pinned or labelled))
+
+    def _device(self, device: ExtractedDevice) -> Device:
+        passive = self.technology.passives.get(device.device)
+        spec = self.technology.devices[device.device] if passive is None else passive
+        unit = max(1, len(device.fingers)) if passive is not None and passive.type == "capacitor" else 1
+        params = {"w": round(device.w_um / unit * 1e-6, 12), "l": round(device.l_um * 1e-6, 12), "m": unit}
+        if passive is None:
+            params["nf"] = len(device.fingers)
+        nets = {terminal: self.nets[net].name for terminal, net in device.nets.items()}
+        model = spec.model if passive is None else passive.model_of(device.fingers[0].w_um)
+        return Device(id=device.id, type=spec.type, model=model, params=params, terminals=nets)
 
     def shapes(self, net: int, layer: str) -> kdb.Region:
         """Return the shapes of a net on one of the layers of ``electrical_layers``."""

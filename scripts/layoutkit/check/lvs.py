@@ -2,7 +2,8 @@
 
 A layout matches only if all of this holds:
 
-- a renaming of its nets turns its transistors, folded in parallel, into exactly those of the netlist, bulks included;
+- a renaming of its nets turns its devices, folded in parallel and resistors in series, into exactly those of the
+  netlist, bulks included;
 - every port of the netlist is labelled in the layout, and every label that names a net of the netlist is on that net;
 - no name is on two nets, no net has two names, no gate was left out of extraction;
 - W (of all parallel fingers) and L agree within the tolerance, or are the nearest grid points to what was asked.
@@ -12,6 +13,7 @@ The number of fingers is told, not judged: two fingers of 1 um are one transisto
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutkit.check.explain import explain, unexplained
@@ -20,6 +22,7 @@ from layoutkit.check.lvs_result import MAX_MISMATCHES, LvsResult
 from layoutkit.check.matching import Matcher, Pairing
 from layoutkit.check.mismatch import Mismatch, at, fingers_text, listed
 from layoutkit.check.reference import DEFAULT_TOLERANCE, Reference, ReferenceDevice, reference_of
+from layoutkit.check.stated_bulks import without_unstated_bulks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,12 +43,14 @@ def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = DEFA
 
     Raises:
         NetlistError: If the circuit holds models that the technology does not have, or unusable sizes.
-        UnsupportedOperationError: If it holds other devices than MOS transistors.
+        UnsupportedOperationError: If it holds other devices than MOS transistors, resistors and capacitors.
     """
     reference = reference_of(circuit, extraction.technology)
+    extraction, reference, untold = without_unstated_bulks(extraction, reference)
     comparison = _Comparison(extraction, reference, tolerance)
     comparison.run()
-    return comparison.result()
+    result = comparison.result()
+    return replace(result, warnings=(*result.warnings, *untold))
 
 
 class _Comparison:
@@ -89,7 +94,7 @@ class _Comparison:
         """Return a pairing that agrees with as many labels as one can keep, those of gates first."""
         kept: dict[int, str] = {}
         pairing = free
-        gates = {gate for _, _, gate, _ in self.matcher.groups}
+        gates = {net for _, ends in self.matcher.groups for role, net in ends if role == "g"}
         for net, name in sorted(self.labels.pins.items(), key=lambda pin: (pin[0] not in gates, pin))[:_MAX_PINS_TRIED]:
             if pairing.nets.get(net) == name:
                 kept[net] = name
@@ -154,8 +159,8 @@ class _Comparison:
         found = [
             f"{device.id}.{terminal}"
             for device in self.reference.devices
-            for terminal in "dgsb"
-            if device.nets[terminal] == net
+            for terminal, other in device.nets.items()
+            if other == net
         ]
         return found or ["nothing"]
 
@@ -181,11 +186,15 @@ class _Comparison:
         """Return the dummies that the netlist asks for and the layout lacks; more of them than asked for are fine."""
         drawn: dict[tuple[str, str, str, float], float] = {}
         for finger in self.extraction.dummies:
+            if "g" not in finger.nets:
+                continue
             gate, bulk = (pairing.nets.get(finger.nets[terminal], "") for terminal in "gb")
             key = (finger.device, gate, bulk, finger.l_um)
             drawn[key] = drawn.get(key, 0.0) + finger.w_um
         asked: dict[tuple[str, str, str, float], list[ReferenceDevice]] = {}
         for device in self.reference.dummies:
+            if "g" not in device.nets:
+                continue
             key = (device.device, device.nets["g"], device.nets["b"], device.drawn_l_um)
             asked.setdefault(key, []).append(device)
         found = []
@@ -220,7 +229,7 @@ class _Comparison:
 
     def _device_pairs(self, pairing: Pairing) -> dict[str, tuple[str, ...]]:
         return {
-            device.id: tuple(member.id for member in self.reference.groups[pairing.key(device.fingers[0].key)])
+            device.id: tuple(member.id for member in self.reference.groups[pairing.key(device.key)])
             for device in self.extraction.devices
         }
 
@@ -229,7 +238,9 @@ class _Comparison:
         return [
             f"{listed(pairs[device.id])} has {fingers_text(len(device.fingers))} in the layout, {count} in the netlist"
             for device in self.extraction.devices
-            if device.id in pairs and (count := sum(wanted[ref] for ref in pairs[device.id])) != len(device.fingers)
+            if device.id in pairs
+            and "g" in device.nets
+            and (count := sum(wanted[ref] for ref in pairs[device.id])) != len(device.fingers)
         ]
 
 

@@ -14,8 +14,11 @@ from layoutkit.errors import KlayoutError
 from layoutkit.files import check_target, write_bytes, write_text
 
 if TYPE_CHECKING:
-    from layoutkit.check.extracted import Extraction
+    import klayout.db as kdb
+
+    from layoutkit.check.extracted import ExtractedDevice, Extraction
     from layoutkit.check.lvs_result import LvsResult
+    from layoutkit.circuit.model import Device
     from layoutkit.files import PathLike
 
 
@@ -50,11 +53,9 @@ def _compare(result: LvsResult) -> None:
         return
     if lvs.xref() is not None:
         lvs.xref().clear()  # KLayout would add to what an earlier comparison found
-    mos = kdb.DeviceClassMOS4Transistor
     for netlist in (lvs.netlist(), lvs.reference):
         for device_class in netlist.each_device_class():
-            width = kdb.EqualDeviceParameters(mos.PARAM_W, 1e-6, result.tolerance)
-            device_class.equal_parameters = width + kdb.EqualDeviceParameters(mos.PARAM_L, 1e-6, result.tolerance)
+            device_class.equal_parameters = _compared(device_class, result.tolerance)
     comparer = kdb.NetlistComparer()
     comparer.same_circuits(ours, theirs)
     for net, name in sorted(result.nets.items()):
@@ -63,24 +64,45 @@ def _compare(result: LvsResult) -> None:
     lvs.flag_missing_ports(ours)
 
 
+def _compared(device_class: kdb.DeviceClass, tolerance: float) -> kdb.EqualDeviceParameters:
+    """Return how the sizes of one class are compared: W and L, or the area of a capacitor's plates."""
+    import klayout.db as kdb
+
+    names = {parameter.name: parameter.id() for parameter in device_class.parameter_definitions()}
+    first, *rest = [kdb.EqualDeviceParameters(names[n], 1e-6, tolerance) for n in ("W", "L", "A") if n in names]
+    if "W" in names:
+        return first + rest[0]
+    return first
+
+
 def extracted_spice(extraction: Extraction) -> str:
     """Return the extracted circuit as SPICE that simple MOS models understand as well as a foundry's.
 
-    Fingers and dummies are told in comments: the simple models know no ``nf``, and a dummy carries no current.
+    Fingers and dummies are told in comments: the simple models know no ``nf``, and a dummy carries no current. The
+    models of resistors and capacitors are subcircuits in every PDK.
     """
-    comments = [
-        f"* {device.id}: fingers {len(device.fingers)}, the first{at(device.place)}" for device in extraction.devices
-    ]
+    comments = [f"* {device.id}: {_parts(device)}, the first{at(device.place)}" for device in extraction.devices]
     comments += [
         f"* dummy {finger.device} W={finger.w_um:g}u L={finger.l_um:g}u{at(finger.place)}"
         for finger in extraction.dummies
     ]
     plain = [
-        replace(device, params={key: value for key, value in device.params.items() if key in {"w", "l"}})
+        replace(device, params={key: value for key, value in device.params.items() if key in _kept_params(device)})
         for device in extraction.circuit.devices
     ]
-    head, _, rest = write_spice(replace(extraction.circuit, devices=tuple(plain))).partition("\n")
+    technology = extraction.technology
+    passives = {model for spec in technology.passives.values() for model in spec.models(technology.dbu_um)}
+    circuit = replace(extraction.circuit, devices=tuple(plain))
+    head, _, rest = write_spice(circuit, subcircuits=passives).partition("\n")
     return "\n".join([head, *comments, rest])
+
+
+def _parts(device: ExtractedDevice) -> str:
+    return f"{'fingers' if 'g' in device.nets else 'parts'} {len(device.fingers)}"
+
+
+def _kept_params(device: Device) -> set[str]:
+    return {"w", "l", "m"} if device.type == "capacitor" else {"w", "l"}
 
 
 def write_extracted(extraction: Extraction, path: PathLike) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.check.isomorphism import Cell, GaveUpError, renaming
-from layoutkit.check.mismatch import Mismatch, at, fingers_text, listed
+from layoutkit.check.mismatch import Mismatch, at, fingers_text, listed, parts_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from layoutkit.check.extracted import ExtractedDevice, Extraction
     from layoutkit.check.parallel import FoldKey, Net
     from layoutkit.check.reference import Reference, ReferenceDevice
+
+_CLEARLY = 1e-3  # relative difference beyond which a size is called wrong [1]
 
 Size = tuple[tuple[float, float], ...]
 """W and L of transistors in parallel. [um]"""
@@ -37,15 +39,15 @@ class Pairing:
 
 def renamed(key: FoldKey[int], nets: Mapping[int, str]) -> FoldKey[str]:
     """Return a group's key with other names for its nets; KeyError where there is none."""
-    device, bulk, gate, ends = key
-    return device, nets[bulk], nets[gate], frozenset(nets[end] for end in ends)
+    device, ends = key
+    return device, tuple(sorted((role, nets[net]) for role, net in ends))
 
 
 def layout_groups(extraction: Extraction) -> dict[FoldKey[int], tuple[ExtractedDevice, ...]]:
     """Return the extracted transistors in parallel, of whatever length."""
     found: dict[FoldKey[int], list[ExtractedDevice]] = {}
     for device in extraction.devices:
-        found.setdefault(device.fingers[0].key, []).append(device)
+        found.setdefault(device.key, []).append(device)
     return {key: tuple(members) for key, members in found.items()}
 
 
@@ -92,7 +94,7 @@ class Matcher:
         return Pairing(nets) if self._proven(nets) else None
 
     def _proven(self, nets: Mapping[int, str]) -> bool:
-        used = {net for _, bulk, gate, ends in self.groups for net in (bulk, gate, *ends)}
+        used = {net for _, ends in self.groups for _, net in ends}
         if not used <= nets.keys() or len({nets[net] for net in nets}) != len(nets):
             return False
         return {renamed(key, nets) for key in self.groups} == set(self.reference.groups)
@@ -110,11 +112,8 @@ def _size_asked(asked: Sequence[ReferenceDevice]) -> Size:
 
 
 def _cell(key: FoldKey[Net], size: Size | None) -> Cell[Net]:
-    device, bulk, gate, ends = key
-    pairs: list[tuple[str, Net]] = [("b", bulk), ("g", gate)]
-    for _ in range(3 - len(ends)):  # source and drain on one net meet it twice
-        pairs += [("e", net) for net in ends]
-    return Cell((device, size), tuple(pairs))
+    device, ends = key
+    return Cell((device, size), ends)
 
 
 def group_mismatches(
@@ -150,6 +149,8 @@ def group_mismatches(
 
 
 def _wrong_width(drawn: list[ExtractedDevice], asked: list[ReferenceDevice]) -> Mismatch:
+    if "g" not in drawn[0].nets:
+        return _wrong_passive(drawn, asked)
     fingers = sum(len(device.fingers) for device in drawn)
     width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in asked)
     wanted = sum(member.fingers for member in asked)
@@ -164,6 +165,8 @@ def _wrong_width(drawn: list[ExtractedDevice], asked: list[ReferenceDevice]) -> 
 
 
 def _wrong_length(drawn: ExtractedDevice, asked: list[ReferenceDevice]) -> Mismatch:
+    if "g" not in drawn.nets:
+        return _wrong_passive([drawn], asked)
     lengths = listed(f"{length:g}" for length in sorted({member.l_um for member in asked}))
     return Mismatch(
         "wrong_parameter",
@@ -175,12 +178,41 @@ def _wrong_length(drawn: ExtractedDevice, asked: list[ReferenceDevice]) -> Misma
     )
 
 
+def _wrong_passive(drawn: list[ExtractedDevice], asked: list[ReferenceDevice]) -> Mismatch:
+    """Return the mismatch of a resistor or capacitor, with what its shape says about the cause."""
+    ids = tuple(member.id for member in asked)
+    width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in asked)
+    length, goal_length = drawn[0].l_um, asked[0].l_um
+    parts, units = sum(len(device.fingers) for device in drawn), sum(member.fingers for member in asked)
+    return Mismatch(
+        "wrong_parameter",
+        f"{listed(ids)} is W {width:g} um, L {length:g} um in all in the layout ({parts_text(parts)}"
+        f"{at(drawn[0].place)}), W {goal:g} um, L {goal_length:g} um in the netlist (m = {units})",
+        _passive_cause(width / goal, length / goal_length, parts / units),
+        ids,
+        tuple((device.id, device.place) for device in drawn),
+    )
+
+
+def _passive_cause(width: float, length: float, parts: float) -> str:
+    """Return the likely cause from how many times as wide, as long and in as many parts as asked for the device is."""
+    right_width, right_length = abs(width - 1) < _CLEARLY, abs(length - 1) < _CLEARLY
+    if right_width and not right_length:
+        short = "bars in series are missing or shorted, or core or plate is too short"
+        return short if length < 1 else "too many bars in series, or core or plate is too long"
+    if right_length and abs(width - parts) < _CLEARLY:
+        return "a wrong number of units in parallel, or one that is not connected"
+    if right_length:
+        return "bars or plates of a wrong width, or a wrong number of them in parallel"
+    return "bars or plates of a wrong width and length"
+
+
 def _undrawn(asked: list[ReferenceDevice]) -> Mismatch:
     ids = tuple(member.id for member in asked)
     return Mismatch(
         "missing_device",
         f"{listed(ids)} (L {asked[0].l_um:g} um) is missing: the netlist has it in parallel with what is drawn there",
-        "the transistor was not drawn, or all in parallel were drawn with one length",
+        "it was not drawn, or all in parallel were drawn with one length",
         ids,
     )
 

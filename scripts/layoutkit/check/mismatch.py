@@ -82,3 +82,8 @@ def at(place: Point | None) -> str:
 def fingers_text(count: int) -> str:
     """Return a number of fingers for a sentence."""
     return "1 finger" if count == 1 else f"{count} fingers"
+
+
+def parts_text(count: int) -> str:
+    """Return a number of bars or plates for a sentence."""
+    return "1 part" if count == 1 else f"{count} parts"

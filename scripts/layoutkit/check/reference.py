@@ -1,16 +1,18 @@
 """The side of LVS that is asked for: the input circuit in the technology's devices.
 
-Transistors in parallel are folded as extraction folds fingers. A width is ``w * m`` in all; where ``w / nf`` is off the
-grid, the nearest grid multiple a finger is what a generator can draw, and either counts as right.
+Transistors in parallel are folded as extraction folds fingers, resistors in series and in parallel as it folds bars. A
+width is ``w * m`` in all; where ``w / nf`` is off the grid, the nearest grid multiple a finger is what a generator can
+draw, and either counts as right.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from layoutkit.check.parallel import FoldKey, dummies, fold_key
+from layoutkit.check.series import fold_series
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
 
 if TYPE_CHECKING:
@@ -19,17 +21,20 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.circuit.model import Circuit, Device
-    from layoutkit.technology import DeviceSpec, Technology
+    from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
 
 DEFAULT_TOLERANCE = 1e-3  # largest relative difference of W and L [1]
 _LISTED = 20
+_PASSIVES = frozenset({"resistor", "capacitor"})
+_PASSIVE_TERMINALS = {"p": "A", "n": "B", "b": "W"}
 
 
 @dataclass(frozen=True)
 class ReferenceDevice:
-    """One transistor of the netlist: all its fingers and multiples together. [um]
+    """One device of the netlist: all its fingers and multiples together. [um]
 
-    ``drawn_w_um`` and ``drawn_l_um`` are the sizes on the technology's grid, ``w_um`` and ``l_um`` those asked for.
+    ``drawn_w_um`` and ``drawn_l_um`` are the sizes on the technology's grid, ``w_um`` and ``l_um`` those asked for. Of
+    a capacitor's sides the longer one is the width.
     """
 
     id: str
@@ -45,6 +50,26 @@ class ReferenceDevice:
     def key(self) -> FoldKey[str]:
         """What transistors in parallel to it have in common with it."""
         return fold_key(self.device, self.nets)
+
+    def in_series(self, other: ReferenceDevice, nets: Mapping[str, str]) -> ReferenceDevice:
+        """Return both as one device on ``nets``, as long as the two together."""
+        return replace(
+            self,
+            id=f"{self.id}+{other.id}",
+            l_um=round(self.l_um + other.l_um, 9),
+            drawn_l_um=round(self.drawn_l_um + other.drawn_l_um, 9),
+            nets=nets,
+        )
+
+    def in_parallel(self, other: ReferenceDevice) -> ReferenceDevice:
+        """Return both as one device, as wide as the two together."""
+        return replace(
+            self,
+            id=f"{self.id}+{other.id}",
+            w_um=round(self.w_um + other.w_um, 9),
+            drawn_w_um=round(self.drawn_w_um + other.drawn_w_um, 9),
+            fingers=self.fingers + other.fingers,
+        )
 
 
 @dataclass(frozen=True)
@@ -84,35 +109,39 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
     """Return ``circuit`` in the devices of ``technology``.
 
     Raises:
-        NetlistError: If a model is none of the technology's, or a transistor has no usable size.
-        UnsupportedOperationError: If it holds devices other than MOS transistors.
+        NetlistError: If a model is none of the technology's, or a device has no usable size.
+        UnsupportedOperationError: If it holds devices other than MOS transistors, resistors and capacitors.
     """
-    others = [device for device in circuit.devices if not device.is_mos]
+    others = [device for device in circuit.devices if not (device.is_mos or device.type in _PASSIVES)]
     if others:
         listed = ", ".join(f"{device.id} ({device.type})" for device in others[:_LISTED])
         raise UnsupportedOperationError(
-            f"LVS compares MOS transistors; the netlist also holds {listed}",
+            f"LVS compares MOS transistors, resistors and capacitors; the netlist also holds {listed}",
             details={"devices": [device.id for device in others[:1000]]},
         )
     specs = _specs(circuit, technology)
     devices = [_device(device, specs[device.id], technology) for device in circuit.devices]
     idle = dummies([device.nets for device in devices], circuit.ports)
+    resistors = {name for name, spec in technology.passives.items() if spec.type == "resistor"}
+    kept = [device for index, device in enumerate(devices) if index not in idle]
     return Reference(
         name=circuit.name or "top",
-        devices=tuple(device for index, device in enumerate(devices) if index not in idle),
+        devices=fold_series(kept, resistors, circuit.ports),
         dummies=tuple(device for index, device in enumerate(devices) if index in idle),
         ports=circuit.ports,
         nets=frozenset(circuit.nets),
     )
 
 
-def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec]:
-    """Return the technology's device of every transistor, or tell all models that have none."""
-    specs: dict[str, DeviceSpec] = {}
+def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec | PassiveSpec]:
+    """Return the technology's device of every device, or tell all models that have none."""
+    specs: dict[str, DeviceSpec | PassiveSpec] = {}
+    spec: DeviceSpec | PassiveSpec
     unknown: dict[str, list[str]] = {}
     for device in circuit.devices:
         try:
-            spec = technology.device(device.model or device.type)
+            find = technology.passive if device.type in _PASSIVES else technology.device
+            spec = find(device.model or device.type)
         except TechnologyError:
             unknown.setdefault(device.model, []).append(device.id)
             continue
@@ -120,7 +149,8 @@ def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec]:
             unknown.setdefault(f"{device.model} as {device.type}", []).append(device.id)
         specs[device.id] = spec
     if unknown:
-        known = sorted({name for spec in technology.devices.values() for name in (spec.name, spec.model)})
+        every: list[DeviceSpec | PassiveSpec] = [*technology.devices.values(), *technology.passives.values()]
+        known = sorted({name for entry in every for name in (entry.name, entry.model)})
         listed = "; ".join(f"{model} ({', '.join(ids[:_LISTED])})" for model, ids in sorted(unknown.items()))
         raise NetlistError(
             f"technology {technology.name} has no device for the models {listed}; it has {', '.join(known)}. "
@@ -130,7 +160,9 @@ def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec]:
     return specs
 
 
-def _device(device: Device, spec: DeviceSpec, technology: Technology) -> ReferenceDevice:
+def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technology) -> ReferenceDevice:
+    if device.type in _PASSIVES:
+        return _passive(device, spec, technology)
     w_um, l_um, fingers = device.w * 1e6, device.l * 1e6, device.nf * device.m
     if w_um <= 0 or l_um <= 0 or device.nf < 1 or device.m < 1:
         raise NetlistError(
@@ -150,14 +182,40 @@ def _device(device: Device, spec: DeviceSpec, technology: Technology) -> Referen
     )
 
 
+def _passive(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technology) -> ReferenceDevice:
+    w_um, l_um = device.w * 1e6, device.l * 1e6
+    if w_um <= 0 or l_um <= 0 or device.m < 1:
+        raise NetlistError(
+            f"Device '{device.id}': w, l and m must be positive, got w={device.w:g} m, l={device.l:g} m, m={device.m}"
+        )
+    if device.type == "capacitor":
+        w_um, l_um = max(w_um, l_um), min(w_um, l_um)
+    drawn_w, drawn_l = (technology.to_um(technology.snap(length / technology.dbu_um)) for length in (w_um, l_um))
+    terminals = ("p", "n") if getattr(spec, "terminals", 3) < 3 else ("p", "n", "b")
+    return ReferenceDevice(
+        id=device.id,
+        device=spec.name,
+        w_um=round(w_um * device.m, 9),
+        l_um=round(l_um, 9),
+        drawn_w_um=round(drawn_w * device.m, 9),
+        drawn_l_um=drawn_l,
+        fingers=device.m,
+        nets={terminal: device.terminals[terminal] for terminal in terminals if terminal in device.terminals},
+    )
+
+
 def klayout_netlist(reference: Reference, technology: Technology) -> kdb.Netlist:
     """Return the reference in KLayout's model: one device a group of parallel transistors of one drawn length."""
     import klayout.db as kdb
 
     netlist = kdb.Netlist()
-    classes = {}
+    classes: dict[str, kdb.DeviceClass] = {}
     for name in sorted(technology.devices):
         classes[name] = kdb.DeviceClassMOS4Transistor()
+        classes[name].name = name
+        netlist.add(classes[name])
+    for name, spec in sorted(technology.passives.items()):
+        classes[name] = _passive_class(spec)
         classes[name].name = name
         netlist.add(classes[name])
     circuit = kdb.Circuit()
@@ -172,8 +230,22 @@ def klayout_netlist(reference: Reference, technology: Technology) -> kdb.Netlist
             by_length.setdefault(member.drawn_l_um, []).append(member)
         for length, alike in by_length.items():
             device = circuit.create_device(classes[alike[0].device], "+".join(member.id for member in alike))
-            device.set_parameter("W", sum(member.drawn_w_um for member in alike))
-            device.set_parameter("L", length)
+            width = sum(member.drawn_w_um for member in alike)
+            spec_of = technology.passives.get(alike[0].device)
+            if spec_of is not None and spec_of.type == "capacitor":
+                device.set_parameter("A", width * length)
+            else:
+                device.set_parameter("W", width)
+                device.set_parameter("L", length)
             for terminal, net in alike[0].nets.items():
-                device.connect_terminal(terminal.upper(), nets[net])
+                name = terminal.upper() if spec_of is None else _PASSIVE_TERMINALS[terminal]
+                device.connect_terminal(name, nets[net])
     return netlist
+
+
+def _passive_class(spec: PassiveSpec) -> kdb.DeviceClass:
+    import klayout.db as kdb
+
+    if spec.type == "capacitor":
+        return kdb.DeviceClassCapacitor()
+    return kdb.DeviceClassResistorWithBulk() if spec.terminals > 2 else kdb.DeviceClassResistor()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.model import INTEGER_PARAMS, TERMINALS, Circuit, Device
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 LINE_WIDTH = 96
 
@@ -21,7 +21,7 @@ _PARAM_NAMES = {"w": "W", "l": "L"}
 _PARAM_ORDER = ("w", "l", "nf", "nfin", "stack", "r", "c", "value", "area", "m")
 
 
-def write_spice(circuit: Circuit, *, models: Mapping[str, str] | None = None) -> str:
+def write_spice(circuit: Circuit, *, models: Mapping[str, str] | None = None, subcircuits: Collection[str] = ()) -> str:
     """Return the circuit as one ``.subckt``: the same circuit gives the same text.
 
     Sizes are written in micrometres with their unit (``W=1.05u``), exactly. Names keep their spelling, except for
@@ -31,6 +31,7 @@ def write_spice(circuit: Circuit, *, models: Mapping[str, str] | None = None) ->
     Args:
         circuit: What to write.
         models: Other names for models, such as the technology's device name to its PDK's model name.
+        subcircuits: Models that are subcircuits, as those of a PDK's resistors and capacitors: written on X cards.
     """
     nets = _Names()
     devices = _Names()
@@ -38,7 +39,8 @@ def write_spice(circuit: Circuit, *, models: Mapping[str, str] | None = None) ->
     ports = " ".join(nets.of(port) for port in circuit.ports)
     lines += _wrapped(f".subckt {_safe(circuit.name) or 'top'} {ports}".rstrip())
     for device in circuit.devices:
-        lines += _wrapped(_card(device, nets, devices, models or {}))
+        letter = "X" if device.model in subcircuits else _LETTERS[device.type]
+        lines += _wrapped(_card(device, devices.of(device.id, letter), nets, models or {}))
     lines += [f".ends {_safe(circuit.name) or 'top'}", ".end"]
     return "\n".join(lines) + "\n"
 
@@ -69,11 +71,11 @@ def _safe(name: str) -> str:
     return _UNSAFE.sub("_", name)
 
 
-def _card(device: Device, nets: _Names, devices: _Names, models: Mapping[str, str]) -> str:
+def _card(device: Device, name: str, nets: _Names, models: Mapping[str, str]) -> str:
     needed, optional = TERMINALS[device.type]
     nodes = [nets.of(device.terminals[terminal]) for terminal in (*needed, *optional) if terminal in device.terminals]
     model = _safe(models.get(device.model, device.model))
-    return " ".join([devices.of(device.id, _LETTERS[device.type]), *nodes, model, *_params(device)])
+    return " ".join([name, *nodes, model, *_params(device)])
 
 
 def _params(device: Device) -> Iterable[str]:

@@ -147,6 +147,7 @@ class _Bank:
         pad = count * (contact + space) - space + 2 * rows.strip_side
         pad = contact + -(-(max(pad, rows.strip) - contact) // (2 * tech.grid)) * 2 * tech.grid
         strip_space = max(first.space, (first.wide_space or 0) if pad > (first.wide_width or pad) else 0)
+        own_marker = tech.role("poly_contact_marker") in self.flavour.markers
         pitch = max(width + dims.get("body_space", 0), head + tech.dim("gate_space"), pad + strip_space)
         return _Sizes(
             width=width,
@@ -154,7 +155,9 @@ class _Bank:
             contact=contact,
             contact_length=contact_length,
             contact_space=space,
-            to_contact=max(dims.get("core_to_contact", 0), end if head > width else 0),
+            to_contact=max(
+                dims.get("core_to_contact", 0), end if head > width else 0, 0 if own_marker else rows.marker
+            ),
             head_end=end,
             head_width=head,
             pad_width=pad,

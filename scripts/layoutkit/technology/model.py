@@ -105,7 +105,7 @@ class PassiveSpec:
     Attributes:
         name: Name in the technology.
         type: ``resistor`` or ``capacitor``.
-        model: Name of the SPICE model.
+        model: Name of the SPICE model; ``{width}`` in it stands for the width, written ``1p41`` for 1.41 um.
         terminals: 2, or 3 where the model has a bulk.
         parts: Layer by part. Resistor: ``body`` carries the current, ``core`` on it makes it resistive and gives the
             length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor).
@@ -140,6 +140,16 @@ class PassiveSpec:
     max_area: int | None
     default: bool
     dimensions: Mapping[str, int] = field(default_factory=dict)
+
+    def model_of(self, width_um: float) -> str:
+        """Return the name of the model for a width [um]."""
+        return self.model.replace("{width}", f"{width_um:.2f}".replace(".", "p"))
+
+    def models(self, dbu_um: float) -> dict[str, int | None]:
+        """Return the names of all its models, each with the width that it stands for, None for any. [dbu]"""
+        if "{width}" not in self.model:
+            return {self.model: None}
+        return {self.model_of(width * dbu_um): width for width in self.widths}
 
     def dim(self, name: str) -> int:
         """Return a drawing dimension of this device. [dbu]"""
@@ -250,7 +260,7 @@ class Technology:
         if name in self.passives:
             return self.passives[name]
         for spec in self.passives.values():
-            if spec.model == name or (spec.default and spec.type == name):
+            if name in spec.models(self.dbu_um) or name == spec.model or (spec.default and spec.type == name):
                 return spec
         known = ", ".join(sorted(self.passives)) or "none"
         raise TechnologyError(f"technology {self.name} has no passive device '{name}'; it has: {known}")
