@@ -5,23 +5,30 @@ a skill is imported or executed.
 """
 
 # Paths stay strings: a scan handles tens of thousands of them, and Path objects would cost as much as the parsing.
-# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH118, PTH120
+# ruff: noqa: PTH100, PTH110, PTH112, PTH120
+
+from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+import stat
+from operator import attrgetter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from skillpack.cache import RootCache, ScanCache
 from skillpack.errors import SkillFileError
-from skillpack.skill import DECLARATION_FILE, SKILL_FILE, Skill, load_skill
+from skillpack.skill import DECLARATION_FILE, SKILL_FILE, Skill, read_skill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 MAX_DEPTH = 5
 MAX_FOLDERS = 20_000
 _IGNORED = frozenset({"__pycache__", "node_modules"})
+_TAIL = os.sep + SKILL_FILE
 
 
-@dataclass(frozen=True)
-class Skipped:
+class Skipped(NamedTuple):
     """Something that is not in the catalogue although it is below a root, and why.
 
     Attributes:
@@ -35,8 +42,7 @@ class Skipped:
     level: Literal["error", "info"] = "error"
 
 
-@dataclass(frozen=True)
-class Shadowed:
+class Shadowed(NamedTuple):
     """A usable skill that is hidden by another of the same name.
 
     Attributes:
@@ -55,8 +61,7 @@ class Shadowed:
         return f"the name {self.name!r} is taken by {self.by}"
 
 
-@dataclass(frozen=True)
-class Catalog:
+class Catalog(NamedTuple):
     """The skills that can be used, by name, and everything that cannot.
 
     Attributes:
@@ -66,7 +71,7 @@ class Catalog:
         roots: Absolute paths that were searched, highest precedence first.
     """
 
-    skills: Mapping[str, Skill]
+    skills: Mapping[str, Skill] = MappingProxyType({})
     skipped: tuple[Skipped, ...] = ()
     shadowed: tuple[Shadowed, ...] = ()
     roots: tuple[str, ...] = ()
@@ -78,7 +83,11 @@ class Catalog:
 
 
 def scan(
-    roots: Iterable[str | os.PathLike[str]], *, max_depth: int = MAX_DEPTH, max_folders: int = MAX_FOLDERS
+    roots: Iterable[str | os.PathLike[str]],
+    *,
+    max_depth: int = MAX_DEPTH,
+    max_folders: int = MAX_FOLDERS,
+    cache: ScanCache | None = None,
 ) -> Catalog:
     """Return the catalogue of every skill below ``roots``.
 
@@ -88,56 +97,80 @@ def scan(
         roots: Folders to search, highest precedence first; one that does not exist is told in ``skipped``.
         max_depth: Levels of folders below a root that are searched.
         max_folders: Folders opened over all roots.
+        cache: What is remembered of earlier scans; by default every file is read.
     """
-    search = _Search(max_depth, max_folders)
+    search = _Search(max_depth, max_folders, cache or ScanCache(None))
     for root in roots:
         search.root(os.path.abspath(root))
     return Catalog(search.skills, tuple(search.skipped), tuple(search.shadowed), tuple(search.roots))
 
 
-@dataclass
 class _Search:
     """One scan under way."""
 
-    max_depth: int
-    folders_left: int
-    skills: dict[str, Skill] = field(default_factory=dict)
-    skipped: list[Skipped] = field(default_factory=list)
-    shadowed: list[Shadowed] = field(default_factory=list)
-    roots: list[str] = field(default_factory=list)
-    real_roots: set[str] = field(default_factory=set)
-    full: bool = False
+    def __init__(self, max_depth: int, max_folders: int, cache: ScanCache) -> None:
+        self.skills: dict[str, Skill] = {}
+        self.skipped: list[Skipped] = []
+        self.shadowed: list[Shadowed] = []
+        self.roots: list[str] = []
+        self._max_depth = max_depth
+        self._folders_left = max_folders
+        self._full = False
+        self._real_roots: set[str] = set()
+        self._cache = cache
+        self._known: RootCache
 
     def root(self, path: str) -> None:
         """Search one root, unless it was searched already under another name."""
         real = os.path.realpath(path)
-        if real in self.real_roots:
+        if real in self._real_roots:
             return
-        self.real_roots.add(real)
+        self._real_roots.add(real)
         self.roots.append(path)
         if not os.path.isdir(path):
             self._skip(path, "the skills directory does not exist")
             return
+        self._known = self._cache.of_root(path)
+        self._known.begin()
         self._visit(path, 0)
+        self._known.end()
 
     def _visit(self, folder: str, depth: int) -> None:
         """Take ``folder`` as a skill, or else search the folders in it."""
-        if self.folders_left <= 0:
-            if not self.full:
+        if self._folders_left <= 0:
+            if not self._full:
                 self._skip(folder, "too many folders: this one and those after it were not searched")
-            self.full = True
+            self._full = True
             return
-        self.folders_left -= 1
-        path = os.path.join(folder, SKILL_FILE)
+        self._folders_left -= 1
+        path = folder + _TAIL
         try:
-            self._take(load_skill(path))
+            status = os.lstat(path)
         except FileNotFoundError:
-            if os.path.islink(path):
+            self._descend(folder, depth)
+            return
+        except OSError as error:
+            self._skip(path, f"cannot be opened: {error.strerror}")
+            return
+        try:
+            self._take(self._read(path, folder, status))
+        except FileNotFoundError:
+            if stat.S_ISLNK(status.st_mode):  # else it has vanished since
                 self._skip(path, "is a link to a file that does not exist")
-            else:
-                self._descend(folder, depth)
         except SkillFileError as error:
             self._skip(path, str(error))
+
+    def _read(self, path: str, folder: str, status: os.stat_result) -> Skill:
+        """Return the skill in ``folder``, from memory if its file is the same; a link is looked at every time."""
+        if stat.S_ISLNK(status.st_mode):
+            return read_skill(path, folder, is_link=True)[0]
+        known = self._known.get(folder, status)
+        if known is not None:
+            fields, repairs = known
+            return Skill(fields["name"].strip(), fields["description"].strip(), path, folder, fields, tuple(repairs))
+        skill, status = read_skill(path, folder, is_link=False)
+        self._known.put(skill, status)
+        return skill
 
     def _take(self, skill: Skill) -> None:
         """Add a skill, or tell which one has its name."""
@@ -149,7 +182,7 @@ class _Search:
         """Search the folders in ``folder``, which is not a skill."""
         try:
             with os.scandir(folder) as entries:
-                children = sorted(entries, key=lambda entry: entry.name)
+                children = sorted(entries, key=attrgetter("name"))
         except OSError as error:
             self._skip(folder, f"cannot be listed: {error.strerror}")
             return
@@ -167,8 +200,8 @@ class _Search:
 
     def _enter(self, entry: os.DirEntry[str], depth: int) -> None:
         """Visit a folder unless it lies too deep or leads back to where the search came from."""
-        if depth > self.max_depth:
-            self._skip(entry.path, f"lies deeper than {self.max_depth} levels: not searched", "info")
+        if depth > self._max_depth:
+            self._skip(entry.path, f"lies deeper than {self._max_depth} levels: not searched", "info")
         elif entry.is_symlink() and _leads_back(entry.path):
             self._skip(entry.path, "is a link back to a folder above it: not searched", "info")
         else:

@@ -19,7 +19,8 @@ SKILLS_DIR = click.option(
     "skills_dirs",
     multiple=True,
     metavar="DIR",
-    help="Folder with skills; repeat for several, the first has precedence. [default: SKILLPACK_PATH, else this pack]",
+    help="Folder with skills, or @project, @user, @pack; repeat for several, the first has precedence. "
+    "[default: SKILLPACK_PATH, else this pack]",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -27,9 +28,15 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def open_loader(skills_dirs: tuple[str, ...]) -> SkillLoader:
     """Return the loader over the folders named after the subcommand, or else before it, or else by default."""
     from skillpack.loader import SkillLoader
+
+    return SkillLoader(roots_of(skills_dirs))
+
+
+def roots_of(skills_dirs: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the folders named after the subcommand, or else before it, or else those searched by default."""
     from skillpack.roots import default_roots
 
-    return SkillLoader(default_roots(skills_dirs or click.get_current_context().obj))
+    return default_roots(skills_dirs or click.get_current_context().obj)
 
 
 def open_tools(loader: SkillLoader) -> Tools:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from skillpack.process import run_bounded
 
 if TYPE_CHECKING:
+    from skillpack.cache import ScanCache
     from skillpack.catalog import Catalog
     from skillpack.declaration import Tools
 
@@ -20,8 +21,14 @@ _IMPORT_KLAYOUT = "import klayout.db; print(klayout.db.__version__)"
 _IMPORT_TIMEOUT_S = 30.0
 
 
-def examine(catalog: Catalog, tools: Tools) -> dict[str, Any]:
-    """Return the findings as JSON values; ``ok`` is false when a skill or a tool was lost."""
+def examine(catalog: Catalog, tools: Tools, cache: ScanCache | None = None) -> dict[str, Any]:
+    """Return the findings as JSON values; ``ok`` is false when a skill or a tool was lost.
+
+    Args:
+        catalog: What was found.
+        tools: The tools of the skills in it.
+        cache: What it was found with.
+    """
     return {
         "ok": not catalog.errors and not tools.faults,
         "roots": list(catalog.roots),
@@ -30,7 +37,7 @@ def examine(catalog: Catalog, tools: Tools) -> dict[str, Any]:
                 "name": skill.name,
                 "path": skill.path,
                 "tools": [tool.id for tool in tools.of_skill(skill.name)],
-                "warnings": list(skill.warnings),
+                "findings": [finding.to_json() for finding in skill.findings],
             }
             for skill in catalog.skills.values()
         ],
@@ -40,6 +47,7 @@ def examine(catalog: Catalog, tools: Tools) -> dict[str, Any]:
             {"skill": fault.skill, "tool": fault.tool, "path": fault.path, "reason": fault.reason}
             for fault in tools.faults
         ],
+        "cache": None if cache is None else {"directory": cache.directory, "problem": cache.problem()},
         "environment": environment(),
     }
 
@@ -63,12 +71,12 @@ def report(findings: dict[str, Any]) -> str:
     lines += ["", f"{len(findings['skills'])} skills:"]
     for skill in findings["skills"]:
         lines.append(f"  {skill['name']}{': ' if skill['tools'] else ''}{', '.join(skill['tools'])}")
-        lines += [f"    warning: {warning}" for warning in skill["warnings"]]
+        lines += [f"    {finding['level']}: {finding['message']}" for finding in skill["findings"]]
     lines += _section("Skipped", [f"{entry['path']}: {entry['reason']}" for entry in findings["skipped"]])
     lines += _section("Shadowed", [f"{entry['path']}: {entry['by']} comes first" for entry in findings["shadowed"]])
     faults = [f"{fault['path']}: {fault['tool'] or 'the file'}: {fault['reason']}" for fault in findings["tool_faults"]]
     lines += _section("Tools not offered", faults)
-    lines += ["", "Environment:", *_environment_lines(findings["environment"])]
+    lines += ["", "Environment:", *_environment_lines(findings["environment"]), *_cache_lines(findings["cache"])]
     return "\n".join(lines)
 
 
@@ -86,6 +94,15 @@ def _environment_lines(found: dict[str, Any]) -> list[str]:
         f"  klayout module  {module['version'] or 'not importable: ' + module['error']}",
     ]
     return lines + [f"  {name:<15} {path or 'not found (optional)'}" for name, path in found["programs"].items()]
+
+
+def _cache_lines(cache: dict[str, str | None] | None) -> list[str]:
+    """Return where scans are remembered, in a line."""
+    return (
+        []
+        if cache is None
+        else [f"  cache           {cache['directory'] if not cache['problem'] else cache['problem']}"]
+    )
 
 
 def _version() -> str:

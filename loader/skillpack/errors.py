@@ -31,6 +31,10 @@ class RootError(SkillpackError):
     """A skills directory that was asked for does not exist."""
 
 
+class ScaffoldError(SkillpackError):
+    """A new skill cannot be made as asked."""
+
+
 class VersionError(SkillpackError):
     """A text is no semantic version, or no requirement on one."""
 

@@ -12,6 +12,7 @@ _OPEN_FLAGS = (
     | getattr(os, "O_BINARY", 0)
     | getattr(os, "O_NOCTTY", 0)
 )
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def read_bounded(path: str, max_bytes: int) -> bytes:
@@ -25,8 +26,19 @@ def read_bounded(path: str, max_bytes: int) -> bytes:
         FileNotFoundError: If nothing is there (left as it is: often not a fault).
         FileRefusedError: If it is a folder, FIFO, device or socket, unreadable or too large.
     """
+    return read_with_status(path, max_bytes)[0]
+
+
+def read_with_status(path: str, max_bytes: int, *, follow: bool = True) -> tuple[bytes, os.stat_result]:
+    """Return the content of a file as ``read_bounded`` does, and the status it had before it was read.
+
+    Args:
+        path: File to read.
+        max_bytes: Largest size that is accepted. [bytes]
+        follow: Whether a link may be followed; else one is refused.
+    """
     try:
-        descriptor = os.open(path, _OPEN_FLAGS)
+        descriptor = os.open(path, _OPEN_FLAGS if follow else _OPEN_FLAGS | _NO_FOLLOW)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -37,7 +49,7 @@ def read_bounded(path: str, max_bytes: int) -> bytes:
             raise FileRefusedError(f"is {_kind(status.st_mode)}, not a regular file")
         if status.st_size > max_bytes:
             raise FileRefusedError(f"has {status.st_size} bytes, more than the {max_bytes} allowed")
-        return _read_all(descriptor, status.st_size, max_bytes)
+        return _read_all(descriptor, status.st_size, max_bytes), status
     except OSError as error:
         raise FileRefusedError(f"cannot be read: {error.strerror}") from error
     finally:

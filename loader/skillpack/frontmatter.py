@@ -21,7 +21,7 @@ class Document(NamedTuple):
 
     fields: dict[str, Any]
     body: str
-    warnings: tuple[str, ...]
+    repairs: tuple[str, ...]
 
 
 def parse(data: bytes) -> Document:
@@ -33,8 +33,22 @@ def parse(data: bytes) -> Document:
         SkillFileError: If it is not UTF-8, has no frontmatter, or the frontmatter is not acceptable YAML.
     """
     header, body = split(decode(data))
-    fields, warnings = read_fields(header)
-    return Document(fields, body.strip("\n").rstrip(), warnings)
+    fields, repairs = read_fields(header)
+    return Document(fields, _trimmed(body), repairs)
+
+
+def body_of(data: bytes) -> str:
+    """Return the Markdown body of a SKILL.md, whose frontmatter is not read.
+
+    Raises:
+        SkillFileError: If it is not UTF-8 or has no frontmatter.
+    """
+    return _trimmed(split(decode(data))[1])
+
+
+def _trimmed(body: str) -> str:
+    """Return the body without the blank lines around it; an indented first line keeps its indentation."""
+    return body.strip("\n").rstrip()
 
 
 def decode(data: bytes) -> str:
@@ -71,7 +85,7 @@ def split(text: str) -> tuple[str, str]:
 
 
 def read_fields(header: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the frontmatter's fields and warnings about what had to be repaired.
+    """Return the frontmatter's fields, and what had to be repaired.
 
     ``description: Use when: ...`` is not YAML, yet common; such plain values are read as if they were quoted.
 

@@ -3,20 +3,22 @@
 # Paths stay strings: a scan handles tens of thousands of them, and Path objects would cost as much as the parsing.
 # ruff: noqa: PTH118
 
-import base64
+from __future__ import annotations
+
 import ntpath
 import os
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from skillpack.errors import FileRefusedError, ResourceError
 from skillpack.files import inside, read_bounded
-from skillpack.skill import Skill
+
+if TYPE_CHECKING:
+    from skillpack.skill import Skill
 
 MAX_RESOURCE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Resource:
+class Resource(NamedTuple):
     """The content of one file.
 
     Attributes:
@@ -27,8 +29,17 @@ class Resource:
     path: str
     data: bytes
 
+    @property
+    def digest(self) -> str:
+        """Return ``sha256:`` and the hexadecimal digest of the bytes."""
+        import hashlib
+
+        return f"sha256:{hashlib.sha256(self.data).hexdigest()}"
+
     def to_json(self) -> dict[str, object]:
-        """Return path, size in bytes, encoding ("utf-8" or "base64") and content, ready for JSON."""
+        """Return path, size in bytes, digest, encoding ("utf-8" or "base64") and content, ready for JSON."""
+        import base64
+
         try:
             encoding, content = "utf-8", self.data.decode("utf-8")
             binary = "\x00" in content
@@ -36,7 +47,13 @@ class Resource:
             binary = True
         if binary:
             encoding, content = "base64", base64.b64encode(self.data).decode("ascii")
-        return {"path": self.path, "size": len(self.data), "encoding": encoding, "content": content}
+        return {
+            "path": self.path,
+            "size": len(self.data),
+            "digest": self.digest,
+            "encoding": encoding,
+            "content": content,
+        }
 
 
 def read_resource(skill: Skill, path: str, *, max_bytes: int = MAX_RESOURCE_BYTES) -> Resource:

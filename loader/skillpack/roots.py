@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PATH_VARIABLE = "SKILLPACK_PATH"
+PROJECT, USER, PACK = "@project", "@user", "@pack"
+_HOST_FOLDERS = (".agents/skills", ".claude/skills")  # every host's, then Claude Code's
 
 
 def default_roots(explicit: Sequence[str | os.PathLike[str]] = ()) -> tuple[str, ...]:
@@ -21,16 +23,51 @@ def default_roots(explicit: Sequence[str | os.PathLike[str]] = ()) -> tuple[str,
     2. the environment variable ``SKILLPACK_PATH``, a list separated as PATH is;
     3. the skills that come with this package.
 
+    Three words stand for folders where hosts keep skills, as far as they exist: ``@project`` for ``.agents/skills`` and
+    ``.claude/skills`` of the working directory and those above it up to the repository's root, ``@user`` for the same
+    of the home folder, ``@pack`` for the skills that come with this package. A project's skills are a stranger's until
+    somebody trusts the project, so they are only looked for when asked.
+
     Raises:
         RootError: If an explicit folder does not exist.
     """
-    missing = [os.fspath(folder) for folder in explicit if not Path(folder).is_dir()]
+    missing = [os.fspath(folder) for folder in explicit if not _is_word(folder) and not Path(folder).is_dir()]
     if missing:
         raise RootError(f"no such skills directory: {', '.join(missing)}")
-    if explicit:
-        return tuple(os.fspath(folder) for folder in explicit)
-    named = tuple(part for part in os.environ.get(PATH_VARIABLE, "").split(os.pathsep) if part)
-    return named or (bundled_root(),)
+    named = [os.fspath(folder) for folder in explicit]
+    named = named or [part for part in os.environ.get(PATH_VARIABLE, "").split(os.pathsep) if part]
+    return tuple(folder for part in named or [PACK] for folder in _expanded(part))
+
+
+def project_roots(start: Path) -> list[str]:
+    """Return the existing skill folders of a project, the nearest to ``start`` first.
+
+    Args:
+        start: Folder in the project; without a repository (``.git``) around it, it is the project.
+    """
+    above = [start, *start.parents]
+    top = next((folder for folder in above if (folder / ".git").exists()), start)
+    return [root for folder in above[: above.index(top) + 1] for root in host_roots(folder)]
+
+
+def host_roots(base: Path) -> list[str]:
+    """Return the existing folders below ``base`` in which hosts keep skills."""
+    return [str(base / name) for name in _HOST_FOLDERS if (base / name).is_dir()]
+
+
+def _is_word(part: str | os.PathLike[str]) -> bool:
+    """Return whether a part of the list stands for other folders."""
+    return os.fspath(part) in {PROJECT, USER, PACK}
+
+
+def _expanded(part: str) -> list[str]:
+    """Return the folders that one part of the list stands for."""
+    if part == PROJECT:
+        return project_roots(Path.cwd())
+    if part == USER:
+        home = Path("~").expanduser()  # stays as it is where there is no home
+        return host_roots(home) if home.is_absolute() else []
+    return [bundled_root()] if part == PACK else [part]
 
 
 def bundled_root() -> str:

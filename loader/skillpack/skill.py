@@ -1,28 +1,32 @@
 """One skill: what its SKILL.md says, where it lies, which files it brings."""
 
 # Paths stay strings: a scan handles tens of thousands of them, and Path objects would cost as much as the parsing.
-# ruff: noqa: PTH100, PTH113, PTH114, PTH118, PTH119, PTH120
+# ruff: noqa: PTH100, PTH113, PTH114, PTH118, PTH119, PTH120, PTH202
+
+from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.errors import FileRefusedError, SkillFileError
-from skillpack.files import inside, read_bounded
-from skillpack.frontmatter import MAX_FILE_BYTES, Document, parse
+from skillpack.files import inside, read_with_status
+from skillpack.frontmatter import MAX_FILE_BYTES, body_of, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from skillpack.findings import Finding
 
 SKILL_FILE = "SKILL.md"
 DECLARATION_FILE = "skill.yaml"
 RESOURCE_FOLDERS = ("assets", "references", "scripts")
 MAX_RESOURCES = 2000
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
+HIDING = re.compile(r"[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")  # reorders text, or shows it to models alone
 
 
-@dataclass(frozen=True)
-class Skill:
+class Skill(NamedTuple):
     """A usable skill; its body and resources are read from disk when they are asked for.
 
     Attributes:
@@ -31,29 +35,52 @@ class Skill:
         path: Absolute path of its SKILL.md.
         dir: Absolute path of its folder.
         fields: The whole frontmatter, scalars as strings.
-        warnings: Departures from the specification that do not stop the skill from being used.
+        repairs: What had to be read as it was meant rather than as it is written.
     """
 
     name: str
     description: str
     path: str
     dir: str
-    fields: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
-    warnings: tuple[str, ...] = ()
+    fields: Mapping[str, Any] = {}
+    repairs: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
         """Return the description on one line, so that it cannot pose as another part of a prompt or terminal."""
-        return " ".join(_CONTROL.sub(" ", self.description).split())
+        text = self.description
+        if text.isprintable() and "  " not in text:  # true of nearly all, and ten times as fast
+            return text
+        return " ".join(CONTROL.sub(" ", HIDING.sub("", text)).split())
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Return what the frontmatter of this skill, which can be used all the same, has against it."""
+        from skillpack.findings import warning
+        from skillpack.host_rules import YAML_READERS
+        from skillpack.specification import field_findings
+
+        found = field_findings(self.fields, os.path.basename(self.dir))
+        return [*found, *(warning("yaml-colon", repair, YAML_READERS) for repair in self.repairs)]
 
     @property
     def body(self) -> str:
         """Return the Markdown below the frontmatter as it is on disk now.
 
         Raises:
+            FileNotFoundError: If the file is gone.
             SkillFileError: If the file has become unusable since it was scanned.
         """
-        return _read_document(self.path, self.dir).body
+        return body_of(self.read())
+
+    def read(self) -> bytes:
+        """Return the bytes of its SKILL.md as they are now.
+
+        Raises:
+            FileNotFoundError: If the file is gone.
+            SkillFileError: If it has become something else than a bearable file of this skill.
+        """
+        return read_skill_file(self.path, self.dir, is_link=os.path.islink(self.path))[0]
 
     @property
     def resources(self) -> list[str]:
@@ -61,18 +88,29 @@ class Skill:
 
         Left out: caches, files that a link brings in from outside the skill, and special files.
         """
-        found: list[str] = []
+        return [path for path, _ in self.sized_resources]
+
+    @property
+    def sized_resources(self) -> list[tuple[str, int]]:
+        """Return the resources with their sizes, sorted by path, at most ``MAX_RESOURCES``. [bytes]"""
+        found: list[tuple[str, int]] = []
         for folder in RESOURCE_FOLDERS:
             top = os.path.join(self.dir, folder)
             if os.path.islink(top) and not inside(self.dir, top):
                 continue
-            for parent, folders, files in os.walk(top):
-                folders[:] = sorted(name for name in folders if name != "__pycache__")
-                paths = (os.path.join(parent, name) for name in sorted(files))
-                found += [os.path.relpath(path, self.dir).replace(os.sep, "/") for path in paths if self._owns(path)]
+            for entry in self._files(top):
+                found.append(entry)
                 if len(found) >= MAX_RESOURCES:
-                    return sorted(found[:MAX_RESOURCES])
+                    return sorted(found)
         return sorted(found)
+
+    def _files(self, top: str) -> Iterator[tuple[str, int]]:
+        """Yield the path and size of every regular file of this skill below ``top``."""
+        for parent, folders, files in os.walk(top):
+            folders[:] = sorted(name for name in folders if name != "__pycache__")
+            for path in (os.path.join(parent, name) for name in sorted(files)):
+                if self._owns(path):
+                    yield os.path.relpath(path, self.dir).replace(os.sep, "/"), os.path.getsize(path)
 
     def _owns(self, path: str) -> bool:
         """Return whether ``path`` is a regular file of this skill."""
@@ -89,45 +127,55 @@ def load_skill(path: str | os.PathLike[str]) -> Skill:
         SkillFileError: If it cannot be used; the message is the reason.
     """
     location = os.path.abspath(path)
-    folder = os.path.dirname(location)
-    document = _read_document(location, folder)
-    name = _required(document, "name")
-    description = _required(document, "description")
-    if _CONTROL.search(name):
+    return read_skill(location, os.path.dirname(location), is_link=os.path.islink(location))[0]
+
+
+def read_skill(path: str, folder: str, *, is_link: bool) -> tuple[Skill, os.stat_result]:
+    """Return the skill and the status of the file it was read from.
+
+    Args:
+        path: Absolute path of its SKILL.md.
+        folder: Absolute path of its folder.
+        is_link: Whether ``path`` is a symbolic link; one that becomes a link afterwards is refused.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        SkillFileError: If it cannot be used; the message is the reason.
+    """
+    data, status = read_skill_file(path, folder, is_link=is_link)
+    document = parse(data)
+    name = _required(document.fields, "name")
+    description = _required(document.fields, "description")
+    if CONTROL.search(name) or HIDING.search(name):
         raise SkillFileError("the name contains a line break or a control character")
-    warnings = document.warnings + tuple(_departures(name, description, os.path.basename(folder)))
-    return Skill(name, description, location, folder, document.fields, warnings)
+    return Skill(name, description, path, folder, document.fields, document.repairs), status
 
 
-def _read_document(path: str, folder: str) -> Document:
-    """Return the parsed SKILL.md, which a link must not bring in from outside its folder."""
-    if os.path.islink(path) and not inside(folder, path):
+def read_skill_file(path: str, folder: str, *, is_link: bool) -> tuple[bytes, os.stat_result]:
+    """Return content and status of a SKILL.md, which a link must not bring in from outside its folder.
+
+    Args:
+        path: Absolute path of the SKILL.md.
+        folder: Absolute path of its folder.
+        is_link: Whether ``path`` is a symbolic link; one that becomes a link afterwards is refused.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        SkillFileError: If it is no regular file of this skill, or too large.
+    """
+    if is_link and not inside(folder, path):
         raise SkillFileError("is a link to a file outside its skill")
     try:
-        return parse(read_bounded(path, MAX_FILE_BYTES))
+        return read_with_status(path, MAX_FILE_BYTES, follow=is_link)
     except FileRefusedError as error:
         raise SkillFileError(str(error)) from error
 
 
-def _required(document: Document, key: str) -> str:
+def _required(fields: Mapping[str, Any], key: str) -> str:
     """Return the non-empty text of a required field."""
-    value = document.fields.get(key)
+    value = fields.get(key)
     if value is not None and not isinstance(value, str):
         raise SkillFileError(f"the {key} must be text, not a {'list' if isinstance(value, list) else 'mapping'}")
     if value is None or not value.strip():
         raise SkillFileError(f"the frontmatter has no {key}")
     return value.strip()
-
-
-def _departures(name: str, description: str, folder: str) -> list[str]:
-    """Return what the Agent Skills specification would object to in a skill that can be used all the same."""
-    found = []
-    if name != folder:
-        found.append(f"the name {name!r} differs from the folder {folder!r}")
-    if len(name) > 64 or not _NAME.fullmatch(name):
-        found.append(f"the name {name!r} is not 1-64 characters of a-z, 0-9 and single hyphens")
-    if len(description) > 1024:
-        found.append(f"the description has {len(description)} characters, more than 1024")
-    if "<" in description or ">" in description:
-        found.append("the description contains '<' or '>'")
-    return found

@@ -83,7 +83,7 @@ def test_a_linked_skill_folder_works_and_its_resources_are_its_own(write_skill, 
     skill = scan([tmp_path / "skills"]).skills["linked"]
     assert skill.dir == str(tmp_path / "skills" / "linked")
     assert skill.resources == ["scripts/x.py"]
-    assert skill.warnings == ()
+    assert skill.findings == []
 
 
 def test_links_that_lead_back_end_the_search_there(write_skill, tmp_path):
@@ -163,15 +163,22 @@ def test_tools_without_a_skill_file_are_told(write_skill, tmp_path):
     assert reasons(scan([tmp_path / "skills"])) == {"half": "declares tools, but there is no SKILL.md beside it"}
 
 
-def test_departures_from_the_specification_are_warnings(write_skill, tmp_path):
+def test_a_skill_that_departs_from_the_specification_is_used_all_the_same_and_told(write_skill, tmp_path):
     write_skill("folder", f"---\nname: Other Name\ndescription: <{'x' * 1100}\n---\n")
     skill = scan([tmp_path / "skills"]).skills["Other Name"]
-    assert [warning[:24] for warning in skill.warnings] == [
-        "the name 'Other Name' di",
-        "the name 'Other Name' is",
-        "the description has 1101",
-        "the description contains",
+    assert [(finding.level, finding.rule) for finding in skill.findings] == [
+        ("error", "name-form"),
+        ("error", "description-length"),
+        ("error", "description-brackets"),
+        ("error", "name-folder"),
     ]
+
+
+def test_an_unquoted_colon_is_a_warning_of_a_usable_skill(write_skill, tmp_path):
+    write_skill("folder", "---\nname: folder\ndescription: Use when: asked\n---\n")
+    skill = scan([tmp_path / "skills"]).skills["folder"]
+    assert skill.description == "Use when: asked"
+    assert [(finding.level, finding.rule) for finding in skill.findings] == [("warning", "yaml-colon")]
 
 
 def test_scanning_runs_nothing_of_a_skill(write_skill, tmp_path):

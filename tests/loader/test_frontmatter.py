@@ -58,7 +58,7 @@ HEAD = "---\nname: a\ndescription: b\n---\n"
 )
 def test_a_valid_file_is_read_as_it_is_meant(text, fields, body):
     document = parse(text.encode())
-    assert (document.fields, document.body, document.warnings) == (fields, body, ())
+    assert (document.fields, document.body, document.repairs) == (fields, body, ())
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_valid_file_is_read_as_it_is_meant(text, fields, body):
 def test_an_unquoted_colon_is_recovered_with_a_warning(header, description):
     document = parse(f"---\nname: a\n{header}\n---\nbody".encode())
     assert document.fields == {"name": "a", "description": description}
-    assert document.warnings == ("the value of 'description' contains ': ' and should be quoted",)
+    assert document.repairs == ("the value of 'description' contains ': ' and should be quoted",)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Layer 3 (S3.3): a resource is a file of its skill, whatever the path says."""
 
 import base64
+import hashlib
 import os
 
 import pytest
@@ -27,7 +28,13 @@ def read(home, tmp_path):
 def test_text_is_served_as_text(read):
     assert read("references/a.md") == {
         "success": True,
-        "data": {"path": "references/a.md", "size": 7, "encoding": "utf-8", "content": "文本\n"},
+        "data": {
+            "path": "references/a.md",
+            "size": 7,
+            "digest": "sha256:" + hashlib.sha256("文本\n".encode()).hexdigest(),
+            "encoding": "utf-8",
+            "content": "文本\n",
+        },
     }
 
 

@@ -4,11 +4,36 @@ from __future__ import annotations
 
 import click
 
-from skillpack.command_line import SKILLS_DIR, open_loader
+from skillpack.command_line import JSON, SKILLS_DIR, open_loader, print_json
 
 
 @click.command("prompt")
 @SKILLS_DIR
-def command(skills_dirs: tuple[str, ...]) -> None:
-    """Print the section for an agent's system prompt (layer 1)."""
-    click.echo(open_loader(skills_dirs).get_prompt_section().strip("\n"))
+@click.option(
+    "--style",
+    type=click.Choice(["compact", "markdown", "xml"]),
+    default="markdown",
+    help="A list, a section with that list, or <available_skills>. [default: markdown]",
+)
+@click.option("--max-characters", type=click.IntRange(min=1), metavar="N", help="Shorten descriptions to fit.")
+@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The same in tokens, as estimated.")
+@JSON
+def command(
+    skills_dirs: tuple[str, ...], style: str, max_characters: int | None, max_tokens: int | None, as_json: bool
+) -> None:
+    """Print the section for an agent's system prompt (layer 1).
+
+    What does not fit is shortened evenly, and told in the text.
+    """
+    from skillpack.prompt import STYLES, Budget
+
+    if max_characters is not None and max_tokens is not None:
+        raise click.UsageError("give --max-characters or --max-tokens, not both")
+    budget = None
+    if max_characters is not None or max_tokens is not None:
+        budget = Budget(max_characters or max_tokens or 1, "characters" if max_characters else "tokens")
+    told = open_loader(skills_dirs).layer1(STYLES[STYLES.index(style)], budget)
+    if as_json:
+        print_json(told._asdict())
+    else:
+        click.echo(told.text.strip("\n"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 
 import click
@@ -13,15 +14,18 @@ from skillpack.command_line import JSON, SKILLS_DIR, exit_unless, open_loader, p
 @SKILLS_DIR
 @click.argument("name")
 @click.argument("path")
+@click.option("--max-bytes", type=click.IntRange(min=0), metavar="N", help="Refuse a larger file. [default: 1048576]")
 @JSON
-def command(skills_dirs: tuple[str, ...], name: str, path: str, as_json: bool) -> None:
+def command(skills_dirs: tuple[str, ...], name: str, path: str, max_bytes: int | None, as_json: bool) -> None:
     """Print the file PATH of skill NAME, byte for byte (layer 3)."""
-    loader = open_loader(skills_dirs)
-    answer = loader.read_resource(name, path)
+    from skillpack.resources import MAX_RESOURCE_BYTES
+
+    limit = MAX_RESOURCE_BYTES if max_bytes is None else max_bytes
+    answer = open_loader(skills_dirs).read_resource(name, path, max_bytes=limit)
     if as_json:
         print_json(answer)
     elif answer["success"]:
-        from skillpack.resources import read_resource
-
-        sys.stdout.buffer.write(read_resource(loader.skills[name], path).data)
+        data = answer["data"]
+        binary = data["encoding"] == "base64"
+        sys.stdout.buffer.write(base64.b64decode(data["content"]) if binary else data["content"].encode())
     exit_unless(answer, told=as_json)

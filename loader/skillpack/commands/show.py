@@ -10,10 +10,12 @@ from skillpack.command_line import JSON, SKILLS_DIR, exit_unless, open_loader, p
 @click.command("show")
 @SKILLS_DIR
 @click.argument("name")
+@click.option("--section", metavar="HEADING", help="Print this section alone.")
+@click.option("--wrap", is_flag=True, help="Set it in <skill_content>, with the sizes of the resources.")
 @JSON
-def command(skills_dirs: tuple[str, ...], name: str, as_json: bool) -> None:
+def command(skills_dirs: tuple[str, ...], name: str, section: str | None, wrap: bool, as_json: bool) -> None:
     """Print the instructions of skill NAME and the list of its resources (layer 2)."""
-    answer = open_loader(skills_dirs).skill_request(name)
+    answer = open_loader(skills_dirs).skill_request(name, section=section, wrap=wrap)
     if as_json:
         print_json(answer)
     elif answer["success"]:

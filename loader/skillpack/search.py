@@ -1,0 +1,149 @@
+"""Which skills fit a query: BM25F over names, descriptions and bodies.
+
+Robertson, Zaragoza: "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), section 3.6. The length of a field
+is counted in characters. No index is kept: the query's few terms are looked for in every text, which costs less than
+cutting every text into words. A term is a word without its English ending, so that "routing" finds "routes", or, in
+writing without blanks, each pair of neighbouring characters.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from skillpack.errors import SkillFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from skillpack.skill import Skill
+
+WEIGHTS = (4.0, 3.0, 1.0)  # name, description, body
+LENGTH_SHARE = (0.0, 0.5, 0.75)  # how much a long field counts less (b)
+SATURATION = 1.2  # how soon more of the same term stops counting (k1)
+MAX_TERMS = 32
+MAX_QUERY = 2000
+_EXCERPT = 160
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
+_WORDS = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+_IS_CJK = re.compile(rf"[{_CJK}]")
+_ENDING = "(?:ations?|ators?|ated|ates?|ating|ings?|ies|ied|ions?|ors?|ers?|ed|es|s|y|e)"
+_ENDINGS = re.compile(f"{_ENDING}$")
+_MIN_STEM = 3
+
+
+class Match(NamedTuple):
+    """A skill that fits.
+
+    Attributes:
+        skill: The skill.
+        score: How well; only comparable within one search.
+        excerpt: The line of its body that fits best, "" when its name or description alone fits.
+    """
+
+    skill: Skill
+    score: float
+    excerpt: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return name, description, score and excerpt as JSON values."""
+        return {
+            "name": self.skill.name,
+            "description": self.skill.summary,
+            "score": round(self.score, 3),
+            "excerpt": self.excerpt,
+        }
+
+
+def search(skills: Iterable[Skill], query: str, limit: int) -> tuple[list[Match], int]:
+    """Return the skills that fit ``query`` best, and how many fit at all: those in which one of its terms occurs.
+
+    Args:
+        skills: What to search; of equally good ones the first comes first.
+        query: Words.
+        limit: Most skills to return.
+    """
+    patterns = [re.compile(pattern) for pattern in terms(query)]
+    texts = [(skill, _fields(skill)) for skill in skills] if patterns else []
+    lengths = [max(1.0, sum(len(fields[index]) for _, fields in texts) / max(1, len(texts))) for index in range(3)]
+    counts = [[_frequency(pattern, fields, lengths) for pattern in patterns] for _, fields in texts]
+    weights = [_rarity(sum(row[index] > 0 for row in counts), len(texts)) for index in range(len(patterns))]
+    matches = []
+    for (skill, _), row in zip(texts, counts, strict=True):
+        score = sum(weight * count / (SATURATION + count) for weight, count in zip(weights, row, strict=True))
+        if score > 0:
+            matches.append((score, skill))
+    matches.sort(key=lambda match: -match[0])
+    best = matches[: max(limit, 0)]
+    return [Match(skill, score, _excerpt(skill, patterns, weights)) for score, skill in best], len(matches)
+
+
+def terms(query: str) -> list[str]:
+    """Return the regular expressions, for folded text, of what ``query`` asks for, each once."""
+    found: dict[str, None] = {}
+    for word in _WORDS.findall(_folded(query[:MAX_QUERY])):
+        if _IS_CJK.match(word):
+            pairs = [word[index : index + 2] for index in range(max(1, len(word) - 1))]
+            found.update(dict.fromkeys(map(re.escape, pairs)))
+        else:
+            found[_word_pattern(word)] = None
+    return list(found)[:MAX_TERMS]
+
+
+def _word_pattern(word: str) -> str:
+    """Return the expression that finds a word in its English forms; short words and digits are taken as they are."""
+    stem, forms = word, ""
+    if word.isascii() and word.isalpha() and len(word) > _MIN_STEM:
+        cut = _ENDINGS.sub("", word)
+        stem = cut if len(cut) >= _MIN_STEM else word
+        forms = f"{stem[-1]}?{_ENDING}?"  # fit, fitting
+    return rf"(?<![^\W_{_CJK}]){re.escape(stem)}{forms}(?![^\W_{_CJK}])"
+
+
+def _fields(skill: Skill) -> tuple[str, str, str]:
+    """Return name, description and body as they are searched."""
+    return _folded(skill.name), _folded(skill.description), _folded(_body(skill))
+
+
+def _body(skill: Skill) -> str:
+    """Return the body of a skill; one that cannot be read any more is empty."""
+    try:
+        return skill.body
+    except (FileNotFoundError, SkillFileError):
+        return ""
+
+
+def _folded(text: str) -> str:
+    """Return text without differences of case and width, line by line."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _frequency(pattern: re.Pattern[str], fields: Sequence[str], lengths: Sequence[float]) -> float:
+    """Return how often a term occurs in a skill, weighted by field and made comparable by its length."""
+    total = 0.0
+    for text, mean, weight, share in zip(fields, lengths, WEIGHTS, LENGTH_SHARE, strict=True):
+        count = sum(1 for _ in pattern.finditer(text))
+        if count:
+            total += weight * count / (1 - share + share * len(text) / mean)
+    return total
+
+
+def _rarity(having: int, total: int) -> float:
+    """Return how much it says that a skill has a term (inverse document frequency, never negative)."""
+    return math.log(1 + (total - having + 0.5) / (having + 0.5))
+
+
+def _excerpt(skill: Skill, patterns: Sequence[re.Pattern[str]], weights: Sequence[float]) -> str:
+    """Return the line of a skill's body in which the rarest terms occur, shortened."""
+    best, value = "", 0.0
+    for line in _body(skill).split("\n"):
+        folded = _folded(line)
+        found = sum(weight for pattern, weight in zip(patterns, weights, strict=True) if pattern.search(folded))
+        if found > value:
+            best, value = line, found
+    text = " ".join(best.split())
+    return text if len(text) <= _EXCERPT else text[:_EXCERPT].rstrip() + "..."

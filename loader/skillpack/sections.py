@@ -1,0 +1,63 @@
+"""The headings of a Markdown body, and the part below one of them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+
+
+class Heading(NamedTuple):
+    """One heading.
+
+    Attributes:
+        level: 1 for ``#`` to 6.
+        title: Its text.
+        line: Its 0-based line.
+    """
+
+    level: int
+    title: str
+    line: int
+
+
+def headings(body: str) -> list[Heading]:
+    """Return the headings (``# ...``) of a Markdown text in their order; what stands in a fenced block is none."""
+    found = []
+    fence = ""
+    for number, line in enumerate(body.split("\n")):
+        mark = _FENCE.fullmatch(line)
+        if fence:
+            if mark is not None and mark[1].startswith(fence) and not mark[2].strip():
+                fence = ""
+        elif mark is not None and not ("`" in mark[2] and mark[1][0] == "`"):
+            fence = mark[1]
+        else:
+            heading = _HEADING.fullmatch(line)
+            if heading is not None and heading[2]:
+                found.append(Heading(len(heading[1]), heading[2].strip(), number))
+    return found
+
+
+def section(body: str, title: str) -> str | None:
+    """Return the heading ``title`` and everything below it up to the next of its level; None if there is none such.
+
+    Args:
+        body: Markdown text.
+        title: Text of the heading; case and blanks do not matter. Of several the first.
+    """
+    found = headings(body)
+    wanted = _plain(title)
+    for index, heading in enumerate(found):
+        if _plain(heading.title) == wanted:
+            following = (other.line for other in found[index + 1 :] if other.level <= heading.level)
+            end = next(following, None)
+            return "\n".join(body.split("\n")[heading.line : end]).rstrip()
+    return None
+
+
+def _plain(title: str) -> str:
+    """Return a title as it is compared."""
+    return " ".join(title.lstrip("#").casefold().split())
