@@ -28,6 +28,7 @@ class RingSizes(NamedTuple):
     poly_space: int
     gate_contact_space: int
     max_distance: int
+    strip_space: int
 
 
 def ring_sizes(tech: Technology, device: DeviceSpec, sizes: RowSizes) -> RingSizes:
@@ -57,6 +58,8 @@ def ring_sizes(tech: Technology, device: DeviceSpec, sizes: RowSizes) -> RingSiz
         poly_space=tech.dim("poly_to_tap", device),
         gate_contact_space=tech.dim("gate_contact_to_tap", device),
         max_distance=tech.dim("tap_max_distance", device),
+        # Some decks take any metal with long edges for wide, and a closed ring has no others.
+        strip_space=max(sizes.strip_space, tech.conductors[0].wide_space or 0),
     )
 
 

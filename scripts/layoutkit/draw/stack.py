@@ -208,7 +208,7 @@ class _Drawing:
             ("gate_contact", "tap"): ring.gate_contact_space,
             ("gate_contact", "tap_contact"): sizes.contact_space,
             ("marker", "tap_contact"): sizes.marker_to_contact,
-            ("strip", "strip"): sizes.strip_space,
+            ("strip", "strip"): ring.strip_space,
             ("rail", "rail"): sizes.rail_space,
         }
         edge = {"tap": 0, "tap_implant": ring.implant, "tap_contact": -ring.contact_side, "strip": 0}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.place import Block, PlacementOptions, Rectangle, place_rows
+from layoutkit.place.clearance import Clearances
 from layoutkit.route import NetRequest, RouteOptions, Terminal, draw_routes, route
 
 if TYPE_CHECKING:
@@ -107,22 +108,25 @@ def _trans(place: Placed) -> kdb.Trans:
 
 
 def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block], placement: Placement) -> None:
-    """Make one well of those of one layer and bulk net that stand closer than two wells may."""
-    drawn: dict[tuple[str, str], kdb.Region] = {}
+    """Make one well of those of one layer, bulk net and oxide that stand closer than two wells may."""
+    drawn: dict[tuple[str, str, str], kdb.Region] = {}
+    oxide = Clearances(technology).oxide
     wells: dict[str, str | None] = {spec.type: spec.well for spec in technology.devices.values()}
     for block in blocks:
         well = wells.get(block.kind)
         if well is not None and well in block.layer_boxes:
             box = placement.placed[block.name].rectangle(block.layer_boxes[well])
-            drawn.setdefault((well, block.bulk_net), kdb.Region()).insert(kdb.Box(*box))
-    space, width = technology.dim("well_space"), technology.dim("well_width")
-    for (well, bulk), region in sorted(drawn.items(), key=lambda entry: entry[0]):
+            key = (well, block.bulk_net, ",".join(sorted(oxide(block))))
+            drawn.setdefault(key, kdb.Region()).insert(kdb.Box(*box))
+    width = technology.dim("well_width")
+    space = max(technology.dim("well_space", spec) for spec in technology.devices.values() if spec.well)
+    for key, region in sorted(drawn.items(), key=lambda entry: entry[0]):
         others = kdb.Region()
         for other, shapes in drawn.items():
-            if other != (well, bulk):
+            if other != key:
                 others += shapes
         patch = _joined(region, space, width) - region - others.sized(space)
-        cell.shapes(technology.layer(cell.layout(), well)).insert(patch.merged())
+        cell.shapes(technology.layer(cell.layout(), key[0])).insert(patch.merged())
 
 
 def _joined(region: kdb.Region, space: int, width: int) -> kdb.Region:

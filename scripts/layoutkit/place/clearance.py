@@ -26,10 +26,10 @@ class Clearances:
     def between(self, first: Block, second: Block, axis: str) -> int:
         """Return the gap to keep between ``first`` and the block to its right (``x``) or above it (``y``). [dbu].
 
-        Wells of one kind and bulk net may meet: they are one well.
+        Wells of one kind, oxide and bulk net may meet: they are one well.
         """
         near, far = (("left", "right"), ("left", "right")) if axis == "x" else (("top",), ("bottom",))
-        one_well = first.kind == second.kind and first.bulk_net == second.bulk_net
+        one_well = (first.kind, first.bulk_net, self.oxide(first)) == (second.kind, second.bulk_net, self.oxide(second))
         gap = 0 if first.kind == second.kind else max(self.to_well, self.implant_to_active)
         for layer, space in self.covers.items():
             if (layer in first.layer_boxes) != (layer in second.layer_boxes):
@@ -39,6 +39,10 @@ class Clearances:
                 continue
             gap = max(gap, space - _inset(first, layer, near) - _inset(second, layer, far))
         return -(-gap // self.grid) * self.grid
+
+    def oxide(self, block: Block) -> frozenset[str]:
+        """Return the covers (thick oxide) that are drawn over ``block``."""
+        return frozenset(layer for layer in self.covers if layer in block.layer_boxes)
 
 
 def _inset(block: Block, layer: str, sides: tuple[str, ...]) -> int:

@@ -197,21 +197,17 @@ class _Placer:
             edge_right = offset + second.width
             edge_left = -edge_right
             last_left, last_right = first, second
+        across = self._up(self.gap(free[0], free[1], "x") / 2) if len(free) > 1 else 0  # the first two meet at the axis
         for index, block in enumerate(free):
             if index % 2 == 0:
-                offset = self._beside(last_right, block, edge_right)
+                offset = across if last_right is None else edge_right + self.gap(last_right, block, "x")
                 right.append((block, offset - block.box.left, False))
                 edge_right, last_right = offset + block.width, block
             else:
-                offset = self._beside(last_left, block, -edge_left)
+                offset = across if last_left is None else self.gap(last_left, block, "x") - edge_left
                 left.append((block, -offset + block.box.left, True))
                 edge_left, last_left = -(offset + block.width), block
         return [*reversed(left), *middle, *right]
-
-    def _beside(self, neighbour: Block | None, block: Block, edge: int) -> int:
-        if neighbour is None:
-            return self._up(self.gap(block, block, "x") / 2)
-        return edge + self.gap(neighbour, block, "x")
 
     def _up(self, length: float) -> int:
         return math.ceil(length / self.grid) * self.grid
