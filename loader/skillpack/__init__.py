@@ -6,52 +6,87 @@ host that only lists skills never pays for YAML, JSON Schema or the command line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from skillpack.cancellation import Cancellation
     from skillpack.catalog import Catalog, Shadowed, Skipped, scan
     from skillpack.declaration import ToolDeclaration, ToolFault, Tools, find_tools
-    from skillpack.errors import SkillpackError
+    from skillpack.errors import SkillNotFoundError, SkillpackError, SkillVersionNotFoundError
     from skillpack.loader import SkillLoader
+    from skillpack.migrations import Migration
+    from skillpack.pipeline import check_pipeline, load_pipeline
+    from skillpack.pipeline_run import RunOptions, run_pipeline
+    from skillpack.registry import SkillDefinition, SkillInfo, SkillRegistry, global_registry
     from skillpack.resources import Resource, read_resource
     from skillpack.roots import default_roots
     from skillpack.runner import Call, Runner
     from skillpack.skill import Skill, load_skill
+    from skillpack.versions import SkillVersionManager
+    from skillpack.worker_pool import WorkerPool
 
 __all__ = [
     "Call",
+    "Cancellation",
     "Catalog",
+    "Migration",
     "Resource",
+    "RunOptions",
     "Runner",
     "Shadowed",
     "Skill",
+    "SkillDefinition",
+    "SkillInfo",
     "SkillLoader",
+    "SkillNotFoundError",
+    "SkillRegistry",
+    "SkillVersionManager",
+    "SkillVersionNotFoundError",
     "SkillpackError",
     "Skipped",
     "ToolDeclaration",
     "ToolFault",
     "Tools",
+    "WorkerPool",
+    "check_pipeline",
     "default_roots",
     "find_tools",
+    "global_registry",
+    "load_pipeline",
     "load_skill",
     "read_resource",
+    "run_pipeline",
     "scan",
 ]
 
 _HOMES = {
     "Call": "runner",
+    "Cancellation": "cancellation",
     "Catalog": "catalog",
+    "Migration": "migrations",
     "Resource": "resources",
+    "RunOptions": "pipeline_run",
     "Runner": "runner",
     "Shadowed": "catalog",
     "Skill": "skill",
+    "SkillDefinition": "registry",
+    "SkillInfo": "registry",
     "SkillLoader": "loader",
+    "SkillNotFoundError": "errors",
+    "SkillRegistry": "registry",
+    "SkillVersionManager": "versions",
+    "SkillVersionNotFoundError": "errors",
     "SkillpackError": "errors",
     "Skipped": "catalog",
     "ToolDeclaration": "declaration",
     "ToolFault": "declaration",
     "Tools": "declaration",
+    "WorkerPool": "worker_pool",
+    "check_pipeline": "pipeline",
     "default_roots": "roots",
     "find_tools": "declaration",
+    "global_registry": "registry",
+    "load_pipeline": "pipeline",
     "load_skill": "skill",
     "read_resource": "resources",
+    "run_pipeline": "pipeline_run",
     "scan": "catalog",
 }
 

@@ -66,9 +66,9 @@ def run_pipeline(pipeline: Pipeline, inputs: Any, runner: Runner, options: RunOp
     """
     chosen = options or RunOptions()
     try:
-        warnings = _checked(pipeline, runner)
+        _check(pipeline, runner)
         values = validate(plain(inputs), dict(pipeline.inputs))
-        run = _Run(pipeline, values, runner, chosen, warnings)
+        run = _Run(pipeline, values, runner, chosen)
         run.open_state()
     except SkillError as error:
         return SkillResult.failure(error)
@@ -79,16 +79,11 @@ def run_pipeline(pipeline: Pipeline, inputs: Any, runner: Runner, options: RunOp
     return run.all_steps()
 
 
-def _checked(pipeline: Pipeline, runner: Runner) -> list[str]:
-    """Return the warnings about a pipeline that can run.
-
-    Raises:
-        PipelineError: If it cannot.
-    """
+def _check(pipeline: Pipeline, runner: Runner) -> None:
+    """Raise PipelineError if the pipeline cannot run; what may be missing is told where it turns out to be."""
     findings = check_pipeline(pipeline, runner.all_tools)
     if findings.problems:
         raise PipelineError(list(findings.problems))
-    return list(findings.warnings)
 
 
 @dataclass
@@ -99,7 +94,7 @@ class _Run:
     inputs: dict[str, Any]
     runner: Runner
     options: RunOptions
-    warnings: list[str]
+    warnings: list[str] = field(default_factory=list)
     known: dict[str, Any] = field(default_factory=dict)
     report: dict[str, dict[str, Any]] = field(default_factory=dict)
     recorded: dict[str, Any] = field(default_factory=dict)

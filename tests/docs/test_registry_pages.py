@@ -1,0 +1,143 @@
+"""What the pages on the registry and on pipelines say is true, and the shipped pipelines work (S1.7, S3.7)."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from skillpack import Runner, find_tools, scan
+from skillpack.pipeline import check_pipeline, load_pipeline, make_pipeline
+from skillpack.pipeline_run import RunOptions, run_pipeline
+from skillpack.strict_yaml import load_typed_mapping
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "references" / name for name in ("registry.md", "pipelines.md")]
+PIPELINES = sorted((ROOT / "skills").glob("*/assets/*.pipeline.yaml"))
+ASSETS = ROOT / "skills/netlist-to-gds/assets"
+
+
+@pytest.fixture(scope="module")
+def tools():
+    return find_tools(scan([ROOT / "skills"]).skills.values())
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A folder that looks like the repository root."""
+    for name in ("skills", "scripts", "loader", "references"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    return tmp_path
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def run(command, folder):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANALOG_LAYOUT_")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_run_as_printed(page, root):
+    lines = [line for block in blocks(page, "bash") for line in block.replace("\\\n", " ").splitlines()]
+    assert lines
+    for line in lines:
+        done = run(["bash", "-c", line], root)
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+
+
+def test_the_python_of_the_registry_page_runs_as_printed(root):
+    for block in blocks(PAGES[0], "python"):
+        done = run([sys.executable, "-c", block], root)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_pipeline_of_the_page_has_no_problems(tools):
+    (text,) = blocks(PAGES[1], "yaml")
+    assert check_pipeline(make_pipeline(load_typed_mapping(text)), tools).problems == ()
+
+
+def test_the_migration_of_the_page_is_one():
+    from skillpack.migrations import Migration
+
+    (text,) = blocks(PAGES[0], "yaml")
+    (entry,) = load_typed_mapping(text)["migrations"]
+    old = {"gate_width": 2, "orientation": "N", "nets": [{"color": 1}]}
+    assert Migration(**entry).apply(old) == {"w": 2e-6, "nf": 1, "orientation": "R0", "nets": [{}]}
+
+
+@pytest.mark.parametrize("file", PIPELINES, ids=lambda file: file.name)
+def test_a_shipped_pipeline_has_no_problems(tools, file):
+    assert check_pipeline(load_pipeline(file), tools).problems == ()
+
+
+def test_every_shipped_tool_finds_what_it_needs(tools):
+    from skillpack import SkillRegistry
+
+    assert tools.faults == ()
+    assert SkillRegistry.from_tools(tools).dependency_problems() == []
+
+
+def test_a_netlist_becomes_a_checked_layout_step_by_step_and_goes_on_after_a_failure(tools, tmp_path):
+    """The whole chain of S1.7: netlist, modules, placement, routing, DRC, LVS, export."""
+    pipeline = load_pipeline(ASSETS / "netlist-to-gds.pipeline.yaml")
+    inputs = {
+        "netlist_path": str(ASSETS / "ota_5t.spice"),
+        "output_path": str(tmp_path / "out" / "ota.gds"),
+        "workspace": str(tmp_path / "ws"),
+    }
+    options = RunOptions(state_path=tmp_path / "state.json", resume=True)
+    with Runner(tools) as runner:
+        failed = run_pipeline(pipeline, inputs, runner, options)
+        assert failed.error.details["step"] == "export"  # its folder does not exist
+        (tmp_path / "out").mkdir()
+        result = run_pipeline(pipeline, inputs, runner, options)
+    assert result.exit_code == 0, result.error
+    assert [step["status"] for step in result.data["steps"]] == ["reused"] * 5 + ["done"]
+    outputs = result.data["outputs"]
+    assert (outputs["drc_passed"], outputs["lvs_matched"]) == (True, True)
+    assert Path(outputs["gds"]).stat().st_size > 0
+
+
+def test_a_pair_is_drawn_from_what_the_netlist_says(tools, tmp_path):
+    pipeline = load_pipeline(ASSETS / "matched-pair.pipeline.yaml")
+    inputs = {
+        "netlist_path": str(ASSETS / "pair.spice"),
+        "output_path": str(tmp_path / "pair.gds"),
+        "workspace": str(tmp_path / "ws"),
+    }
+    with Runner(tools) as runner:
+        result = run_pipeline(pipeline, inputs, runner)
+    assert result.exit_code == 0, result.error
+    assert (result.data["outputs"]["centroid_error_um"], result.data["outputs"]["lvs_matched"]) == (0, True)
+
+
+def test_the_command_line_checks_and_runs_pipelines(tmp_path):
+    pipeline = "netlist-to-gds/assets/netlist-to-gds.pipeline.yaml"
+    skillpack = [sys.executable, "-m", "skillpack", "pipeline"]
+    assert "6 steps can run" in run([*skillpack, "check", pipeline], tmp_path).stdout
+    for arguments in (["check", "none.yaml"], ["run", "none.yaml"], ["run", pipeline, "--resume"], ["run", pipeline]):
+        done = run([*skillpack, *arguments], tmp_path)
+        assert done.returncode == 2, shlex.join(arguments)
+    envelope = json.loads(done.stdout)
+    assert [entry["path"] for entry in envelope["error"]["details"]["errors"]] == ["netlist_path", "output_path"]
+
+
+def test_the_command_line_ranks_intents_and_shows_entries(tmp_path):
+    skillpack = [sys.executable, "-m", "skillpack"]
+    ranked = json.loads(run([*skillpack, "intent", "current mirror", "--json"], tmp_path).stdout)
+    assert ranked[0]["id"] == "layout.create_current_mirror"
+    assert run([*skillpack, "intent", "cooking"], tmp_path).returncode == 1
+    entry = json.loads(run([*skillpack, "tools", "netlist.parse@1.0.0"], tmp_path).stdout)
+    assert entry["input_schema"]["required"] == ["netlist_path"]
+    missing = run([*skillpack, "tools", "netlist.prase"], tmp_path)
+    assert (missing.returncode, "did you mean 'netlist.parse'" in missing.stderr) == (2, True)
