@@ -155,7 +155,7 @@ class Extraction:
     def _device(self, device: ExtractedDevice) -> Device:
         passive = self.technology.passives.get(device.device)
         spec = self.technology.devices[device.device] if passive is None else passive
-        unit = max(1, len(device.fingers)) if passive is not None and passive.type == "capacitor" else 1
+        unit = 1 if passive is None else max(1, round(device.w_um / device.fingers[0].w_um))
         params = {"w": round(device.w_um / unit * 1e-6, 12), "l": round(device.l_um * 1e-6, 12), "m": unit}
         if passive is None:
             params["nf"] = len(device.fingers)

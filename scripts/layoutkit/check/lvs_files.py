@@ -102,7 +102,7 @@ def _parts(device: ExtractedDevice) -> str:
 
 
 def _kept_params(device: Device) -> set[str]:
-    return {"w", "l", "m"} if device.type == "capacitor" else {"w", "l"}
+    return {"w", "l", "m"} if not device.is_mos and device.m > 1 else {"w", "l"}
 
 
 def write_extracted(extraction: Extraction, path: PathLike) -> None:

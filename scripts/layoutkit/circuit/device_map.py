@@ -11,6 +11,8 @@ The rules, each told in the result when it changed something:
 - **Fingers**: a finger narrower than the minimum is not legal; fingers are merged until it is, at the same total
   width. Only a device narrower than one minimal finger is widened.
 - Lengths and finger widths are snapped to the nearest grid point.
+
+Resistors and capacitors: ``passive_map``.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from layoutkit.circuit.findings import Findings
 from layoutkit.circuit.model_names import rated_voltage, threshold_flavour
+from layoutkit.circuit.passive_map import PASSIVE_TYPES, map_passive
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import NetlistError, UnsupportedOperationError
 
@@ -52,12 +55,16 @@ class TargetDevice:
 
 @dataclass(frozen=True)
 class Target:
-    """What the mapping needs to know of a technology: grid [dbu], database unit [um], devices."""
+    """What the mapping needs to know of a technology: grid [dbu], database unit [um], transistors.
+
+    ``technology`` is the technology itself, needed where passives are to be mapped.
+    """
 
     name: str
     devices: tuple[TargetDevice, ...]
     grid: int = 5
     dbu_um: float = 0.001
+    technology: Any = None
 
     @classmethod
     def from_technology(cls, technology: Any) -> Target:
@@ -74,7 +81,12 @@ class Target:
             )
             for spec in technology.devices.values()
         )
-        return cls(technology.name, devices, technology.grid, technology.dbu_um)
+        return cls(technology.name, devices, technology.grid, technology.dbu_um, technology)
+
+    def types(self) -> set[str]:
+        """Return the device types that can be drawn."""
+        passives = () if self.technology is None else self.technology.passives.values()
+        return {device.type for device in self.devices} | {spec.type for spec in passives}
 
 
 @dataclass(frozen=True)
@@ -150,13 +162,13 @@ class _Mapping:
 
     def check(self, devices: Iterable[Device]) -> None:
         """Refuse what cannot be drawn, all of it at once."""
-        drawn = {device.type for device in self._target.devices}
+        drawn = self._target.types()
         missing: dict[str, list[str]] = {}
         unsized: list[str] = []
         for device in devices:
             if device.type not in drawn:
                 missing.setdefault(device.type, []).append(device.id)
-            elif "w" not in device.params and "nfin" not in device.params:
+            elif device.is_mos and "w" not in device.params and "nfin" not in device.params:
                 unsized.append(device.id)
         if missing:
             listed = "; ".join(f"{kind}: {', '.join(ids[:10])}" for kind, ids in sorted(missing.items()))
@@ -171,6 +183,12 @@ class _Mapping:
             )
 
     def device(self, device: Device) -> Device:
+        if device.type in PASSIVE_TYPES:
+            return map_passive(
+                self._target.technology,
+                device,
+                lambda field, before, after, reason: self._change(device, field, (before, after), reason),
+            )
         spec = self._choose(device)
         length, factor = self._length(device, spec)
         width, fingers = self._width(device, spec, factor)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
+from layoutkit.technology.passive_sizes import PassiveSize, capacitance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,28 +85,6 @@ class Capacitor:
         return capacitance(self.spec, self.width * dbu_um, self.length * dbu_um) * self.m
 
 
-@dataclass(frozen=True)
-class PassiveSize:
-    """Size as netlists state it.
-
-    Attributes:
-        w_m: Width. [m]
-        l_m: Length of the whole string of a resistor, of one plate of a capacitor. [m]
-        m: Units in parallel.
-        segments: Bars in series that share the length; None for as many as make the block about square.
-    """
-
-    w_m: float
-    l_m: float
-    m: int = 1
-    segments: int | None = None
-
-
-def capacitance(spec: PassiveSpec, width_um: float, length_um: float) -> float:
-    """Return the capacitance of one plate. [um, um] -> [F]"""
-    return spec.value * width_um * length_um + spec.edge_value * 2 * (width_um + length_um)
-
-
 def resistor(
     tech: Technology, device_id: str, flavour: str, size: PassiveSize, nets: Mapping[str, str] | None = None
 ) -> Resistor:
@@ -170,56 +149,6 @@ def capacitor(
             )
     named = _nets(device_id, nets)
     return Capacitor(device_id, spec, width, length, m, *named, tuple(f"{device_id}: {w}" for w in warnings))
-
-
-def resistor_size(tech: Technology, spec: PassiveSpec, ohm: float, width: int | None = None) -> PassiveSize:
-    """Return the size of a resistor of ``ohm``: of ``width`` [dbu], else of the least width.
-
-    A value too small for the least length at that width becomes bars in parallel.
-
-    Raises:
-        GeometryError: If the value is not positive.
-    """
-    if not ohm > 0:
-        raise GeometryError(f"a resistance must be positive, got {ohm:g} ohm")
-    width = width or (spec.widths[0] if spec.widths else spec.min_w)
-    squares = ohm / spec.value
-    m = max(1, ceil(spec.min_l / (squares * width) - 1e-9))
-    unit = tech.dbu_um * 1e-6
-    return PassiveSize(width * unit, tech.snap(squares * width * m) * unit, m)
-
-
-def capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> PassiveSize:
-    """Return the size of a capacitor of ``farad``: one square plate, or as many equal ones as the process needs.
-
-    Raises:
-        GeometryError: If the value is not positive, or smaller than that of the least plate.
-    """
-    if not farad > 0:
-        raise GeometryError(f"a capacitance must be positive, got {farad:g} F")
-    largest = min(spec.max_w or MAX_UNITS * 1000, spec.max_l or MAX_UNITS * 1000)
-    if spec.max_area is not None:
-        largest = min(largest, int(sqrt(spec.max_area)))
-    side = _plate_side(tech, spec, farad)
-    m = 1
-    while side > largest:
-        m += 1
-        side = _plate_side(tech, spec, farad / m)
-    least = max(spec.min_w, spec.min_l, ceil(sqrt(spec.min_area)))
-    if side < least:
-        least_um = least * tech.dbu_um
-        raise GeometryError(
-            f"{farad:g} F is less than the smallest {spec.name} has ({capacitance(spec, least_um, least_um):.4g} F)"
-        )
-    unit = tech.dbu_um * 1e-6
-    return PassiveSize(side * unit, side * unit, m)
-
-
-def _plate_side(tech: Technology, spec: PassiveSpec, farad: float) -> int:
-    """Return the side of the square plate of ``farad`` on the grid: the root of value s^2 + 4 edge s = farad. [dbu]"""
-    edge = 2 * spec.edge_value / spec.value
-    side_um = sqrt(edge**2 + farad / spec.value) - edge
-    return tech.snap(side_um / tech.dbu_um)
 
 
 def _spec(tech: Technology, flavour: str, kind: str) -> PassiveSpec:

@@ -1,0 +1,139 @@
+"""Carrying resistors and capacitors into a technology: its device for every model, and a legal size.
+
+- **Device**: the technology's device of the same model (a model of fixed width states its width); else its default.
+- **Size**: width and length as the netlist states them; ``series`` bars become one length. Where the model is another
+  process's, or no size is stated, the value decides: the size that has this resistance or capacitance. A foreign
+  resistor without a value keeps its number of squares, a foreign capacitor its plate, and that is told.
+- Sizes are snapped to the nearest grid point. A width below the minimum becomes the minimum, the squares stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from layoutkit.errors import GeometryError, NetlistError
+from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, resistor_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from layoutkit.circuit.model import Device
+
+PASSIVE_TYPES = frozenset({"resistor", "capacitor"})
+
+
+class _Choice(NamedTuple):
+    spec: Any
+    exact: bool
+    width_m: float | None
+
+
+def map_passive(
+    technology: Any, device: Device, tell: Callable[[str, str | float | None, str | float, str], None]
+) -> Device:
+    """Return ``device`` as one of the technology's, with ``w``, ``l`` and ``m``.
+
+    Args:
+        technology: A ``layoutkit.technology.Technology`` that has devices of this type.
+        device: Resistor or capacitor as a reader returned it.
+        tell: Receives field, value before, value after and reason of every change.
+
+    Raises:
+        NetlistError: If neither its size nor its value says what to draw.
+    """
+    choice = _chosen(technology, device)
+    if not choice.exact:
+        reason = f"{device.type} {device.model} drawn as {choice.spec.name} of {technology.name}"
+        tell("model", device.model, choice.spec.name, reason)
+    try:
+        size = _size(technology, device, choice, tell)
+    except GeometryError as error:
+        raise NetlistError(f"'{device.id}': {error}") from error
+    params = {
+        "w": _on_grid(technology, device, "w", size.w_m, tell),
+        "l": _on_grid(technology, device, "l", size.l_m, tell),
+        "m": device.m * size.m,
+    }
+    return replace(device, model=choice.spec.name, params=params)
+
+
+def _chosen(technology: Any, device: Device) -> _Choice:
+    unit = technology.dbu_um * 1e-6
+    alike = [spec for spec in technology.passives.values() if spec.type == device.type]
+    model = device.model.lower().removesuffix("__model")
+    for spec in alike:
+        names = {name.lower(): width for name, width in spec.models(technology.dbu_um).items()}
+        if model in names:
+            width = names[model]
+            return _Choice(spec, True, None if width is None else width * unit)
+        if model in {spec.name.lower(), spec.model.lower()}:
+            return _Choice(spec, True, None)
+    return _Choice(max(alike, key=lambda spec: bool(spec.default)), False, None)
+
+
+def _size(
+    technology: Any,
+    device: Device,
+    choice: _Choice,
+    tell: Callable[[str, str | float | None, str | float, str], None],
+) -> PassiveSize:
+    spec, params = choice.spec, device.params
+    width = choice.width_m or params.get("w")
+    length = params.get("l")
+    if length is not None and "series" in params:
+        length *= params["series"]
+    key = "r" if device.type == "resistor" else "c"
+    if choice.exact and length is not None and device.type == "resistor" and width is None:
+        width = (spec.widths[0] if spec.widths else spec.min_w) * technology.dbu_um * 1e-6
+        tell("w", None, width, f"missing width of {device.type}s taken as the least")
+    if width is not None and length is not None and (choice.exact or key not in params):
+        return _legal(technology, device, choice, PassiveSize(width, length), tell)
+    if params.get(key, 0) <= 0:
+        raise NetlistError(f"'{device.id}' ({device.model}) states neither w and l nor a value {key}")
+    make = resistor_size if device.type == "resistor" else capacitor_size
+    size: PassiveSize = make(technology, spec, params[key])
+    tell(key, params[key], size.l_m, f"sizes of {device.type}s follow from their values")
+    return size
+
+
+def _legal(
+    technology: Any,
+    device: Device,
+    choice: _Choice,
+    size: PassiveSize,
+    tell: Callable[[str, str | float | None, str | float, str], None],
+) -> PassiveSize:
+    """Return ``size``; a resistor of a width that is not allowed is scaled to one that is."""
+    spec, unit = choice.spec, technology.dbu_um * 1e-6
+    if device.type == "capacitor":
+        if not choice.exact:
+            tell(
+                "w", size.w_m, size.w_m, "plates of other processes keep their size, which is another capacitance here"
+            )
+        return size
+    widths = [width * unit for width in spec.widths]
+    least = spec.min_w * unit
+    legal = any(abs(size.w_m - width) < unit for width in widths) if widths else size.w_m > least - unit / 2
+    if legal:
+        return size
+    width = min(widths, key=lambda each: abs(each - size.w_m)) if widths else least
+    tell("w", size.w_m, width, "resistors of a width that the process does not have keep their number of squares")
+    return PassiveSize(width, size.l_m * width / size.w_m, size.m)
+
+
+def _on_grid(
+    technology: Any,
+    device: Device,
+    name: str,
+    length_m: float,
+    tell: Callable[[str, str | float | None, str | float, str], None],
+) -> float:
+    dbu = length_m * 1e6 / technology.dbu_um
+    snapped = technology.snap(dbu)
+    result: float = round(snapped * technology.dbu_um * 1e-6, 15)
+    if abs(snapped - dbu) > 0.01:
+        tell(
+            name, length_m, result, f"{device.type} sizes snapped to the {technology.to_um(technology.grid):g} um grid"
+        )
+    return result
