@@ -77,6 +77,7 @@ _SINGLES = (
     "then",
     "else",
 )
+_MAX_CHAIN = 50  # references and branches passed without a step into the value
 _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
 
 
@@ -160,24 +161,24 @@ def _pattern_problems(schema: dict[str, Any]) -> list[str]:
 
 
 def _endless(schema: Any) -> list[str]:
-    """Return the problem of a reference that leads back to itself with the same value in hand."""
+    """Return the problem of references that lead back to themselves, or on and on, with the same value in hand."""
     finished: set[int] = set()
     under_way: set[int] = set()
 
-    def visit(place: Any) -> bool:
+    def leads_on(place: Any) -> bool:
         if not isinstance(place, dict) or id(place) in finished:
             return False
-        if id(place) in under_way:
+        if id(place) in under_way or len(under_way) > _MAX_CHAIN:
             return True
         under_way.add(id(place))
         following = [inner for keyword, inner in _children(place) if keyword in _SAME_VALUE]
         if "$ref" in place:
             following.append(resolve_pointer(schema, place["$ref"]))
-        looped = any(visit(inner) for inner in following)
+        found = any(leads_on(inner) for inner in following)
         under_way.discard(id(place))
         finished.add(id(place))
-        return looped
+        return found
 
-    if any(visit(place) for place in _subschemas(schema)):
-        return ["a $ref leads back to itself without end"]
+    if any(leads_on(place) for place in _subschemas(schema)):
+        return [f"a $ref leads back to itself, or through more than {_MAX_CHAIN} others"]
     return []

@@ -16,6 +16,12 @@ ENTRY = {
 FILES = {"scripts/run.py": "raise SystemExit('imported')", "schemas/out.json": '{"type": "object"}'}
 
 
+LONG_CHAIN = {
+    "$ref": "#/$defs/d0",
+    "$defs": {f"d{index}": {"$ref": f"#/$defs/d{index + 1}"} for index in range(3000)} | {"d3000": {}},
+}
+
+
 @pytest.fixture
 def tools_of(write_skill, tmp_path):
     """Return the tools of a skill ``a`` whose skill.yaml has the given entries (JSON is YAML)."""
@@ -126,7 +132,8 @@ def test_a_skill_without_declaration_has_no_tools(write_skill, tmp_path):
         ({"input_schema": {"type": "nmber"}}, "input_schema is no valid JSON Schema: $.type"),
         ({"input_schema": {"pattern": "("}}, "is no regular expression"),
         ({"input_schema": {"$ref": "#/$defs/x"}}, "leads to nothing in the schema"),
-        ({"input_schema": {"allOf": [{"$ref": "#"}]}}, "leads back to itself without end"),
+        ({"input_schema": {"allOf": [{"$ref": "#"}]}}, "a $ref leads back to itself"),
+        ({"input_schema": LONG_CHAIN}, "or through more than 50 others"),
         ({"input_schema": {"$ref": "https://example.org/x"}}, "leads to nothing in the schema"),
         ({"migrations": [{"version": "1.1.0", "changes": [{"rename": "a"}]}]}, "the change 'rename' needs to"),
         ({"migrations": [{"version": "1.1.0", "changes": [{"renam": "a"}]}]}, "did you mean 'rename'?"),
