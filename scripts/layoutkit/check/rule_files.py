@@ -70,7 +70,7 @@ def with_rules_of(path: str | os.PathLike[str], technology: Technology) -> Techn
     surroundings = replace(technology, derived={**technology.derived, **derived})
     rules: list[Rule] = []
     for number, entry in enumerate(entries):
-        rule, found = _rule(entry, surroundings)
+        rule, found = rule_with_faults(entry, surroundings)
         faults += [f"rules[{number}]: {fault}" for fault in found]
         if rule is not None and rule.id in {known.id for known in rules}:
             faults.append(f"rules[{number}]: there is another rule '{rule.id}'")
@@ -99,7 +99,7 @@ def _parsed(path: str | os.PathLike[str]) -> Any:
         raise FileError(f"rule file {name} is not readable JSON: {error}") from error
 
 
-def _rule(entry: Any, technology: Technology) -> tuple[Rule | None, list[str]]:
+def rule_with_faults(entry: Any, technology: Technology) -> tuple[Rule | None, list[str]]:
     """Return the rule that ``entry`` states (None where it states none) and all its faults."""
     if not isinstance(entry, dict):
         return None, [f"a rule is an object, got {type(entry).__name__}"]

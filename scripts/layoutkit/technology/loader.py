@@ -31,12 +31,22 @@ def load(name_or_path: str) -> Technology:
     Raises:
         TechnologyError: If there is none, or the file does not describe a technology.
     """
+    path = file_of(name_or_path)
+    return _Reader(read_document(path), path).technology()
+
+
+def file_of(name_or_path: str) -> Path:
+    """Return the file of the technology called ``name_or_path``.
+
+    Raises:
+        TechnologyError: If it is neither a shipped name nor the path of a YAML file.
+    """
     path = SHIPPED / f"{name_or_path}.yaml" if name_or_path in names() else Path(name_or_path)
     if path.suffix not in {".yaml", ".yml"} or not path.is_file():
         raise TechnologyError(
             f"unknown technology '{name_or_path}'; shipped: {', '.join(names())}; or give the path of a .yaml file"
         )
-    return _Reader(read_document(path), path).technology()
+    return path
 
 
 def read_document(path: Path) -> dict[str, Any]:

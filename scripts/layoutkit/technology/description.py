@@ -1,0 +1,71 @@
+"""A technology as plain data for people and programs that choose devices: lengths in micrometres, no geometry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from layoutkit.technology.model import DeviceSpec, PassiveSpec, Technology
+
+
+def described(technology: Technology) -> dict[str, Any]:
+    """Return layers, wiring, devices and rule counts of ``technology`` as JSON data, in the order of its file."""
+    return {
+        "technology": technology.name,
+        "description": technology.description,
+        "grid_um": technology.to_um(technology.grid),
+        "layers": [
+            {"name": spec.name, "gds": list(spec.gds), "description": spec.description}
+            for spec in technology.layers.values()
+        ],
+        "conductors": [
+            {
+                "name": conductor.name,
+                "width_um": technology.to_um(conductor.width),
+                "space_um": technology.to_um(conductor.space),
+            }
+            for conductor in technology.conductors
+        ],
+        "transistors": [_transistor(spec, technology) for spec in technology.devices.values()],
+        "passives": [_passive(spec, technology) for spec in technology.passives.values()],
+        "rules": {
+            "total": len(technology.rules),
+            "by_kind": dict(sorted(Counter(rule.kind for rule in technology.rules).items())),
+        },
+        "notes": list(technology.notes),
+    }
+
+
+def _transistor(spec: DeviceSpec, technology: Technology) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "type": spec.type,
+        "model": spec.model,
+        "default": spec.default,
+        "supply_v": spec.supply_v,
+        **_limits(spec, technology),
+    }
+
+
+def _passive(spec: PassiveSpec, technology: Technology) -> dict[str, Any]:
+    values = {"resistor": "ohm_per_square", "capacitor": "farad_per_um2"}
+    return {
+        "name": spec.name,
+        "type": spec.type,
+        "model": spec.model,
+        "default": spec.default,
+        "terminals": spec.terminals,
+        values[spec.type]: spec.value,
+        "widths_um": [technology.to_um(width) for width in spec.widths],
+        **_limits(spec, technology),
+    }
+
+
+def _limits(spec: DeviceSpec | PassiveSpec, technology: Technology) -> dict[str, float | None]:
+    return {
+        "min_w_um": technology.to_um(spec.min_w),
+        "max_w_um": None if spec.max_w is None else technology.to_um(spec.max_w),
+        "min_l_um": technology.to_um(spec.min_l),
+        "max_l_um": None if spec.max_l is None else technology.to_um(spec.max_l),
+    }

@@ -1,0 +1,74 @@
+"""The drawing dimensions that generators ask a technology for, and what each means.
+
+One list for the check of technology files and for the page that teaches the format.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from layoutkit.technology.model import DeviceSpec
+
+ALWAYS = {
+    "gate_space": "poly to poly",
+    "gate_extension": "poly beyond the channel (end cap)",
+    "source_drain_extension": "diffusion beyond a gate",
+    "contact_to_gate": "contact on diffusion to gate",
+    "active_width": "least width of diffusion",
+    "active_space": "diffusion to diffusion, and to the tap ring",
+    "active_contact_enclosure": "diffusion beyond contact, all sides",
+    "active_contact_enclosure_end": "the same on two opposite sides",
+    "tap_width": "least width of a tap",
+    "tap_contact_enclosure": "tap beyond contact, all sides",
+    "tap_contact_enclosure_end": "the same on two opposite sides",
+    "poly_contact_enclosure": "poly beyond contact, all sides",
+    "poly_contact_enclosure_end": "the same on two opposite sides",
+    "gate_contact_to_active": "contact on poly to diffusion",
+    "gate_contact_to_tap": "contact on poly to tap",
+    "poly_to_active": "poly on field to diffusion",
+    "poly_to_tap": "poly on field to tap",
+    "implant_enclosure": "implant beyond the diffusion of transistors; 0 where it is not drawn",
+    "implant_tap_enclosure": "implant beyond taps; 0 where it is not drawn",
+    "implant_width": "least width of an implant",
+    "implant_space": "implant to implant of the same type",
+    "implant_to_active": "implant to diffusion or tap of the other type",
+    "bulk_implant_to_channel": "implant of the tap ring to channels",
+    "well_active_enclosure": "well beyond the diffusion of transistors",
+    "well_tap_enclosure": "well beyond taps",
+    "well_width": "least width of a well",
+    "well_space": "well to well on another net",
+    "active_to_well": "diffusion of transistors to a well they do not lie in",
+    "tap_to_well": "taps to a well they do not lie in",
+    "tap_max_distance": "diffusion to the nearest tap, at most",
+}
+WITH_POLY_CONTACT_MARKER = {
+    "poly_contact_marker_enclosure": "role poly_contact_marker beyond contacts on poly",
+    "poly_contact_marker_width": "its least width",
+    "poly_contact_marker_space": "its spacing",
+    "poly_contact_marker_to_active_contact": "it to contacts on diffusion",
+}
+WITH_MARKERS = {
+    "marker_enclosure": "the device's markers beyond its diffusion",
+    "marker_space": "their spacing",
+}
+WITH_COVERS = {
+    "cover_enclosure": "the device's covers beyond its tap ring",
+    "cover_space": "their spacing",
+    "cover_to_others": "covers to whatever has none",
+}
+KNOWN = {**ALWAYS, **WITH_POLY_CONTACT_MARKER, **WITH_MARKERS, **WITH_COVERS}
+
+
+def needed(device: DeviceSpec, *, poly_contact_marker: bool) -> tuple[str, ...]:
+    """Return the dimensions that drawing ``device`` asks for.
+
+    Args:
+        device: Flavour.
+        poly_contact_marker: Whether the technology has the role of that name.
+    """
+    names = [*ALWAYS]
+    names += WITH_POLY_CONTACT_MARKER if poly_contact_marker else ()
+    names += WITH_MARKERS if device.markers else ()
+    names += WITH_COVERS if device.covers else ()
+    return tuple(names)
