@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.module import Module
     from layoutkit.flow.groups import Group
+    from layoutkit.flow.passives import PassiveGroup
     from layoutkit.place import Placed, Placement
     from layoutkit.route import RoutingResult
     from layoutkit.technology import Technology
@@ -39,7 +40,7 @@ class Assembly:
 class Drawn:
     """A group with the module drawn for it."""
 
-    group: Group
+    group: Group | PassiveGroup
     module: Module
 
 
@@ -171,7 +172,12 @@ def _route(
     layers = [conductor.name for conductor in technology.conductors[1:5]]
     room = 8 * (technology.conductors[2].width + technology.conductors[2].space)
     area = cell.bbox().enlarged(room, room)
-    return route(technology, nets, _obstacles(technology, cell, terminals), area, layers, RouteOptions())
+    obstacles = _obstacles(technology, cell, terminals)
+    for name in sorted(modules):
+        for keepout in modules[name].keepouts:
+            box = keepout.box.transformed(trans[name])
+            obstacles.setdefault(keepout.layer, []).append((kdb.Polygon(box), None))
+    return route(technology, nets, obstacles, area, layers, RouteOptions())
 
 
 def _obstacles(

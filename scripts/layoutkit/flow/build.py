@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from layoutkit.check.drc import DrcReport
     from layoutkit.circuit.model import Circuit
     from layoutkit.flow.assemble import Assembly, Drawn
+    from layoutkit.flow.groups import Group
+    from layoutkit.flow.passives import PassiveGroup
     from layoutkit.technology import Technology
     from layoutkit.workspace import Workspace
 
@@ -162,6 +164,7 @@ class _Job:
         from layoutkit.flow.assemble import assemble, label_ports
         from layoutkit.flow.groups import group_devices
         from layoutkit.flow.modules import draw_groups
+        from layoutkit.flow.passives import group_passives
         from layoutkit.place import PlacementOptions
 
         supplies = find_supplies(self.circuit)
@@ -169,7 +172,8 @@ class _Job:
         pitch = self.technology.conductors[2].width + self.technology.conductors[2].space
         best: tuple[Assembly, list[Drawn]] | None = None
         with self.stages.stage("recognise", f"{len(self.circuit.modules)} modules"):
-            groups, notes = group_devices(self.circuit, self.technology)
+            transistors, notes = group_devices(self.circuit, self.technology)
+            groups: tuple[Group | PassiveGroup, ...] = (*transistors, *group_passives(self.circuit, self.technology))
             warnings.extend(notes)
         for attempt, room in enumerate(ROW_ROOM, start=1):
             layout = kdb.Layout()
@@ -194,11 +198,12 @@ class _Job:
         from layoutkit import files
         from layoutkit.circuit import write_spice
 
-        models = {name: spec.model for name, spec in self.technology.devices.items()}
+        named, subcircuits = _model_names(self.technology, self.circuit)
         self.workspace.create()
         with self.workspace.lock():
             files.write_layout(cell.layout(), self.workspace.layout_path)
-            files.write_text(self.workspace.path(FILES["reference_netlist"]), write_spice(self.circuit, models=models))
+            text = write_spice(named, subcircuits=subcircuits)
+            files.write_text(self.workspace.path(FILES["reference_netlist"]), text)
             self.workspace.write_json("circuit.json", {"circuit": self.circuit.to_json()})
 
     def _drc(self, cell: kdb.Cell) -> DrcReport:
@@ -243,11 +248,24 @@ class _Job:
         pairs = [
             (a, b)
             for item in drawn
-            if item.group.type != "single"
+            if item.group.type not in {"single", "resistor_bank"}
             for a, b in combinations([device.id for device in item.group.devices], 2)
         ]
         gates = labelled_gates(cell, self.technology)
         return compute(cell, self.technology, gates, matched_pairs=pairs).to_json()
+
+
+def _model_names(technology: Technology, circuit: Circuit) -> tuple[Circuit, set[str]]:
+    """Return the circuit with the PDK's model names, and which of these are subcircuits."""
+    devices, subcircuits = [], set()
+    for device in circuit.devices:
+        if device.is_mos:
+            model = technology.device(device.model).model
+        else:
+            model = technology.passive(device.model).model_of(device.w * 1e6)
+            subcircuits.add(model)
+        devices.append(replace(device, model=model))
+    return replace(circuit, devices=tuple(devices)), subcircuits
 
 
 def _cell_name(name: str, layout: kdb.Layout) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import UnsupportedOperationError
+from layoutkit.flow.passives import PASSIVE_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,19 +64,19 @@ class Group:
 
 
 def group_devices(circuit: Circuit, technology: Technology) -> tuple[tuple[Group, ...], tuple[str, ...]]:
-    """Return the groups to draw, each device in exactly one, and what was decided, in words.
+    """Return the groups of transistors to draw, each in exactly one, and what was decided, in words.
 
     Args:
         circuit: Mapped to ``technology``: models are its devices, sizes are legal.
         technology: Where the circuit is drawn.
 
     Raises:
-        UnsupportedOperationError: If a device is not a MOS transistor; all of them are named.
+        UnsupportedOperationError: If a device is neither a MOS transistor, resistor nor capacitor; all are named.
     """
-    others = [f"{device.id} ({device.type})" for device in circuit.devices if not device.is_mos]
+    others = [f"{d.id} ({d.type})" for d in circuit.devices if not (d.is_mos or d.type in PASSIVE_TYPES)]
     if others:
         raise UnsupportedOperationError(
-            f"only MOS transistors can be drawn; the circuit also has: {', '.join(others)}",
+            f"only MOS transistors, resistors and capacitors can be drawn; the circuit also has: {', '.join(others)}",
             details={"devices": others},
         )
     _check_bodies(circuit, technology)
@@ -99,7 +100,7 @@ def group_devices(circuit: Circuit, technology: Technology) -> tuple[tuple[Group
     groups.extend(
         _group("single", [(device, size(device, technology, 1))], technology, levels)
         for device in circuit.devices
-        if device.id not in taken
+        if device.id not in taken and device.is_mos
     )
     return tuple(groups), tuple(notes)
 
@@ -108,7 +109,9 @@ def _check_bodies(circuit: Circuit, technology: Technology) -> None:
     """Refuse bodies on different nets where the technology draws no well that would keep them apart."""
     bodies: dict[str, dict[str, list[str]]] = {}
     for device in circuit.devices:
-        if technology.device(device.model).well is None:
+        if device.type == "resistor" and "b" in device.terminals:
+            bodies.setdefault("nmos", {}).setdefault(device.terminals["b"], []).append(device.id)
+        elif device.is_mos and technology.device(device.model).well is None:
             bodies.setdefault(device.type, {}).setdefault(device.terminals["b"], []).append(device.id)
     for kind, nets in sorted(bodies.items()):
         if len(nets) > 1:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
 from layoutkit.flow.assemble import Drawn
+from layoutkit.flow.passives import PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 WIDE = 4.0
 
 
-def draw_groups(layout: kdb.Layout, technology: Technology, groups: Sequence[Group], dummies: int) -> list[Drawn]:
+def draw_groups(
+    layout: kdb.Layout, technology: Technology, groups: Sequence[Group | PassiveGroup], dummies: int
+) -> list[Drawn]:
     """Return each group with its module, drawn in ``layout``.
 
     Args:
@@ -33,7 +36,9 @@ def draw_groups(layout: kdb.Layout, technology: Technology, groups: Sequence[Gro
     return [Drawn(group, _draw(layout, technology, group, dummies)) for group in groups]
 
 
-def _draw(layout: kdb.Layout, technology: Technology, group: Group, dummies: int) -> Module:
+def _draw(layout: kdb.Layout, technology: Technology, group: Group | PassiveGroup, dummies: int) -> Module:
+    if isinstance(group, PassiveGroup):
+        return draw_passives(layout, technology, group, dummies)
     transistors = _transistors(group)
     rows = _rows(technology, group)
     if len(transistors) == 1:
@@ -53,7 +58,12 @@ def _rows(technology: Technology, group: Group) -> int:
     def aspect(rows: int) -> float:
         return max(fingers * pitch / rows / (height * rows), height * rows / (fingers * pitch / rows))
 
-    able = [rows for rows in (1, 2, 4) if all(sizing.fingers % rows == 0 for sizing in group.sizing)]
+    reach = 2 * technology.dim("tap_max_distance", group.spec)  # taps lie below and above all rows only
+    able = [
+        rows
+        for rows in (1, 2, 4)
+        if all(sizing.fingers % rows == 0 for sizing in group.sizing) and (rows == 1 or rows * height < reach)
+    ]
     best = min(able, key=aspect)
     return best if aspect(1) > WIDE else 1
 
