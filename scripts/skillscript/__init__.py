@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .model_call import ModelAnswer, Task, ask_model
     from .model_settings import ModelSettings, model_settings
     from .prompt import prompt_variables, render_file
-    from .runtime import call, main
+    from .runtime import call, main, serve_tools
     from .schema import check_schema, fill_defaults, find_faults, validate
     from .strict_json import parse_json
     from .tool import Tool, declared_models, load_tool
@@ -49,6 +49,7 @@ _HOMES = {
     "parse_json": "strict_json",
     "prompt_variables": "prompt",
     "render_file": "prompt",
+    "serve_tools": "runtime",
     "validate": "schema",
 }
 
@@ -75,6 +76,7 @@ __all__ = [
     "parse_json",
     "prompt_variables",
     "render_file",
+    "serve_tools",
     "validate",
 ]
 

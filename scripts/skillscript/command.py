@@ -40,7 +40,7 @@ def run_command(tool: Tool, argv: Sequence[str], stdout: EnvelopeStream) -> int:
     else:
         from .worker import serve
 
-        return serve(tool, stdout, log)
+        return serve({tool.id: tool}, stdout, log)
     stdout.write_line(result.to_json(indent=PRETTY if request.pretty else None))
     _summarise(result, request)
     return result.exit_code

@@ -131,15 +131,6 @@ class SkillResult:
         error = None if self.error is None else self.error.to_dict()
         return {"ok": self.ok, "error": error, "data": self.data, "duration_ms": self.duration_ms}
 
-    def to_answer(self) -> dict[str, Any]:
-        """Return ``{success, data}`` or ``{success, error, code}``, the short form of the seed's design graph (S2.5).
-
-        A tool whose output schema says ``"x-answer-form": "success"`` is to be answered so by hosts that speak MCP.
-        """
-        if self.error is None:
-            return {"success": True, "data": self.data}
-        return {"success": False, "error": self.error.message, "code": self.error.code}
-
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the envelope as strict JSON text, on one line unless ``indent`` [characters] is given."""
         return to_json(self.to_dict(), indent=indent)

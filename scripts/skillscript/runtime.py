@@ -68,6 +68,38 @@ def main(
         return result.exit_code
 
 
+def serve_tools(
+    script_file: str, handlers: Mapping[str, tuple[Handler, Verdict | None]], *, argv: Sequence[str] | None = None
+) -> int:
+    """Run a program whose one process serves several tools of a skill, and return its exit code.
+
+    It is started with ``--serve`` alone; each request names its ``tool``. As with ``main``, standard output carries
+    answers and nothing else for the rest of the process's life.
+
+    Args:
+        script_file: The program's ``__file__``; the schemas are found from it.
+        handlers: ``execute`` and ``violates`` by tool id, as for ``main``.
+        argv: Arguments without the program's name, default ``sys.argv[1:]``.
+    """
+    stdout = take_stdout()
+    given = list(sys.argv[1:] if argv is None else argv)
+    try:
+        _stop_on_sigterm()
+        from .call_log import log_path
+        from .worker import serve
+
+        if given == ["--serve"]:
+            tools = {name: load_tool(script_file, name, *handler) for name, handler in handlers.items()}
+            return serve(tools, stdout, log_path(None))
+        error = SkillError(ErrorCode.INVALID_PARAM, f"--serve is all this program takes, got {' '.join(given)!r}")
+    except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
+        error, traceback = error_of(problem)
+        tell(traceback)
+    result = SkillResult.failure(error)
+    stdout.write_line(result.to_json())
+    return result.exit_code
+
+
 def call(
     tool: Tool,
     params: Any,

@@ -8,6 +8,9 @@ call works on what another left behind, after a call that left threads or child 
 
 A call that takes longer than its ``timeout_s`` and a little more ends the process, whatever it hangs in: whoever asked
 has given up by then, or is gone.
+
+A program may serve several tools in one process (``serve_tools``), so that they share what they keep warm; each request
+then names its ``tool``.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from .strict_json import MAX_BYTES, NotJsonError, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any, BinaryIO
 
     from .standard_streams import EnvelopeStream
@@ -37,6 +40,7 @@ _REQUEST_SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {
         "id": {"type": ["string", "integer", "null"]},
+        "tool": {"type": "string"},
         "params": {"type": "object"},
         "context": {"type": ["object", "null"]},
         "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e6},
@@ -44,8 +48,14 @@ _REQUEST_SCHEMA: dict[str, Any] = {
 }
 
 
-def serve(tool: Tool, stdout: EnvelopeStream, log: str | None) -> int:
-    """Answer the requests on standard input until it ends; return the exit code 0."""
+def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) -> int:
+    """Answer the requests on standard input until it ends; return the exit code 0.
+
+    Args:
+        tools: The tools served, by id. A request need not name the only one.
+        stdout: Where the answers go.
+        log: File to append call records to.
+    """
     requests = take_stdin()
     surroundings = _Surroundings()
     try:
@@ -55,7 +65,7 @@ def serve(tool: Tool, stdout: EnvelopeStream, log: str | None) -> int:
                 return 0
             if line is not None and not line.strip():
                 continue
-            request_id, result = _answer(tool, line, log)
+            request_id, result = _answer(tools, line, log)
             answer = {"id": request_id, **result.to_dict(), "exit_code": result.exit_code}
             last = not surroundings.restore()
             if last:
@@ -115,7 +125,7 @@ def _next_line(requests: BinaryIO) -> bytes | None:
     return None
 
 
-def _answer(tool: Tool, line: bytes | None, log: str | None) -> tuple[Any, SkillResult]:
+def _answer(tools: Mapping[str, Tool], line: bytes | None, log: str | None) -> tuple[Any, SkillResult]:
     """Return the request's id and its result."""
     if line is None:
         return None, _refused(Fault("", f"the request is longer than the {MAX_BYTES} bytes allowed on one line"))
@@ -127,6 +137,11 @@ def _answer(tool: Tool, line: bytes | None, log: str | None) -> tuple[Any, Skill
     request_id = request.get("id") if isinstance(request, dict) else None
     if faults:
         return request_id if isinstance(request_id, (str, int)) else None, _refused(*faults)
+    wanted = request.get("tool", next(iter(tools)) if len(tools) == 1 else "")
+    tool = tools.get(wanted)
+    if tool is None:
+        known = sorted(tools)
+        return request_id, _refused(Fault("tool", f"tool must be one of {', '.join(known)}", wanted, known))
     with _time_limit(request.get("timeout_s")):
         return request_id, call(tool, request.get("params", {}), request.get("context"), log=log)
 
