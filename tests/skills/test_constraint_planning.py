@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from model_service import breaks_off, drips, fails, floods, hangs, model_service, raw, response, says  # noqa: I001
+from model_service import drips, fails, hangs, model_service, says  # noqa: I001
 
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.constraints import suggest_constraints
@@ -95,14 +95,11 @@ def test_an_invented_device_goes_back_to_the_model_with_the_reason(ask, service)
         pytest.param(says({"constraints": GOOD}), id="nested wrongly"),
         pytest.param(says(INVENTED), id="invents a device"),
         pytest.param(fails("500 Oops"), id="500"),
-        pytest.param(floods, id="huge body"),
-        pytest.param(breaks_off, id="truncated"),
-        pytest.param(raw(response(b"<html>")), id="HTML"),
     ],
 )
 def test_a_model_that_fails_leads_to_the_fallback(ask, act):
     """S1.6, S1.4."""
-    code, envelope = ask(act, act, says(GOOD)) if act is not floods else ask(act, says(GOOD))
+    code, envelope = ask(act, act, says(GOOD))
     assert (code, envelope["data"]["model"]) == (0, "small")
     assert {model for model, _ in outcomes(envelope)[:-1]} == {"big"}
 
