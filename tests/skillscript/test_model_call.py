@@ -196,9 +196,9 @@ def test_a_fault_that_passes_does_not_change_the_model(service):
 @pytest.mark.parametrize("act", [hangs, drips, drips_headers])
 def test_a_slow_service_costs_half_of_the_time_and_then_the_fallback_is_asked(service, act):
     start = time.monotonic()
-    answer = ask(service, act, says(GOOD), deadline=1.2)
+    answer = ask(service, act, says(GOOD), deadline=2.4)
     assert outcomes(answer) == [("big", "timeout"), ("small", "accepted")]
-    assert 0.5 < time.monotonic() - start < 1.1
+    assert 1.1 < time.monotonic() - start < 2.3
 
 
 @pytest.mark.parametrize("act", [hangs, drips])
@@ -206,7 +206,7 @@ def test_when_the_time_is_over_that_is_the_error(service, act):
     start = time.monotonic()
     error, attempts = refused(service, act, deadline=1.0)
     assert (error.code, attempts) == ("TIMEOUT", [("big", "timeout"), ("small", "timeout")])
-    assert time.monotonic() - start < 1.6
+    assert time.monotonic() - start < 3
 
 
 def test_a_service_that_is_not_there_is_told_without_its_path():
