@@ -109,7 +109,7 @@ class Inspection:
         self._keys("roles", self.roles, *ROLES)
         for section, names in (("roles", self.roles), ("aliases", self.aliases)):
             for name, layer in names.items():
-                if layer not in self.layers:
+                if not isinstance(layer, str) or layer not in self.layers:
                     self.add(f"{section}.{name}", self._no_layer(layer))
 
     def _stack(self) -> None:
@@ -278,7 +278,8 @@ class Inspection:
 
     def _drawn_on(self, place: str, names: Iterable[object]) -> None:
         for name in names:
-            if not {name, self.aliases.get(str(name)), self.roles.get(str(name))} & self.layers.keys():
+            known = (name, self.aliases.get(str(name)), self.roles.get(str(name)))
+            if not any(isinstance(layer, str) and layer in self.layers for layer in known):
                 self.add(place, self._no_layer(name))
 
     def _no_layer(self, name: object) -> str:
