@@ -11,12 +11,14 @@ PACKAGES = {
     "skillpack": ROOT / "loader" / "skillpack",
     "skillscript": ROOT / "scripts" / "skillscript",
     "layoutkit": ROOT / "scripts" / "layoutkit",
+    "designgraph": ROOT / "scripts" / "designgraph",
 }
 ALLOWED = {
     "skillpack": {"skillscript"},
     "skillscript": set(),
     "layoutkit": set(),
-    "skills": {"skillscript", "layoutkit"},
+    "designgraph": set(),
+    "skills": {"skillscript", "layoutkit", "designgraph"},
 }
 OURS = frozenset({*PACKAGES, "skills"})
 SERVERS = frozenset({"anyio", "mcp", "mcp_types", "starlette", "uvicorn"})  # optional: the extras mcp and http
@@ -85,7 +87,7 @@ def offences(owner, find, forbidden):
 
 @pytest.mark.parametrize("owner", sorted(ALLOWED))
 def test_imports_go_only_where_the_design_allows(owner):
-    """skills -> skillscript, layoutkit; skillpack -> skillscript; nothing imports skills."""
+    """skills -> skillscript, layoutkit, designgraph; skillpack -> skillscript; nothing imports skills."""
     assert offences(owner, all_imports, OURS - ALLOWED[owner] - {owner}) == []
 
 
@@ -94,7 +96,7 @@ def test_no_script_of_a_skill_reaches_into_another_skill():
     assert offences("skills", all_imports, names | {"skills"}) == []
 
 
-@pytest.mark.parametrize("owner", ["layoutkit", "skills"])
+@pytest.mark.parametrize("owner", ["layoutkit", "designgraph", "skills"])
 def test_heavy_packages_are_imported_where_they_are_first_needed(owner):
     allowed = KLAYOUT_AT_TOP if owner == "layoutkit" else frozenset()
     assert offences(owner, imports_at_load, HEAVY - allowed) == []
@@ -131,7 +133,7 @@ def test_the_servers_options_load_click_and_nothing_else_that_is_heavy():
 
 def test_skill_scripts_load_the_engine_only_when_they_execute():
     """``--help`` of a script imports no KLayout, hence nothing of the engine either."""
-    assert offences("skills", imports_at_load, {"layoutkit"}) == []
+    assert offences("skills", imports_at_load, {"layoutkit", "designgraph"}) == []
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))

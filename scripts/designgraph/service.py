@@ -6,6 +6,7 @@ The service stores and finds; what a design needs is judged by ``check`` and by 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from designgraph.errors import GraphError, InvalidTypeError, ManyFaultsError
@@ -17,9 +18,25 @@ from designgraph.store import Store
 from designgraph.type_rule import TypeRule, type_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from designgraph.changes import Change
+
+
+@dataclass(frozen=True)
+class Addition:
+    """What ``KnowledgeGraph.merge`` is to bring into a graph.
+
+    Attributes:
+        nodes: ``{id, type, properties}`` each.
+        relations: ``{from, to, type}`` each, between these nodes.
+        outdated: Existing relations to delete.
+    """
+
+    nodes: list[dict[str, Any]]
+    relations: list[dict[str, str]]
+    outdated: list[Relation] = field(default_factory=list)
+
 
 DIRECTIONS = ("out", "in", "both")
 MAX_DEPTH = 1000
@@ -212,27 +229,32 @@ class KnowledgeGraph:
             notes = [f"graph '{graph_id}' does not exist; there are: {', '.join(known[:50]) or 'none'}"]
         return self._told({"graphId": graph_id, **found}, notes)
 
-    def merge(
-        self, graph_id: str, nodes: Iterable[Mapping[str, Any]], relations: Iterable[Mapping[str, Any]]
-    ) -> dict[str, Any]:
-        """Add what is new and update what exists, in one step; nothing is deleted.
+    def merge(self, graph_id: str, build: Callable[[Graph], Addition]) -> dict[str, Any]:
+        """Add what is new and update what exists, in one step.
 
-        The properties of an existing node are kept where ``nodes`` give none of their name.
+        The properties of an existing node are kept where the addition gives none of their name.
+
+        Args:
+            graph_id: The graph.
+            build: Returns what to add, given the graph as it is.
 
         Returns:
-            How many nodes and relations were created, updated and found unchanged.
+            How many nodes and relations were created, updated, deleted and found unchanged.
 
         Raises:
             GraphError: As ``init``; INVALID_TYPE also for a node that exists with another type.
         """
         check_id(graph_id, "graphId")
-        changes = self._whole(graph_id, nodes, relations)[1:]
-        count = {"nodes_created": 0, "nodes_updated": 0, "relations_created": 0, "unchanged": 0}
+        count: dict[str, int] = {}
 
         def plan(graphs: dict[str, Graph]) -> list[Change]:
-            count.update(dict.fromkeys(count, 0))
+            count.update(nodesCreated=0, nodesUpdated=0, relationsCreated=0, relationsDeleted=0, unchanged=0)
             graph = graphs.get(graph_id, Graph())
-            return [change for wanted in changes if (change := _merged(graph, wanted, count)) is not None]
+            addition = build(graph)
+            wanted = self._whole(graph_id, addition.nodes, addition.relations)[1:]
+            outdated = [["no_relation", *relation] for relation in addition.outdated]
+            count["relationsDeleted"] = len(outdated)
+            return outdated + [made for change in wanted if (made := _merged(graph, change, count)) is not None]
 
         self.store.change(graph_id, plan)
         return self._told({"graphId": graph_id, **count})
@@ -307,12 +329,12 @@ def _merged(graph: Graph, change: Change, count: dict[str, int]) -> Change | Non
         if start is not None and relation in start.outgoing:
             count["unchanged"] += 1
             return None
-        count["relations_created"] += 1
+        count["relationsCreated"] += 1
         return change
     _, node_id, node_type, properties = change
     node = graph.nodes.get(node_id)
     if node is None:
-        count["nodes_created"] += 1
+        count["nodesCreated"] += 1
         return change
     if node.type != node_type:
         raise InvalidTypeError(
@@ -323,5 +345,5 @@ def _merged(graph: Graph, change: Change, count: dict[str, int]) -> Change | Non
     if merged == node.properties:
         count["unchanged"] += 1
         return None
-    count["nodes_updated"] += 1
+    count["nodesUpdated"] += 1
     return ["properties", node_id, merged]

@@ -1,0 +1,84 @@
+"""Is a design's graph consistent (S2.6)? Every finding says what is wrong, which nodes, and what would put it right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from designgraph.check.findings import Finding, Findings
+from designgraph.check.kinds import KINDS, Subject
+from designgraph.check.rules import rules_for
+from designgraph.errors import GraphFileError
+from designgraph.graph import Graph
+from designgraph.names import check_id
+
+if TYPE_CHECKING:
+    from designgraph.service import KnowledgeGraph
+
+DEFAULT_LIMIT = 200
+
+
+def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = DEFAULT_LIMIT) -> dict[str, Any]:
+    """Return the verdict on one graph: ``passed`` is whether nothing of severity error was found.
+
+    A file that cannot be used because it was edited is a verdict too: its faults are the findings.
+
+    Args:
+        knowledge: Where the graph is.
+        graph_id: Which one.
+        limit: Findings listed at most; ``counts`` speaks of all.
+
+    Raises:
+        GraphError: If the id, the file or the project's rules cannot be used.
+    """
+    check_id(graph_id, "graphId")
+    rules = rules_for(str(knowledge.store.path.parent), graph_id)
+    types = knowledge.types(graph_id)
+    findings = Findings()
+    size = {"nodes": 0, "relations": 0}
+    try:
+        with knowledge.store.reading() as graphs:
+            graph = graphs.get(graph_id, Graph())
+            size = {"nodes": len(graph.nodes), "relations": graph.relation_count}
+            subject = Subject(graph, types)
+            for rule in rules:
+                KINDS[rule["kind"]](subject, rule, findings)
+    except GraphFileError as error:
+        if not (error.details or {}).get("faults"):
+            raise
+        findings.found = _file_findings(error)
+        rules = []
+    found = sorted(findings.found, key=lambda item: (item.severity != "error", item.rule, item.ids, item.message))
+    warnings = knowledge.store.take_notices()
+    if not any(size.values()) and not found:
+        warnings.append(f"graph '{graph_id}' has no nodes, so nothing was checked")
+    counts = Counter(item.rule for item in found)
+    return {
+        "graphId": graph_id,
+        "passed": not any(item.severity == "error" for item in found),
+        **size,
+        "total": len(found),
+        "counts": dict(sorted(counts.items())),
+        "findings": [item.to_json() for item in found[:limit]],
+        "unchecked": [item.to_json() for item in findings.unchecked[:limit]],
+        "rulesChecked": [rule["id"] for rule in rules],
+        **({"warnings": warnings} if warnings else {}),
+    }
+
+
+def _file_findings(error: GraphFileError) -> list[Finding]:
+    """Return the faults of a graph file as findings."""
+    faults = (error.details or {})["faults"]
+    return [
+        Finding(
+            fault["kind"],
+            "error",
+            f"{fault['path']}: {fault['message']}",
+            tuple(fault["ids"]),
+            "Create the missing node or delete the relation in the file; it was edited outside the graph's tools."
+            if fault["kind"] == "dangling_relation"
+            else "Correct the file, which was edited outside the graph's tools, or restore it.",
+        )
+        for fault in faults
+        if isinstance(fault, dict)
+    ]

@@ -1,0 +1,119 @@
+"""The rules a design is checked by: data, the pack's own and those of the project's ``rules.yaml``::
+
+off: [orphan]                       # rules of the pack that do not apply here
+rules:
+  - id: clock_is_one_bit
+    kind: property
+    types: [Signal]
+    when: {role: clock}
+    property: width
+    one_of: ["1"]
+    severity: error
+    suggestion: A clock is one wire.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from designgraph.check.findings import SEVERITIES
+from designgraph.errors import GraphFileError
+from designgraph.names import is_id
+from designgraph.project_files import read_yaml
+
+FILE = "rules.yaml"
+MAX_RULES = 500
+_COMMON: dict[str, type | tuple[type, ...]] = {
+    "id": str,
+    "kind": str,
+    "severity": str,
+    "suggestion": str,
+    "graphs": list,
+    "types": list,
+    "when": dict,
+    "unless": dict,
+}
+_FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "known_types": {},
+    "orphan": {"except": list},
+    "reference": {"property": str, "to": list},
+    "equal": {"relations": list, "property": str, "as": str},
+    "clash": {"relations": list, "property": str, "pairs": list, "either_way": bool, "same": str},
+    "relates": {"relations": list, "other": list, "direction": str, "at_least": int, "at_most": int},
+    "acyclic": {"relations": list},
+    "property": {"property": str, "required": bool, "one_of": list, "pattern": str},
+    "state_machine": {},
+}
+_NEEDED = {
+    "reference": ("property",),
+    "equal": ("relations", "property"),
+    "clash": ("relations", "property", "pairs"),
+    "relates": ("relations",),
+    "property": ("property",),
+}
+_WORDS = {"direction": ("out", "in", "both"), "as": ("text", "width"), "severity": SEVERITIES}
+
+
+def rules_for(folder: str, graph_id: str) -> list[dict[str, Any]]:
+    """Return the rules of a graph whose file lies in ``folder``, the pack's first.
+
+    Raises:
+        GraphFileError: If the project's ``rules.yaml`` cannot be used; all its faults are told.
+    """
+    path = str(Path(folder, FILE))
+    written = read_yaml(path)
+    faults = [f"{name} is unknown; known are off, rules" for name in written if name not in ("off", "rules")]
+    own, off = written.get("rules") or [], written.get("off") or []
+    if not isinstance(own, list) or len(own) > MAX_RULES:
+        faults.append(f"rules must be a list of at most {MAX_RULES}")
+        own = []
+    known = {rule["id"] for rule in _pack_rules()}
+    unknown = [name for name in off if name not in known] if isinstance(off, list) else ["off must be a list"]
+    faults += [f"off: {name!r} is no rule of the pack ({', '.join(sorted(known))})" for name in unknown]
+    for index, rule in enumerate(own):
+        faults += [f"rules[{index}]: {fault}" for fault in rule_faults(rule)]
+    if faults:
+        raise GraphFileError(f"{path} cannot be used: {'; '.join(faults)}", {"path": path, "faults": faults})
+    rules = [rule for rule in _pack_rules() if rule["id"] not in off] + own
+    return [rule for rule in rules if graph_id in rule.get("graphs", [graph_id])]
+
+
+def rule_faults(rule: Any) -> list[str]:
+    """Return what is wrong with one rule."""
+    if not isinstance(rule, dict):
+        return ["must be a mapping"]
+    kind = rule.get("kind")
+    if kind not in _FIELDS:
+        return [f"kind must be one of {', '.join(_FIELDS)}, got {kind!r}"]
+    known = {**_COMMON, **_FIELDS[kind]}
+    faults = [f"{name} is unknown; a rule of kind {kind} has {', '.join(known)}" for name in rule if name not in known]
+    faults += [f"lacks {name}" for name in ("id", *_NEEDED.get(kind, ())) if name not in rule]
+    for name, value in rule.items():
+        wanted = known.get(name)
+        if wanted is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
+            faults.append(f"{name} must be a {getattr(wanted, '__name__', wanted)}")
+        elif name in _WORDS and value not in _WORDS[name]:
+            faults.append(f"{name} must be one of {', '.join(_WORDS[name])}, got {value!r}")
+    if isinstance(rule.get("id"), str) and not is_id(rule["id"]):
+        faults.append(f"id {rule['id']!r} is not a legal id")
+    if kind == "clash" and not all(isinstance(p, list) and len(p) == 2 for p in rule.get("pairs") or ()):
+        faults.append("pairs must be a list of [value, value]")
+    return faults + _pattern_faults(rule.get("pattern"))
+
+
+def _pattern_faults(pattern: Any) -> list[str]:
+    try:
+        re.compile(pattern or "")
+    except (re.error, TypeError, RecursionError) as error:
+        return [f"pattern is no regular expression: {error}"]
+    return []
+
+
+@cache
+def _pack_rules() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(Path(__file__).with_name("rules.json").read_bytes())["rules"]
+    return found

@@ -1,0 +1,230 @@
+"""Are all states of a state machine reached, and does each say where to go?
+
+Transitions are StateTransition nodes (properties ``from``, ``to``, ``condition``) and STATETRANSITION relations between
+State nodes. They belong to the machine that their property ``machine`` names, or to the signal (the state register)
+that has a STATETRANSITION relation to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from designgraph.check.conditions import Condition, NotUnderstoodError, case_text, cases
+
+if TYPE_CHECKING:
+    from designgraph.check.findings import Findings
+    from designgraph.graph import Graph
+
+TRANSITION, STATE, RELATION = "StateTransition", "State", "STATETRANSITION"
+INITIAL_NAMES = ("reset", "rst", "idle", "init", "start", "s0")
+_ANYWHERE = frozenset({"", "*", "any", "reset"})
+Properties = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Transition:
+    """A step from state to state; ``condition`` is ``None`` where it is not known."""
+
+    source: str
+    target: str
+    condition: str | None
+    node_id: str
+
+
+@dataclass
+class Machine:
+    """One state machine.
+
+    Attributes:
+        name: Its name; empty for the only one that has none.
+        transitions: Its steps.
+        initial: Where it begins.
+        final: States it may stay in for ever.
+        declared: States that are named apart from transitions, with the node that names each.
+    """
+
+    name: str
+    transitions: list[Transition] = field(default_factory=list)
+    initial: set[str] = field(default_factory=set)
+    final: set[str] = field(default_factory=set)
+    declared: dict[str, str] = field(default_factory=dict)
+
+    def states(self) -> set[str]:
+        """Return the names of all states."""
+        ends = {end for step in self.transitions for end in (step.source, step.target)}
+        return ends | set(self.declared)
+
+    def ids(self, *states: str) -> tuple[str, ...]:
+        """Return the nodes that speak of these states."""
+        named = [self.declared[state] for state in states if state in self.declared]
+        steps = [step.node_id for step in self.transitions if {step.source, step.target} & set(states)]
+        return tuple(dict.fromkeys([*named, *steps]))
+
+
+def check_machines(graph: Graph, properties: Properties, rule: dict[str, Any], findings: Findings) -> None:
+    """Check every state machine of a graph."""
+    for machine in find_machines(graph, properties, rule, findings):
+        _check_reachable(machine, rule, findings)
+        _check_dead_ends(machine, rule, findings)
+        for state in sorted({step.source for step in machine.transitions}):
+            _check_conditions(machine, state, rule, findings)
+
+
+def find_machines(graph: Graph, properties: Properties, rule: dict[str, Any], findings: Findings) -> list[Machine]:
+    """Return the state machines of a graph in the order of their names."""
+    machines: dict[str, Machine] = {}
+    for node_id in graph.ids():
+        node = graph.nodes[node_id]
+        given = properties[node_id]
+        if node.type == STATE:
+            _add_state(machines, graph, node_id, given)
+        if node.type != TRANSITION:
+            continue
+        register = next((source for source, _, kind in sorted(node.incoming) if kind == RELATION), "")
+        machine = machines.setdefault(_text(given.get("machine")) or register, Machine(""))
+        source, target = _text(given.get("from")), _text(given.get("to"))
+        if not target or ("from" not in given and not given.get("initial")):
+            cure = "Give the transition the properties from and to."
+            findings.add(
+                {**rule, "id": "incomplete_transition", "suggestion": cure},
+                f"transition '{node_id}' does not say from which state it leads to which",
+                (node_id,),
+            )
+            continue
+        if given.get("initial") is True or source.lower() in _ANYWHERE:
+            machine.initial.add(target if source.lower() in _ANYWHERE else source)
+        if source.lower() not in _ANYWHERE:
+            condition = given.get("condition")
+            machine.transitions.append(
+                Transition(source, target, condition if isinstance(condition, str) else None, node_id)
+            )
+        if register and register in properties:
+            _add_register(machine, properties[register], register)
+    for name, machine in machines.items():
+        machine.name = name
+    return [machines[name] for name in sorted(machines)]
+
+
+def _add_state(machines: dict[str, Machine], graph: Graph, node_id: str, given: dict[str, Any]) -> None:
+    machine = machines.setdefault(_text(given.get("machine")), Machine(""))
+    machine.declared[node_id] = node_id
+    if given.get("initial") is True:
+        machine.initial.add(node_id)
+    if given.get("final") is True:
+        machine.final.add(node_id)
+    for _, target, kind in sorted(graph.nodes[node_id].outgoing):
+        if kind == RELATION and graph.nodes[target].type == STATE:
+            machine.transitions.append(Transition(node_id, target, None, node_id))
+
+
+def _add_register(machine: Machine, given: dict[str, Any], register: str) -> None:
+    """Take what a state register says of its machine: ``states``, ``initial`` and ``final``."""
+    for name in ("initial", "initial_state", "reset_state"):
+        if _text(given.get(name)):
+            machine.initial.add(_text(given[name]))
+    for name, add in (("states", lambda s: machine.declared.setdefault(s, register)), ("final", machine.final.add)):
+        listed = given.get(name)
+        for state in [listed] if isinstance(listed, str) else listed if isinstance(listed, list) else ():
+            if isinstance(state, str):
+                add(state)
+
+
+def _check_reachable(machine: Machine, rule: dict[str, Any], findings: Findings) -> None:
+    states = machine.states()
+    initial = machine.initial & states
+    assumed = ""
+    if not initial:
+        by_name = {state.lower(): state for state in sorted(states, reverse=True)}
+        likely = next((by_name[name] for name in INITIAL_NAMES if name in by_name), None)
+        if likely is None:
+            findings.skip(
+                rule,
+                f"{_called(machine)}which state it begins in is not said, so whether all are reached is not known; set "
+                "the property initial of the state register to a state, or of a transition or State node to true",
+                machine.ids(*states),
+            )
+            return
+        initial, assumed = {likely}, " (assumed by its name)"
+    reached, waiting = set(initial), list(initial)
+    while waiting:
+        current = waiting.pop()
+        new = {step.target for step in machine.transitions if step.source == current} - reached
+        reached |= new
+        waiting += new
+    for state in sorted(states - reached):
+        findings.add(
+            {
+                **rule,
+                "id": "unreachable_state",
+                "suggestion": f"Add a transition to {state}, or remove the state and its transitions.",
+            },
+            f"{_called(machine)}state '{state}' cannot be reached from {', '.join(sorted(initial))}{assumed}",
+            machine.ids(state),
+        )
+
+
+def _check_dead_ends(machine: Machine, rule: dict[str, Any], findings: Findings) -> None:
+    leaving = {step.source for step in machine.transitions}
+    for state in sorted(machine.states() - leaving - machine.final):
+        findings.add(
+            {
+                **rule,
+                "id": "missing_transition",
+                "suggestion": f"Add a transition from {state}, or name it in the property final of the state register.",
+            },
+            f"{_called(machine)}no transition leaves state '{state}'",
+            machine.ids(state),
+        )
+
+
+def _check_conditions(machine: Machine, state: str, rule: dict[str, Any], findings: Findings) -> None:
+    """Do the conditions of the transitions that leave a state cover every case, and each only once?"""
+    steps = [step for step in machine.transitions if step.source == state]
+    ids = tuple(dict.fromkeys(step.node_id for step in steps))
+    if all(step.condition is None for step in steps):
+        return  # an outline without conditions: only reachability can be judged
+    if len(steps) == 1 and not (steps[0].condition or "").strip():
+        return  # the one way on is always taken
+    try:
+        conditions = [Condition(step.condition or "") for step in steps]
+        every = cases(conditions)
+    except NotUnderstoodError as error:
+        findings.skip(rule, f"{_called(machine)}whether state '{state}' covers every case is not known: {error}", ids)
+        return
+    has_else = any(condition.is_else for condition in conditions)
+    for case in every:
+        taken = {step.target for step, condition in zip(steps, conditions, strict=True) if condition.holds(case)}
+        if not taken and not has_else:
+            findings.add(
+                {
+                    **rule,
+                    "id": "missing_transition",
+                    "severity": "warning",
+                    "suggestion": "Add a transition for this case, or one with the condition else.",
+                },
+                f"{_called(machine)}state '{state}' has no transition when {case_text(case)}",
+                ids,
+            )
+            break
+    for case in every:
+        taken = {step.target for step, condition in zip(steps, conditions, strict=True) if condition.holds(case)}
+        if len(taken) > 1:
+            findings.add(
+                {
+                    **rule,
+                    "id": "conflicting_transition",
+                    "suggestion": "Make the conditions exclude each other.",
+                },
+                f"{_called(machine)}state '{state}' leads to {' and '.join(sorted(taken))} when {case_text(case)}",
+                ids,
+            )
+            break
+
+
+def _called(machine: Machine) -> str:
+    return f"state machine '{machine.name}': " if machine.name else ""
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""

@@ -1,0 +1,152 @@
+"""Which part of a graph a picture shows: bounded, chosen the same way each time, and honest about the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from designgraph.errors import GraphError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from designgraph.graph import Graph, Relation
+    from designgraph.type_rule import TypeRule
+
+LABEL_LENGTH = 40
+_SHOWN_FIRST = ("name", "description", "text", "kind", "condition")
+_SPARE_COLORS = ("#5470c6", "#91a03a", "#c9882b", "#b34a4a", "#3c8fa8", "#3a8a5f", "#d0673a", "#8a58a8", "#c25f94")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A node in a picture.
+
+    Attributes:
+        id: Its id.
+        type: Its type.
+        note: A short second line: its name, description or the like; may be empty.
+        properties: All its properties.
+    """
+
+    id: str
+    type: str
+    note: str
+    properties: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """What a picture shows.
+
+    Attributes:
+        graph_id: The graph.
+        nodes: In the order of their ids.
+        relations: Among these nodes, sorted.
+        colors: Color of each node type shown.
+        focus: The node around which it was chosen; empty for none.
+        total_nodes: Nodes that the selection without a limit would have.
+        total_relations: Relations among those.
+    """
+
+    graph_id: str
+    nodes: tuple[Shown, ...]
+    relations: tuple[Relation, ...]
+    colors: Mapping[str, str] = field(default_factory=dict)
+    focus: str = ""
+    total_nodes: int = 0
+    total_relations: int = 0
+
+    @property
+    def left_out(self) -> str:
+        """What the limits left out, in words; empty if nothing."""
+        nodes, relations = self.total_nodes - len(self.nodes), self.total_relations - len(self.relations)
+        if not nodes and not relations:
+            return ""
+        return f"{nodes} of {self.total_nodes} nodes and {relations} of {self.total_relations} relations are not shown"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to show of a graph.
+
+    Attributes:
+        focus: Show only what lies around this node; empty for everything.
+        depth: So many steps around it, along and against the relations.
+        types: Only nodes of these types; ``None`` for all.
+        max_nodes: Nodes at most: those nearest to the focus, else those with the most relations.
+        max_relations: Relations at most.
+    """
+
+    focus: str = ""
+    depth: int = 2
+    types: Collection[str] | None = None
+    max_nodes: int = 200
+    max_relations: int = 500
+
+
+def excerpt(graph: Graph, graph_id: str, rule: TypeRule, selection: Selection) -> Excerpt:
+    """Return the part of ``graph`` that ``selection`` asks for.
+
+    Raises:
+        NodeNotFoundError: If the focus does not exist.
+        GraphError: If the focus is not of the types selected.
+    """
+    if selection.focus:
+        near, _ = graph.reach(selection.focus, selection.depth, direction="both")
+        wanted = list(near)
+    else:
+        wanted = sorted(graph.ids(), key=lambda i: (-len(graph.nodes[i].outgoing) - len(graph.nodes[i].incoming), i))
+    if selection.types is not None:
+        if selection.focus and graph.nodes[selection.focus].type not in selection.types:
+            raise GraphError(f"node '{selection.focus}' is not of the types {', '.join(sorted(selection.types))}")
+        wanted = [node_id for node_id in wanted if graph.nodes[node_id].type in selection.types]
+    every = set(wanted)
+    chosen = set(wanted[: selection.max_nodes])
+    total_relations = sum(r[1] in every for node_id in every for r in graph.nodes[node_id].outgoing)
+    relations = [r for node_id in sorted(chosen) for r in sorted(graph.nodes[node_id].outgoing) if r[1] in chosen]
+    nodes = tuple(_shown(graph, node_id) for node_id in sorted(chosen))
+    return Excerpt(
+        graph_id,
+        nodes,
+        tuple(relations[: selection.max_relations]),
+        colors_of({node.type for node in nodes}, rule),
+        selection.focus,
+        len(every),
+        total_relations,
+    )
+
+
+def colors_of(types: Collection[str], rule: TypeRule) -> dict[str, str]:
+    """Return a color for each type: the one its rule gives, else one of a fixed row."""
+    spare = sorted(name for name in types if not _color(rule, name))
+    return {name: _color(rule, name) or _SPARE_COLORS[spare.index(name) % len(_SPARE_COLORS)] for name in sorted(types)}
+
+
+def _color(rule: TypeRule, name: str) -> str:
+    """Return the color of a type if it is a plain hexadecimal one: it goes into style sheets."""
+    color = str(rule.node_types.get(name, {}).get("color", ""))
+    digits = color.removeprefix("#")
+    is_plain = color.startswith("#") and len(digits) == 6 and all(c in "0123456789abcdefABCDEF" for c in digits)
+    return color if is_plain else ""
+
+
+def _shown(graph: Graph, node_id: str) -> Shown:
+    node = graph.nodes[node_id]
+    properties = node.properties
+    return Shown(node.id, node.type, shortened(_note(node_id, properties)), properties)
+
+
+def _note(node_id: str, properties: Mapping[str, Any]) -> str:
+    """Return what the second line of a node says: its step, or the first property that says more than its id."""
+    texts = {name: " ".join(value.split()) for name, value in properties.items() if isinstance(value, str)}
+    if "from" in texts and "to" in texts:
+        condition = f": {texts['condition']}" if texts.get("condition") else ""
+        return f"{texts['from']} \N{RIGHTWARDS ARROW} {texts['to']}{condition}"
+    found = (texts.get(name, "") for name in _SHOWN_FIRST)
+    return next((text for text in found if text and not node_id.endswith(text)), "")
+
+
+def shortened(text: str, length: int = LABEL_LENGTH) -> str:
+    """Return ``text`` cut to ``length`` characters."""
+    return text if len(text) <= length else f"{text[: length - 1]}\N{HORIZONTAL ELLIPSIS}"

@@ -1,0 +1,71 @@
+"""A graph as one HTML file with search, neighbourhoods and properties; it loads nothing and may run nothing else.
+
+The graph lies in the page as JSON in which no markup can be written, the script puts texts into the page as texts only,
+and the page's own security policy allows this one script by its digest.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from designgraph.exchange import xml_text
+from designgraph.render.layered import arrange
+from designgraph.render.svg import box_size
+
+if TYPE_CHECKING:
+    from designgraph.render.excerpt import Excerpt
+
+_FOLDER = Path(__file__).parent
+
+
+def page(picture: Excerpt) -> str:
+    """Return the page as HTML text."""
+    script = (_FOLDER / "page.js").read_text(encoding="utf-8")
+    parts = {
+        "{{title}}": xml_text(f"{picture.graph_id} - design graph"),
+        "{{digest}}": b64encode(sha256(script.encode()).digest()).decode(),
+        "{{style}}": (_FOLDER / "page.css").read_text(encoding="utf-8"),
+        "{{data}}": _safe_json(_data(picture)),
+        "{{script}}": script,
+    }
+    text = (_FOLDER / "page.html").read_text(encoding="utf-8")
+    head, *rest = text.split("{{")
+    return head + "".join(parts["{{" + name + "}}"] + after for name, after in (part.split("}}", 1) for part in rest))
+
+
+def _data(picture: Excerpt) -> dict[str, Any]:
+    drawing = arrange({node.id: box_size(node) for node in picture.nodes}, {(r[0], r[1]) for r in picture.relations})
+    place = {node.id: index for index, node in enumerate(picture.nodes)}
+    nodes = []
+    for node in picture.nodes:
+        box = drawing.boxes[node.id]
+        nodes.append(
+            {
+                "id": node.id,
+                "type": node.type,
+                "note": node.note,
+                "properties": node.properties,
+                "x": round(box.x, 1),
+                "y": round(box.y, 1),
+                "w": round(box.width, 1),
+                "h": round(box.height, 1),
+            }
+        )
+    return {
+        "graph": picture.graph_id,
+        "focus": picture.focus,
+        "leftOut": picture.left_out,
+        "colors": picture.colors,
+        "nodes": nodes,
+        "relations": [[place[source], place[target], kind] for source, target, kind in picture.relations],
+    }
+
+
+def _safe_json(value: Any) -> str:
+    """Return JSON text that cannot end a script element or begin a comment in it."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

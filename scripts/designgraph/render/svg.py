@@ -1,0 +1,147 @@
+"""A graph as an SVG picture: boxes with id and note, arrows with their types, a legend of the types."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
+
+from designgraph.exchange import xml_text
+from designgraph.render.layered import Drawing, arrange
+
+if TYPE_CHECKING:
+    from designgraph.render.excerpt import Excerpt, Shown
+
+MARGIN = 24.0
+LINE = 16.0
+_NARROW, _WIDE = 7.2, 12.5  # px a character at 12 px sans-serif, on the safe side
+_STYLE = """
+    text { font-family: system-ui, "Noto Sans", "Noto Sans CJK SC", sans-serif; font-size: 12px; }
+    .id { font-weight: 600; fill: #ffffff; } .note { fill: #ffffff; }
+    .kind { font-size: 10px; fill: #444444; stroke: #ffffff; stroke-width: 3px; paint-order: stroke; }
+    path { fill: none; stroke: #777777; stroke-width: 1.2px; } .legend { fill: #222222; }
+"""
+_ARROWHEAD = """<defs>
+  <marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">
+    <path d="M0 0 10 5 0 10z" style="fill:#777777;stroke:none"/>
+  </marker>
+</defs>"""
+
+
+def svg(picture: Excerpt) -> str:
+    """Return the picture as the text of an SVG file."""
+    sizes = {node.id: box_size(node) for node in picture.nodes}
+    between: dict[tuple[str, str], list[str]] = {}
+    for source, target, kind in picture.relations:
+        between.setdefault((source, target), []).append(kind)
+    drawing = arrange(sizes, between)
+    head = _title(picture)
+    top = MARGIN + LINE * (2 if picture.left_out else 1) + MARGIN
+    legend_y = top + drawing.height + MARGIN
+    legend, legend_height, legend_width = _legend(picture, max(drawing.width, 480.0))
+    width = max(drawing.width, text_width(head) * 1.2, legend_width) + 2 * MARGIN
+    height = legend_y + legend_height + MARGIN
+    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
+        f"<title>{xml_text(head)}</title>",
+        f"<style>{_STYLE}</style>",
+        _ARROWHEAD,
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
+        f'<text x="{MARGIN}" y="{MARGIN + 4}" class="legend" style="font-weight:600">{xml_text(head)}</text>',
+    ]
+    if picture.left_out:
+        parts.append(f'<text x="{MARGIN}" y="{MARGIN + 4 + LINE}" class="legend">{xml_text(picture.left_out)}</text>')
+    parts.append(f'<g transform="translate({MARGIN} {top})">')
+    parts += _arrows(drawing, between)
+    parts += [_box(node, drawing, picture) for node in picture.nodes]
+    parts.append(f'</g><g transform="translate({MARGIN} {legend_y})">{legend}</g></svg>')
+    return "\n".join(parts) + "\n"
+
+
+def text_width(text: str) -> float:
+    """Return about how wide ``text`` is at 12 px. [px]."""
+    return sum(_WIDE if east_asian_width(c) in "WF" else _NARROW for c in text)
+
+
+def box_size(node: Shown) -> tuple[float, float]:
+    """Return width and height of a node's box. [px]."""
+    return max(60.0, text_width(node.id), text_width(node.note)) + 16, 2 * LINE + 8 if node.note else LINE + 10
+
+
+def _title(picture: Excerpt) -> str:
+    around = f" around {picture.focus}" if picture.focus else ""
+    return f"{picture.graph_id}{around}: {len(picture.nodes)} nodes, {len(picture.relations)} relations"
+
+
+def _box(node: Shown, drawing: Drawing, picture: Excerpt) -> str:
+    box = drawing.boxes[node.id]
+    middle = box.width / 2
+    stroke = ' stroke="#000000" stroke-width="2.5"' if node.id == picture.focus else ""
+    note = f'<text class="note" x="{middle:.1f}" y="36" text-anchor="middle">{xml_text(node.note)}</text>'
+    return (
+        f'<g transform="translate({box.x:.1f} {box.y:.1f})"><title>{xml_text(f"{node.type} {node.id}")}</title>'
+        f'<rect width="{box.width:.1f}" height="{box.height:.1f}" rx="6" fill="{picture.colors[node.type]}"{stroke}/>'
+        f'<text class="id" x="{middle:.1f}" y="18" text-anchor="middle">{xml_text(node.id)}</text>'
+        f"{note if node.note else ''}</g>"
+    )
+
+
+def _arrows(drawing: Drawing, between: dict[tuple[str, str], list[str]]) -> list[str]:
+    lines, labels = [], []
+    degree: dict[str, int] = {}
+    for ends in between:
+        for end in ends:
+            degree[end] = degree.get(end, 0) + 1
+    for (source, target), kinds in between.items():
+        points = _points(drawing, source, target)
+        lines.append(f'<path d="{_curve(points)}" marker-end="url(#arrow)"/>')
+        x, y = _label_place(points, degree[source] - degree[target])
+        text = xml_text(", ".join(kind.removeprefix("TERMINAL_") for kind in kinds))
+        labels.append(f'<text class="kind" x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle">{text}</text>')
+    return lines + labels
+
+
+def _points(drawing: Drawing, source: str, target: str) -> list[tuple[float, float]]:
+    """Return the points of an arrow from side to side of its boxes."""
+    start, end = drawing.boxes[source], drawing.boxes[target]
+    if source == target:
+        x, y = start.x + start.width, start.y + start.height / 2
+        return [(x, y - 6), (x + 28, y - 14), (x + 28, y + 14), (x, y + 6)]
+    rightwards = start.x < end.x
+    first = (start.x + start.width if rightwards else start.x, start.y + start.height / 2)
+    last = (end.x if rightwards else end.x + end.width, end.y + end.height / 2)
+    return [first, *drawing.bends.get((source, target), ()), last]
+
+
+def _curve(points: list[tuple[float, float]]) -> str:
+    """Return a smooth path through ``points``, level at each of them."""
+    text = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
+    for (x0, y0), (x1, y1) in pairwise(points):
+        middle = (x0 + x1) / 2
+        text += f"C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f} {x1:.1f} {y1:.1f}"
+    return text
+
+
+def _label_place(points: list[tuple[float, float]], surplus: int) -> tuple[float, float]:
+    """Return where an arrow's text stands: nearer to the end with fewer arrows, where there is room."""
+    place = -2 if surplus > 0 else 0 if surplus < 0 else (len(points) - 1) // 2
+    (x0, y0), (x1, y1) = points[place], points[place + 1]
+    t = 0.68 if surplus > 0 else 0.32 if surplus < 0 else 0.5
+    middle = 3 * t * (1 - t) * (x0 + x1) / 2  # both inner control points are half way across
+    return (1 - t) ** 3 * x0 + middle + t**3 * x1, y0 + (y1 - y0) * t * t * (3 - 2 * t)
+
+
+def _legend(picture: Excerpt, room: float) -> tuple[str, float, float]:
+    """Return the legend, its height and its width."""
+    parts = []
+    x = y = width = 0.0
+    for kind, color in picture.colors.items():
+        needed = text_width(kind) + 36
+        if x and x + needed > room:
+            x, y = 0.0, y + LINE + 4
+        parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="12" height="12" rx="3" fill="{color}"/>')
+        parts.append(f'<text class="legend" x="{x + 17:.1f}" y="{y + 10:.1f}">{xml_text(kind)}</text>')
+        x += needed
+        width = max(width, x)
+    return "".join(parts), y + LINE, width

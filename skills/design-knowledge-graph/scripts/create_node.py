@@ -1,0 +1,14 @@
+"""Add a node to a design graph."""
+
+from skillscript import main
+
+
+def execute(params: dict, context: dict) -> dict:
+    """Return what the operation answers; it is on disk when it does."""
+    from designgraph.answers import perform
+
+    return perform("kg.create_node", params)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "kg.create_node", execute))

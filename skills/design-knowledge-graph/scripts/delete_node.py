@@ -1,0 +1,14 @@
+"""Delete a node that has no relations from a design graph."""
+
+from skillscript import main
+
+
+def execute(params: dict, context: dict) -> dict:
+    """Return what the operation answers; it is on disk when it does."""
+    from designgraph.answers import perform
+
+    return perform("kg.delete_node", params)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "kg.delete_node", execute))

@@ -1,0 +1,58 @@
+"""One warm process for all tools of this skill, so that a large graph is in memory once.
+
+    python skills/design-knowledge-graph/scripts/graph_worker.py --serve
+    {"id": 1, "tool": "kg.create_node", "params": {"graphId": "uart", "id": "tx", "type": "Signal"}}
+
+It speaks the protocol of ``--serve`` (references/envelope.md of the pack); a request names its tool.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from skillscript import serve_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OPERATIONS = (
+    "kg.init",
+    "kg.create_node",
+    "kg.create_relation",
+    "kg.delete_node",
+    "kg.delete_relation",
+    "kg.update_node",
+    "kg.query",
+    "kg.list",
+)
+PROGRAMS = {
+    "kg.check": "check_graph",
+    "kg.render": "render_graph",
+    "kg.import_circuit": "import_circuit",
+    "kg.export": "export_graph",
+}
+
+
+def operation(tool: str) -> Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]:
+    """Return the function that carries out one of the eight operations."""
+
+    def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+        from designgraph.answers import perform
+
+        return perform(tool, params)
+
+    return execute
+
+
+def program(name: str) -> tuple[Any, Any]:
+    """Return ``execute`` and ``violates`` of a program beside this one."""
+    from importlib import import_module
+
+    found = import_module(name)
+    return found.execute, getattr(found, "violates", None)
+
+
+if __name__ == "__main__":
+    handlers = {tool: (operation(tool), None) for tool in OPERATIONS}
+    handlers |= {tool: program(name) for tool, name in PROGRAMS.items()}
+    raise SystemExit(serve_tools(__file__, handlers))

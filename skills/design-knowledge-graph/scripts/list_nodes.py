@@ -1,0 +1,14 @@
+"""List the nodes of a design graph, or those of one type."""
+
+from skillscript import main
+
+
+def execute(params: dict, context: dict) -> dict:
+    """Return what the operation answers; it is on disk when it does."""
+    from designgraph.answers import perform
+
+    return perform("kg.list", params)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "kg.list", execute))

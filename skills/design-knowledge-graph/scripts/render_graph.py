@@ -1,0 +1,41 @@
+"""Draw a design graph as Mermaid text, as an SVG picture or as an HTML page to explore it in."""
+
+from skillscript import main
+
+
+def execute(params: dict, context: dict) -> dict:
+    """Return the picture's file, or its text, and what it shows."""
+    from designgraph import open_graph
+    from designgraph.render.excerpt import Selection
+    from designgraph.render.pictures import SUFFIXES, picture
+    from designgraph.text_file import write_text
+
+    graph, form = open_graph(), params["format"]
+    types = params.get("types")
+    selection = Selection(
+        focus=params.get("nodeId", ""),
+        depth=params["depth"],
+        types=None if types is None else frozenset(types),
+        max_nodes=params.get("maxNodes", 0),
+    )
+    text, shown = picture(graph, params["graphId"], form, selection)
+    data = {
+        "graphId": params["graphId"],
+        "format": form,
+        "nodes": len(shown.nodes),
+        "relations": len(shown.relations),
+        "leftOut": shown.left_out,
+    }
+    path = params.get("output_path")
+    if path is None and form != "mermaid":
+        path = str(graph.store.path.parent / f"{params['graphId']}{SUFFIXES[form]}")
+    if path is None:
+        data["text"] = text
+    else:
+        data.update(output_path=path, file_size_bytes=write_text(graph, path, text))
+    warnings = graph.store.take_notices()
+    return {**data, "warnings": warnings} if warnings else data
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "kg.render", execute))
