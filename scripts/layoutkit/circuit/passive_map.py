@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.model import Device
 
+    Tell = Callable[[str, str | float | None, str | float, str], None]
+
 PASSIVE_TYPES = frozenset({"resistor", "capacitor"})
 
 
@@ -29,9 +32,7 @@ class _Choice(NamedTuple):
     width_m: float | None
 
 
-def map_passive(
-    technology: Any, device: Device, tell: Callable[[str, str | float | None, str | float, str], None]
-) -> Device:
+def map_passive(technology: Any, device: Device, tell: Tell) -> Device:
     """Return ``device`` as one of the technology's, with ``w``, ``l`` and ``m``.
 
     Args:
@@ -76,7 +77,7 @@ def _size(
     technology: Any,
     device: Device,
     choice: _Choice,
-    tell: Callable[[str, str | float | None, str | float, str], None],
+    tell: Tell,
 ) -> PassiveSize:
     spec, params = choice.spec, device.params
     width = choice.width_m or params.get("w")
@@ -102,16 +103,12 @@ def _legal(
     device: Device,
     choice: _Choice,
     size: PassiveSize,
-    tell: Callable[[str, str | float | None, str | float, str], None],
+    tell: Tell,
 ) -> PassiveSize:
     """Return ``size``; a resistor of a width that is not allowed is scaled to one that is."""
     spec, unit = choice.spec, technology.dbu_um * 1e-6
     if device.type == "capacitor":
-        if not choice.exact:
-            tell(
-                "w", size.w_m, size.w_m, "plates of other processes keep their size, which is another capacitance here"
-            )
-        return size
+        return size if choice.exact else _foreign_plate(technology, spec, size, tell)
     widths = [width * unit for width in spec.widths]
     least = spec.min_w * unit
     legal = any(abs(size.w_m - width) < unit for width in widths) if widths else size.w_m > least - unit / 2
@@ -122,12 +119,26 @@ def _legal(
     return PassiveSize(width, size.l_m * width / size.w_m, size.m)
 
 
+def _foreign_plate(technology: Any, spec: Any, size: PassiveSize, tell: Tell) -> PassiveSize:
+    """Return the plate of a capacitor of another process, grown where this one has none so small."""
+    unit = technology.dbu_um * 1e-6
+    width, length = max(size.w_m, spec.min_w * unit), max(size.l_m, spec.min_l * unit)
+    if width * length < spec.min_area * unit**2:
+        width = length = technology.snap_up(math.sqrt(spec.min_area)) * unit
+    if (width, length) == (size.w_m, size.l_m):
+        reason = "plates of other processes keep their size, which is another capacitance here"
+    else:
+        reason = "plates smaller than this process allows became the smallest"
+    tell("w", size.w_m, width, reason)
+    return PassiveSize(width, length, size.m)
+
+
 def _on_grid(
     technology: Any,
     device: Device,
     name: str,
     length_m: float,
-    tell: Callable[[str, str | float | None, str | float, str], None],
+    tell: Tell,
 ) -> float:
     dbu = length_m * 1e6 / technology.dbu_um
     snapped = technology.snap(dbu)

@@ -1,0 +1,298 @@
+"""The plan of a bank of resistor bars: their pitch and heads, which node each head is on, and the rails of both sides.
+
+Everything is in the bank's own coordinates: the first bar's core has its lower left corner at (0, 0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from layoutkit.draw.pattern import common_centroid
+from layoutkit.draw.ring import ring_sizes
+from layoutkit.draw.sizes import row_sizes
+from layoutkit.draw.sketch import Area
+
+if TYPE_CHECKING:
+    from layoutkit.draw.passive import Resistor
+    from layoutkit.technology import PassiveSpec, Technology
+
+
+@dataclass(frozen=True)
+class ResistorSpec:
+    """Resistors to be drawn in one bank.
+
+    Attributes:
+        name: Name of the cell.
+        resistors: Of one flavour, bar width and bar length; several are interleaved about a common centroid.
+        bulk_net: Net of the substrate ring.
+        dummies: Dummy bars at each end.
+        ring: Whether to draw the ring.
+        labels: Whether pins carry net names.
+    """
+
+    name: str
+    resistors: tuple[Resistor, ...]
+    bulk_net: str
+    dummies: int = 0
+    ring: bool = True
+    labels: bool = True
+
+
+class BarSizes(NamedTuple):
+    """Lengths of one bar and its surroundings. [dbu]"""
+
+    width: int
+    length: int
+    contact: int
+    contact_length: int
+    contact_space: int
+    to_contact: int
+    head_end: int
+    head_width: int
+    pad_width: int
+    pad_space: int
+    pitch: int
+
+
+class Bar(NamedTuple):
+    """One bar: where it is and which net each of its heads is on; a dummy has no resistor."""
+
+    left: int
+    resistor: Resistor | None
+    unit: str
+    low: str  # net of the lower head
+    high: str
+
+
+@dataclass
+class Track:
+    """Rails of one height: each a net with its left and right end."""
+
+    rails: list[tuple[str, int, int]] = field(default_factory=list)
+
+    def has_room(self, left: int, right: int, space: int) -> bool:
+        """Tell whether a rail from ``left`` to ``right`` keeps ``space`` from those of the track."""
+        return all(
+            right + space <= other_left or left - space >= other_right for _, other_left, other_right in self.rails
+        )
+
+
+class BankPlan:
+    """Where everything of a bank lies.
+
+    Args:
+        tech: Process.
+        spec: Resistors of one bar width and length.
+    """
+
+    def __init__(self, tech: Technology, spec: ResistorSpec) -> None:
+        self.tech = tech
+        self.spec = spec
+        self.flavour: PassiveSpec = spec.resistors[0].spec
+        self.taps = tech.device("nmos")
+        self.rows = row_sizes(tech, self.taps)
+        self.sizes = self._bar_sizes()
+        self.bars = self._bars()
+        self.tracks = {False: self._tracks(high=False), True: self._tracks(high=True)}
+
+    # ---- sizes
+
+    def _bar_sizes(self) -> BarSizes:
+        tech, rows, dims = self.tech, self.rows, self.flavour.dimensions
+        first = tech.conductors[0]
+        width, length = self.spec.resistors[0].width, self.spec.resistors[0].length
+        contact = dims.get("contact_width", rows.contact)
+        contact_length = dims.get("contact_length", rows.contact)
+        space = max(rows.contact_space, dims.get("contact_space", 0), tech.contact.array_space)
+        side = max(dims.get("contact_enclosure", 0), tech.dim("poly_contact_enclosure"))
+        end = max(side, dims.get("contact_enclosure_end", 0), tech.dim("poly_contact_enclosure_end"))
+        head = max(width, contact + 2 * side)
+        count = max(1, (head - 2 * side + space) // (contact + space))
+        pad = count * (contact + space) - space + 2 * rows.strip_side
+        pad = contact + -(-(max(pad, rows.strip) - contact) // (2 * tech.grid)) * 2 * tech.grid
+        strip_space = max(first.space, (first.wide_space or 0) if pad > (first.wide_width or pad) else 0)
+        own_marker = tech.role("poly_contact_marker") in self.flavour.markers
+        pitch = max(width + dims.get("body_space", 0), head + tech.dim("gate_space"), pad + strip_space)
+        return BarSizes(
+            width=width,
+            length=length,
+            contact=contact,
+            contact_length=contact_length,
+            contact_space=space,
+            to_contact=max(
+                dims.get("core_to_contact", 0), end if head > width else 0, 0 if own_marker else rows.marker
+            ),
+            head_end=end,
+            head_width=head,
+            pad_width=pad,
+            pad_space=strip_space,
+            pitch=-(-pitch // (2 * tech.grid)) * 2 * tech.grid,
+        )
+
+    @property
+    def poly_end(self) -> int:
+        """How far the poly reaches beyond the core, at both ends."""
+        return self.sizes.to_contact + self.sizes.contact_length + self.sizes.head_end
+
+    # ---- what lies where
+
+    def _bars(self) -> list[Bar]:
+        spec, pitch = self.spec, self.sizes.pitch
+        by_id = {resistor.id: resistor for resistor in spec.resistors}
+        pattern = common_centroid({resistor.id: resistor.bars for resistor in spec.resistors})
+        count = dict.fromkeys(by_id, 0)
+        bars = [Bar(i * pitch, None, "", spec.bulk_net, spec.bulk_net) for i in range(spec.dummies)]
+        for device in pattern:
+            resistor, number = by_id[device], count[device]
+            count[device] += 1
+            string, place = divmod(number, resistor.segments)
+            before, after = (_node(resistor, string, place + step) for step in (0, 1))
+            low, high = (after, before) if place % 2 else (before, after)
+            bars.append(Bar(len(bars) * pitch, resistor, f"{device}_{number + 1}", low, high))
+        bars += [Bar((len(bars) + i) * pitch, None, "", spec.bulk_net, spec.bulk_net) for i in range(spec.dummies)]
+        return bars
+
+    def to_ring(self, net: str) -> bool:
+        """Tell whether heads on ``net`` run on to the ring."""
+        return self.spec.ring and net == self.spec.bulk_net
+
+    def cuts(self, bar: Bar) -> range:
+        """Return the left edges of the cuts on the strip of ``bar``."""
+        sizes, cut = self.rows, self.tech.cuts[0]
+        middle = bar.left + self.sizes.width / 2
+        room = self.sizes.pad_width - 2 * cut.enclose_below
+        count = max(1, (room + sizes.cut_space) // (sizes.cut + sizes.cut_space))
+        used = count * (sizes.cut + sizes.cut_space) - sizes.cut_space
+        low = self.tech.snap(middle - used / 2)
+        return range(low, low + count * (sizes.cut + sizes.cut_space), sizes.cut + sizes.cut_space)
+
+    def _tracks(self, *, high: bool) -> list[Track]:
+        """Return the rails of one side from the bars outward: links first, then the terminals over the whole bank."""
+        sizes = self.rows
+        terminals = {net for r in self.spec.resistors for net in (r.p, r.n)}
+        spans: dict[str, tuple[int, int]] = {}
+        for bar in self.bars:
+            net = bar.high if high else bar.low
+            if self.to_ring(net):
+                continue
+            cuts = self.cuts(bar)
+            left, right = cuts[0] - sizes.cut_rail_end, cuts[-1] + sizes.cut + sizes.cut_rail_end
+            old = spans.get(net, (left, right))
+            spans[net] = (min(old[0], left), max(old[1], right))
+        tracks: list[Track] = []
+        for net, (left, right) in sorted(spans.items(), key=lambda item: (item[1], item[0])):
+            if net in terminals:
+                continue
+            span = self._grown(left, right)
+            track = next((track for track in tracks if track.has_room(*span, sizes.rail_space)), None)
+            if track is None:
+                tracks.append(track := Track())
+            track.rails.append((net, *span))
+        whole = self._whole()
+        tracks += [Track([(net, *whole)]) for net in sorted(spans) if net in terminals]
+        return tracks
+
+    def _whole(self) -> tuple[int, int]:
+        lefts = [cut for bar in self.bars for cut in self.cuts(bar)]
+        return self._grown(min(lefts) - self.rows.cut_rail_end, max(lefts) + self.rows.cut + self.rows.cut_rail_end)
+
+    def _grown(self, left: int, right: int) -> tuple[int, int]:
+        """Return a rail's ends moved apart until it has the least area."""
+        lack = -(-self.rows.rail_area // self.rows.rail) - (right - left)
+        grow = max(0, -(-lack // (2 * self.tech.grid)) * self.tech.grid)
+        return left - grow, right + grow
+
+    def rail_low(self, index: int, *, high: bool) -> int:
+        """Return the lower edge of the rails of a track."""
+        sizes = self.rows
+        start = self.sizes.length + self.poly_end if high else -self.poly_end
+        offset = max(0, sizes.strip_end - self.sizes.head_end) + index * (sizes.rail + sizes.rail_space)
+        return start + offset if high else start - offset - sizes.rail
+
+    def head_side(self) -> int:
+        """Return how far poly reaches beyond contacts across a head."""
+        dims = self.flavour.dimensions
+        return max(dims.get("contact_enclosure", 0), self.tech.dim("poly_contact_enclosure"))
+
+    def head_margin(self) -> int:
+        """Return how far a head reaches beyond its bar on each side."""
+        lack = self.sizes.head_width - self.sizes.width
+        return -(-lack // (2 * self.tech.grid)) * self.tech.grid
+
+    def pad_x(self, bar: Bar) -> tuple[int, int]:
+        """Return left and right edge of the wire on the heads of ``bar``."""
+        left = self.tech.snap(bar.left + self.sizes.width / 2 - self.sizes.pad_width / 2)
+        return left, left + self.sizes.pad_width
+
+    def outline(self) -> Area:
+        """Return the box of all poly."""
+        margin = self.head_margin()
+        left, right = self.bars[0].left - margin, self.bars[-1].left + self.sizes.width + margin
+        return Area(left, -self.poly_end, right, self.sizes.length + self.poly_end)
+
+    def core(self) -> Area:
+        """Return the core layer over all bars, of its least area."""
+        dims, sizes = self.flavour.dimensions, self.sizes
+        beyond, width = dims.get("core_enclosure", 0), self.bars[-1].left + sizes.width - self.bars[0].left
+        lack = -(-dims.get("core_area", 0) // sizes.length) - width
+        beyond = max(beyond, -(-lack // (2 * self.tech.grid)) * self.tech.grid)
+        return Area(self.bars[0].left - beyond, 0, self.bars[-1].left + sizes.width + beyond, sizes.length)
+
+    def covers(self) -> dict[str, Area]:
+        """Return each marker of the flavour over all bars, as wide as it must be."""
+        dims, grid = self.flavour.dimensions, self.tech.grid
+        found = {}
+        for marker in self.flavour.markers:
+            beyond = max(dims.get(f"{kind}_enclosure", 0) for kind in ("implant", "block", "marker", marker))
+            area = self.outline().enlarged(beyond, beyond)
+            least = dims.get(f"{marker}_width", 0)
+            dx, dy = (
+                max(0, -(-(least - size) // (2 * grid)) * grid)
+                for size in (area.right - area.left, area.top - area.bottom)
+            )
+            found[marker] = area.enlarged(dx, dy)
+        return found
+
+    def ring_inside(self) -> Area:
+        """Return the inner edge of the ring: clear of poly, markers, strips and rails."""
+        tech, rows, dims = self.tech, self.rows, self.flavour.dimensions
+        ring = ring_sizes(tech, self.taps, rows)
+        outline = self.outline()
+        clear = max(
+            dims.get("body_to_active", 0), ring.poly_space, ring.gate_contact_space, rows.marker + rows.gate_space
+        )
+        inner = outline.enlarged(clear, clear)
+        covers = [(area, rows.implant_space + ring.implant) for area in self.covers().values()]
+        covers.append((self.core(), dims.get("core_to_active", 0)))
+        for area, space in covers:
+            grown = area.enlarged(space, space)
+            inner = _union(inner, grown)
+        pads, space = [self.pad_x(bar) for bar in self.bars], self.sizes.pad_space
+        inner = _union(inner, Area(pads[0][0] - space, inner.bottom, pads[-1][1] + space, inner.top))
+        over = max(0, (rows.rail - ring.width + 1) // 2)
+        for high in (False, True):
+            for index, track in enumerate(self.tracks[high]):
+                low = self.rail_low(index, high=high)
+                for _, left, right in track.rails:
+                    # The rail of the ring lies on its lower side; strips end a little beyond the rails.
+                    beyond = max(rows.rail_space + over, rows.cut_strip_end + space)
+                    inner = _union(inner, Area(left, low - beyond, right, low + rows.rail + beyond))
+        return Area(
+            *(tech.grid * (-(-edge // tech.grid) if i > 1 else edge // tech.grid) for i, edge in enumerate(inner))
+        )
+
+
+def _node(resistor: Resistor, string: int, place: int) -> str:
+    """Return the net before bar ``place`` of a string: its ends are the terminals."""
+    if place == 0:
+        return resistor.p
+    if place == resistor.segments:
+        return resistor.n
+    return f"{resistor.id}#{string + 1}.{place}"
+
+
+def _union(one: Area, other: Area) -> Area:
+    return Area(
+        min(one.left, other.left), min(one.bottom, other.bottom), max(one.right, other.right), max(one.top, other.top)
+    )
