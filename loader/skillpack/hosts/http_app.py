@@ -200,7 +200,7 @@ def _answered(call: Call, body: Mapping[str, Any]) -> Response:
     headers = {"skillpack-note": "; ".join(call.notes)} if call.notes else {}
     if error is not None and error.code == ErrorCode.SERVICE_UNAVAILABLE:
         headers["retry-after"] = "1"
-    return _json(200 if error is None else STATUS[error.code], envelope, headers)
+    return _json(200 if error is None else STATUS.get(error.code, 422), envelope, headers)
 
 
 async def _body(request: Request, schema: dict[str, Any]) -> dict[str, Any]:

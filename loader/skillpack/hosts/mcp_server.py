@@ -158,10 +158,7 @@ async def _bounded(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> 
 
 @asynccontextmanager
 async def _reporting(context: Context, talk: Talk) -> AsyncIterator[None]:
-    """Tell a client that asked for it, within the block, what the tool says on stderr, and that it is still running."""
-    if (context.meta or {}).get("progress_token") is None:
-        yield
-        return
+    """Tell within the block what the tool says on stderr, and that it runs; a client that did not ask hears nothing."""
     told = _Progress(context.session)
     async with anyio.create_task_group() as group:
         group.start_soon(_report, told, talk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -28,10 +29,13 @@ def run_stdio(pack: Pack, style: NameStyle) -> None:
 
     async def main() -> None:
         server = PackServer(pack, Calls(pack.max_workers), style).server()
-        async with anyio.create_task_group() as group:
-            group.start_soon(_stop_on_signal, group.cancel_scope)
-            async with stdio_server() as (read_stream, write_stream):
+        async with anyio.create_task_group() as group, stdio_server() as (read_stream, write_stream):
+            with anyio.CancelScope() as serving:
+                group.start_soon(_stop_on_signal, serving)
                 await server.run(read_stream, write_stream, server.create_initialization_options())
+            if serving.cancel_called:
+                pack.close()
+                os._exit(0)  # a thread waits for stdin and cannot be woken; every tool is dead by now
             group.cancel_scope.cancel()
 
     anyio.run(main)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillpack.hosts.served_schemas import envelope_schema, error_schema, travelling
 from skillscript.context import CONTEXT_SCHEMA
+from skillscript.envelope import EXIT_CODES, own_codes
 
 if TYPE_CHECKING:
     from skillpack.declaration import ToolDeclaration
@@ -25,7 +26,7 @@ _REFUSALS = {
 _OUTCOMES = {
     "404": "There is no such skill, or not in that version.",
     "409": "DRC_VIOLATION, LAYOUT_CONFLICT: the design stands against it.",
-    "422": "INVALID_PARAM, DEVICE_NOT_FOUND, RULE_NOT_FOUND, UNSUPPORTED_OPERATION: the parameters stand against it.",
+    "422": "INVALID_PARAM, DEVICE_NOT_FOUND, RULE_NOT_FOUND, UNSUPPORTED_OPERATION or a code of the skill's own.",
     "500": "INTERNAL_ERROR, KLAYOUT_ERROR.",
     "503": "SERVICE_UNAVAILABLE: too many calls, or a needed program is missing.",
     "504": "TIMEOUT: the tool was killed.",
@@ -186,7 +187,8 @@ def _execute(tool: ToolDeclaration, path: str, max_timeout: float) -> dict[str, 
         "timeout_s": {**EXECUTE_BODY["properties"]["timeout_s"], "maximum": max_timeout},
     }
     required = ["params"] if tool.input_schema.get("required") else []
-    answer = envelope_schema(travelling(tool.output_schema, data_place))
+    codes = sorted({*EXIT_CODES, *own_codes(tool.output_schema)})
+    answer = envelope_schema(travelling(tool.output_schema, data_place), codes)
     operation = _operation(f"execute_{tool.id.replace('.', '_')}", tool.description or tool.id, answer)
     operation["requestBody"] = _body({**EXECUTE_BODY, "required": required, "properties": properties})
     return _with_outcomes(operation, *_OUTCOMES)
@@ -242,7 +244,7 @@ def _schemas() -> dict[str, Any]:
         "required": ["ok", "error", "data", "duration_ms"],
         "properties": {
             "ok": {"const": False},
-            "error": error_schema(),
+            "error": {**error_schema(), "properties": {**error_schema()["properties"], "code": {"type": "string"}}},
             "data": {"type": ["object", "null"]},
             "duration_ms": {"type": "integer", "minimum": 0},
         },

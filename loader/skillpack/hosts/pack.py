@@ -61,6 +61,7 @@ class Pack:
     ) -> None:
         self.roots = tuple(roots)
         self.timeout = timeout
+        self._loader: SkillLoader | None = None
         self._pool = WorkerPool(max_workers=max_workers, idle_seconds=IDLE_SECONDS)
         self._lock = threading.Lock()
         self._view: View | None = None
@@ -83,9 +84,12 @@ class Pack:
         """Return what there is now, at most ``FRESH_SECONDS`` old; it reads files, so ask from a thread."""
         with self._lock:
             if self._view is None or time.monotonic() - self._seen > FRESH_SECONDS:
-                loader = SkillLoader(self.roots)
-                tools = find_tools(loader.skills.values())
-                self._view = View(loader, tools, Runner(tools, timeout=self.timeout, pool=self._pool))
+                if self._loader is None:
+                    self._loader = SkillLoader(self.roots)
+                else:
+                    self._loader.reload()
+                tools = find_tools(self._loader.skills.values())
+                self._view = View(self._loader, tools, Runner(tools, timeout=self.timeout, pool=self._pool))
                 self._seen = time.monotonic()
             return self._view
 

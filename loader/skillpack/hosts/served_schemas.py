@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillscript.envelope import EXIT_CODES
+from skillscript.envelope import EXIT_CODES, own_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from skillpack.declaration import ToolDeclaration
     from skillscript.envelope import SkillResult
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_OURS = ("x-error", "x-env")  # speak to the validator and the command line, not to a caller
+_OURS = ("x-error", "x-error-codes", "x-env")  # speak to this pack's own programs, not to a caller
 _ROOT_ONLY = ("$schema", "$id", "examples", "title")
 _VALUE_KEYWORDS = ("const", "enum", "default", "examples")
 _MAPS = ("properties", "patternProperties", "$defs", "dependentSchemas")
@@ -32,9 +32,9 @@ def input_schema(tool: ToolDeclaration) -> dict[str, Any]:
 
 def answer_schema(tool: ToolDeclaration) -> dict[str, Any]:
     """Return the schema of everything the tool may answer, success or error, in the form it declares."""
-    if answers_success(tool):
-        return success_schema(travelling(tool.output_schema, "#/oneOf/0/properties/data"))
-    return envelope_schema(travelling(tool.output_schema, "#/oneOf/0/properties/data"))
+    data = travelling(tool.output_schema, "#/oneOf/0/properties/data")
+    codes = sorted({*EXIT_CODES, *own_codes(tool.output_schema)})
+    return success_schema(data, codes) if answers_success(tool) else envelope_schema(data, codes)
 
 
 def answers_success(tool: ToolDeclaration) -> bool:
@@ -48,13 +48,11 @@ def structured_answer(tool: ToolDeclaration, result: SkillResult) -> dict[str, A
         return result.to_dict()
     if result.error is None:
         return {"success": True, "data": result.data or {}}
-    own = (result.error.details or {}).get("code")
-    code = own if isinstance(own, str) and own else result.error.code
-    return {"success": False, "error": result.error.message, "code": code}
+    return {"success": False, "error": result.error.message, "code": result.error.code}
 
 
-def envelope_schema(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of the envelope whose ``data``, if the call succeeds, is as ``data`` says."""
+def envelope_schema(data: dict[str, Any], codes: Sequence[str]) -> dict[str, Any]:
+    """Return the schema of the envelope with these error codes whose ``data``, if the call succeeds, is as told."""
     duration = {"type": "integer", "minimum": 0, "description": "Time the call took. [ms]"}
     return {
         "$schema": DIALECT,
@@ -63,29 +61,33 @@ def envelope_schema(data: dict[str, Any]) -> dict[str, Any]:
         "properties": {"ok": {"type": "boolean"}, "duration_ms": duration},
         "oneOf": [
             {"properties": {"ok": {"const": True}, "error": {"type": "null"}, "data": data}},
-            {"properties": {"ok": {"const": False}, "error": error_schema(), "data": {"type": ["object", "null"]}}},
+            {"properties": {"ok": {"const": False}, "error": error_schema(codes), "data": _nullable_object()}},
         ],
     }
 
 
-def error_schema() -> dict[str, Any]:
-    """Return the schema of the envelope's ``error``."""
+def error_schema(codes: Sequence[str] = tuple(sorted(EXIT_CODES))) -> dict[str, Any]:
+    """Return the schema of the envelope's ``error`` with one of these codes."""
     return {
         "type": "object",
         "required": ["code", "message", "details"],
         "properties": {
-            "code": {"enum": sorted(EXIT_CODES)},
+            "code": {"enum": list(codes)},
             "message": {"type": "string"},
-            "details": {"type": ["object", "null"]},
+            "details": _nullable_object(),
         },
     }
 
 
-def success_schema(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of the answer form ``{"success", ...}``."""
+def _nullable_object() -> dict[str, Any]:
+    return {"anyOf": [{"type": "object"}, {"type": "null"}]}
+
+
+def success_schema(data: dict[str, Any], codes: Sequence[str]) -> dict[str, Any]:
+    """Return the schema of the answer form ``{"success", ...}`` with these error codes."""
     failure = {
         "required": ["error", "code"],
-        "properties": {"success": {"const": False}, "error": {"type": "string"}, "code": {"type": "string"}},
+        "properties": {"success": {"const": False}, "error": {"type": "string"}, "code": {"enum": list(codes)}},
     }
     return {
         "$schema": DIALECT,
@@ -128,4 +130,16 @@ def _moved(schema: Any, place: str) -> Any:
             result[key] = {name: _moved(item, place) for name, item in rule.items()}
         else:
             result[key] = _moved(rule, place)
-    return result
+    return _single_typed(result)
+
+
+def _single_typed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that says the same without a list of types, which some hosts' dialects lack."""
+    names = schema.get("type")
+    if not isinstance(names, list):
+        return schema
+    rest = {key: rule for key, rule in schema.items() if key != "type"}
+    branches = [{"type": name} for name in names]
+    if "anyOf" in rest:
+        return {**rest, "allOf": [*rest.get("allOf", ()), {"anyOf": branches}]}
+    return {**rest, "anyOf": branches}

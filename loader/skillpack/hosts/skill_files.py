@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from skillpack.files import inside, read_bounded
 from skillpack.frontmatter import MAX_FILE_BYTES, decode, split
 from skillpack.resources import read_resource
 from skillpack.skill import SKILL_FILE
+from skillpack.specification import MAX_NAME, NAME
 from skillpack.strict_yaml import load_typed_mapping
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ SCHEME = "skill://"
 DIRECTORY = "inode/directory"
 MAX_FILES = 512  # SEP-2640, limits: what every host must be able to take
 MAX_BYTES = 16 << 20
-MAX_NAME = 64
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MIME_TYPES = {
     ".csv": "text/csv",
     ".html": "text/html",
@@ -90,7 +88,7 @@ def mime_type(path: str, content: bytes | None = None) -> str:
 
 def is_served(skill: Skill) -> bool:
     """Return whether a skill can be served by SEP-2640, which asks for a name as the specification has it."""
-    return len(skill.name) <= MAX_NAME and _NAME.fullmatch(skill.name) is not None
+    return len(skill.name) <= MAX_NAME and NAME.fullmatch(skill.name) is not None
 
 
 def entry(skill: Skill) -> dict[str, Any]:

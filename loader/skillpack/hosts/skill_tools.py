@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 
 from skillpack.hosts.served_schemas import DIALECT
+from skillpack.prompt import Budget
+from skillpack.search import MAX_QUERY
 from skillscript.envelope import to_json
 from skillscript.faults import joined
 from skillscript.schema import fill_defaults, find_faults
@@ -57,7 +59,7 @@ def call(name: str, view: View, arguments: Any) -> types.CallToolResult:
 
 def _request(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
     """Answer skill_request: the body itself as text, which reads better than the same in JSON."""
-    answer = view.loader.skill_request(params["name"])
+    answer = view.loader.skill_request(params["name"], section=params.get("section"), wrap=True)
     return _result(answer, answer["data"]["content"] if answer["success"] else None)
 
 
@@ -75,14 +77,7 @@ def _read(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
 
 def _search(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
     """Answer skill_search."""
-    words = set(params["query"].casefold().split())
-    scored = [
-        (sum(word in f"{skill.name} {skill.description}".casefold() for word in words), skill)
-        for skill in view.skills.values()
-    ]
-    best = sorted((entry for entry in scored if entry[0]), key=lambda entry: -entry[0])[: params["limit"]]
-    found = [{"name": skill.name, "description": skill.summary} for _, skill in best]
-    return _result({"success": True, "data": {"skills": found}})
+    return _result(view.loader.search(params["query"], limit=params["limit"]))
 
 
 def _result(answer: dict[str, Any], text: str | None = None) -> types.CallToolResult:
@@ -103,21 +98,11 @@ def _request_description(view: View) -> str:
 
 
 def _listing(view: View) -> str:
-    """Return names and beginnings of descriptions, every skill with the same share of the room there is."""
-    if not view.skills:
-        return " There are no skills now."
-    share = max(0, MAX_LISTING // len(view.skills) - max(map(len, view.skills)) - 4)
-    if share < 20 and len(view.skills) > MAX_ENUM:
-        return f" There are {len(view.skills)} skills: use skill_search to find one."
-    lines = (f"\n- {skill.name}: {_begin(skill.summary, share)}" for skill in view.skills.values())
-    return " Skills:" + "".join(lines)
-
-
-def _begin(text: str, length: int) -> str:
-    """Return the beginning of a text, cut between words."""
-    if len(text) <= length:
-        return text
-    return text[:length].rpartition(" ")[0].rstrip(" ,;:-") + " ..."
+    """Return layer 1 as far as there is room."""
+    listing = view.loader.layer1("compact", Budget(MAX_LISTING))
+    if listing.shown < listing.total:
+        return f" There are {listing.total} skills: use skill_search to find one."
+    return f" Skills:\n{listing.text}" if listing.total else " There are no skills now."
 
 
 def _input_schema(name: str, view: View, *, names: bool = True) -> dict[str, Any]:
@@ -125,11 +110,17 @@ def _input_schema(name: str, view: View, *, names: bool = True) -> dict[str, Any
     skill: dict[str, Any] = {"type": "string", "minLength": 1, "description": "Name of the skill."}
     if names and 0 < len(view.skills) <= MAX_ENUM:
         skill["enum"] = list(view.skills)
+    section = {"type": "string", "minLength": 1, "description": "Heading of the one section wanted. Default: all."}
     path = {"type": "string", "minLength": 1, "description": "Path relative to the skill's folder."}
-    query = {"type": "string", "minLength": 1, "maxLength": 1000, "description": "What the task is about, in words."}
+    query = {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_QUERY,
+        "description": "What the task is about, in words.",
+    }
     limit = {"type": "integer", "minimum": 1, "maximum": 50, "default": MAX_FOUND, "description": "Most to return."}
     properties, required = {
-        "skill_request": ({"name": skill}, ["name"]),
+        "skill_request": ({"name": skill, "section": section}, ["name"]),
         "skill_read": ({"name": skill, "path": path}, ["name", "path"]),
         "skill_search": ({"query": query, "limit": limit}, ["query"]),
     }[name]
@@ -170,10 +161,23 @@ def _object(**properties: dict[str, Any]) -> dict[str, Any]:
 
 
 _TEXT = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 0}
 _DATA: dict[str, dict[str, Any]] = {
-    "skill_request": _object(content=_TEXT),
-    "skill_read": _object(path=_TEXT, size={"type": "integer"}, encoding={"enum": ["utf-8", "base64"]}, content=_TEXT),
-    "skill_search": _object(skills={"type": "array", "items": _object(name=_TEXT, description=_TEXT)}),
+    "skill_request": _object(
+        content=_TEXT,
+        name=_TEXT,
+        directory=_TEXT,
+        resources={"type": "array", "items": _object(path=_TEXT, size=_COUNT)},
+        digest=_TEXT,
+    ),
+    "skill_read": _object(path=_TEXT, size=_COUNT, digest=_TEXT, encoding={"enum": ["utf-8", "base64"]}, content=_TEXT),
+    "skill_search": _object(
+        skills={
+            "type": "array",
+            "items": _object(name=_TEXT, description=_TEXT, score={"type": "number"}, excerpt=_TEXT),
+        },
+        total=_COUNT,
+    ),
 }
 SKILL_TOOLS: dict[str, tuple[str, Callable[[View], str], Callable[[View, Mapping[str, Any]], types.CallToolResult]]] = {
     "skill_request": ("Load a skill", _request_description, _request),
