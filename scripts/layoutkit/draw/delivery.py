@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from layoutkit.draw.mos import Transistor
     from layoutkit.technology import Technology
 
+_TERMINALS = frozenset("dgsbpn")
 SEED_LAYERS = ("active", "poly", "contact", "metal1")
 
 
@@ -214,7 +215,7 @@ def _circuit_nets(params: Mapping[str, Any], device_id: str) -> dict[str, str]:
     devices = circuit.get("devices")
     for device in devices if isinstance(devices, list) else ():
         if isinstance(device, dict) and device.get("id") == device_id and isinstance(device.get("terminals"), dict):
-            return {name: str(net) for name, net in device["terminals"].items() if name in ("d", "g", "s", "b")}
+            return {name: str(net) for name, net in device["terminals"].items() if name in _TERMINALS}
     return {}
 
 

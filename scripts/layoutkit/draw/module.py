@@ -81,7 +81,7 @@ class Module:
         name: Name of its cell.
         cell: The cell, in ``layout``.
         layout: Kept referenced: KLayout's cells do not outlive their layout.
-        pins: From below; a net with several pins is connected inside the module.
+        pins: From below; a net with several pins is connected inside the module where ``joined`` says so.
         devices: Ids of the transistors it holds.
         instances: Units, rows from below, left to right.
         symmetry_axis_x: Vertical line about which the drawn geometry is its own mirror image, or ``None``. [dbu]
@@ -90,6 +90,7 @@ class Module:
         mirrored_in_y: Whether the drawn geometry is its own mirror image upside down.
         warnings: What was decided or given up, in words.
         keepouts: Areas that wires of other modules may not enter, beyond what spacing rules say.
+        joined: Whether the pins of one net are connected inside the module.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Module:
     mirrored_in_y: bool = False
     warnings: tuple[str, ...] = field(default=())
     keepouts: tuple[Keepout, ...] = field(default=())
+    joined: bool = True
 
     def pins_of(self, net: str) -> tuple[Pin, ...]:
         """Return the pins of ``net``, from below."""

@@ -208,5 +208,6 @@ class _Drawing:
             bbox=moved(extent),
             gates=tuple(gates),
             mirrored_in_y=self.sketch.is_mirror_image_of_itself(upside_down=True),
+            joined=False,
             warnings=tuple(warning for resistor in self.spec.resistors for warning in resistor.warnings),
         )

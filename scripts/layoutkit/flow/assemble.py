@@ -155,9 +155,10 @@ def _route(
 ) -> RoutingResult:
     terminals: dict[str, list[Terminal]] = {}
     for name in sorted(modules):
-        for pin in modules[name].pins:
+        for number, pin in enumerate(modules[name].pins):
             box = pin.box.transformed(trans[name])
-            terminals.setdefault(pin.net, []).append(Terminal(pin.layer, box, group=name))
+            group = name if modules[name].joined else f"{name} {number}"
+            terminals.setdefault(pin.net, []).append(Terminal(pin.layer, box, group=group))
     wire = technology.conductors[1]
     nets = [
         NetRequest(
