@@ -9,11 +9,11 @@ import klayout.db as kdb
 import pytest
 from klayout import rdb
 
-from layoutkit.technology import load
+from layoutkit.technology import load, names
 
 SCRIPT = "netlist-to-gds/scripts/build_layout.py"
 OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
-TECHNOLOGIES = ["generic", "sky130A"]
+TECHNOLOGIES = names()
 
 # A folded-cascode amplifier: 13 transistors, five matched groups, a cascode bias.
 FOLDED_CASCODE = """

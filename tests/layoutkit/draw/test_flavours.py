@@ -1,0 +1,82 @@
+"""Every transistor flavour of every shipped technology: clean, extracted as asked, in pairs and mirrors as well.
+
+A technology or flavour that appears is tested the day it appears.
+"""
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.check.drc import check
+from layoutkit.check.extract import extract
+from layoutkit.draw.group import GroupSpec, draw_group
+from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
+from layoutkit.technology import load, names
+
+TECHNOLOGIES = {name: load(name) for name in names()}
+FLAVOURS = [(name, flavour) for name, tech in TECHNOLOGIES.items() for flavour in tech.devices]
+# Finger width and gate length [um], fingers, multiplier, dummies, rows; None is the least the flavour may have.
+SIZES = [
+    (None, None, 1, 1, 0, 1),
+    (None, 1.0, 3, 1, 1, 1),
+    (1.005, None, 2, 2, 0, 1),
+    (20.0, 10.0, 2, 1, 0, 1),
+    (2.0, 0.505, 8, 4, 1, 2),
+]
+
+
+def assert_clean(layout, cell, tech):
+    report = check(layout, cell, tech)
+    assert {v.rule.id: (v.count, v.reason) for v in report.verdicts if v.status != "passed"} == {}
+
+
+@pytest.fixture(params=FLAVOURS, ids="-".join)
+def flavour(request):
+    """Return (technology, device) of each flavour in turn."""
+    name, device = request.param
+    return TECHNOLOGIES[name], TECHNOLOGIES[name].devices[device]
+
+
+def size_of(spec, tech, width_um, length_um):
+    least = tech.to_um(spec.min_w), tech.to_um(spec.min_l)
+    return max(width_um or 0, least[0]), max(length_um or 0, least[1])
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_a_transistor_is_clean_and_extracts_as_asked(flavour, size):
+    tech, spec = flavour
+    width_um, length_um, nf, m, dummies, rows = size
+    width_um, length_um = size_of(spec, tech, width_um, length_um)
+    layout = kdb.Layout()
+    nets = {"d": "d", "g": "g", "s": "s", "b": "b"}
+    made = transistor(tech, "M1", spec.name, MosSize(width_um * nf * 1e-6, length_um * 1e-6, nf, m), nets)
+    cell = draw_mos(layout, tech, MosSpec(made, "cell", dummies=dummies, rows=rows)).cell
+    assert_clean(layout, cell, tech)
+    found = extract(layout, cell, tech)
+    (device,) = found.devices
+    assert device.device == spec.name
+    assert (device.w_um, device.l_um) == (pytest.approx(width_um * nf * m), pytest.approx(length_um))
+    assert len(device.fingers) == nf * m
+    assert {found.nets[net].name for net in device.nets.values()} == {"d", "g", "s", "b"}
+    assert len(found.dummies) == 2 * dummies * rows
+
+
+@pytest.mark.parametrize("fingers", [(2, 2), (2, 4)], ids=["pair", "mirror 1:2"])
+def test_a_matched_group_is_clean_and_extracts_as_asked(flavour, fingers):
+    tech, spec = flavour
+    width_um, length_um = size_of(spec, tech, 1.0, 0.5)
+    gates = ("ga", "gb") if fingers == (2, 2) else ("ga", "ga")
+    made = tuple(
+        transistor(
+            tech,
+            name,
+            spec.name,
+            MosSize(width_um * count * 1e-6, length_um * 1e-6, count),
+            {"d": f"d{name}", "g": gate, "s": "s", "b": "b"},
+        )
+        for name, count, gate in zip(("M1", "M2"), fingers, gates, strict=True)
+    )
+    layout = kdb.Layout()
+    cell = draw_group(layout, tech, GroupSpec("group", made)).cell
+    assert_clean(layout, cell, tech)
+    found = sorted((d.device, round(d.w_um, 3), d.l_um) for d in extract(layout, cell, tech).devices)
+    assert found == sorted((spec.name, round(width_um * count, 3), length_um) for count in fingers)
