@@ -109,8 +109,8 @@ TOOLS = {
 }
 
 
-def write_pack(root):
-    """Write the skills ``bench`` and ``memory`` below ``root``."""
+def write_pack(root, tools=tuple(TOOLS)):
+    """Write the skills ``bench`` and ``memory`` below ``root``, with some of their tools."""
     for skill in ("bench", "memory"):
         home = root / skill
         for folder in ("scripts", "schemas", "references"):
@@ -122,9 +122,9 @@ def write_pack(root):
         (home / "references" / "más.md").write_text("Größe\r\n", encoding="utf-8", newline="")
         (home / "references" / "dot.png").write_bytes(PNG)
         (home / "references" / ".hidden").write_text("no")
-        tools = [tool for tool in TOOLS if tool.startswith(f"{skill}.")]
+        own = [tool for tool in tools if tool.startswith(f"{skill}.")]
         (home / "skill.yaml").write_text(
-            json.dumps({"skill": skill, "tools": [write_tool(home, tool) for tool in tools]})
+            json.dumps({"skill": skill, "tools": [write_tool(home, tool) for tool in own]})
         )
     return root
 

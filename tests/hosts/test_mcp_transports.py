@@ -147,7 +147,7 @@ async def test_a_token_is_asked_for_where_one_is_set(pack_dir, tools_of_the_trad
     [
         ({"Host": "evil.example"}, 421),
         ({"Origin": "https://evil.example"}, 403),
-        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "text/plain"}, 400),
     ],
 )
 async def test_a_page_in_a_browser_cannot_reach_the_server(address, headers, status):

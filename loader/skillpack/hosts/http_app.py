@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from skillpack.hosts.calls import Calls, Order
-from skillpack.hosts.guard import failure
+from skillpack.hosts.guard import failure, is_json
 from skillpack.hosts.openapi import EXECUTE_BODY, VALIDATE_BODY, Limits, document
 from skillpack.hosts.pack import pack_version
 from skillpack.hosts.redaction import without_paths
@@ -103,12 +103,14 @@ class PackApi:
         """Call a skill and answer its envelope; a client that leaves has its call killed."""
         _query(request)
         view = await self._view()
-        tool = _tool(view, request.path_params["id"], None)
+        tool_id = _tool(view, request.path_params["id"], None).id
         body = await _body(request, EXECUTE_BODY)
+        if "version" in body:
+            _tool(view, tool_id, body["version"])
+            tool_id = f"{tool_id}@{body['version']}"
         limit = body.get("timeout_s", self.pack.timeout)
         if limit > self.pack.timeout:
             raise HTTPException(422, f"timeout_s must be at most {self.pack.timeout:g}, got {limit:g}")
-        tool_id = f"{tool.id}@{body['version']}" if "version" in body else tool.id
         order = Order(tool_id, body.get("params", {}), body.get("context"), limit)
         call = await self._while_connected(request, view, order)
         if call is None:
@@ -207,8 +209,10 @@ async def _body(request: Request, schema: dict[str, Any]) -> dict[str, Any]:
     """Return the body as JSON that a schema accepts.
 
     Raises:
-        HTTPException: 400 if it is not JSON, 422 if the schema refuses it.
+        HTTPException: 415 if it is not said to be JSON, 400 if it is not, 422 if the schema refuses it.
     """
+    if not is_json(request.headers.get("content-type", "")):
+        raise HTTPException(415, "the body must be JSON, declared by 'Content-Type: application/json'")
     try:
         value = parse_json(await request.body())
     except NotJsonError as error:

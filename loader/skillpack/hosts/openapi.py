@@ -35,7 +35,10 @@ VALIDATE_BODY: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
     "required": ["skill_id"],
-    "anyOf": [{"required": ["params"]}, {"required": ["result"]}],
+    "anyOf": [
+        {"title": "an object with params", "required": ["params"]},
+        {"title": "an object with result", "required": ["result"]},
+    ],
     "properties": {
         "skill_id": {"type": "string", "minLength": 1, "description": "Which skill."},
         "params": {"type": "object", "description": "Parameters to check against its input schema."},
@@ -48,7 +51,7 @@ EXECUTE_BODY: dict[str, Any] = {
     "properties": {
         "params": {"type": "object", "default": {}, "description": "Parameters of the call."},
         "context": {**CONTEXT_SCHEMA, "description": "What is known beside the parameters."},
-        "timeout_s": {"type": "number", "exclusiveMinimum": 0, "description": "Longest duration. [s]"},
+        "timeout_s": {"type": "number", "minimum": 1, "description": "Longest duration. [s]"},
         "version": {"type": "string", "minLength": 1, "description": "Version the parameters were written for."},
     },
 }
@@ -120,7 +123,10 @@ def document(view: View, version: str, limits: Limits) -> dict[str, Any]:
         "info": {
             "title": "skillpack",
             "version": version,
-            "description": "Skills of this pack: what they are, whether parameters suit them, and calling them.",
+            "description": (
+                "Skills of this pack: what they are, whether parameters suit them, and calling them. JSON is read "
+                "strictly: no key twice, integers within 64 bits, no NUL in a text, at most 64 levels deep."
+            ),
         },
         "paths": paths,
         "components": {"schemas": _schemas()},

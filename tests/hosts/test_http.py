@@ -1,0 +1,306 @@
+"""``skillpack http`` as a process of its own, asked by a real client (S4.2)."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from urllib.parse import urlsplit
+
+import pytest
+
+pytest.importorskip("starlette", reason="skipped: needs the extra http")
+pytest.importorskip("uvicorn", reason="skipped: needs the extra http")
+
+TOKEN = "a-token-of-some-length"  # noqa: S105
+needs_proc = pytest.mark.skipif(not os.path.isdir("/proc"), reason="skipped: needs /proc")  # noqa: PTH112
+
+
+def ask(address, method, path, body=None, headers=None):
+    """Return status, JSON answer and headers of one request."""
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(address + path, data, {"Content-Type": "application/json", **(headers or {})})  # noqa: S310
+    request.method = method
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+            return answer.status, json.loads(answer.read()), answer.headers
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read()), error.headers
+
+
+@pytest.fixture(scope="module")
+def address(pack_dir, tools_of_the_trade):
+    arguments = ("http", "--skills-dir", pack_dir, "--timeout", "20", "--max-body", "100000")
+    with tools_of_the_trade.running(*arguments) as (_, address):
+        yield address
+
+
+def failed(answer, text=""):
+    """Return whether an answer is the envelope of a failure that says ``text``."""
+    assert set(answer) == {"ok", "error", "data", "duration_ms"}
+    return answer["ok"] is False and text in answer["error"]["message"]
+
+
+def test_it_lists_every_skill_with_all_fields_of_a_declaration(address, tools_of_the_trade):
+    """S4.1, S4.2: GET /skills."""
+    status, answer, _ = ask(address, "GET", "/skills")
+    assert status == 200
+    assert {skill["id"] for skill in answer["skills"]} == set(tools_of_the_trade.TOOLS)
+    for skill in answer["skills"]:
+        assert set(skill) >= {
+            *("id", "display_name", "version", "intent_tags", "input_schema", "output_schema", "models"),
+            *("context", "cost", "composable", "dependencies"),
+        }
+        assert "script" not in skill  # a place on this machine
+
+
+def test_skills_that_serve_an_intent_come_in_their_rank_with_reasons(address):
+    """S4.3."""
+    status, answer, _ = ask(address, "GET", "/skills?intent=draw")
+    assert status == 200
+    assert [(skill["id"], skill["rank"]) for skill in answer["skills"]] == [("bench.draw", 1)]
+    assert answer["skills"][0]["explanation"]
+
+
+def test_it_gives_the_definition_of_one_skill(address):
+    """S4.2: GET /skills/{id}."""
+    status, answer, _ = ask(address, "GET", "/skills/bench.echo_text")
+    assert (status, answer["version"], answer["versions"]) == (200, "1.2.0", ["1.2.0"])
+    assert answer["input_schema"]["required"] == ["text"]
+    assert ask(address, "GET", "/skills/bench.echo_text?version=1.0.0")[0] == 200  # a later compatible one
+    assert ask(address, "GET", "/skills/bench.echo_text?version=2.0.0")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "paths"),
+    [
+        ({"params": {"text": "a"}}, []),
+        ({"params": {"txet": "a", "times": "x"}}, ["text", "times", "txet"]),
+        ({"result": {"text": "a"}}, []),
+        ({"result": {"text": 5}}, ["text"]),
+        ({"params": {"text": "a"}, "result": {}}, ["text"]),
+    ],
+)
+def test_it_says_whether_parameters_suit_a_skill(address, body, paths):
+    """S4.2: POST /skills/validate with the seed's body."""
+    status, answer, _ = ask(address, "POST", "/skills/validate", {"skill_id": "bench.echo_text", **body})
+    assert status == 200
+    assert answer["valid"] is not paths and answer["valid"] == (not paths)  # noqa: PT018 - one statement
+    assert sorted(error["path"] for error in answer["errors"]) == paths
+
+
+def test_it_executes_a_skill_and_answers_its_envelope(address):
+    """S1.2: params and context."""
+    body = {"params": {"text": "ä"}, "context": {"memory_summary": "before"}}
+    status, answer, _ = ask(address, "POST", "/skills/bench.echo_text/execute", body)
+    assert status == 200
+    assert (answer["ok"], answer["error"], answer["data"]["text"]) == (True, None, "ä")
+    assert answer["data"]["context"]["memory_summary"] == "before"
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("INVALID_PARAM", 422),
+        ("DEVICE_NOT_FOUND", 422),
+        ("RULE_NOT_FOUND", 422),
+        ("UNSUPPORTED_OPERATION", 422),
+        ("DRC_VIOLATION", 409),
+        ("LAYOUT_CONFLICT", 409),
+        ("SERVICE_UNAVAILABLE", 503),
+        ("TIMEOUT", 504),
+        ("KLAYOUT_ERROR", 500),
+        ("INTERNAL_ERROR", 500),
+    ],
+)
+def test_every_code_has_its_status_and_no_error_tells_a_folder(address, code, status):
+    """S0.2."""
+    got, answer, _ = ask(address, "POST", "/skills/bench.fail/execute", {"params": {"code": code}})
+    assert got == status
+    assert answer["error"]["code"] == code
+    assert "thing.gds" in answer["error"]["message"]
+    assert "secret" not in json.dumps(answer)
+
+
+def test_a_skills_own_code_is_the_callers_fault(address):
+    status, answer, _ = ask(address, "POST", "/skills/memory.count/execute", {"params": {"by": 0}})
+    assert (status, answer["error"]["code"]) == (422, "NOTHING_TO_COUNT")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "text"),
+    [
+        ("GET", "/nothing", None, 404, "openapi.json"),
+        ("GET", "/skills/nothing", None, 404, "unknown skill"),
+        ("GET", "/skills/bench.echo_txt", None, 404, "bench.echo_text"),
+        ("GET", "/skills/validate", None, 405, ""),
+        ("DELETE", "/skills", None, 405, ""),
+        ("GET", "/skills?indent=x", None, 400, "intent"),
+        ("GET", "/skills?intent=a&intent=b", None, 400, "once"),
+        ("POST", "/skills/validate", b"{", 400, "JSON"),
+        ("POST", "/skills/validate", b'{"skill_id": "a", "skill_id": "b", "params": {}}', 400, "twice"),
+        ("POST", "/skills/validate", b"[]", 422, "object"),
+        ("POST", "/skills/validate", {"skill_id": "bench.echo_text"}, 422, "params"),
+        ("POST", "/skills/validate", {"skill_id": "nothing", "params": {}}, 404, "unknown skill"),
+        ("POST", "/skills/validate", {"skill_id": "bench.echo_text", "parms": {}, "params": {}}, 422, "parms"),
+        ("POST", "/skills/nothing/execute", {}, 404, "unknown skill"),
+        ("POST", "/skills/bench.echo_text/execute", {"params": {"text": 1}}, 422, "text"),
+        ("POST", "/skills/bench.echo_text/execute", {"params": {}, "timeout_s": 1e9}, 422, "timeout_s"),
+        ("POST", "/skills/bench.echo_text/execute", {"params": {}, "timeout_s": 0.5}, 422, "timeout_s"),
+        ("POST", "/skills/bench.echo_text/execute", {"params": {}, "version": "7"}, 404, "no version 7"),
+        ("PUT", "/skills", None, 405, ""),
+        ("POST", "/skills/bench.echo_text/execute", {"params": {}, "context": {"x": 1}}, 422, "x"),
+        ("POST", "/skills/bench.echo_text/execute", b'{"params": {"text": "' + b"a" * 200_000 + b'"}}', 413, "100000"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_told_in_an_envelope(address, method, path, body, status, text):
+    got, answer, _ = ask(address, method, path, body)
+    assert got == status
+    assert failed(answer, text)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example"}, 421),
+        ({"Host": "localhost:1"}, 200),
+        ({"Host": "[::1]:80"}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://localhost:3000"}, 200),
+    ],
+)
+def test_a_page_in_a_browser_cannot_reach_the_server(address, headers, status):
+    """DNS rebinding: the page's own name stands in Host; otherwise it stands in Origin."""
+    assert ask(address, "GET", "/healthz", headers=headers)[0] == status
+
+
+def test_a_body_must_be_declared_as_json(address):
+    body = {"skill_id": "bench.echo_text", "params": {}}
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin-1"):
+        assert ask(address, "POST", "/skills/validate", body, {"Content-Type": kind})[0] == 415
+    assert (
+        ask(address, "POST", "/skills/validate", body, {"Content-Type": 'application/json; charset="UTF-8"'})[0] == 200
+    )
+
+
+def test_a_body_in_pieces_is_bounded_too(address):
+    url = urlsplit(address)
+    with socket.create_connection((url.hostname, url.port), timeout=10) as connection:
+        head = f"POST /skills/validate HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        for _ in range(2):
+            connection.sendall(b"EA60\r\n" + b"x" * 60_000 + b"\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 413")
+
+
+def test_a_call_that_takes_too_long_is_killed(address, tmp_path):
+    body = {"params": {"pids": str(tmp_path / "pids"), "seconds": 30}, "timeout_s": 1}
+    status, answer, _ = ask(address, "POST", "/skills/bench.wait/execute", body)
+    assert (status, answer["error"]["code"]) == (504, "TIMEOUT")
+
+
+@needs_proc
+def test_a_client_that_leaves_has_its_call_killed(address, tmp_path, tools_of_the_trade):
+    url, pids = urlsplit(address), tmp_path / "pids"
+    body = json.dumps({"params": {"pids": str(pids), "seconds": 15}}).encode()
+    with socket.create_connection((url.hostname, url.port)) as connection:
+        head = f"POST /skills/bench.wait/execute HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert tools_of_the_trade.eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+    alive = [int(pid) for pid in pids.read_text().split()]
+    assert tools_of_the_trade.eventually(lambda: not any(map(tools_of_the_trade.is_alive, alive)))
+
+
+def test_calls_run_side_by_side(address, tmp_path):
+    """A long call holds up neither a short one nor a question."""
+    order = []
+
+    def long():
+        body = {"params": {"pids": str(tmp_path / "pids"), "seconds": 1.5}}
+        ask(address, "POST", "/skills/bench.wait/execute", body)
+        order.append("long")
+
+    thread = threading.Thread(target=long)
+    thread.start()
+    time.sleep(0.3)
+    ask(address, "POST", "/skills/bench.echo_text/execute", {"params": {"text": "a"}})
+    ask(address, "GET", "/healthz")
+    order.append("short")
+    thread.join()
+    assert order == ["short", "long"]
+
+
+def test_health_says_that_the_server_is_up_and_nothing_more(address):
+    assert ask(address, "GET", "/healthz")[:2] == (200, {"status": "ok"})
+
+
+def test_the_openapi_document_is_right_and_types_every_call(address):
+    validator = pytest.importorskip("openapi_spec_validator", reason="skipped: needs openapi-spec-validator")
+    status, document, _ = ask(address, "GET", "/openapi.json")
+    assert status == 200
+    assert document["openapi"] == "3.1.0"
+    validator.validate(document)
+
+
+def test_a_token_is_asked_for_where_one_is_set(pack_dir, tmp_path, tools_of_the_trade):
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    arguments = ("http", "--skills-dir", pack_dir, "--token-file", file, "--host", "0.0.0.0")  # noqa: S104
+    with tools_of_the_trade.running(*arguments) as (_, address):
+        here = address.replace("0.0.0.0", "127.0.0.1")  # noqa: S104
+        assert ask(here, "GET", "/healthz")[0] == 200
+        status, answer, headers = ask(here, "GET", "/skills")
+        assert (status, headers["www-authenticate"]) == (401, 'Bearer realm="skillpack"')
+        assert failed(answer)
+        for wrong in ("Bearer wrong", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x"):
+            assert ask(here, "GET", "/skills", headers={"Authorization": wrong})[0] == 401
+        bearing = {"Authorization": f"Bearer {TOKEN}"}
+        assert ask(here, "GET", "/skills", headers=bearing)[0] == 200
+        body = {"params": {"text": "x"}}
+        status, answer, _ = ask(here, "POST", "/skills/bench.echo_text/execute", body, bearing)
+        assert (status, answer["ok"]) == (200, True)
+        assert ask(here, "GET", "/openapi.json", headers=bearing)[1]["security"] == [{"token": []}]
+
+
+@needs_proc
+def test_a_server_that_is_stopped_lets_a_short_call_finish_and_leaves_no_tool_behind(
+    pack_dir, tmp_path, tools_of_the_trade
+):
+    with tools_of_the_trade.running("http", "--skills-dir", pack_dir) as (process, address):
+        answers, pids = [], tmp_path / "pids"
+
+        def call():
+            body = {"params": {"pids": str(pids), "seconds": 1}}
+            answers.append(ask(address, "POST", "/skills/bench.wait/execute", body)[0])
+
+        thread = threading.Thread(target=call)
+        thread.start()
+        assert tools_of_the_trade.eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+        alive = [int(pid) for pid in pids.read_text().split()]
+        process.send_signal(signal.SIGTERM)
+        thread.join(15)
+        assert answers == [200]
+        process.wait(15)
+        assert tools_of_the_trade.eventually(lambda: not any(map(tools_of_the_trade.is_alive, alive)), 3)
+
+
+@pytest.mark.parametrize("token", ["short", "with a blank in the middle", "ünïcödé-token-that-is-long"])
+def test_a_token_that_is_none_is_refused(pack_dir, token):
+    done = subprocess.run(
+        [sys.executable, "-m", "skillpack", "http", "--skills-dir", str(pack_dir), "--port", "0"],
+        env={**os.environ, "SKILLPACK_TOKEN": token},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+    assert done.returncode == 2
+    assert "16 ASCII characters" in done.stderr
+    assert token not in done.stderr
