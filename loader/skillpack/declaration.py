@@ -47,6 +47,8 @@ class ToolDeclaration:
         version: Its version.
         description: What it does, in a sentence.
         entry: Everything its entry in skill.yaml says (display_name, intent_tags, models, cost, ...).
+        worker: Absolute path of the program that answers for it and other tools of its skill in one warm process; ""
+            if its own program does.
     """
 
     id: str
@@ -57,6 +59,7 @@ class ToolDeclaration:
     version: str = "1.0.0"
     description: str = ""
     entry: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    worker: str = ""
 
     @property
     def composable(self) -> bool:
@@ -81,7 +84,8 @@ class ToolDeclaration:
     def to_json(self) -> dict[str, Any]:
         """Return the registry entry (S4.1) with everything that was left to default, schemas in place."""
         entry = dict(self.entry)
-        entry.pop("script", None)
+        for place in ("script", "worker"):
+            entry.pop(place, None)
         models, context, cost = (entry.get(name, {}) for name in ("models", "context", "cost"))
         return {
             **entry,
@@ -282,6 +286,7 @@ def _read_tool(skill: Skill, entry: Any, declared: Mapping[str, Any], *, needs_s
         version=version,
         description=entry.get("description", ""),
         entry=entry,
+        worker=str(Path(skill.dir) / entry["worker"]) if "worker" in entry else "",
     )
 
 
@@ -341,7 +346,7 @@ def _listed(entry: Mapping[str, Any], name: str, kind: type) -> list[Any]:
 def _file_problems(skill: Skill, entry: Mapping[str, Any]) -> list[str]:
     """Return which of the files an entry names are not files of this skill."""
     problems = []
-    for key in ("script", "input_schema", "output_schema"):
+    for key in ("script", "worker", "input_schema", "output_schema"):
         name = entry.get(key)
         if not isinstance(name, str):
             continue

@@ -69,14 +69,14 @@ class Answer:
 
 
 def can_be_warm(tool: ToolDeclaration) -> bool:
-    """Return whether the tool's program answers ``--serve``: it says so, or else it imports skillscript.
+    """Return whether a program answers ``--serve`` for the tool: declared so, or else its script imports skillscript.
 
     The program's text is looked at, not run. Pipes that do not block need POSIX.
     """
     declared = tool.entry.get("warm")
     if os.name != "posix" or declared is False:
         return False
-    if declared is True:
+    if declared is True or tool.worker:
         return True
     try:
         status = Path(tool.script).stat()
@@ -120,14 +120,14 @@ def ask_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answe
     Raises:
         OSError: If a process cannot be started.
     """
-    line = _request_line(request)
+    line = _request_line(tool, request)
     if len(line) > MAX_REQUEST_BYTES:
         return ask_cold(tool, request)
     environment = tool_environment(tool.environment)
     kind = _kind(tool, environment)
 
     def start() -> WarmWorker:
-        return WarmWorker([sys.executable, tool.script, "--serve"], environment)
+        return WarmWorker([sys.executable, tool.worker or tool.script, "--serve"], environment)
 
     worker = pool.acquire(kind, start, request.deadline, request.cancellation)
     if worker is None:
@@ -149,14 +149,16 @@ def _asked(worker: WarmWorker, line: bytes, request: Request) -> Outcome:
         return worker.ask(line, request.deadline, request.on_stderr)
 
 
-def _request_line(request: Request) -> bytes:
-    """Return the request as a worker reads it."""
-    fields = {
+def _request_line(tool: ToolDeclaration, request: Request) -> bytes:
+    """Return the request as a worker reads it; one that answers for several tools is told which."""
+    fields: dict[str, Any] = {
         "id": 1,
         "params": request.params,
         "context": request.context,
         "timeout_s": round(request.seconds_left, 3),
     }
+    if tool.worker:
+        fields["tool"] = tool.id
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
@@ -175,7 +177,7 @@ def _is_reusable(outcome: Outcome) -> bool:
 def _kind(tool: ToolDeclaration, environment: Mapping[str, str]) -> Hashable:
     """Return what workers must have in common to stand for each other: program, files, folder and environment."""
     return (
-        tool.script,
+        tool.worker or tool.script,
         _files_seen(str(Path(tool.script).parent.parent)),
         _folder(),
         tuple(sorted(environment.items())),

@@ -1,0 +1,274 @@
+"""The parts the servers are made of: names, schemas, pictures, redacted texts, who may ask."""
+
+import os
+import time
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from skillpack.declaration import ToolDeclaration
+from skillpack.hosts.images import MAX_IMAGE_BYTES, made_images
+from skillpack.hosts.names import MAX_NAME, served_names
+from skillpack.hosts.redaction import without_paths
+from skillpack.hosts.served_schemas import answer_schema, input_schema, structured_answer, travelling
+from skillscript.envelope import SkillError, SkillResult
+
+
+def tool(input_schema=None, output_schema=None, **entry):
+    return ToolDeclaration("a.b", "s", "x.py", input_schema or {}, output_schema or {}, entry=entry)
+
+
+IDS = st.lists(st.from_regex(r"[a-c]([a-c._-]{0,4}[a-c])?", fullmatch=True), unique=True, max_size=12)
+
+
+@given(IDS, st.sampled_from(["underscored", "dotted"]))
+def test_no_name_stands_for_two_tools_and_none_is_lost(ids, style):
+    names = served_names(ids, style, taken=["a_b"])
+    assert list(names.values()) == ids
+    assert "a_b" not in names
+    if style == "underscored":
+        assert all("." not in name for name in names)
+
+
+def test_the_first_of_two_colliding_tools_keeps_the_plain_name():
+    names = served_names(["a.b_c", "a_b.c"], "underscored")
+    first, second = names
+    assert first == "a_b_c"
+    assert second.startswith("a_b_c_")
+    assert served_names(["a_b.c"], "underscored") == {"a_b_c": "a_b.c"}
+
+
+def test_a_name_is_no_longer_than_hosts_take():
+    long = [f"layout.{'x' * 80}{number}" for number in range(3)]
+    assert {len(name) for name in served_names(long, "underscored")} == {MAX_NAME}
+
+
+SCHEMA = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "$id": "https://example.org/box",
+    "title": "Box",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["box"],
+    "properties": {
+        "box": {"$ref": "#/$defs/box"},
+        "x-env": {"type": ["integer", "null"], "x-env": "NAME"},
+        "kind": {"enum": [{"$ref": "#/not/a/reference"}]},
+        "inner": {"$ref": "#"},
+    },
+    "$defs": {"box": {"type": "array", "items": {"type": "number"}, "x-error": "no"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "valid"),
+    [
+        ({"box": [1, 2]}, True),
+        ({"box": ["1"]}, False),
+        ({"box": [], "x-env": None}, True),
+        ({"box": [], "x-env": 1.5}, False),
+        ({"box": [], "inner": {"box": []}}, True),
+        ({"box": [], "inner": {}}, False),
+        ({"box": [], "kind": {"$ref": "#/not/a/reference"}}, True),
+        ({"box": [], "other": 1}, False),
+    ],
+)
+def test_a_schema_says_the_same_wherever_it_has_travelled(value, valid):
+    home = {"properties": {"deep": {"anyOf": [travelling(SCHEMA, "#/properties/deep/anyOf/0")]}}}
+    assert Draft202012Validator(SCHEMA).is_valid(value) is valid
+    assert Draft202012Validator(home).is_valid({"deep": value}) is valid
+    assert Draft202012Validator(input_schema(tool(SCHEMA))).is_valid(value) is valid
+
+
+def test_what_only_this_pack_reads_does_not_travel():
+    text = str(travelling(SCHEMA, "#"))
+    assert "x-error" not in text
+    assert "NAME" not in text
+    assert "'x-env': {" in text  # a property of that name stays
+
+
+@pytest.mark.parametrize("form", ["envelope", "success"])
+@pytest.mark.parametrize(
+    "result",
+    [
+        SkillResult.success({"box": [1]}, 5),
+        SkillResult.failure(SkillError("TIMEOUT", "too slow", {"timeout_s": 1}), 5),
+        SkillResult.failure(SkillError("OWN_CODE", "mine", own=("OWN_CODE",)), 5),
+        SkillResult.failure(SkillError("DRC_VIOLATION", "bad", None, {"violations": []}), 5),
+    ],
+)
+def test_every_result_conforms_to_the_served_answer_schema(form, result):
+    declared = tool(None, {**SCHEMA, "x-error-codes": {"OWN_CODE": "Mine."}}, answer=form)
+    schema = answer_schema(declared)
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(structured_answer(declared, result))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"ok": True, "error": None, "data": {}, "duration_ms": 1},
+        {"ok": True, "error": None, "data": None, "duration_ms": 1},
+        {"ok": False, "error": None, "data": None, "duration_ms": 1},
+        {"ok": False, "error": {"code": "NO_SUCH", "message": "", "details": None}, "data": None, "duration_ms": 1},
+        {"ok": True, "error": None, "data": {"box": []}},
+    ],
+)
+def test_the_served_answer_schema_refuses_what_no_tool_answers(answer):
+    assert not Draft202012Validator(answer_schema(tool(None, SCHEMA))).is_valid(answer)
+
+
+class TestPictures:
+    @pytest.fixture(autouse=True)
+    def in_folder(self, tmp_path, monkeypatch):
+        (tmp_path / "work").mkdir()
+        (tmp_path / "out").mkdir()
+        monkeypatch.chdir(tmp_path / "work")
+
+    def found(self, path, params=None, since=0.0, schema=None):
+        return made_images(tool(schema), params or {}, {"image_path": str(path)}, since)
+
+    def test_one_in_the_working_folder_is_found(self, tmp_path, tools_of_the_trade):
+        path = tmp_path / "work" / "a.png"
+        path.write_bytes(tools_of_the_trade.PNG)
+        assert self.found(path) == [tools_of_the_trade.PNG]
+        assert made_images(tool(), {}, {"files": {"png": str(path), "gds": "a.gds"}}, 0) == [tools_of_the_trade.PNG]
+
+    def test_one_elsewhere_is_found_only_where_the_call_names_the_folder(
+        self, tmp_path, tools_of_the_trade, monkeypatch
+    ):
+        path = tmp_path / "out" / "a.png"
+        path.write_bytes(tools_of_the_trade.PNG)
+        assert self.found(path) == []
+        assert self.found(path, {"workspace": str(tmp_path / "out")}) == [tools_of_the_trade.PNG]
+        assert self.found(path, {"output_path": str(path)}) == [tools_of_the_trade.PNG]
+        assert self.found(path, {"output_path": "/x.png"}) == []
+        monkeypatch.setenv("BENCH_OUT", str(tmp_path / "out"))
+        schema = {"properties": {"workspace": {"type": "string", "x-env": "BENCH_OUT"}}}
+        assert self.found(path, schema=schema) == [tools_of_the_trade.PNG]
+
+    def test_one_that_the_call_did_not_make_is_left_out(self, tmp_path, tools_of_the_trade):
+        path = tmp_path / "work" / "old.png"
+        path.write_bytes(tools_of_the_trade.PNG)
+        os.utime(path, (1e9, 1e9))
+        assert self.found(path, since=time.time()) == []
+
+    @pytest.mark.parametrize("content", [b"", b"not a picture", b"\x89PNG"])
+    def test_what_is_no_png_is_left_out(self, tmp_path, content):
+        (tmp_path / "work" / "a.png").write_bytes(content)
+        assert self.found(tmp_path / "work" / "a.png") == []
+
+    def test_one_that_is_too_large_a_link_or_not_there_is_left_out(self, tmp_path, tools_of_the_trade):
+        large = tmp_path / "work" / "large.png"
+        large.write_bytes(tools_of_the_trade.PNG + bytes(MAX_IMAGE_BYTES))
+        (tmp_path / "out" / "secret.png").write_bytes(tools_of_the_trade.PNG)
+        (tmp_path / "work" / "link.png").symlink_to(tmp_path / "out" / "secret.png")
+        assert self.found(large) == []
+        assert self.found(tmp_path / "work" / "link.png") == []
+        assert self.found(tmp_path / "work" / "nothing.png") == []
+        assert self.found("a\0.png") == []
+        assert self.found(tmp_path / "work") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("cannot read /home/user/x/y.gds: No such file", "cannot read y.gds: No such file"),
+        ("(/opt/x/y.py:12)", "(y.py:12)"),
+        ("path=/var/lib/z/q.json", "path=q.json"),
+        ("file:///srv/www/x", "file://x"),
+        (r"C:\Users\me\x.txt is bad", "x.txt is bad"),
+        ("ratio 1/2, text/plain, http://a.b/c/d, a/b/c.txt", "ratio 1/2, text/plain, http://a.b/c/d, a/b/c.txt"),
+        ("[pS] 3/4 [um/um2]", "[pS] 3/4 [um/um2]"),
+    ],
+)
+def test_folders_are_taken_out_of_a_text(text, left):
+    assert without_paths({"message": text, "more": [text]}, {}) == {"message": left, "more": [left]}
+
+
+def test_a_path_that_was_asked_for_is_no_secret():
+    asked = {"params": {"layout_path": "/data/designs/a.gds"}}
+    assert without_paths("no file /data/designs/a.gds in /data/other/b", asked) == "no file /data/designs/a.gds in b"
+
+
+def test_folders_of_this_machine_are_known_with_blanks_and_all(tmp_path, monkeypatch):
+    folder = tmp_path / "a folder with blanks"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert without_paths(f"cannot read {folder}/b.gds", {}) == "cannot read b.gds"
+
+
+def access(**more):
+    from skillpack.hosts.guard import Access
+
+    return Access(**more)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com", ""])  # noqa: S104
+def test_others_may_reach_a_server_only_with_a_token(host):
+    pytest.importorskip("anyio")
+    assert "token" in access(host=host).problem()
+    assert access(host=host, token="a-token-of-some-length").problem() is None  # noqa: S106
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.53", "::1", "localhost", "LOCALHOST"])
+def test_a_server_for_this_machine_needs_none(host):
+    pytest.importorskip("anyio")
+    assert access(host=host).problem() is None
+
+
+@pytest.mark.parametrize(
+    ("header", "accepted"),
+    [
+        ("127.0.0.1:80", True),
+        ("LocalHost", True),
+        ("[::1]:80", True),
+        ("proxy.example:443", True),
+        ("evil.example", False),
+        ("127.0.0.1@evil.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("[::1].evil.example", False),
+        ("localhost:80:80", False),
+        ("", False),
+    ],
+)
+def test_a_host_header_must_name_this_server(header, accepted):
+    pytest.importorskip("anyio")
+    assert access(names=frozenset({"proxy.example"})).accepts_host(header) is accepted
+
+
+def test_the_bounds_of_a_talkative_tool():
+    pytest.importorskip("anyio")
+    from skillpack.hosts.calls import MAX_LINE, MAX_LINES, Talk
+
+    talk = Talk()
+    talk.feed(b"beg")
+    assert talk.take() == []
+    talk.feed("inning\nwith ä".encode() + b"\xff\n\n")
+    assert talk.take() == ["beginning", "with ä\ufffd"]
+    talk.feed(b"x" * 1_000_000)
+    talk.feed(b"\n" * 1000 + b"".join(b"%d\n" % number for number in range(1000)))
+    lines = talk.take()
+    assert len(lines) <= MAX_LINES
+    assert max(map(len, lines)) <= MAX_LINE
+    assert lines[-1] == "999"
+
+
+def test_a_tool_is_found_by_its_names_in_both_styles_and_by_its_id():
+    pytest.importorskip("mcp")
+    from skillpack.hosts.toolbox import Toolbox
+
+    known = {name: ToolDeclaration(name, "s", "x.py", {}, {}) for name in ("a.b_c", "a_b.c", "skill.request")}
+    known["a.none"] = ToolDeclaration("a.none", "s", "", {}, {})
+    view = SimpleNamespace(tools=SimpleNamespace(by_id=known))
+    for style in ("underscored", "dotted"):
+        box = Toolbox(view, style)
+        assert [box.find(name).id for name in box.names] == ["a.b_c", "a_b.c", "skill.request"]
+        assert box.find("a_b.c").id == "a_b.c"
+        assert box.find("a_b_c").id == "a.b_c"
+        assert box.find("a.none") is None  # declared without a script
+        assert box.find("nothing") is None
+        assert "skill_request" not in box.names
