@@ -72,6 +72,38 @@ def flavours(technology: Technology, kind: str) -> tuple[str, ...]:
     return tuple(spec.name for spec in found)
 
 
+def passive_flavours(technology: Technology, kind: str) -> tuple[str, ...]:
+    """Return the passive devices of type ``kind`` that ``technology`` has, its default first."""
+    found = sorted(
+        (spec for spec in technology.passives.values() if spec.type == kind), key=lambda s: (not s.default, s.name)
+    )
+    return tuple(spec.name for spec in found)
+
+
+def integer(values: Mapping[str, Value], name: str) -> int:
+    """Return a count.
+
+    Raises:
+        GeometryError: If it is negative.
+    """
+    value = int(values[name])
+    if value < 0:
+        raise GeometryError(f"{name} must not be negative, got {value}")
+    return value
+
+
+def named_nets(values: Mapping[str, Value], terminals: tuple[str, ...]) -> dict[str, str]:
+    """Return terminal to net from the field ``nets``, which lists them in the order of ``terminals``.
+
+    Raises:
+        GeometryError: If it lists more or fewer.
+    """
+    names = str(values["nets"]).replace(",", " ").split()
+    if len(names) != len(terminals):
+        raise GeometryError(f"nets must name {len(terminals)} nets ({', '.join(terminals)}), got {len(names)}")
+    return dict(zip(terminals, names, strict=True))
+
+
 def checked_values(fields: Sequence[Field], values: Mapping[str, Any]) -> dict[str, Value]:
     """Return the value of every field, defaults filled in.
 

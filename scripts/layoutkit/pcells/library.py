@@ -20,7 +20,8 @@ import klayout.db as kdb
 
 from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.klayout_files import error_layer
-from layoutkit.pcells.fields import NOTES, Field, checked_values
+from layoutkit.pcells.fields import NOTES, Field, checked_values, passive_flavours
+from layoutkit.pcells.passives import CapacitorCell, ResistorCell
 from layoutkit.pcells.transistors import CELL, Mirror, Mos, Pair
 from layoutkit.technology import load
 
@@ -62,7 +63,9 @@ class Generator(Protocol):
 def generators(technology: Technology) -> tuple[Generator, ...]:
     """Return what ``technology`` can draw."""
     kinds = sorted({spec.type for spec in technology.devices.values()})
-    return tuple(made for kind in kinds for made in (Mos(kind), Pair(kind), Mirror(kind)))
+    transistors: list[Generator] = [made for kind in kinds for made in (Mos(kind), Pair(kind), Mirror(kind))]
+    passives: list[Generator] = [ResistorCell(), CapacitorCell()]
+    return (*transistors, *(made for made in passives if passive_flavours(technology, made.name)))
 
 
 class GeneratorPCell(kdb.PCellDeclaration):

@@ -9,7 +9,7 @@ from layoutkit.draw.mirror import MirrorSpec, draw_mirror
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.errors import GeometryError
-from layoutkit.pcells.fields import Field, flavours
+from layoutkit.pcells.fields import Field, flavours, integer, named_nets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,9 +54,9 @@ class Mos:
         Raises:
             GeometryError: If a value is not allowed.
         """
-        nets = _nets(values, ("d", "g", "s", "b"))
+        nets = named_nets(values, ("d", "g", "s", "b"))
         device = _transistor(technology, values, "M1", nets)
-        spec = MosSpec(device, CELL, dummies=_integer(values, "dummies"), labels=bool(values["labels"]))
+        spec = MosSpec(device, CELL, dummies=integer(values, "dummies"), labels=bool(values["labels"]))
         return lambda layout: draw_mos(layout, technology, spec), device.warnings
 
     def title(self, values: Mapping[str, Value]) -> str:
@@ -98,7 +98,7 @@ class Pair:
         Raises:
             GeometryError: If a value is not allowed.
         """
-        nets = _nets(values, ("d1", "g1", "d2", "g2", "s", "b"))
+        nets = named_nets(values, ("d1", "g1", "d2", "g2", "s", "b"))
         first, second = (
             _transistor(
                 technology,
@@ -116,7 +116,7 @@ class Pair:
             axis="vertical" if values["axis"] == "vertical" else "horizontal",
             spacing=technology.to_dbu(float(values["spacing"])),
             interdigitate=bool(values["interdigitate"]),
-            dummies=_integer(values, "dummies"),
+            dummies=integer(values, "dummies"),
             labels=bool(values["labels"]),
         )
         return lambda layout: draw_pair(layout, technology, spec), (*first.warnings, *second.warnings)
@@ -159,7 +159,7 @@ class Mirror:
         Raises:
             GeometryError: If a value is not allowed.
         """
-        nets = _nets(values, ("gate", "s", "b"))
+        nets = named_nets(values, ("gate", "s", "b"))
         units = _units(str(values["ratio"]))
         cascode = bool(values["cascode"])
         mirror, cascodes = [], []
@@ -184,7 +184,7 @@ class Mirror:
             tuple(mirror),
             tuple(cascodes),
             "stacked" if values["arrangement"] == "stacked" else "interdigitated",
-            _integer(values, "dummies"),
+            integer(values, "dummies"),
             bool(values["labels"]),
         )
         warnings = tuple(text for device in mirror for text in device.warnings)
@@ -225,25 +225,11 @@ def _transistor(technology: Technology, values: Mapping[str, Value], name: str, 
     size = MosSize(
         round(float(values["w"]) * _MICROMETRE_M, 15),
         round(float(values["l"]) * _MICROMETRE_M, 15),
-        _integer(values, "nf"),
-        _integer(values, "m"),
+        integer(values, "nf"),
+        integer(values, "m"),
     )
     device = transistor(technology, name, str(values["device"]), size, nets)
     return replace(device, warnings=tuple(text.removeprefix(f"{name}: ") for text in device.warnings))
-
-
-def _integer(values: Mapping[str, Value], name: str) -> int:
-    value = int(values[name])
-    if value < 0:
-        raise GeometryError(f"{name} must not be negative, got {value}")
-    return value
-
-
-def _nets(values: Mapping[str, Value], terminals: tuple[str, ...]) -> dict[str, str]:
-    names = str(values["nets"]).replace(",", " ").split()
-    if len(names) != len(terminals):
-        raise GeometryError(f"nets must name {len(terminals)} nets ({', '.join(terminals)}), got {len(names)}")
-    return dict(zip(terminals, names, strict=True))
 
 
 def _units(text: str) -> list[int]:

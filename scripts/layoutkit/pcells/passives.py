@@ -1,0 +1,114 @@
+"""Resistors and capacitors as PCells: their parameters, and what is drawn from these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.passive import capacitor, resistor
+from layoutkit.draw.resistor import ResistorSpec, draw_resistors
+from layoutkit.pcells.fields import Field, integer, named_nets, passive_flavours
+from layoutkit.pcells.transistors import CELL
+from layoutkit.technology.passive_sizes import PassiveSize
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.pcells.fields import Value
+    from layoutkit.pcells.transistors import Drawing
+    from layoutkit.technology import Technology
+
+_MICROMETRE_M = 1e-6
+
+
+class ResistorCell:
+    """Bars of one resistor, in series and parallel."""
+
+    name = "resistor"
+    description = "Poly resistor with substrate ring and labelled pins"
+
+    def fields(self, technology: Technology) -> tuple[Field, ...]:
+        """Return its parameters."""
+        flavours = passive_flavours(technology, self.name)
+        spec = technology.passive(flavours[0])
+        width = spec.widths[0] if spec.widths else spec.min_w
+        return (
+            Field("device", "Resistor", flavours[0], choices=flavours),
+            Field("w", "Width of a bar", technology.to_um(width), "um"),
+            Field("l", "Resistive length of all bars in series", max(10.0, technology.to_um(spec.min_l)), "um"),
+            Field("segments", "Bars in series", 1),
+            Field("m", "Strings in parallel", 1),
+            Field("dummies", "Dummy bars at each end", 0),
+            Field("ring", "Substrate ring", True),
+            Field("labels", "Write net names on the pins", True),
+            Field("nets", "Nets of the two ends and the substrate", "P N B"),
+        )
+
+    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+        """Return how to draw it, and what was rounded.
+
+        Raises:
+            GeometryError: If a value is not allowed.
+        """
+        nets = named_nets(values, ("p", "n", "b"))
+        size = PassiveSize(
+            round(float(values["w"]) * _MICROMETRE_M, 15),
+            round(float(values["l"]) * _MICROMETRE_M, 15),
+            integer(values, "m"),
+            integer(values, "segments"),
+        )
+        device = resistor(technology, "R1", str(values["device"]), size, nets)
+        spec = ResistorSpec(
+            CELL,
+            (device,),
+            nets["b"],
+            dummies=integer(values, "dummies"),
+            ring=bool(values["ring"]),
+            labels=bool(values["labels"]),
+        )
+        return lambda layout: draw_resistors(layout, technology, spec), device.warnings
+
+    def title(self, values: Mapping[str, Value]) -> str:
+        """Return the text KLayout shows for one instance."""
+        return f"{values['device']} W={values['w']:g} L={values['l']:g} in {values['segments']} m={values['m']}"
+
+
+class CapacitorCell:
+    """Equal plates in parallel."""
+
+    name = "capacitor"
+    description = "Plate (MIM) capacitor with labelled pins"
+
+    def fields(self, technology: Technology) -> tuple[Field, ...]:
+        """Return its parameters."""
+        flavours = passive_flavours(technology, self.name)
+        spec = technology.passive(flavours[0])
+        side = max(10.0, technology.to_um(spec.min_w), technology.to_um(spec.min_l))
+        return (
+            Field("device", "Capacitor", flavours[0], choices=flavours),
+            Field("w", "Width of one plate", side, "um"),
+            Field("l", "Length of one plate", side, "um"),
+            Field("m", "Plates in parallel", 1),
+            Field("columns", "Plates side by side; 0 for about a square", 0),
+            Field("labels", "Write net names on the pins", True),
+            Field("nets", "Nets of top and bottom plate", "P N"),
+        )
+
+    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+        """Return how to draw it, and what was rounded.
+
+        Raises:
+            GeometryError: If a value is not allowed.
+        """
+        size = PassiveSize(
+            round(float(values["w"]) * _MICROMETRE_M, 15),
+            round(float(values["l"]) * _MICROMETRE_M, 15),
+            integer(values, "m"),
+        )
+        device = capacitor(technology, "C1", str(values["device"]), size, named_nets(values, ("p", "n")))
+        spec = CapacitorSpec(CELL, device, integer(values, "columns") or None, labels=bool(values["labels"]))
+        return lambda layout: draw_capacitor(layout, technology, spec), device.warnings
+
+    def title(self, values: Mapping[str, Value]) -> str:
+        """Return the text KLayout shows for one instance."""
+        return f"{values['device']} {values['w']:g} x {values['l']:g} m={values['m']}"
