@@ -110,22 +110,16 @@ def _read_line(line: bytes) -> Record | None:
 
 
 def _check_torn(torn: bytes, before: int, path: Path) -> None:
-    """Refuse as damaged what an interrupted write cannot leave: records behind it, or a whole line of JSON."""
+    """Refuse as damaged what an interrupted write cannot leave.
+
+    It leaves the beginning of a line, or, after a loss of power, a line with pages of zeros in it.
+    """
     first, *others = torn.split(b"\n")
     behind = sum(_read_line(line) is not None for line in others)
-    edited = bool(others) and _is_json(first[_DIGEST_LENGTH + 1 :])
-    if behind or edited:
+    if behind or (others and b"\0" not in first):
         raise GraphFileError(
             f"{path} is damaged: record {before + 1} has been changed, and {behind} whole records follow it. "
             "Nothing was changed. Restore the file from a backup or version control, or move it away to go on from the "
             "snapshot beside it, which loses its records",
             {"path": str(path), "record": before + 1, "records_behind": behind},
         )
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True

@@ -25,7 +25,7 @@ def read_yaml(path: str) -> dict[str, Any]:
     """
     try:
         status = Path(path).stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise GraphFileError(f"{path} cannot be read: {error.strerror}", {"path": path}) from error

@@ -186,7 +186,11 @@ class Store:
 
     def _take_records(self) -> None:
         part = journal.read_part(self._journal.read(self._end), self._journal.path)
+        before: Record | None = None
         for record in part.records:
+            if before is not None and (record.sequence, record.after) != (before.sequence + 1, before.digest):
+                raise self._conflict(record)
+            before = record
             if record.sequence > self.sequence:
                 self._replay(record)
             elif record.sequence == self.sequence and record.digest != self._last:

@@ -1,0 +1,419 @@
+"""What is found on disk after anything: torn, cut, damaged, edited and exchanged files (S2.2)."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from designgraph import journal, store
+from designgraph.errors import GraphError, GraphFileError
+from designgraph.service import KnowledgeGraph
+
+
+@pytest.fixture
+def journalled(monkeypatch):
+    """Keep changes in the journal, as a large graph does."""
+    monkeypatch.setattr(store, "SMALL_BYTES", -1)
+
+
+def ids(graph, graph_id="g"):
+    return [node["id"] for node in graph.list_nodes(graph_id)["nodes"]]
+
+
+def add(graph, *names):
+    for name in names:
+        graph.create_node("g", name, "Signal", {"of": name})
+
+
+def journal_of(path):
+    return path.with_name("graph.json.journal")
+
+
+@pytest.mark.usefixtures("journalled")
+def test_a_journal_cut_at_any_byte_keeps_every_whole_record(path, open_store, tmp_path):
+    writer = open_store()
+    names = ["a", "b", "c"]
+    add(writer, *names)
+    writer.store.close()
+    whole = journal_of(path).read_bytes()
+    ends = [index + 1 for index, byte in enumerate(whole) if byte == ord("\n")]
+    assert len(ends) == 3
+    for cut in range(len(whole) + 1):
+        folder = tmp_path / f"cut{cut}"
+        shutil.copytree(path.parent, folder)
+        os.truncate(folder / "graph.json.journal", cut)
+        kept = names[: sum(end <= cut for end in ends)]
+        graph = KnowledgeGraph(folder / "graph.json")
+        is_torn = cut not in (0, *ends)
+        listed = graph.list_nodes("g")
+        assert [node["id"] for node in listed["nodes"]] == kept
+        assert any("interrupted" in text for text in listed.get("warnings", ())) is is_torn
+        answered = graph.create_node("g", "z", "Signal")
+        assert any("moved from the journal" in text for text in answered.get("warnings", ())) is is_torn
+        assert (folder / "graph.json.torn").exists() is is_torn
+        if is_torn:
+            start = max(end for end in (0, *ends) if end <= cut)
+            assert (folder / "graph.json.torn").read_bytes() == whole[start:cut] + b"\n"
+        graph.store.close()
+        again = KnowledgeGraph(folder / "graph.json")
+        assert ids(again) == [*kept, "z"]
+        assert again.store.take_notices() == []
+        again.store.close()
+        shutil.rmtree(folder)
+
+
+@pytest.mark.usefixtures("journalled")
+def test_a_journal_with_any_byte_changed_is_never_taken_silently(path, open_store, tmp_path):
+    writer = open_store()
+    add(writer, "a", "b", "c")
+    writer.store.close()
+    whole = journal_of(path).read_bytes()
+    for place in range(len(whole)):
+        folder = tmp_path / f"bit{place}"
+        shutil.copytree(path.parent, folder)
+        changed = bytearray(whole)
+        changed[place] ^= 1
+        (folder / "graph.json.journal").write_bytes(changed)
+        graph = KnowledgeGraph(folder / "graph.json")
+        if place == len(whole) - 1:  # without its line end the last record is the rest of an unfinished write
+            listed = graph.list_nodes("g")
+            assert [node["id"] for node in listed["nodes"]] == ["a", "b"]
+            assert listed["warnings"]
+        else:
+            with pytest.raises(GraphFileError, match="is damaged"):
+                graph.list_nodes("g")
+            with pytest.raises(GraphFileError, match="is damaged"):
+                graph.create_node("g", "z", "Signal")
+        assert (folder / "graph.json.journal").read_bytes() == changed
+        graph.store.close()
+        shutil.rmtree(folder)
+
+
+@pytest.mark.usefixtures("journalled")
+def test_pages_that_a_loss_of_power_left_empty_are_a_torn_tail(path, open_store):
+    writer = open_store()
+    add(writer, "a", "b")
+    writer.store.close()
+    a, b = journal_of(path).read_bytes().splitlines(keepends=True)
+    for tail in (b"\0" * 500, b[:60] + b"\0" * 50 + b[110:], b[:100] + b"\0" * 9000):
+        journal_of(path).write_bytes(a + tail)
+        graph = open_store()
+        assert ids(graph) == ["a"]
+        graph.store.close()
+
+
+@pytest.mark.usefixtures("journalled")
+def test_a_record_that_is_missing_doubled_or_out_of_order_is_refused(path, open_store):
+    writer = open_store()
+    add(writer, "a", "b", "c", "d")
+    writer.store.close()
+    a, b, c, d = journal_of(path).read_bytes().splitlines(keepends=True)
+    for lines in ([b, c, d], [a, c, d], [a, b, d], [a, b, b, c, d], [a, c, b, d], [a, b, c, d, a], [d]):
+        journal_of(path).write_bytes(b"".join(lines))
+        with pytest.raises(GraphFileError, match="of another version"):
+            open_store().list_nodes("g")
+    journal_of(path).write_bytes(a + b + c + d)
+    assert ids(open_store()) == ["a", "b", "c", "d"]
+
+
+def test_a_snapshot_cut_anywhere_is_refused_and_left_alone(path, open_store):
+    writer = open_store()
+    add(writer, "a", "b")
+    writer.store.close()
+    whole = path.read_bytes()
+    for cut in range(len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        graph = open_store()
+        with pytest.raises(GraphFileError, match="cannot be used"):
+            graph.list_nodes("g")
+        with pytest.raises(GraphFileError, match="cannot be used"):
+            graph.create_node("g", "z", "Signal")
+        assert path.read_bytes() == whole[:cut]
+        graph.store.close()
+
+
+def test_a_snapshot_with_any_byte_changed_is_refused_or_told_as_edited(path, open_store):
+    writer = open_store()
+    add(writer, "a", "b")
+    writer.store.close()
+    whole = path.read_bytes()
+    before = json.loads(whole)["graphs"]
+    told = 0
+    for place in range(len(whole)):
+        changed = bytearray(whole)
+        changed[place] ^= 1
+        path.write_bytes(changed)
+        graph = open_store()
+        try:
+            warnings = graph.list_nodes("g").get("warnings", [])
+            content = json.loads(bytes(changed).decode("utf-8-sig"))["graphs"]
+            told += bool(warnings)
+            assert warnings or content == before
+        except GraphFileError:
+            continue
+        finally:
+            graph.store.close()
+    assert told > 0
+
+
+def edited(path, change):
+    """Edit the snapshot as a person would, with an editor that writes it in place."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    change(document["graphs"]["g"])
+    path.write_text(json.dumps(document, indent=4), encoding="utf-8")
+
+
+def test_an_edit_by_hand_is_taken_told_and_signed_by_the_next_change(path, open_store):
+    warm, other = open_store(), open_store()
+    add(warm, "a", "b")
+    assert ids(other) == ["a", "b"]
+    edited(path, lambda graph: graph["nodes"].append({"id": "mine", "type": "Plan"}))
+    listed = warm.list_nodes("g")
+    assert [node["id"] for node in listed["nodes"]] == ["a", "b", "mine"]
+    assert "edited outside" in listed["warnings"][0]
+    assert "edited outside" in open_store().list_nodes("g")["warnings"][0]
+    add(warm, "c")
+    assert "warnings" not in open_store().list_nodes("g")
+    assert ids(other) == ids(open_store()) == ["a", "b", "c", "mine"]
+
+
+def test_a_file_that_is_only_formatted_otherwise_is_no_edit(path, open_store):
+    add(open_store(), "a")
+    for text in (
+        path.read_text(encoding="utf-8").replace("\n", "\r\n"),
+        json.dumps(json.loads(path.read_text(encoding="utf-8"))),
+        "\ufeff" + path.read_text(encoding="utf-8"),
+    ):
+        path.write_bytes(text.encode())
+        assert "warnings" not in open_store().list_nodes("g")
+
+
+@pytest.mark.usefixtures("journalled")
+def test_an_edit_under_a_journal_keeps_the_journals_changes(path, open_store):
+    graph = open_store()
+    add(graph, "a")
+    graph.store.fold()
+    add(graph, "b")
+    assert journal_of(path).stat().st_size > 0
+    edited(path, lambda content: content["nodes"].append({"id": "mine", "type": "Plan", "properties": {}}))
+    assert ids(graph) == ids(open_store()) == ["a", "b", "mine"]
+    add(graph, "c")
+    assert ids(open_store()) == ["a", "b", "c", "mine"]
+
+
+@pytest.mark.usefixtures("journalled")
+def test_an_edit_that_the_journal_does_not_fit_is_refused_and_nothing_is_touched(path, open_store):
+    graph = open_store()
+    add(graph, "a", "b")
+    graph.store.fold()
+    graph.create_relation("g", "a", "b", "DRIVES")
+    edited(path, lambda content: content["nodes"].pop())
+    files = {file: file.read_bytes() for file in path.parent.iterdir()}
+    for reader in (graph, open_store()):
+        with pytest.raises(GraphFileError, match="does not fit any more"):
+            reader.list_nodes("g")
+        with pytest.raises(GraphFileError, match="Undo the edit, or move the journal away"):
+            reader.create_node("g", "c", "Signal")
+    assert {file: file.read_bytes() for file in path.parent.iterdir()} == files
+    journal_of(path).unlink()
+    assert ids(graph) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda g: g["nodes"].append({"id": "a", "type": "Signal"}), "nodes[2]: node 'a' exists already"),
+        (lambda g: g["nodes"].append({"id": "9", "type": "Signal"}), "nodes[2]: id '9' is not a legal id"),
+        (lambda g: g["nodes"].append({"id": "c", "kind": "Signal"}), "nodes[2]: has unknown fields kind"),
+        (lambda g: g["nodes"].append("c"), "nodes[2]: must be an object"),
+        (lambda g: g.update(nodes={}), "graphs.g.nodes: must be an array"),
+        (lambda g: g.update(notes=[]), "graphs.g: has unknown fields notes"),
+        (lambda g: g["relations"].append({"from": "a", "to": "x", "type": "DRIVES"}), "node 'x' does not exist"),
+        (lambda g: g["relations"].append({"from": "a", "to": "b", "type": "A B"}), "type 'A B' is not a legal id"),
+    ],
+)
+def test_a_wrong_edit_is_refused_with_its_place(path, open_store, change, message):
+    graph = open_store()
+    add(graph, "a", "b")
+    edited(path, change)
+    before = path.read_bytes()
+    with pytest.raises(GraphFileError) as caught:
+        graph.create_node("g", "c", "Signal")
+    assert message in str(caught.value)
+    assert caught.value.details["faults"][0]["message"] in str(caught.value)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "it is empty"),
+        (b"\0" * 100, "it is empty"),
+        (b"[1]", "not a JSON object"),
+        (b'{"graphs": {}}', "format: must be"),
+        (b'{"format": "design-knowledge-graph", "version": 2, "graphs": {}}', "format: must be"),
+        (b'{"graphs": {}, "graphs": {}}', "'graphs' stands twice"),
+        (b'{"a": NaN}', "NaN is no JSON number"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{\n<<<<<<< HEAD\n"a": 1\n=======\n"a": 2\n>>>>>>> other\n}', "unresolved merge"),
+        (
+            b'{"format": "design-knowledge-graph", "version": 1, "graphs": {"../x": {}}}',
+            "'../x' is not a legal graph id",
+        ),
+    ],
+)
+def test_what_is_no_graph_file_is_refused_and_left_alone(path, open_store, content, message):
+    path.parent.mkdir()
+    path.write_bytes(content)
+    graph = open_store()
+    with pytest.raises(GraphFileError, match="cannot be used") as caught:
+        graph.list_nodes("g")
+    assert message in str(caught.value)
+    with pytest.raises(GraphFileError):
+        graph.init("g")
+    assert path.read_bytes() == content
+
+
+def test_a_graph_written_by_hand_from_nothing_is_taken(path, open_store):
+    path.parent.mkdir()
+    path.write_text(
+        '{"format": "design-knowledge-graph", "version": 1, "graphs": {"g": {"nodes": [{"id": "a", "type": "Plan"}]}}}'
+    )
+    graph = open_store()
+    assert ids(graph) == ["a"]
+    add(graph, "b")
+    assert ids(open_store()) == ["a", "b"]
+
+
+def test_another_version_from_version_control_is_taken_by_a_warm_reader(path, open_store):
+    """As ``git switch`` does: the file is another one, its journal is empty."""
+    warm = open_store()
+    add(warm, "a", "b")
+    branch = path.read_bytes()
+    path.unlink()
+    other = open_store(path)
+    add(other, "x", "y")
+    path_of_other = path.read_bytes()
+    assert len(json.loads(branch)["graphs"]["g"]["nodes"]) == 2
+    assert ids(warm) == ["x", "y"]
+    path.write_bytes(branch)
+    assert ids(warm) == ids(other) == ["a", "b"]
+    path.write_bytes(path_of_other)
+    add(other, "z")
+    assert ids(warm) == ["x", "y", "z"]
+
+
+@pytest.mark.usefixtures("journalled")
+def test_another_version_under_a_journal_is_refused(path, open_store):
+    graph = open_store()
+    add(graph, "a")
+    graph.store.fold()
+    old = path.read_bytes()
+    add(graph, "b")
+    graph.store.fold()
+    add(graph, "c")
+    path.write_bytes(old)
+    for reader in (graph, open_store()):
+        with pytest.raises(GraphFileError, match="Restore the version that belongs to the journal"):
+            reader.list_nodes("g")
+
+
+@pytest.mark.usefixtures("journalled")
+def test_records_that_the_snapshot_holds_already_are_passed_over(path, open_store):
+    """A crash between renaming the snapshot and emptying the journal."""
+    graph = open_store()
+    add(graph, "a", "b")
+    records = journal_of(path).read_bytes()
+    graph.store.fold()
+    journal_of(path).write_bytes(records)
+    assert ids(open_store()) == ids(graph) == ["a", "b"]
+    add(graph, "c")
+    assert ids(open_store()) == ["a", "b", "c"]
+
+
+def test_a_leftover_of_an_interrupted_snapshot_does_no_harm(path, open_store):
+    graph = open_store()
+    add(graph, "a")
+    path.with_name("graph.json.new").write_bytes(b"half")
+    assert ids(open_store()) == ["a"]
+    add(graph, "b")
+    assert ids(open_store()) == ["a", "b"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["graph.json", "graph.json.journal"]
+
+
+@pytest.mark.parametrize("victim", ["graph.json", "graph.json.journal"])
+def test_a_file_deleted_under_a_warm_process_is_noticed(path, open_store, victim):
+    warm, other = open_store(), open_store()
+    add(warm, "a")
+    ids(other)
+    path.with_name(victim).unlink()
+    expected = [] if victim == "graph.json" else ["a"]
+    assert ids(warm) == expected
+    add(other, "b")
+    add(warm, "c")
+    assert ids(warm) == ids(other) == ids(open_store()) == [*expected, "b", "c"]
+
+
+@pytest.mark.usefixtures("journalled")
+def test_the_journal_is_folded_when_it_has_grown(path, open_store, monkeypatch):
+    monkeypatch.setattr(store, "JOURNAL_BYTES", 2000)
+    writer, reader = open_store(), open_store()
+    sizes = []
+    for number in range(60):
+        add(writer, f"n{number}")
+        sizes.append(journal_of(path).stat().st_size)
+        assert len(ids(reader)) == number + 1
+    assert max(sizes) < 2000 + max(200, path.stat().st_size // store.JOURNAL_PART)
+    assert sizes.count(0) >= 2
+
+
+def test_a_link_to_the_graph_is_followed_and_stays_a_link(path, open_store, tmp_path):
+    add(open_store(), "a")
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    through = open_store(link)
+    add(through, "b")
+    assert link.is_symlink()
+    assert ids(open_store()) == ["a", "b"]
+
+
+def test_the_files_permissions_are_kept(path, open_store):
+    graph = open_store()
+    add(graph, "a")
+    path.chmod(0o640)
+    add(graph, "b")
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "journal pipe"])
+def test_what_is_no_regular_file_is_refused_without_hanging(path, open_store, kind):
+    path.parent.mkdir()
+    if kind == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path if kind == "pipe" else journal_of(path))
+    graph = open_store()
+    for call in (lambda: graph.list_nodes("g"), lambda: graph.create_node("g", "a", "Signal")):
+        with pytest.raises(GraphError, match=r"regular file|Is a directory"):
+            call()
+
+
+def test_a_project_that_cannot_be_written_says_what_to_set(tmp_path, open_store):
+    (tmp_path / "file").write_text("x")
+    graph = open_store(tmp_path / "file" / "graph.json")
+    with pytest.raises(GraphFileError, match="set CHIPFORGE_PROJECT"):
+        graph.create_node("g", "a", "Signal")
+
+
+def test_a_record_has_the_form_that_its_document_shows():
+    record, line = journal.make_record(7, "9b1d", "demo", [["node", "clk", "Signal", {}]])
+    mark, body = line.rstrip(b"\n").split(b" ", 1)
+    assert (mark.decode(), len(mark)) == (record.digest, 16)
+    assert json.loads(body) == {
+        "sequence": 7,
+        "after": "9b1d",
+        "graph": "demo",
+        "changes": [["node", "clk", "Signal", {}]],
+    }
