@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
@@ -37,7 +37,7 @@ class Options:
         max_violations: How many locations the report's data lists; counts are always complete.
         region: Report only violations whose marker touches this box; the shapes outside still count. [um]
         mode: ``flat``, ``hierarchical`` (what repeats is checked once where its surroundings allow) or ``auto``,
-            which decides by how much repeats. The verdicts are the same.
+            which decides by how much repeats. The verdicts are the same: what fails is measured again flat.
     """
 
     rule_ids: Sequence[str] | None = None
@@ -99,11 +99,17 @@ def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, optio
 
 def repeats(layout: kdb.Layout, cell: kdb.Cell) -> bool:
     """Return whether so much of ``cell`` is repeated that checking it hierarchically is cheaper than flat."""
+    used = {cell.cell_index(): 1}  # how often each cell occurs below this one
     flat = kept = 0
-    for index in layout.layer_indexes():
-        shapes = kdb.Region(cell.begin_shapes_rec(index))
-        flat += shapes.count()
-        kept += shapes.hier_count()
+    for index in layout.each_cell_top_down():
+        if index not in used:
+            continue
+        here, times = layout.cell(index), used[index]
+        shapes = sum(here.shapes(layer).size() for layer in layout.layer_indexes())
+        flat, kept = flat + times * shapes, kept + shapes
+        for instance in here.each_inst():
+            count = max(instance.na, 1) * max(instance.nb, 1)
+            used[instance.cell_index] = used.get(instance.cell_index, 0) + times * count
     return flat >= HIERARCHICAL_FROM and flat >= HIERARCHICAL_GAIN * kept
 
 
@@ -176,24 +182,13 @@ def _run(case: Case, window: kdb.Box | None) -> _LookedAt:
         if isinstance(found, Measured):
             values.append(found.value)
             continue
-        kept = _flat(found) if case.layers.hierarchical else found
-        if isinstance(kept, kdb.Region) and kept.merged_semantics:
-            kept = kept.merged()  # a hierarchy cuts the same area into other pieces
-        if window is not None:
-            kept = touching(kept, window)
+        if case.layers.hierarchical and not found.is_empty():
+            # Right in that there is something, but cut into other pieces by the cells: measured again as it lies.
+            return _run(replace(case, layers=case.layers.flat()), window)
+        kept = found if window is None else touching(found, window)
         if not kept.is_empty():
             marks.append(Marks(shown, kept))
     return _LookedAt(looked_at, tuple(marks), tuple(values))
-
-
-def _flat(shapes: Shapes) -> Shapes:
-    """Return the same marks, each once: a hierarchical check tells a pair of edges from every cell that sees it."""
-    if isinstance(shapes, kdb.EdgePairs):
-        pairs = (tuple(sorted((pair.first, pair.second))) for pair in shapes.each())
-        return kdb.EdgePairs([kdb.EdgePair(*pair) for pair in dict.fromkeys(pairs)])
-    flat = shapes.dup()
-    flat.flatten()
-    return flat
 
 
 def touching(shapes: Shapes, window: kdb.Box) -> Shapes:

@@ -27,7 +27,6 @@ class LayerRegions:
         layout: The layout that owns ``cell``; kept, because a region reads from it.
         cell: The cell to look at.
         technology: Names, derived layers and database unit.
-        flattening: The same layers hierarchical: what was merged there is flattened, not merged again.
         hierarchical: Keep what repeats in its cells (KLayout's deep regions). Results are the same and read as flat.
 
     Raises:
@@ -41,7 +40,6 @@ class LayerRegions:
         technology: Technology,
         *,
         hierarchical: bool = False,
-        flattening: LayerRegions | None = None,
     ) -> None:
         ratio = Fraction(layout.dbu / technology.dbu_um).limit_denominator(MAX_REFINEMENT)
         if ratio <= 0 or abs(float(ratio) * technology.dbu_um - layout.dbu) > 1e-9 * layout.dbu:
@@ -62,7 +60,6 @@ class LayerRegions:
         self._nets: Nets | None = None
         self._store = kdb.DeepShapeStore() if hierarchical and ratio == 1 else None
         self._flat: LayerRegions | None = None
-        self._hierarchical = flattening
 
     @property
     def hierarchical(self) -> bool:
@@ -70,11 +67,11 @@ class LayerRegions:
         return self._store is not None
 
     def flat(self) -> LayerRegions:
-        """Return the same layers flat, for what walks over polygons one by one."""
+        """Return the same layers flat, made anew, so that they are cut up as in a flat check."""
         if not self.hierarchical:
             return self
         if self._flat is None:
-            self._flat = LayerRegions(self._layout, self._cell, self.technology, flattening=self)
+            self._flat = LayerRegions(self._layout, self._cell, self.technology)
         return self._flat
 
     @property
@@ -94,10 +91,7 @@ class LayerRegions:
     def region(self, expression: str) -> kdb.Region:
         """Return the merged region of ``expression``; shared by all who ask, not to be changed."""
         if expression not in self._merged:
-            deep = self._hierarchical
-            self._merged[expression] = (
-                evaluate(parse(expression), self) if deep is None else _flattened(deep.region(expression))
-            )
+            self._merged[expression] = evaluate(parse(expression), self)
         return self._merged[expression]
 
     def edges(self, expression: str) -> kdb.Edges:
@@ -161,7 +155,7 @@ class LayerRegions:
 
     def has_read(self, layer: int, datatype: int) -> bool:
         """Return whether anything has asked for this GDS layer."""
-        return (layer, datatype) in self._drawn
+        return (layer, datatype) in self._drawn or (self._flat is not None and self._flat.has_read(layer, datatype))
 
     def length(self, length_um: float) -> int:
         """Return ``length_um`` in working units, rounded to the nearest."""
@@ -182,9 +176,3 @@ class LayerRegions:
     def _shapes_of(self, index: int) -> kdb.Region:
         shapes = self._cell.begin_shapes_rec(index)
         return kdb.Region(shapes) if self._store is None else kdb.Region(shapes, self._store)
-
-
-def _flattened(region: kdb.Region) -> kdb.Region:
-    flat = region.dup()
-    flat.flatten()
-    return flat.merged()

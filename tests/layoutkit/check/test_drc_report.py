@@ -7,7 +7,7 @@ import pytest
 from drc_sketch import Sketch, with_rule
 from klayout import rdb
 
-from layoutkit.check.drc import check
+from layoutkit.check.drc import Options, check, check_cell
 from layoutkit.errors import FileError, GeometryError, RuleNotFoundError
 from layoutkit.technology import load
 
@@ -210,6 +210,47 @@ def test_the_hierarchy_is_checked_as_if_it_were_flat():
         top.insert(kdb.CellInstArray(cell.cell_index(), kdb.Trans(*place)))
     top.insert(kdb.CellInstArray(cell.cell_index(), kdb.Trans(1, False, 20000, 0)))
     assert check(layout, top, GENERIC, rule_ids=["M1_MIN_WIDTH"]).total_violations == 4
+
+
+def test_a_layer_that_only_a_flat_kind_looks_at_is_ruled_in_both_modes():
+    technology, _ = with_rule(GENERIC, kind="density", layer="metal1", value=0.1)
+    layout, cell = Sketch(GENERIC).box("metal1", 0, 0, 2000, 2000).layout()
+    for mode in ("flat", "hierarchical"):
+        report = check_cell(layout, cell, technology, Options(mode=mode))
+        assert (report.unruled_layers, report.passed) == ((), True)
+        assert report.to_data()["rules_passed"] == [{"rule_id": "OWN", "shapes": 1, "measured": 1.0}]
+
+
+def test_rules_about_nets_leave_the_layout_as_it_is():
+    technology, _ = with_rule(GENERIC, kind="space", layer="metal1", nets="different", value=0.5)
+    layout, cell = Sketch(GENERIC).box("metal1", 0, 0, 2000, 2000).layout()
+    before = list(layout.layer_indexes())
+    assert check(layout, cell, technology).passed
+    assert list(layout.layer_indexes()) == before
+
+
+def test_a_rule_about_nets_needs_a_layer_that_carries_them():
+    for fields, reason in (
+        ({"layer": "nplus"}, "carries no nets"),
+        ({"layer": "poly | metal1", "net_of": "poly"}, "leave"),
+    ):
+        technology, _ = with_rule(GENERIC, kind="space", nets="different", value=0.5, **fields)
+        sketch = Sketch(GENERIC).box("metal1", 0, 0, 2000, 2000).box("nplus", 0, 0, 2000, 2000)
+        (verdict,) = report_on(sketch, technology).unchecked
+        assert reason in verdict.reason
+
+
+def test_an_antenna_rule_needs_a_layer_of_the_stack():
+    technology, _ = with_rule(GENERIC, kind="antenna", layer="nplus", gate="gate", value=10)
+    (verdict,) = report_on(Sketch(GENERIC).box("nplus", 0, 0, 2000, 2000), technology).unchecked
+    assert "one of poly, contact, metal1" in verdict.reason
+
+
+def test_an_antenna_ratio_is_measured():
+    # gate 0.5 um by 1 um, poly 4 um by 0.5 um: 2 um2 of poly on 0.5 um2 of gate
+    technology, _ = with_rule(GENERIC, kind="antenna", layer="poly", gate="gate", value=5)
+    sketch = Sketch(GENERIC).box("poly", 0, 0, 4000, 500).box("active", 1000, -1000, 2000, 1500)
+    assert report_on(sketch, technology).to_data()["rules_passed"][0]["measured"] == 4.0
 
 
 def test_checking_leaves_the_layout_as_it_is():

@@ -1,0 +1,552 @@
+"""An independent judge of design rules: shapely for areas, integer arithmetic on axis-parallel edges for distances.
+
+It reads the rules as data and shares no code with the checker: not its geometry engine, not its expressions, not its
+kinds. It answers, for one rule and one layout, violated (True), kept (False) or "cannot tell" (None); the latter for
+kinds that its callers' layouts do not exercise.
+"""
+
+import ast
+import math
+from dataclasses import dataclass
+
+import shapely
+from shapely.geometry import MultiPolygon, Polygon, box
+from shapely.geometry.polygon import orient
+
+EMPTY = MultiPolygon()
+ROUNDING = 1e-6  # of a distance that shapely computes; distances of whole numbers below 20000 differ by more
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An axis-parallel edge: ``at`` on its axis (0: x, a vertical edge), ``low`` to ``high`` along it; the inside lies
+    to greater coordinates where ``side`` is 1, to smaller where it is -1."""
+
+    axis: int
+    at: int
+    low: int
+    high: int
+    side: int
+
+
+class Judge:
+    """The layers of one layout, as polygons by GDS number: lists of (x, y) in database units."""
+
+    def __init__(self, technology, drawn, base=None, changed=frozenset()):
+        self.technology = technology
+        self.drawn = drawn
+        self.changed = changed
+        self.base = base
+        self.areas, self.edge_lists = {}, {}
+
+    # Layers
+
+    def gds(self, name):
+        technology = self.technology
+        name = name if name in technology.layers else technology.aliases.get(name, name)
+        name = name if name in technology.layers else technology.roles[name]
+        return tuple(technology.layers[name].gds)
+
+    def layers_of(self, text):
+        """Return the GDS numbers that an expression depends on."""
+        found = set()
+        for node in ast.walk(ast.parse(str(text), mode="eval")):
+            if isinstance(node, ast.Name | ast.Attribute):
+                name = ast.unparse(node)
+                if name in self.technology.derived:
+                    found |= self.layers_of(self.technology.derived[name])
+                elif name in self.technology.layers or name in self.technology.aliases or name in self.technology.roles:
+                    found.add(self.gds(name))
+        return found
+
+    def area(self, text):
+        text = str(text)
+        if text not in self.areas:
+            if self.base is not None and not (self.layers_of(text) & self.changed):
+                self.areas[text] = self.base.area(text)
+            else:
+                self.areas[text] = self._evaluated(ast.parse(text, mode="eval").body)
+        return self.areas[text]
+
+    def _evaluated(self, node):
+        if isinstance(node, ast.Name | ast.Attribute):
+            name = ast.unparse(node)
+            if name in self.technology.derived:
+                return self.area(self.technology.derived[name])
+            return union_of(self.drawn.get(self.gds(name), ()))
+        if isinstance(node, ast.BinOp):
+            left, right = self.area(ast.unparse(node.left)), self.area(ast.unparse(node.right))
+            operation = {
+                ast.BitAnd: shapely.intersection, ast.BitOr: shapely.union, ast.Add: shapely.union,
+                ast.Sub: shapely.difference, ast.BitXor: shapely.symmetric_difference,
+            }[type(node.op)]  # fmt: skip
+            return faces(operation(left, right))
+        return self._selected(node)
+
+    def _selected(self, node):
+        subject = self.area(ast.unparse(node.args[0]))
+        name = node.func.id
+        if name == "holes":
+            return faces(shapely.union_all([Polygon(ring) for part in subject.geoms for ring in part.interiors]))
+        if name == "sized":
+            by = round(ast.literal_eval(node.args[1]) / self.technology.dbu_um)
+            return faces(subject.buffer(by, join_style="mitre", mitre_limit=2))
+        other = self.area(ast.unparse(node.args[1]))
+        test = {
+            "interacting": lambda part: part.intersects(other),
+            "overlapping": lambda part: part.intersection(other).area > 0,
+            "inside": other.covers,
+        }[name.removeprefix("not_")]
+        wanted = not name.startswith("not_")
+        return MultiPolygon([part for part in subject.geoms if bool(test(part)) is wanted])
+
+    def edges(self, text):
+        text = str(text)
+        if text not in self.edge_lists:
+            self.edge_lists[text] = edges_of(self.area(text))
+        return self.edge_lists[text]
+
+    # Verdicts
+
+    def concerns(self, rule):
+        """Return whether what was changed can matter to ``rule``."""
+        return any(self.layers_of(value) & self.changed for fields in self.cases(rule)
+                   for name, value in fields.items() if name in OPERANDS)  # fmt: skip
+
+    def cases(self, rule):
+        common = {name: value for name, value in rule.options.items() if name not in {"cases", "layers"}}
+        if "cases" in rule.options:
+            return [{**common, **case} for case in rule.options["cases"]]
+        if "layers" in rule.options:
+            listed = self.technology.layers if rule.options["layers"] == "all" else rule.options["layers"]
+            return [{**common, "layer": name} for name in listed]
+        return [common]
+
+    def violates(self, rule):
+        """Return whether ``rule`` is violated; None where this judge cannot tell."""
+        answers = [
+            JUDGES[rule.kind](self, fields, rule) if rule.kind in JUDGES else None for fields in self.cases(rule)
+        ]
+        return True if True in answers else (None if None in answers else False)
+
+
+OPERANDS = frozenset({"layer", "other", "inner", "outer", "active", "abutting", "within"})
+
+
+def union_of(polygons):
+    return faces(shapely.union_all([Polygon(points) for points in polygons])) if polygons else EMPTY
+
+
+def faces(geometry):
+    """Return the polygons of a result, without the points and lines that touching leaves."""
+    if geometry.is_empty:
+        return EMPTY
+    parts = geometry.geoms if hasattr(geometry, "geoms") else [geometry]
+    return MultiPolygon([part for part in parts if isinstance(part, Polygon) and part.area > 0.5])
+
+
+def rings_of(polygon):
+    polygon = orient(polygon)  # the inside lies to the left of every ring
+    for ring in (polygon.exterior, *polygon.interiors):
+        points = [(round(x), round(y)) for x, y in ring.coords[:-1]]
+        kept = [
+            b for a, b, c in zip(points[-1:] + points[:-1], points, points[1:] + points[:1], strict=True)
+            if (b[0] - a[0]) * (c[1] - b[1]) != (b[1] - a[1]) * (c[0] - b[0])
+        ]  # fmt: skip
+        yield kept
+
+
+def edges_of(area):
+    found = []
+    for polygon in area.geoms:
+        for ring in rings_of(polygon):
+            for (x1, y1), (x2, y2) in zip(ring, ring[1:] + ring[:1], strict=True):
+                if x1 == x2:
+                    found.append(Edge(0, x1, min(y1, y2), max(y1, y2), -1 if y2 > y1 else 1))
+                elif y1 == y2:
+                    found.append(Edge(1, y1, min(x1, x2), max(x1, x2), 1 if x2 > x1 else -1))
+    return found
+
+
+def corners_of(area):
+    """Yield (point, convex) of every corner."""
+    for polygon in area.geoms:
+        for ring in rings_of(polygon):
+            for a, b, c in zip(ring[-1:] + ring[:-1], ring, ring[1:] + ring[:1], strict=True):
+                yield b, (b[0] - a[0]) * (c[1] - b[1]) - (b[1] - a[1]) * (c[0] - b[0]) > 0
+
+
+def near(first, second, value, fields, unit):
+    """Return whether two parallel edges, ``second`` at the greater coordinate, are nearer than ``value``."""
+    distance, gap = second.at - first.at, max(first.low, second.low) - min(first.high, second.high)
+    if distance <= 0 or distance >= value:
+        return False
+    if "min_projection_um" in fields and -gap < round(fields["min_projection_um"] / unit):
+        return False
+    metrics = fields.get("metrics", "euclidean")
+    if metrics == "projection":
+        return gap < 0
+    if metrics == "square":
+        return gap < value
+    return gap <= 0 or math.hypot(distance, gap) < value
+
+
+def facing(judge, firsts, seconds, sides, value, fields):
+    """Return whether an edge of ``firsts`` faces one of ``seconds``, nearer than ``value``.
+
+    Args:
+        judge: The layout.
+        firsts: Edges at the smaller coordinate.
+        seconds: Edges at the greater coordinate.
+        sides: On which side of each the inside lies.
+        value: Limit. [dbu]
+        fields: Of the rule.
+    """
+    unit = judge.technology.dbu_um
+    ordered = [edge for edge in seconds if edge.side == sides[1]]
+    return any(
+        first.axis == second.axis and near(first, second, value, fields, unit)
+        for first in firsts if first.side == sides[0]
+        for second in ordered
+    )  # fmt: skip
+
+
+def without(edges, others):
+    """Return ``edges`` without the parts that lie on one of ``others`` and run the same way or the other."""
+    for other in others:
+        edges = [part for edge in edges for part in _cut(edge, other)]
+    return edges
+
+
+def _cut(edge, other):
+    if (edge.axis, edge.at) != (other.axis, other.at) or edge.high <= other.low or other.high <= edge.low:
+        yield edge
+        return
+    if edge.low < other.low:
+        yield Edge(edge.axis, edge.at, edge.low, other.low, edge.side)
+    if other.high < edge.high:
+        yield Edge(edge.axis, edge.at, other.high, edge.high, edge.side)
+
+
+def shared(edges, others):
+    left = set(without(edges, others))
+    return [edge for edge in edges if edge not in left]
+
+
+def outside(edges, area):
+    """Return the parts of ``edges`` that lie outside ``area``, its boundary included in it."""
+    found = []
+    for edge in edges:
+        ends = ((edge.at, edge.low), (edge.at, edge.high)) if edge.axis == 0 else (
+            (edge.low, edge.at), (edge.high, edge.at))  # fmt: skip
+        rest = shapely.LineString(ends).difference(area)
+        for part in getattr(rest, "geoms", [rest]):
+            if not part.is_empty and part.length > 0.5:
+                along = [round(point[1 - edge.axis]) for point in part.coords]
+                found.append(Edge(edge.axis, edge.at, min(along), max(along), edge.side))
+    return found
+
+
+def _width(judge, fields, rule):
+    area = judge.area(fields["layer"])
+    return any(
+        facing(judge, edges, edges, (1, -1), rule.value, fields)
+        for edges in (edges_of(MultiPolygon([part])) for part in area.geoms)
+    )
+
+
+def _space(judge, fields, rule):
+    if fields.get("nets", "any") != "any":
+        return None
+    edges = judge.edges(fields["layer"])
+    if fields.get("notches") == "ignored" or rule.kind == "notch":
+        parts = [edges_of(MultiPolygon([part])) for part in judge.area(fields["layer"]).geoms]
+        own = [facing(judge, part, part, (-1, 1), rule.value, fields) for part in parts]
+        if rule.kind == "notch":
+            return any(own)
+        return any(
+            facing(judge, one, other, (-1, 1), rule.value, fields)
+            for one in parts
+            for other in parts
+            if one is not other
+        )
+    return facing(judge, edges, edges, (-1, 1), rule.value, fields)
+
+
+def _separation(judge, fields, rule):
+    layer, other = judge.area(fields["layer"]), judge.area(fields["other"])
+    if layer.is_empty or other.is_empty:
+        return False
+    if fields.get("nets", "any") != "any":
+        return None
+    allowed = fields.get("overlap", "forbidden") == "allowed"
+    if not allowed and layer.intersection(other).area > 0:
+        return True
+    plain = fields.get("metrics", "euclidean") == "euclidean" and "min_projection_um" not in fields
+    if not allowed and "abutting" not in fields and plain:
+        return bool(layer.distance(other) < rule.value - ROUNDING)
+    edges, others = judge.edges(fields["layer"]), judge.edges(fields["other"])
+    if allowed:
+        edges, others = outside(edges, other), outside(others, layer)
+    if "abutting" in fields:
+        others = without(others, judge.edges(fields["abutting"]))
+    touching = any(
+        (a.axis, a.at) == (b.axis, b.at) and a.side != b.side and min(a.high, b.high) > max(a.low, b.low)
+        for a in edges for b in others
+    )  # fmt: skip
+    if touching or any(
+        facing(judge, *pair, (-1, 1), rule.value, fields) for pair in ((edges, others), (others, edges))
+    ):
+        return True
+    at_ends = any(
+        (a.axis, a.at) == (b.axis, b.at) and a.side != b.side and (a.high == b.low or b.high == a.low)
+        for a in edges for b in others
+    )  # fmt: skip
+    return None if at_ends else False  # one line, where one ends and the other begins: near, but not facing
+
+
+def _overlap(judge, fields, rule):
+    layer, other = judge.edges(fields["layer"]), judge.edges(fields["other"])
+    return facing(judge, layer, other, (1, -1), rule.value, fields) or facing(
+        judge, other, layer, (1, -1), rule.value, fields
+    )
+
+
+def _enclosure(judge, fields, rule):
+    inner, outer, v = judge.area(fields["inner"]), judge.area(fields["outer"]), rule.value
+    if inner.is_empty:
+        return False
+    sides = fields.get("sides", "all")
+    if sides == "opposite":
+        short = round(fields["short_um"] / judge.technology.dbu_um) if "short_um" in fields else v
+        return not all(_opposite(part, outer, v, short) for part in inner.geoms)
+    if inner.difference(outer).area > 0.5:
+        return True
+    if sides != "all":
+        return None
+    if v == 0:
+        return False
+    if "abutting" not in fields and fields.get("metrics", "euclidean") == "euclidean":
+        return bool(inner.distance(outer.boundary) < v - ROUNDING)
+    edges = judge.edges(fields["inner"])
+    if "abutting" in fields:
+        edges = without(edges, judge.edges(fields["abutting"]))
+    flush = any(
+        (a.axis, a.at, a.side) == (b.axis, b.at, b.side) and min(a.high, b.high) > max(a.low, b.low)
+        for a in edges for b in judge.edges(fields["outer"])
+    )  # fmt: skip
+    return flush or _beyond(judge, edges, judge.edges(fields["outer"]), v, fields)
+
+
+def _beyond(judge, edges, around, value, fields):
+    """Return whether an edge of what lies around is nearer than ``value`` outside of one of ``edges``."""
+    return facing(judge, around, edges, (1, 1), value, fields) or facing(judge, edges, around, (-1, -1), value, fields)
+
+
+def _opposite(part, outer, value, short):
+    left, bottom, right, top = part.bounds
+
+    def reaches(dx, dy):
+        return outer.covers(box(left - dx, bottom - dy, right + dx, top + dy))
+
+    return (
+        reaches(value, 0) or reaches(0, value) or (short < value and reaches(short, 0) and reaches(0, short))
+    )  # fmt: skip
+
+
+def _line_end(judge, fields, rule):
+    outer, line = judge.area(fields["outer"]), round(fields["line_um"] / judge.technology.dbu_um)
+    convex = {point for point, is_convex in corners_of(outer) if is_convex}
+    ends = [
+        edge for edge in judge.edges(fields["outer"])
+        if edge.high - edge.low < line
+        and all(((edge.at, end) if edge.axis == 0 else (end, edge.at)) in convex for end in (edge.low, edge.high))
+    ]  # fmt: skip
+    if not ends:
+        return False
+    inner = judge.edges(fields["inner"])
+    flush = any(
+        (a.axis, a.at, a.side) == (b.axis, b.at, b.side) and min(a.high, b.high) > max(a.low, b.low)
+        for a in inner for b in ends
+    )  # fmt: skip
+    poking = judge.area(fields["inner"]).difference(outer)
+    return flush or _beyond(judge, inner, ends, rule.value, fields) or (None if poking.area > 0.5 else False)
+
+
+def _extension(judge, fields, rule):
+    inner, outer = judge.area(fields["inner"]), judge.area(fields["outer"])
+    if any(convex and inner.intersects(shapely.Point(point)) for point, convex in corners_of(outer)):
+        return True
+    edges = judge.edges(fields["inner"])
+    crossed = [part for edge in edges for part in remaining(edge, outside([edge], outer))]
+    around = judge.edges(fields["outer"])
+    if _beyond(judge, crossed, around, rule.value, fields):
+        return True
+    return None if _beyond(judge, edges, around, rule.value, fields) else False  # near, but not where it crosses
+
+
+def remaining(edge, parts):
+    """Return what ``parts`` leave of ``edge``."""
+    return without([edge], parts)
+
+
+def _gate(judge, fields, rule):
+    active = judge.edges(fields["active"])
+    for part in judge.area(fields["layer"]).geoms:
+        own = edges_of(MultiPolygon([part]))
+        ends = shared(own, active) if rule.kind == "gate_width" else without(own, active)
+        if facing(judge, ends, ends, (1, -1), rule.value, fields):
+            return True
+    return False
+
+
+def _sides(part):
+    left, bottom, right, top = part.bounds
+    return sorted((round(right - left), round(top - bottom)))
+
+
+def _exact_size(judge, fields, rule):
+    long = round(fields["length_um"] / judge.technology.dbu_um) if "length_um" in fields else rule.value
+    return any(
+        _sides(part) != [rule.value, long] or abs(part.area - rule.value * long) > 0.5
+        for part in judge.area(fields["layer"]).geoms
+    )
+
+
+def _wide_space(judge, fields, rule):
+    layer, half = judge.area(fields["layer"]), (round(fields["wide_um"] / judge.technology.dbu_um) + 1) / 2
+    wide = faces(layer.buffer(-half, join_style="mitre").buffer(half, join_style="mitre"))
+    if wide.is_empty:
+        return False
+    if "attached_um" in fields:
+        return None
+    edges = judge.edges(fields["layer"])
+    own = [part for edge in edges for part in _parts_on(edge, edges_of(wide))]
+    return facing(judge, own, edges, (-1, 1), rule.value, fields) or facing(
+        judge, edges, own, (-1, 1), rule.value, fields
+    )
+
+
+def _parts_on(edge, others):
+    for other in others:
+        low, high = max(edge.low, other.low), min(edge.high, other.high)
+        if (edge.axis, edge.at, edge.side) == (other.axis, other.at, other.side) and low < high:
+            yield Edge(edge.axis, edge.at, low, high, edge.side)
+
+
+def _array_space(judge, fields, rule):
+    array = round(fields["array_um"] / judge.technology.dbu_um)
+    parts, groups = list(judge.area(fields["layer"]).geoms), []
+    for part in parts:
+        joined = [group for group in groups if any(part.distance(one) < rule.value for one in group)]
+        groups = [group for group in groups if group not in joined] + [[part, *(one for g in joined for one in g)]]
+    large = [group for group in groups if min(_sides(MultiPolygon(group))) >= array]
+    return None if large else False
+
+
+def _tap_distance(judge, fields, rule):
+    layer, taps = judge.area(fields["layer"]), judge.area(fields["other"])
+    if layer.is_empty:
+        return False
+    if "within" in fields:
+        wells = judge.area(fields["within"])
+        if layer.difference(wells).area > 0:
+            return True
+        pairs = [(layer.intersection(well), taps.intersection(well)) for well in wells.geoms]
+    else:
+        pairs = [(layer, taps)]
+    answers = [_reach(faces(one), faces(other), rule.value) for one, other in pairs if one.area > 0]
+    return True if True in answers else (None if None in answers else False)
+
+
+def _reach(layer, taps, value):
+    if taps.is_empty:
+        return True
+    farthest = max(shapely.Point(point).distance(taps) for point, _ in corners_of(layer))
+    if farthest > value * 1.01:
+        return True
+    return False if layer.hausdorff_distance(taps) < value * 0.99 or farthest < value * 0.7 else None
+
+
+def _on_grid(judge, fields, rule):
+    points = [point for ring in judge.drawn.get(judge.gds(fields["layer"]), ()) for point in ring]
+    return any(x % rule.value or y % rule.value for x, y in points)
+
+
+def _angle(judge, fields, rule):
+    for polygon in judge.area(fields["layer"]).geoms:
+        for ring in rings_of(polygon):
+            for (x1, y1), (x2, y2) in zip(ring, ring[1:] + ring[:1], strict=True):
+                dx, dy = abs(x2 - x1), abs(y2 - y1)
+                if dx and dy and (rule.value == 90 or dx != dy):
+                    return True
+    return False
+
+
+def _corner(judge, fields, _rule):
+    wanted = fields.get("corners", "all")
+    other = judge.area(fields["other"])
+    return any(
+        other.contains(shapely.Point(point))
+        for point, convex in corners_of(judge.area(fields["layer"]))
+        if wanted == "all" or convex == (wanted == "convex")
+    )
+
+
+def _max_ratio(judge, fields, rule):
+    def ratio(part):
+        half = part.length / 2
+        return (half + math.sqrt(max(half * half - 4 * part.area, 0))) / 2
+
+    return any(ratio(part) ** 2 > rule.value_um * part.area * (1 + 1e-9) for part in judge.area(fields["layer"]).geoms)
+
+
+def _contains(judge, fields, _rule):
+    inner = judge.area(fields["inner"])
+    return not all(any(part.covers(one) for one in inner.geoms) for part in judge.area(fields["layer"]).geoms)
+
+
+def _abutting(judge, fields, _rule):
+    meeting = shared(judge.edges(fields["layer"]), judge.edges(fields["abutting"]))
+    return None if meeting else False
+
+
+def _of_parts(test):
+    def judged(judge, fields, rule):
+        return any(test(part, rule.value) for part in judge.area(fields["layer"]).geoms)
+
+    return judged
+
+
+JUDGES = {
+    "width": _width,
+    "space": _space,
+    "notch": _space,
+    "wide_space": _wide_space,
+    "array_space": _array_space,
+    "separation": _separation,
+    "overlap": _overlap,
+    "enclosure": _enclosure,
+    "line_end_enclosure": _line_end,
+    "extension": _extension,
+    "gate_width": _gate,
+    "gate_length": _gate,
+    "exact_size": _exact_size,
+    "area": _of_parts(lambda part, value: part.area < value - 0.5),
+    "max_area": _of_parts(lambda part, value: part.area > value + 0.5),
+    "hole_area": _of_parts(lambda part, value: any(Polygon(ring).area < value - 0.5 for ring in part.interiors)),
+    "min_length": _of_parts(lambda part, value: _sides(part)[1] < value),
+    "max_length": _of_parts(lambda part, value: _sides(part)[1] > value),
+    "max_width": _of_parts(lambda part, value: not part.buffer(-value / 2 - 0.25, join_style="mitre").is_empty),
+    "max_ratio": _max_ratio,
+    "grid": _on_grid,
+    "angle": _angle,
+    "forbidden": lambda judge, fields, _: judge.area(fields["layer"]).area > 0.5,
+    "covered": lambda judge, f, _: judge.area(f["inner"]).difference(judge.area(f["outer"])).area > 0.5,
+    "contains": _contains,
+    "corner": _corner,
+    "tap_distance": _tap_distance,
+    "abutting_width": _abutting,
+    "abutting_space": _abutting,
+    "abutting_flush": _abutting,
+}
