@@ -164,7 +164,7 @@ def test_a_port_without_a_device_fails_lvs_in_words(build):
 @pytest.mark.parametrize(
     ("netlist", "code", "words"),
     [
-        (".subckt a b c\nR1 b c 1k\nM1 b c b b nmos W=1u L=0.18u\n.ends", "UNSUPPORTED_OPERATION", "R1"),
+        (".subckt a b c\nL1 b c 1n\nM1 b c b b nmos W=1u L=0.18u\n.ends", "UNSUPPORTED_OPERATION", "L1"),
         (".subckt a b\n.ends", "INVALID_PARAM", "no devices"),
         ("", "INVALID_PARAM", ""),
         (
@@ -173,7 +173,7 @@ def test_a_port_without_a_device_fails_lvs_in_words(build):
             "b1: M1; b2: M2",
         ),
     ],
-    ids=["resistor", "no devices", "empty file", "two substrates"],
+    ids=["inductor", "no devices", "empty file", "two substrates"],
 )
 def test_what_cannot_be_laid_out_is_refused_and_leaves_nothing(build, tmp_path, netlist, code, words):
     exit_code, envelope = build(netlist)

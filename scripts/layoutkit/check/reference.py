@@ -110,13 +110,15 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
 
     Raises:
         NetlistError: If a model is none of the technology's, or a device has no usable size.
-        UnsupportedOperationError: If it holds devices other than MOS transistors, resistors and capacitors.
+        UnsupportedOperationError: If it holds devices that are no MOS transistors nor passives of the technology.
     """
-    others = [device for device in circuit.devices if not (device.is_mos or device.type in _PASSIVES)]
+    drawn = {spec.type for spec in technology.passives.values()} & _PASSIVES
+    others = [device for device in circuit.devices if not (device.is_mos or device.type in drawn)]
     if others:
         listed = ", ".join(f"{device.id} ({device.type})" for device in others[:_LISTED])
         raise UnsupportedOperationError(
-            f"LVS compares MOS transistors, resistors and capacitors; the netlist also holds {listed}",
+            f"LVS compares MOS transistors{''.join(f', {kind}s' for kind in sorted(drawn))} in {technology.name}; "
+            f"the netlist also holds {listed}",
             details={"devices": [device.id for device in others[:1000]]},
         )
     specs = _specs(circuit, technology)

@@ -1,0 +1,54 @@
+"""Resistors and capacitors carried into a process: by model, by size, by value."""
+
+import pytest
+
+from layoutkit.circuit import Target, map_circuit
+from layoutkit.circuit.model import Circuit, Device
+from layoutkit.errors import NetlistError, UnsupportedOperationError
+from layoutkit.technology import load
+
+
+def mapped(technology, kind, model, params):
+    circuit = Circuit("x", (Device("D1", kind, model, params, {"p": "a", "n": "b"}),))
+    result = map_circuit(circuit, Target.from_technology(load(technology)))
+    return result.circuit.devices[0], " ".join(result.circuit.warnings)
+
+
+def test_a_model_of_fixed_width_states_the_width():
+    device, warnings = mapped("sky130A", "resistor", "sky130_fd_pr__res_xhigh_po_1p41", {"l": 111e-6})
+    assert (device.model, device.params) == ("res_xhigh_po", {"w": 1.41e-6, "l": 111e-6, "m": 1})
+    assert warnings == ""
+
+
+def test_a_plain_value_becomes_squares_of_sheet_resistance():
+    device, warnings = mapped("gf180mcuD", "resistor", "resistor", {"r": 3500.0, "m": 2})
+    assert device.model == "ppolyf_u"  # 350 ohm a square, at least 0.8 um wide
+    assert device.params == {"w": 0.8e-6, "l": 8e-6, "m": 2}
+    assert "follow from their values" in warnings
+
+
+def test_a_capacitance_becomes_a_square_plate():
+    device, _ = mapped("sg13g2", "capacitor", "c", {"c": 1.5e-13})
+    assert device.params == {"w": 10e-6, "l": 10e-6, "m": 1}  # 1.5 fF/um2
+
+
+def test_a_foreign_resistor_keeps_its_squares():
+    device, warnings = mapped("sky130A", "resistor", "rppolywo", {"w": 0.4e-6, "l": 3.6e-6, "series": 6.0})
+    assert device.params["l"] / device.params["w"] == pytest.approx(6 * 3.6 / 0.4, rel=1e-3)
+    assert "squares" in warnings
+
+
+def test_a_foreign_plate_grows_to_the_least_one():
+    device, warnings = mapped("gf180mcuD", "capacitor", "cap_cmim", {"w": 2e-6, "l": 6e-6})
+    assert device.params == {"w": 5e-6, "l": 6e-6, "m": 1}
+    assert "became the smallest" in warnings
+
+
+def test_neither_size_nor_value_is_refused():
+    with pytest.raises(NetlistError, match="states neither"):
+        mapped("sky130A", "resistor", "res", {})
+
+
+def test_a_process_without_passives_refuses_them():
+    with pytest.raises(UnsupportedOperationError, match="resistor: D1"):
+        mapped("generic", "resistor", "res", {"r": 1e3})

@@ -1,0 +1,156 @@
+"""Resistors and capacitors over a grid of sizes: clean by every rule, and the device that was asked for."""
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.check.drc import check
+from layoutkit.check.extract import extract
+from layoutkit.check.lvs import compare
+from layoutkit.circuit.model import Circuit, Device
+from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.passive import capacitor, resistor
+from layoutkit.draw.resistor import ResistorSpec, draw_resistors
+from layoutkit.errors import GeometryError
+from layoutkit.technology import load, names
+from layoutkit.technology.passive_sizes import PassiveSize, capacitance, capacitor_size, resistor_size
+
+KINDS = {"resistor": [], "capacitor": []}
+for technology in names():
+    for flavour, entry in load(technology).passives.items():
+        KINDS[entry.type].append((technology, flavour))
+
+
+def drawn(technology, draw):
+    tech = load(technology)
+    layout = kdb.Layout()
+    layout.dbu = tech.dbu_um
+    return tech, draw(layout, tech)
+
+
+def violated(tech, module):
+    report = check(module.layout, module.cell, tech)
+    assert not report.unchecked
+    return [verdict.rule.id for verdict in report.violated]
+
+
+def matched(tech, module, devices, ports):
+    return compare(extract(module.layout, module.cell, tech), Circuit("x", tuple(devices), ports))
+
+
+@pytest.mark.parametrize(("technology", "flavour"), KINDS["resistor"])
+@pytest.mark.parametrize("factor", [1, 3.7])
+@pytest.mark.parametrize(
+    "shape",  # length of the string [um], bars in series, strings in parallel, dummies, ring
+    [(2, 1, 1, 0, True), (2, 1, 1, 0, False), (20, 4, 2, 1, True), (23, 3, 1, 2, True), (50, None, 1, 0, False)],
+)
+def test_resistors_are_clean_and_what_was_asked_for(technology, flavour, factor, shape):
+    length_um, segments, m, dummies, ring = shape
+    tech = load(technology)
+    spec = tech.passive(flavour)
+    width = spec.widths[-2 if factor > 1 else 0] if spec.widths else tech.snap(spec.min_w * factor)
+    size = PassiveSize(width * tech.dbu_um * 1e-6, length_um * 1e-6, m, segments)
+    nets = {"p": "a", "n": "c"}
+    device = resistor(tech, "R1", flavour, size, nets)
+    tech, module = drawn(
+        technology,
+        lambda layout, tech: draw_resistors(layout, tech, ResistorSpec("X", (device,), "b", dummies, ring=ring)),
+    )
+    assert violated(tech, module) == []
+    bulk = {"b": "b"} if ring and spec.terminals > 2 else {}
+    asked = Device("R1", "resistor", spec.model_of(size.w_m * 1e6), {"w": size.w_m, "l": size.l_m, "m": m}, nets | bulk)
+    result = matched(tech, module, [asked], ("a", "c", "b") if ring else ("a", "c"))
+    assert [mismatch.message for mismatch in result.mismatches] == []
+    assert result.matched
+    # A technology whose resistors need no substrate contact still draws the ring, whose net meets no device.
+    assert len(result.extraction.dummies) == 2 * dummies
+
+
+@pytest.mark.parametrize(("technology", "flavour"), KINDS["capacitor"])
+@pytest.mark.parametrize(
+    ("w", "length", "m", "columns"), [(1, 1, 1, None), (1.7, 1, 4, None), (3, 2, 3, 1), (4, 4, 2, 2)]
+)
+def test_capacitors_are_clean_and_what_was_asked_for(technology, flavour, w, length, m, columns):
+    tech = load(technology)
+    spec = tech.passive(flavour)
+    least = tech.snap_up(max(spec.min_w, spec.min_l, spec.min_area**0.5))
+    unit = tech.dbu_um * 1e-6
+    size = PassiveSize(tech.snap(least * w) * unit, tech.snap(least * length) * unit, m)
+    device = capacitor(tech, "C1", flavour, size, {"p": "a", "n": "b"})
+    tech, module = drawn(
+        technology, lambda layout, tech: draw_capacitor(layout, tech, CapacitorSpec("X", device, columns))
+    )
+    assert violated(tech, module) == []
+    asked = Device("C1", "capacitor", spec.model, {"w": size.w_m, "l": size.l_m, "m": m}, {"p": "a", "n": "b"})
+    assert matched(tech, module, [asked], ("a", "b")).matched
+
+
+@pytest.mark.parametrize(("technology", "flavour"), KINDS["resistor"])
+def test_matched_resistors_share_a_centre_and_keep_their_own_nets(technology, flavour):
+    tech = load(technology)
+    spec = tech.passive(flavour)
+    width = (spec.widths or (spec.min_w,))[0] * tech.dbu_um * 1e-6
+    pair = [
+        resistor(tech, name, flavour, PassiveSize(width, 20e-6, 1, 2), {"p": f"{name}p", "n": f"{name}n"})
+        for name in ("R1", "R2")
+    ]
+    tech, module = drawn(
+        technology, lambda layout, tech: draw_resistors(layout, tech, ResistorSpec("X", tuple(pair), "b", 1))
+    )
+    assert module.centroid_error() == 0
+    assert [instance.parent for instance in module.instances] == ["R1", "R2", "R2", "R1"]
+    assert violated(tech, module) == []
+    devices = [Device(r.id, "resistor", flavour, {"w": width, "l": 20e-6}, {"p": r.p, "n": r.n}) for r in pair]
+    result = matched(tech, module, devices, ("R1p", "R1n", "R2p", "R2n", "b"))
+    assert result.matched, [m.message for m in result.mismatches]
+
+
+@pytest.mark.parametrize(("technology", "flavour"), KINDS["resistor"])
+@pytest.mark.parametrize("ohm", [20.0, 1234.0, 56_000.0])
+def test_a_resistance_becomes_the_size_that_has_it(technology, flavour, ohm):
+    tech = load(technology)
+    spec = tech.passive(flavour)
+    size = resistor_size(tech, spec, ohm)
+    squares = size.l_m / size.w_m / size.m
+    assert squares * spec.value == pytest.approx(ohm, rel=tech.grid / spec.min_l)
+    assert size.l_m >= spec.min_l * tech.dbu_um * 1e-6 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("technology", "flavour"), KINDS["capacitor"])
+@pytest.mark.parametrize("farad", [1e-13, 1e-12, 5e-11])
+def test_a_capacitance_becomes_the_plates_that_have_it(technology, flavour, farad):
+    tech = load(technology)
+    spec = tech.passive(flavour)
+    size = capacitor_size(tech, spec, farad)
+    by_hand = spec.value * (size.w_m * 1e6) * (size.l_m * 1e6) + spec.edge_value * 2e6 * (size.w_m + size.l_m)
+    assert capacitance(spec, size.w_m * 1e6, size.l_m * 1e6) == pytest.approx(by_hand)
+    assert by_hand * size.m == pytest.approx(farad, rel=2e-3)
+    if spec.max_area is not None:
+        assert (size.w_m * size.l_m) <= spec.max_area * (tech.dbu_um * 1e-6) ** 2
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda t: resistor(t, "R", "res_high_po", PassiveSize(0.5e-6, 10e-6)), "exists 0.35, 0.69"),
+        (lambda t: resistor(t, "R", "res_high_po", PassiveSize(0.35e-6, 0.1e-6)), "below minimum"),
+        (lambda t: resistor(t, "R", "res_high_po", PassiveSize(0.35e-6, 10e-6, 1, 40)), "each of 40 segments"),
+        (lambda t: resistor(t, "R", "res_high_po", PassiveSize(0.35e-6, 10e-6, 0)), "Multiplier must be positive"),
+        (lambda t: resistor(t, "R", "cap_mim_m3_1", PassiveSize(1e-6, 1e-6)), "is a capacitor, not a resistor"),
+        (lambda t: capacitor(t, "C", "capacitor", PassiveSize(1e-6, 5e-6)), "below minimum"),
+        (lambda t: capacitor_size(t, t.passive("capacitor"), 1e-16), "less than the smallest"),
+        (lambda t: resistor_size(t, t.passive("resistor"), -1), "must be positive"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(call, words):
+    with pytest.raises(GeometryError, match=words):
+        call(load("sky130A"))
+
+
+def test_unequal_resistors_do_not_share_a_bank():
+    tech = load("sky130A")
+    pair = tuple(resistor(tech, f"R{w}", "resistor", PassiveSize(w * 1e-6, 10e-6, 1, 1)) for w in (0.35, 0.69))
+    layout = kdb.Layout()
+    with pytest.raises(GeometryError, match="one width"):
+        draw_resistors(layout, tech, ResistorSpec("X", pair, "b"))
+    with pytest.raises(GeometryError, match="ring"):
+        draw_resistors(layout, tech, ResistorSpec("X", pair[:1], "b", dummies=1, ring=False))
