@@ -1,6 +1,6 @@
 """The rules a design is checked by: data, the pack's own and those of the project's ``rules.yaml``::
 
-off: [orphan]                       # rules of the pack that do not apply here
+without: [orphan]                       # rules of the pack that do not apply here
 rules:
   - id: clock_is_one_bit
     kind: property
@@ -66,14 +66,14 @@ def rules_for(folder: str, graph_id: str) -> list[dict[str, Any]]:
     """
     path = str(Path(folder, FILE))
     written = read_yaml(path)
-    faults = [f"{name} is unknown; known are off, rules" for name in written if name not in ("off", "rules")]
-    own, off = written.get("rules") or [], written.get("off") or []
+    faults = [f"{name} is unknown; known are without, rules" for name in written if name not in ("without", "rules")]
+    own, off = written.get("rules", []), written.get("without", [])
     if not isinstance(own, list) or len(own) > MAX_RULES:
         faults.append(f"rules must be a list of at most {MAX_RULES}")
         own = []
     known = {rule["id"] for rule in _pack_rules()}
-    unknown = [name for name in off if name not in known] if isinstance(off, list) else ["off must be a list"]
-    faults += [f"off: {name!r} is no rule of the pack ({', '.join(sorted(known))})" for name in unknown]
+    unknown = [name for name in off if name not in known] if isinstance(off, list) else ["(no list)"]
+    faults += [f"without: {name!r} is no rule of the pack ({', '.join(sorted(known))})" for name in unknown]
     for index, rule in enumerate(own):
         faults += [f"rules[{index}]: {fault}" for fault in rule_faults(rule)]
     if faults:
