@@ -8,6 +8,8 @@ A layout matches only if all of this holds:
 - no name is on two nets, no net has two names, no gate was left out of extraction;
 - W (of all parallel fingers) and L agree within the tolerance, or are the nearest grid points to what was asked.
 
+Where the circuits do not match as they are, transistors in series are folded on both sides (see ``stacks``).
+
 The number of fingers is told, not judged: two fingers of 1 um are one transistor of 2 um.
 """
 
@@ -22,6 +24,7 @@ from layoutkit.check.lvs_result import MAX_MISMATCHES, LvsResult
 from layoutkit.check.matching import Matcher, Pairing
 from layoutkit.check.mismatch import Mismatch, at, fingers_text, listed
 from layoutkit.check.reference import DEFAULT_TOLERANCE, Reference, ReferenceDevice, reference_of
+from layoutkit.check.stacks import fold_stacks
 from layoutkit.check.stated_bulks import without_unstated_bulks
 
 if TYPE_CHECKING:
@@ -50,7 +53,29 @@ def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = DEFA
     comparison = _Comparison(extraction, reference, tolerance)
     comparison.run()
     result = comparison.result()
+    if not result.matched:
+        result = _with_stacks_folded(result) or result
     return replace(result, warnings=(*result.warnings, *untold))
+
+
+def _with_stacks_folded(result: LvsResult) -> LvsResult | None:
+    """Return the match of both sides with their stacks folded, None where there is nothing to fold or no match."""
+    extraction, reference = result.extraction, result.reference
+    drawn = fold_stacks(extraction.devices, {net for net, found in extraction.nets.items() if found.labels})
+    asked = fold_stacks(reference.devices, reference.ports)
+    counts = (len(extraction.devices) - len(drawn), len(reference.devices) - len(asked))
+    if not any(counts):
+        return None
+    comparison = _Comparison(replace(extraction, devices=drawn), replace(reference, devices=asked), result.tolerance)
+    comparison.run()
+    folded = comparison.result()
+    if not folded.matched:
+        return None
+    told = (
+        "the circuits match with transistors in series folded: "
+        f"{counts[0]} fewer devices in the layout, {counts[1]} fewer in the netlist"
+    )
+    return replace(folded, warnings=(*folded.warnings, told))
 
 
 class _Comparison:
