@@ -9,10 +9,10 @@ DEMO   := build/demo
 SOURCES := loader scripts skills tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix bench lint types docs clean
+.PHONY: help demo test check fix bench lint types docs host-tools clean
 
 help: ## Show the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or newer is needed (PYTHON=...)"; exit 3; }
@@ -56,6 +56,9 @@ fix: $(VENV)/.installed-dev ## Apply the formatter and the safe lint fixes
 
 bench: $(VENV)/.installed-dev ## Print start-up and flow costs as ratios measured in one run
 	@$(BIN)/python tests/bench/run.py
+
+host-tools: ## Install the npm programs that some host tests ask: MCP Inspector, Claude Code, Node for both
+	@npm install --prefix build/npm --no-audit --no-fund --silent node@22.23.3 @modelcontextprotocol/inspector@2.12.0 @anthropic-ai/claude-code@2.1.197
 
 clean: ## Remove what make created
 	rm -rf $(VENV) build dist
