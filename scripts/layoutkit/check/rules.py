@@ -8,6 +8,7 @@ under ``@rule_kind``; the table in ``references/technology-format.md`` lists the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -146,11 +147,10 @@ class Case:
         return str(self.fields.get(name, self.kind.choices[name][0]))
 
 
-def kind_of(rule: Rule) -> Kind | None:
-    """Return the kind of ``rule``, None where this engine has no such kind."""
+@cache
+def _register_kinds() -> None:
     from layoutkit.check import (  # noqa: F401 - they register
         kinds_of_abutment,
-        kinds_of_array,
         kinds_of_chip,
         kinds_of_distance,
         kinds_of_enclosure,
@@ -158,6 +158,10 @@ def kind_of(rule: Rule) -> Kind | None:
         kinds_of_shape,
     )
 
+
+def kind_of(rule: Rule) -> Kind | None:
+    """Return the kind of ``rule``, None where this engine has no such kind."""
+    _register_kinds()
     return KINDS.get(rule.kind)
 
 

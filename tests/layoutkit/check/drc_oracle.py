@@ -7,26 +7,24 @@ kinds that its callers' layouts do not exercise.
 
 import ast
 import math
-from dataclasses import dataclass
 
 import shapely
+from manhattan import (
+    corners_of,
+    edges_of,
+    faces,
+    near,
+    outside,
+    parts_on,
+    remaining,
+    rings_of,
+    shared,
+    union_of,
+    without,
+)
 from shapely.geometry import MultiPolygon, Polygon, box
-from shapely.geometry.polygon import orient
 
-EMPTY = MultiPolygon()
 ROUNDING = 1e-6  # of a distance that shapely computes; distances of whole numbers below 20000 differ by more
-
-
-@dataclass(frozen=True)
-class Edge:
-    """An axis-parallel edge: ``at`` on its axis (0: x, a vertical edge), ``low`` to ``high`` along it; the inside lies
-    to greater coordinates where ``side`` is 1, to smaller where it is -1."""
-
-    axis: int
-    at: int
-    low: int
-    high: int
-    side: int
 
 
 class Judge:
@@ -133,64 +131,6 @@ class Judge:
 OPERANDS = frozenset({"layer", "other", "inner", "outer", "active", "abutting", "within"})
 
 
-def union_of(polygons):
-    return faces(shapely.union_all([Polygon(points) for points in polygons])) if polygons else EMPTY
-
-
-def faces(geometry):
-    """Return the polygons of a result, without the points and lines that touching leaves."""
-    if geometry.is_empty:
-        return EMPTY
-    parts = geometry.geoms if hasattr(geometry, "geoms") else [geometry]
-    return MultiPolygon([part for part in parts if isinstance(part, Polygon) and part.area > 0.5])
-
-
-def rings_of(polygon):
-    polygon = orient(polygon)  # the inside lies to the left of every ring
-    for ring in (polygon.exterior, *polygon.interiors):
-        points = [(round(x), round(y)) for x, y in ring.coords[:-1]]
-        kept = [
-            b for a, b, c in zip(points[-1:] + points[:-1], points, points[1:] + points[:1], strict=True)
-            if (b[0] - a[0]) * (c[1] - b[1]) != (b[1] - a[1]) * (c[0] - b[0])
-        ]  # fmt: skip
-        yield kept
-
-
-def edges_of(area):
-    found = []
-    for polygon in area.geoms:
-        for ring in rings_of(polygon):
-            for (x1, y1), (x2, y2) in zip(ring, ring[1:] + ring[:1], strict=True):
-                if x1 == x2:
-                    found.append(Edge(0, x1, min(y1, y2), max(y1, y2), -1 if y2 > y1 else 1))
-                elif y1 == y2:
-                    found.append(Edge(1, y1, min(x1, x2), max(x1, x2), 1 if x2 > x1 else -1))
-    return found
-
-
-def corners_of(area):
-    """Yield (point, convex) of every corner."""
-    for polygon in area.geoms:
-        for ring in rings_of(polygon):
-            for a, b, c in zip(ring[-1:] + ring[:-1], ring, ring[1:] + ring[:1], strict=True):
-                yield b, (b[0] - a[0]) * (c[1] - b[1]) - (b[1] - a[1]) * (c[0] - b[0]) > 0
-
-
-def near(first, second, value, fields, unit):
-    """Return whether two parallel edges, ``second`` at the greater coordinate, are nearer than ``value``."""
-    distance, gap = second.at - first.at, max(first.low, second.low) - min(first.high, second.high)
-    if distance <= 0 or distance >= value:
-        return False
-    if "min_projection_um" in fields and -gap < round(fields["min_projection_um"] / unit):
-        return False
-    metrics = fields.get("metrics", "euclidean")
-    if metrics == "projection":
-        return gap < 0
-    if metrics == "square":
-        return gap < value
-    return gap <= 0 or math.hypot(distance, gap) < value
-
-
 def facing(judge, firsts, seconds, sides, value, fields):
     """Return whether an edge of ``firsts`` faces one of ``seconds``, nearer than ``value``.
 
@@ -209,42 +149,6 @@ def facing(judge, firsts, seconds, sides, value, fields):
         for first in firsts if first.side == sides[0]
         for second in ordered
     )  # fmt: skip
-
-
-def without(edges, others):
-    """Return ``edges`` without the parts that lie on one of ``others`` and run the same way or the other."""
-    for other in others:
-        edges = [part for edge in edges for part in _cut(edge, other)]
-    return edges
-
-
-def _cut(edge, other):
-    if (edge.axis, edge.at) != (other.axis, other.at) or edge.high <= other.low or other.high <= edge.low:
-        yield edge
-        return
-    if edge.low < other.low:
-        yield Edge(edge.axis, edge.at, edge.low, other.low, edge.side)
-    if other.high < edge.high:
-        yield Edge(edge.axis, edge.at, other.high, edge.high, edge.side)
-
-
-def shared(edges, others):
-    left = set(without(edges, others))
-    return [edge for edge in edges if edge not in left]
-
-
-def outside(edges, area):
-    """Return the parts of ``edges`` that lie outside ``area``, its boundary included in it."""
-    found = []
-    for edge in edges:
-        ends = ((edge.at, edge.low), (edge.at, edge.high)) if edge.axis == 0 else (
-            (edge.low, edge.at), (edge.high, edge.at))  # fmt: skip
-        rest = shapely.LineString(ends).difference(area)
-        for part in getattr(rest, "geoms", [rest]):
-            if not part.is_empty and part.length > 0.5:
-                along = [round(point[1 - edge.axis]) for point in part.coords]
-                found.append(Edge(edge.axis, edge.at, min(along), max(along), edge.side))
-    return found
 
 
 def _width(judge, fields, rule):
@@ -385,11 +289,6 @@ def _extension(judge, fields, rule):
     return None if _beyond(judge, edges, around, rule.value, fields) else False  # near, but not where it crosses
 
 
-def remaining(edge, parts):
-    """Return what ``parts`` leave of ``edge``."""
-    return without([edge], parts)
-
-
 def _gate(judge, fields, rule):
     active = judge.edges(fields["active"])
     for part in judge.area(fields["layer"]).geoms:
@@ -421,17 +320,10 @@ def _wide_space(judge, fields, rule):
     if "attached_um" in fields:
         return None
     edges = judge.edges(fields["layer"])
-    own = [part for edge in edges for part in _parts_on(edge, edges_of(wide))]
+    own = [part for edge in edges for part in parts_on(edge, edges_of(wide))]
     return facing(judge, own, edges, (-1, 1), rule.value, fields) or facing(
         judge, edges, own, (-1, 1), rule.value, fields
     )
-
-
-def _parts_on(edge, others):
-    for other in others:
-        low, high = max(edge.low, other.low), min(edge.high, other.high)
-        if (edge.axis, edge.at, edge.side) == (other.axis, other.at, other.side) and low < high:
-            yield Edge(edge.axis, edge.at, low, high, edge.side)
 
 
 def _array_space(judge, fields, rule):
