@@ -121,7 +121,7 @@ def test_a_subcommand_loads_click_and_nothing_else_that_is_heavy():
 
 def test_only_the_servers_use_what_only_the_extras_install():
     outside = [path for path in sources("skillpack") if path.parent != HOSTS]
-    used = {path.name: {name for _, name in all_imports(ast.parse(path.read_text(encoding="utf-8")))} for path in outside}
+    used = {p.name: {name for _, name in all_imports(ast.parse(p.read_text(encoding="utf-8")))} for p in outside}
     assert {name: names & SERVERS for name, names in used.items() if names & SERVERS} == {}
 
 
