@@ -90,7 +90,8 @@
     });
     const labels = [];
     for (const { a, b, kinds } of edges.values()) {
-      const [path, x, y] = curve(shown.get(a), nodes[a], shown.get(b), nodes[b], a === b);
+      const [path, x, y] = curve(shown.get(a), nodes[a], shown.get(b), nodes[b],
+        focused ? [] : data.bends[a + " " + b] || [], a === b);
       const dim = neighbours && a !== chosen && b !== chosen ? " dim" : "";
       scene.append(svg("path", { class: "edge" + dim, d: path, "marker-end": "url(#arrow)" }));
       const far = edges.size > 150 && (chosen === null || dim) ? " far" : "";
@@ -116,15 +117,21 @@
     group.addEventListener("dblclick", () => choose(i, true));
     return group;
   }
-  function curve(from, a, to, b, self) {
+  function curve(from, a, to, b, bends, self) {
     if (self) {
       const x = from.x + a.w, y = from.y + a.h / 2;
       return [`M${x} ${y - 6}C${x + 36} ${y - 16} ${x + 36} ${y + 16} ${x} ${y + 6}`, x + 30, y];
     }
     const rightwards = from.x < to.x;
     const x0 = rightwards ? from.x + a.w : from.x, x1 = rightwards ? to.x : to.x + b.w;
-    const y0 = from.y + a.h / 2, y1 = to.y + b.h / 2, middle = (x0 + x1) / 2;
-    return [`M${x0} ${y0}C${middle} ${y0} ${middle} ${y1} ${x1} ${y1}`, middle, (y0 + y1) / 2];
+    const points = [[x0, from.y + a.h / 2], ...bends, [x1, to.y + b.h / 2]];
+    let path = `M${x0} ${points[0][1]}`;
+    for (let i = 1; i < points.length; i++) {
+      const [[px, py], [qx, qy]] = [points[i - 1], points[i]], middle = (px + qx) / 2;
+      path += `C${middle} ${py} ${middle} ${qy} ${qx} ${qy}`;
+    }
+    const [[px, py], [qx, qy]] = points.slice(Math.floor((points.length - 1) / 2)).slice(0, 2);
+    return [path, (px + qx) / 2, (py + qy) / 2];
   }
 
   function choose(i, focus) {

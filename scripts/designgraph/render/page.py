@@ -55,12 +55,18 @@ def _data(picture: Excerpt) -> dict[str, Any]:
                 "h": round(box.height, 1),
             }
         )
+    bends = {
+        f"{place[source]} {place[target]}": [[round(x, 1), round(y, 1)] for x, y in points]
+        for (source, target), points in drawing.bends.items()
+        if points
+    }
     return {
         "graph": picture.graph_id,
         "focus": picture.focus,
         "leftOut": picture.left_out,
         "colors": picture.colors,
         "nodes": nodes,
+        "bends": bends,
         "relations": [[place[source], place[target], kind] for source, target, kind in picture.relations],
     }
 
