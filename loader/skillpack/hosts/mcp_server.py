@@ -80,7 +80,7 @@ class PackServer:
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Answer ``tools/list``."""
         view = await self._view()
-        tools = [*skill_tools.described(view), *self._toolbox(view).described()]
+        tools = [*skill_tools.described(view), *self._toolbox(view).described]
         return types.ListToolsResult(tools=tools, ttl_ms=mcp_resources.TTL_MS)
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:

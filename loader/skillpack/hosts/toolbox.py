@@ -52,8 +52,9 @@ class Toolbox:
         tool = None if known is None else self.view.tools.by_id[known]
         return tool if tool is not None and tool.script else None
 
+    @cached_property
     def described(self) -> list[types.Tool]:
-        """Return what ``tools/list`` says of each tool."""
+        """What ``tools/list`` says of each tool."""
         return [_described(name, self.view.tools.by_id[tool_id]) for name, tool_id in self.names.items()]
 
 

@@ -1,0 +1,69 @@
+"""The server commands without their extras, and with options that cannot be."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+WITHOUT = """
+import sys
+sys.modules["{package}"] = None
+sys.argv = ["skillpack", "{command}", *{arguments!r}]
+from skillpack.cli import main
+main()
+"""
+
+
+def run(command, package="nothing", *arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(package=package, command=command, arguments=[*map(str, arguments)])],
+        env={**os.environ, "SKILLPACK_TOKEN": "", **environment},
+        input="",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "package", "extra"), [("mcp", "mcp", "mcp"), ("mcp", "anyio", "mcp"), ("http", "starlette", "http")]
+)
+def test_a_missing_extra_is_named_in_one_line(command, package, extra):
+    done = run(command, package)
+    assert done.returncode == 2
+    assert f"pip install 'analog-layout-skills[{extra}]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_help_needs_no_extra():
+    assert run("mcp", "mcp", "--help").returncode == 0
+    assert run("http", "starlette", "--help").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--port", "99999"], "--port"),
+        (["--timeout", "0"], "--timeout"),
+        (["--directory", "/nowhere/at/all"], "--directory"),
+        (["--skills-dir", "/nowhere/at/all"], "no such skills directory"),
+        (["--host", "no.such.host.invalid", "--token-file", __file__], "token"),
+        (["--token-file", "/nowhere/at/all"], "cannot be read"),
+    ],
+)
+def test_an_option_that_cannot_be_is_told_and_nothing_starts(arguments, said):
+    pytest.importorskip("starlette", reason="skipped: needs the extra http")
+    done = run("http", "nothing", *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_is_told(tools_of_the_trade, pack_dir):
+    pytest.importorskip("starlette", reason="skipped: needs the extra http")
+    with tools_of_the_trade.running("http", "--skills-dir", pack_dir) as (_, address):
+        done = run("http", "nothing", "--skills-dir", pack_dir, "--port", address.rpartition(":")[2])
+    assert done.returncode == 2
+    assert "cannot listen" in done.stderr
