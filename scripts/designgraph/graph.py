@@ -31,20 +31,20 @@ HUB = 32
 
 
 class Node:
-    """A node; ``outgoing`` and ``incoming`` hold the relations that leave and reach it.
+    """A node; ``outgoing`` holds the relations that leave it, ``Graph.incoming`` gives those that reach it.
 
     Its properties are kept as JSON text: a third of the memory, nothing to parse when a file is loaded, nothing to
     encode when one is written, and what is handed out is the caller's own copy.
     """
 
-    __slots__ = ("id", "incoming", "outgoing", "text", "type")
+    __slots__ = ("id", "outgoing", "reached_by", "text", "type")
 
     def __init__(self, node_id: str, node_type: str, text: str) -> None:
         self.id = node_id
         self.type = node_type
         self.text = text
         self.outgoing: list[Relation] = _NO_RELATIONS
-        self.incoming: list[Relation] = _NO_RELATIONS
+        self.reached_by: list[Relation] = _NO_RELATIONS
 
     @property
     def properties(self) -> dict[str, Any]:
@@ -72,6 +72,7 @@ class Graph:
         self.nodes: dict[str, Node] = {}
         self.relation_count = 0
         self._sorted: list[str] | None = None
+        self._knows_incoming = True
         self._hubs: dict[str, set[Relation]] = {}  # the relations that leave a node which has many
 
     def node(self, node_id: str) -> Node:
@@ -113,25 +114,33 @@ class Graph:
     def load_relations(self, items: Iterable[Relation]) -> None:
         """Add all relations of this graph, sorted and known to be legal, as fast as possible."""
         nodes = self.nodes
-        source = last_type = ""
+        source = ""
         outgoing: list[Relation] = []
         count = 0
-        for source_id, target_id, relation_type in items:
-            if source_id != source:
-                start = nodes[source_id]
-                source = start.id
-                outgoing = start.outgoing = []
-            if relation_type != last_type:
-                last_type = sys.intern(relation_type)
-            end = nodes[target_id]
-            relation = (source, end.id, last_type)
+        for relation in items:
+            if relation[0] != source:
+                source = relation[0]
+                outgoing = nodes[source].outgoing = []
             outgoing.append(relation)
-            if end.incoming is _NO_RELATIONS:
-                end.incoming = [relation]
-            else:
-                end.incoming.append(relation)
             count += 1
         self.relation_count = count
+        self._knows_incoming = count == 0
+
+    def incoming(self, node: Node) -> list[Relation]:
+        """Return the relations that reach a node; the list belongs to the graph.
+
+        After loading, the first question for them brings them to all nodes: that takes as long as the rest of loading,
+        and much work never asks.
+        """
+        if not self._knows_incoming:
+            nodes = self.nodes
+            for start in nodes.values():  # an interruption may have left some
+                start.reached_by = _NO_RELATIONS
+            for start in nodes.values():
+                for relation in start.outgoing:
+                    self._add_incoming(nodes[relation[1]], relation)
+            self._knows_incoming = True
+        return node.reached_by
 
     def remove_node(self, node_id: str) -> Node:
         """Remove a node that has no relations, and return it.
@@ -141,8 +150,8 @@ class Graph:
             HasRelationsError: If relations lead to or from it.
         """
         node = self.node(node_id)
-        if node.outgoing or node.incoming:
-            related = sorted({*node.outgoing, *node.incoming})
+        if node.outgoing or self.incoming(node):
+            related = sorted({*node.outgoing, *self.incoming(node)})
             raise HasRelationsError(
                 f"node '{node_id}' has {len(related)} relation{'s' if len(related) > 1 else ''}; delete them first",
                 {"id": node_id, "count": len(related), "relations": [relation_json(r) for r in related[:SHOWN]]},
@@ -179,10 +188,9 @@ class Graph:
             )
         if start.outgoing is _NO_RELATIONS:
             start.outgoing = []
-        if end.incoming is _NO_RELATIONS:
-            end.incoming = []
         start.outgoing.append(relation)
-        end.incoming.append(relation)
+        if self._knows_incoming:
+            self._add_incoming(end, relation)
         if source in self._hubs:
             self._hubs[source].add(relation)
         self.relation_count += 1
@@ -204,7 +212,8 @@ class Graph:
         start.outgoing.remove(relation)
         if source in self._hubs:
             self._hubs[source].discard(relation)
-        self.nodes[target].incoming.remove(relation)
+        if self._knows_incoming:
+            self.nodes[target].reached_by.remove(relation)
         self.relation_count -= 1
 
     def relations(self) -> Iterator[Relation]:
@@ -267,12 +276,18 @@ class Graph:
         return relation in hub
 
     @staticmethod
-    def _steps(node: Node, direction: str) -> Iterator[tuple[Relation, str]]:
+    def _add_incoming(end: Node, relation: Relation) -> None:
+        if end.reached_by is _NO_RELATIONS:
+            end.reached_by = [relation]
+        else:
+            end.reached_by.append(relation)
+
+    def _steps(self, node: Node, direction: str) -> Iterator[tuple[Relation, str]]:
         if direction != "in":
             for relation in node.outgoing:
                 yield relation, relation[1]
         if direction != "out":
-            for relation in node.incoming:
+            for relation in self.incoming(node):
                 yield relation, relation[0]
 
     def _near(self, node_id: str) -> dict[str, Any]:

@@ -7,12 +7,10 @@ from pathlib import Path
 
 FILE_VARIABLE = "KG_FILE"
 PROJECT_VARIABLE = "CHIPFORGE_PROJECT"
-FOLDER = Path(".chipforge", "kg")
+PLACE = Path(".chipforge", "kg", "graph.json")
 
 
 def graph_path() -> Path:
     """Return the graph's file: ``$KG_FILE``, else ``.chipforge/kg/graph.json`` in ``$CHIPFORGE_PROJECT`` or here."""
     named = os.environ.get(FILE_VARIABLE)
-    if named:
-        return Path(named).absolute()
-    return Path(os.environ.get(PROJECT_VARIABLE) or ".").absolute() / FOLDER / "graph.json"
+    return Path(named).absolute() if named else Path(os.environ.get(PROJECT_VARIABLE) or ".", PLACE).absolute()

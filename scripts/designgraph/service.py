@@ -5,8 +5,8 @@ The service stores and finds; what a design needs is judged by ``check`` and by 
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from designgraph.errors import GraphError, InvalidTypeError, ManyFaultsError
@@ -18,6 +18,7 @@ from designgraph.store import Store
 from designgraph.type_rule import TypeRule, type_rule
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Mapping
 
     from designgraph.changes import Change
@@ -49,7 +50,7 @@ def open_graph(path: str | os.PathLike[str] | None = None) -> KnowledgeGraph:
     Args:
         path: The file. Default: what the environment says, else ``.chipforge/kg/graph.json`` in the current folder.
     """
-    key = os.path.realpath(graph_path() if path is None else path)
+    key = str(graph_path() if path is None else Path(path).absolute())
     if key not in _open:
         _open[key] = KnowledgeGraph(key)
     return _open[key]

@@ -48,7 +48,7 @@ _STATE_LINE = re.compile(
 _HEAD = b'{\n  "format": "%s",\n  "version": %d,\n  "graphs": {' % (FORMAT.encode(), VERSION)
 _GRAPH = re.compile(rb'\n    "([\w-]+)": \{\n      "nodes": \[')
 _NODE = re.compile(r'^ {8}\{"id": "([^"]+)", "type": "([^"]+)", "properties": (\{.*\})\},?$', re.MULTILINE)
-_RELATION = re.compile(r'^ {8}\{"from": "([^"]+)", "to": "([^"]+)", "type": "([^"]+)"\},?$', re.MULTILINE)
+_RELATION = re.compile(r'"from": "([^"]+)", "to": "([^"]+)", "type": "([^"]+)"')
 _RELATIONS = b'\n      ],\n      "relations": ['
 _GRAPH_END = b"\n      ]\n    }"
 

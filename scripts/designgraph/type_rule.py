@@ -75,7 +75,7 @@ def type_rule(folder: str, graph_id: str) -> TypeRule:
     Raises:
         GraphFileError: If the project's ``types.yaml`` cannot be used; all its faults are told.
     """
-    path = str(Path(folder, FILE))
+    path = f"{folder}/{FILE}"
     written = read_yaml(path)
     known = known_types()
     if not written:

@@ -76,7 +76,7 @@ def known_types(subject: Subject, rule: dict[str, Any], findings: Findings) -> N
 def orphan(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
     """Nodes without any relation."""
     for node in subject.nodes(rule):
-        if not node.outgoing and not node.incoming and node.type not in rule.get("except", ()):
+        if not node.outgoing and not subject.graph.incoming(node) and node.type not in rule.get("except", ()):
             findings.add(rule, f"{node.type} '{node.id}' has no relation to anything", (node.id,))
 
 
@@ -147,7 +147,7 @@ def relates(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
     direction = rule.get("direction", "both")
     for node in subject.nodes(rule):
         ends = [(r[1], r[2]) for r in node.outgoing if direction != "in"]
-        ends += [(r[0], r[2]) for r in node.incoming if direction != "out"]
+        ends += [(r[0], r[2]) for r in subject.graph.incoming(node) if direction != "out"]
         others = sorted(other for other, kind in ends if is_listed(kind, rule["relations"]))
         nodes = subject.graph.nodes
         others = [other for other in others if nodes[other].type in rule.get("other", (nodes[other].type,))]

@@ -81,7 +81,7 @@ def find_machines(graph: Graph, properties: Properties, rule: dict[str, Any], fi
             _add_state(machines, graph, node_id, given)
         if node.type != TRANSITION:
             continue
-        register = next((source for source, _, kind in sorted(node.incoming) if kind == RELATION), "")
+        register = next((source for source, _, kind in sorted(graph.incoming(node)) if kind == RELATION), "")
         machine = machines.setdefault(_text(given.get("machine")) or register, Machine(""))
         source, target = _text(given.get("from")), _text(given.get("to"))
         if not target or ("from" not in given and not given.get("initial")):

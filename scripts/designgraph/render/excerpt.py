@@ -96,7 +96,7 @@ def excerpt(graph: Graph, graph_id: str, rule: TypeRule, selection: Selection) -
         near, _ = graph.reach(selection.focus, selection.depth, direction="both")
         wanted = list(near)
     else:
-        wanted = sorted(graph.ids(), key=lambda i: (-len(graph.nodes[i].outgoing) - len(graph.nodes[i].incoming), i))
+        wanted = sorted(graph.ids(), key=lambda node_id: (-_degree(graph, node_id), node_id))
     if selection.types is not None:
         if selection.focus and graph.nodes[selection.focus].type not in selection.types:
             raise GraphError(f"node '{selection.focus}' is not of the types {', '.join(sorted(selection.types))}")
@@ -115,6 +115,11 @@ def excerpt(graph: Graph, graph_id: str, rule: TypeRule, selection: Selection) -
         len(every),
         total_relations,
     )
+
+
+def _degree(graph: Graph, node_id: str) -> int:
+    node = graph.nodes[node_id]
+    return len(node.outgoing) + len(graph.incoming(node))
 
 
 def colors_of(types: Collection[str], rule: TypeRule) -> dict[str, str]:
