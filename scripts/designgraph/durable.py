@@ -52,7 +52,10 @@ def read_all(descriptor: int) -> bytes:
 def sync_data(descriptor: int) -> None:
     """Return when the file's content and size are on disk."""
     if sys.platform == "darwin":
-        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        except OSError:  # a file system without it, such as a network share
+            os.fsync(descriptor)
     elif hasattr(os, "fdatasync"):
         os.fdatasync(descriptor)
     else:

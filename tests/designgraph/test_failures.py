@@ -5,6 +5,7 @@ import os
 import resource
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -230,3 +231,25 @@ def test_a_full_disk_refuses_the_change_and_keeps_the_rest(tmp_path, open_store)
         graph.store.close()
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("offered", [True, False])
+def test_a_mac_is_asked_to_bring_data_to_the_disk_itself(open_store, monkeypatch, offered):
+    """There fsync leaves data in the disk's cache; F_FULLFSYNC does not, and not every file system has it."""
+    asked, plain = [], []
+
+    def full_sync(descriptor, command):
+        asked.append((descriptor, command))
+        if not offered:
+            raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    fcntl = SimpleNamespace(fcntl=full_sync, F_FULLFSYNC=51, flock=durable.fcntl.flock, LOCK_EX=2, LOCK_SH=1, LOCK_UN=8)
+    monkeypatch.setattr(durable, "sys", SimpleNamespace(platform="darwin"))
+    monkeypatch.setattr(durable, "fcntl", fcntl)
+    monkeypatch.setattr(os, "fsync", plain.append)
+    graph = open_store()
+    graph.create_node("g", "a", "Signal")
+    assert {command for _, command in asked} == {51}
+    assert len(asked) == 2
+    assert {descriptor for descriptor, _ in asked} <= set(plain) or offered
+    assert ids(open_store()) == ["a"]
