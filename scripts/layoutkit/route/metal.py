@@ -267,10 +267,16 @@ class Finisher:
         least = self.stack.width(level, None)
         fills: list[Rect] = []
         for pair in sorted(pairs, key=str):
-            box = pair.polygon(0).bbox()
-            grow_x, grow_y = max(0, least - box.width()), max(0, least - box.height())
-            fills.append(self._least_in_the_way(level, (box.left, box.bottom, box.right, box.top), grow_x, grow_y))
+            left, bottom, right, top = self._on_grid(pair.polygon(0).bbox())
+            grow_x, grow_y = max(0, least - (right - left)), max(0, least - (top - bottom))
+            fills.append(self._least_in_the_way(level, (left, bottom, right, top), grow_x, grow_y))
         return fills
+
+    def _on_grid(self, box: kdb.Box) -> Rect:
+        """Return the smallest rectangle on the grid that holds ``box``; Euclidean checks cut edges anywhere."""
+        grid = self.stack.technology.grid
+        low = (box.left // grid * grid, box.bottom // grid * grid)
+        return *low, -(-box.right // grid) * grid, -(-box.top // grid) * grid
 
     def _least_in_the_way(self, level: int, rect: Rect, grow_x: int, grow_y: int) -> Rect:
         left, bottom, right, top = rect
