@@ -10,6 +10,7 @@ import sys
 from bisect import bisect_left, bisect_right, insort
 from typing import TYPE_CHECKING, Any
 
+from designgraph.collector import collector_off
 from designgraph.errors import (
     HasRelationsError,
     NodeExistsError,
@@ -133,12 +134,8 @@ class Graph:
         and much work never asks.
         """
         if not self._knows_incoming:
-            nodes = self.nodes
-            for start in nodes.values():  # an interruption may have left some
-                start.reached_by = _NO_RELATIONS
-            for start in nodes.values():
-                for relation in start.outgoing:
-                    self._add_incoming(nodes[relation[1]], relation)
+            with collector_off():
+                self._learn_incoming()
             self._knows_incoming = True
         return node.reached_by
 
@@ -274,6 +271,18 @@ class Graph:
         if hub is None:
             hub = self._hubs[start.id] = set(start.outgoing)
         return relation in hub
+
+    def _learn_incoming(self) -> None:
+        nodes = self.nodes
+        for node in nodes.values():  # an interruption may have left some
+            node.reached_by = _NO_RELATIONS
+        for node in nodes.values():
+            for relation in node.outgoing:
+                end = nodes[relation[1]]
+                if end.reached_by is _NO_RELATIONS:
+                    end.reached_by = [relation]
+                else:
+                    end.reached_by.append(relation)
 
     @staticmethod
     def _add_incoming(end: Node, relation: Relation) -> None:

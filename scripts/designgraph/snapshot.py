@@ -22,13 +22,12 @@ all above it: a file whose digest does not fit was edited. ::
 
 from __future__ import annotations
 
-import gc
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from designgraph.collector import collector_off
 from designgraph.errors import GraphFileError
 from designgraph.graph import Graph
 from designgraph.journal import START, Digest, digest
@@ -157,7 +156,7 @@ def read_snapshot(content: bytes, path: Path) -> Snapshot:
     """
     state, genuine = split_state(content)
     if genuine:
-        with _no_collection():
+        with collector_off():
             return Snapshot(_read_genuine(content), state)
     from designgraph.edited import read_edited
 
@@ -187,18 +186,6 @@ def _items(content: bytes, start: int, end: int, pattern: re.Pattern[str]) -> It
         stop = end if stop < 0 else stop
         yield from pattern.findall(content[start:stop].decode())
         start = stop + 1
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Switch the garbage collector off: it would walk a growing heap again and again and free nothing."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def unreadable(path: Path, reason: str, **details: Any) -> GraphFileError:
