@@ -210,7 +210,7 @@ def is_alive(pid):
         return False
 
 
-def eventually(condition, seconds=10.0):
+def eventually(condition, seconds=40.0):
     """Return whether a condition comes true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
