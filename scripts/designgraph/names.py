@@ -63,15 +63,24 @@ def checked_properties(value: Any) -> dict[str, Any]:
 
 
 def _check_json(value: Any, path: str, depth: int) -> None:
-    """Refuse what ``json`` would convert silently: keys that are no text, and values of foreign types."""
-    if value is None or isinstance(value, (str, bool, int, float)):
+    """Refuse what ``json`` would convert silently, and what other programs' JSON cannot hold.
+
+    That is keys that are no text, values of foreign types, integers outside 64 bits and NUL characters.
+    """
+    if isinstance(value, str):
+        if "\0" in value:
+            raise GraphError(f"{path} holds a NUL character")
+        return
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise GraphError(f"{path} is an integer outside 64 bits")
+    if value is None or isinstance(value, (int, float)):
         return
     if depth == 0:
         raise GraphError(f"{path} is nested deeper than {MAX_DEPTH} levels")
     if isinstance(value, dict):
         for key, item in value.items():
-            if not isinstance(key, str):
-                raise GraphError(f"{path} has the key {key!r}; keys are texts")
+            if not isinstance(key, str) or "\0" in key:
+                raise GraphError(f"{path} has the key {key!r}; keys are texts without NUL characters")
             _check_json(item, f"{path}.{key}", depth - 1)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):

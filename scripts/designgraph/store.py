@@ -84,6 +84,8 @@ class Store:
     def change(self, graph_id: str, plan: Callable[[dict[str, Graph]], list[Change]]) -> int:
         """Make changes in one graph, all or none, and return their sequence number when they are on disk.
 
+        No changes leave the files as they are.
+
         Args:
             graph_id: The graph, which begins to exist if it does not.
             plan: Returns the changes, given the graphs as they are; what it raises is passed on.
@@ -96,6 +98,8 @@ class Store:
         with self._mutex, self._journal.locked(exclusive=True):
             self._catch_up()
             made = plan(self._graphs)
+            if not made:
+                return self.sequence
             if self._edited:
                 self._adopt_edit()
             self._cut_torn()

@@ -82,6 +82,9 @@ def test_every_connection_of_the_circuit_is_there_and_no_other(graph, read):
 
 def test_importing_again_changes_nothing_and_keeps_notes(graph, read):
     first = import_circuit(graph, "g", read())
+    before = graph.store.path.read_bytes()
+    import_circuit(graph, "g", read())
+    assert graph.store.path.read_bytes() == before
     graph.update_node("g", "M5", {**nodes_of(graph, "Device")["M5"], "note": "hot"})
     graph.create_node("g", "why", "Decision", {})
     graph.create_relation("g", "why", "M5", "CONCERNS")

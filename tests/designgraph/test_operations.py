@@ -99,6 +99,10 @@ class TestSeed:
             ("kg_query", {"nodeId": "clk", "cursor": "x"}, "INVALID_PARAM"),
             ("kg_create_node", {"id": "x", "type": "Signal", "properties": {"a": float("nan")}}, "INVALID_PARAM"),
             ("kg_create_node", {"id": "x", "type": "Signal", "properties": {1: 2}}, "INVALID_PARAM"),
+            ("kg_create_node", {"id": "x", "type": "Signal", "properties": {"a": [2**63]}}, "INVALID_PARAM"),
+            ("kg_create_node", {"id": "x", "type": "Signal", "properties": {"a": "\0"}}, "INVALID_PARAM"),
+            ("kg_create_node", {"id": "x", "type": "Signal", "properties": {"\0": 1}}, "INVALID_PARAM"),
+            ("kg_create_node", {"id": "x", "type": "Signal", "properties": {"a": {1, 2}}}, "INVALID_PARAM"),
             ("kg_create_node", {"id": "x", "type": "Signal", "properties": {"a": "\ud800"}}, "INVALID_PARAM"),
             ("kg_create_node", {"id": "x", "type": "Signal", "properties": {"a": "x" * 300_000}}, "INVALID_PARAM"),
             ("kg_create_node", {"id": "x"}, "INVALID_PARAM"),
@@ -205,7 +209,14 @@ def test_what_is_answered_is_a_copy():
 
 
 def test_properties_keep_every_json_value(project):
-    values = {"n": None, "t": True, "i": 2**70, "f": 1.5e-300, "s": '\x01\u2028"\\</script>\U0001f600', "d": {"": [[]]}}
+    values = {
+        "n": None,
+        "t": True,
+        "i": 2**63 - 1,
+        "f": 1.5e-300,
+        "s": '\x01\u2028"\\</script>\U0001f600',
+        "d": {"": [[]]},
+    }
     done("kg_create_node", id="a", type="Signal", properties=values)
     again = KnowledgeGraph(project / ".chipforge" / "kg" / "graph.json")
     assert again.list_nodes("demo")["nodes"][0]["properties"] == values

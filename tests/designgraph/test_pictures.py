@@ -27,7 +27,7 @@ HOSTILE = (
     "javascript:alert(1)",
     '"]; click n0 href "javascript:alert(1)"',
     "`code` #quot; ${document.title='broken'} {{title}}",
-    "\x00\x01\x1b[31m\u2028\u2029\ufffe\U0001f600",
+    "\x01\x1b[31m\u2028\u2029\ufffe\U0001f600",
     "名称\N{RIGHT-TO-LEFT OVERRIDE}evil",
 )
 
