@@ -35,7 +35,9 @@ sys.exit()
     assert done.stderr.split() == []
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["mcp", "--help"], ["http", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["mcp", "--help"], ["http", "--help"], ["--version"]]
+)
 def test_help_loads_nothing_but_click(arguments):
     code = f"""
 import sys
