@@ -10,23 +10,30 @@ if TYPE_CHECKING:
     from skillpack.catalog import Catalog, Shadowed, Skipped, scan
     from skillpack.declaration import ToolDeclaration, ToolFault, Tools, find_tools
     from skillpack.errors import SkillNotFoundError, SkillpackError, SkillVersionNotFoundError
+    from skillpack.findings import Finding
     from skillpack.loader import SkillLoader
     from skillpack.migrations import Migration
     from skillpack.pipeline import check_pipeline, load_pipeline
     from skillpack.pipeline_run import RunOptions, run_pipeline
+    from skillpack.prompt import Budget, Layer1
     from skillpack.registry import SkillDefinition, SkillInfo, SkillRegistry, global_registry
     from skillpack.resources import Resource, read_resource
     from skillpack.roots import default_roots
     from skillpack.runner import Call, Runner
     from skillpack.skill import Skill, load_skill
+    from skillpack.validation import Report, validate
     from skillpack.versions import SkillVersionManager
     from skillpack.worker_pool import WorkerPool
 
 __all__ = [
+    "Budget",
     "Call",
     "Cancellation",
     "Catalog",
+    "Finding",
+    "Layer1",
     "Migration",
+    "Report",
     "Resource",
     "RunOptions",
     "Runner",
@@ -54,13 +61,18 @@ __all__ = [
     "read_resource",
     "run_pipeline",
     "scan",
+    "validate",
 ]
 
 _HOMES = {
+    "Budget": "prompt",
     "Call": "runner",
     "Cancellation": "cancellation",
     "Catalog": "catalog",
+    "Finding": "findings",
+    "Layer1": "prompt",
     "Migration": "migrations",
+    "Report": "validation",
     "Resource": "resources",
     "RunOptions": "pipeline_run",
     "Runner": "runner",
@@ -88,6 +100,7 @@ _HOMES = {
     "read_resource": "resources",
     "run_pipeline": "pipeline_run",
     "scan": "catalog",
+    "validate": "validation",
 }
 
 

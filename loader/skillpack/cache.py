@@ -1,7 +1,7 @@
 """What was read of a SKILL.md, kept on disk for as long as the file's status stays the same.
 
 A cache only saves time: whatever is wrong with it (missing, cut short, written by another version, not private), the
-skills are read as if it were not there. One JSON file a root, replaced as a whole, so that of several writers at once
+skills are read as if it were not there. One file a root, replaced as a whole, so that of several writers at once
 the last one wins and no reader sees half a file. It lies in the user's own cache folder and never in a folder with
 skills, and is not read when somebody else could have written it.
 """
@@ -12,25 +12,24 @@ skills, and is not read when somebody else could have written it.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import stat
 import sys
 import time
 import zlib
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from skillpack.skill import Skill
+from skillpack.skill import SKILL_FILE, Skill
 
 DIRECTORY_VARIABLE = "SKILLPACK_CACHE_DIR"
 SETTLED_SECONDS = 2.0  # the coarsest clock of a file system in use (FAT): a younger file may change without showing it
 MAX_ROOTS = 64
 _MAX_BYTES = 1 << 28
-_MAGIC = b"skillpack-cache "
+_SEPARATOR = "\x1f"  # no name, description or path of good will holds it
+_TAIL = os.sep + SKILL_FILE
+_COLUMNS = 5
+_HEADER_BYTES = 25
 _PARSERS = ("files.py", "frontmatter.py", "skill.py", "strict_yaml.py", "cache.py")
-_Stamp = list[int]
 
 
 def default_directory() -> str | None:
@@ -79,91 +78,57 @@ class ScanCache:
 
 
 class RootCache:
-    """What is remembered of the skills below one root. One scan at a time: ``begin``, ``get``/``put``, ``end``."""
+    """What is remembered of the skills below one root."""
 
     def __init__(self, root: str, directory: str | None) -> None:
         self._root = root
         self._directory = directory
-        self._known: dict[str, tuple[_Stamp, dict[str, Any], list[str]]] = {}
-        self._loaded = directory is None
-        self._seen: dict[str, Any] = {}
-        self._changed = False
-        self._settled = 0.0
+        self._known: list[str] | None = [] if directory is None else None
 
-    def begin(self) -> None:
-        """Begin a scan."""
-        if not self._loaded:
+    def begin(self) -> RootScan:
+        """Return a new scan of the root; several may be under way at the same time."""
+        if self._known is None:
             self._known = self._load()
-            self._loaded = True
-        self._seen = {}
-        self._changed = False
-        self._settled = (time.time() - SETTLED_SECONDS) * 1e9
+        return RootScan(self, self._root, self._known)
 
-    def get(self, folder: str, status: os.stat_result) -> tuple[dict[str, Any], list[str]] | None:
-        """Return fields and repairs of the skill in ``folder``, if its SKILL.md still has the same status."""
-        key = folder[len(self._root) :]
-        known = self._known.get(key)
-        if known is None or known[0] != [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]:
-            return None
-        self._seen[key] = known
-        return known[1], known[2]
-
-    def put(self, skill: Skill, status: os.stat_result) -> None:
-        """Remember a skill that was read from a file of this status, unless the file is too young to tell a change."""
-        if max(status.st_mtime_ns, status.st_ctime_ns) < self._settled:
-            stamp = [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
-            self._seen[skill.dir[len(self._root) :]] = (stamp, dict(skill.fields), list(skill.repairs))
-            self._changed = True
-
-    def end(self) -> None:
-        """End the scan: forget what was not seen, and write down what is new."""
-        changed = self._changed or len(self._seen) != len(self._known)
-        self._known, self._seen = self._seen, {}
-        if changed and self._directory is not None:
+    def replace(self, known: list[str]) -> None:
+        """Remember this instead, and write it down."""
+        self._known = known
+        if self._directory is not None:
             with contextlib.suppress(OSError):  # a full disk, a read-only home: the next scan reads the skills again
-                self._save(self._directory)
+                self._save(self._directory, known)
 
     def _file(self, directory: str) -> str:
-        """Return the file for this root."""
-        import hashlib
+        """Return the file for this root; should another root ever have the same, the file says whose it is."""
+        path = os.fsencode(self._root)
+        return os.path.join(directory, f"{zlib.crc32(path):08x}{zlib.adler32(path):08x}.skills")
 
-        name = hashlib.sha256(os.fsencode(self._root)).hexdigest()[:32]
-        return os.path.join(directory, f"{name}.json")
-
-    def _load(self) -> dict[str, Any]:
+    def _load(self) -> list[str]:
         """Return what the file holds; nothing when it is not exactly what ``_save`` writes, here and now."""
         if self._directory is None or _privacy_problem(self._directory) is not None:
-            return {}
+            return []
         try:
-            data = _read_private(self._file(self._directory))
-        except OSError:
-            return {}
-        header, _, content = data.partition(b"\n")
-        if header != _MAGIC + b"%08x" % zlib.crc32(content):
-            return {}
-        try:
-            made_by, root, skills = json.loads(content)
-        except (ValueError, TypeError, RecursionError):
-            return {}
-        if made_by != _fingerprint() or root != self._root or not isinstance(skills, dict):
-            return {}
-        return skills if all(map(_is_entry, skills.values())) else {}
+            data = memoryview(_read_private(self._file(self._directory)))
+            content = data[_HEADER_BYTES:]
+            if data[:_HEADER_BYTES] != _header(content):
+                return []
+            made_by, root, *known = str(content, "utf-8", "surrogatepass").split(_SEPARATOR)
+        except (OSError, ValueError):
+            return []
+        return known if len(known) % _COLUMNS == 0 and root == self._root and made_by == _fingerprint() else []
 
-    def _save(self, directory: str) -> None:
+    def _save(self, directory: str, known: list[str]) -> None:
         """Replace the file."""
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        if _privacy_problem(directory) is not None:
+        if _privacy_problem(directory) is not None or _SEPARATOR in self._root:
             return
-        try:
-            content = json.dumps([_fingerprint(), self._root, self._known], separators=(",", ":")).encode("ascii")
-        except (TypeError, ValueError):  # a folder's name or a field that JSON cannot hold
-            return
+        content = _SEPARATOR.join([_fingerprint(), self._root, *known]).encode("utf-8", "surrogatepass")
         path = self._file(directory)
         beside = f"{path}.{os.getpid()}.{time.monotonic_ns():x}.tmp"
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
             with open(descriptor, "wb") as file:
-                file.write(_MAGIC + b"%08x\n" % zlib.crc32(content))
+                file.write(_header(content))
                 file.write(content)
             os.replace(beside, path)
         except OSError:
@@ -173,32 +138,76 @@ class RootCache:
         _tidy(directory)
 
 
-def _is_entry(entry: Any) -> bool:
-    """Return whether a remembered skill has the shape of one."""
-    return (
-        type(entry) is list
-        and len(entry) == 3
-        and type(entry[0]) is list
-        and type(entry[1]) is dict
-        and type(entry[2]) is list
-        and type(entry[1].get("name")) is str
-        and type(entry[1].get("description")) is str
-    )
+class RootScan:
+    """One scan of a root: ``get`` and ``put`` for each skill, then ``end``.
+
+    What is known is one flat list of texts, since ten thousand of anything else would take longer to read than the
+    skills to look at. A row is folder below the root, status of the SKILL.md, name, description, rest (see ``Skill``).
+    """
+
+    def __init__(self, cache: RootCache, root: str, known: list[str]) -> None:
+        self._cache = cache
+        self._cut = len(root)
+        self._known = known
+        self._rows = dict(zip(known[::_COLUMNS], range(0, len(known), _COLUMNS), strict=True))
+        self._hits: list[int] = []
+        self._new: list[str] = []
+        self._settled = (time.time() - SETTLED_SECONDS) * 1e9
+
+    def get(self, folder: str) -> Skill | None:
+        """Return the skill in ``folder``, if its SKILL.md still has the status of the regular file it was."""
+        row = self._rows.get(folder[self._cut :])
+        if row is None:
+            return None
+        path = folder + _TAIL
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return None
+        _, stamp, name, description, rest = self._known[row : row + _COLUMNS]
+        if stamp != _stamp(status):
+            return None
+        self._hits.append(row)
+        return Skill(name, description, path, folder, rest)
+
+    def put(self, skill: Skill, status: os.stat_result) -> None:
+        """Remember a skill that was read from a file of this status, unless the file is too young to tell a change."""
+        if max(status.st_mtime_ns, status.st_ctime_ns) < self._settled:
+            row = [skill.dir[self._cut :], _stamp(status), skill.name, skill.description, skill.rest]
+            if not any(_SEPARATOR in text for text in row):
+                self._new += row
+
+    def end(self) -> None:
+        """Forget what was not seen, and remember what is new."""
+        if not self._new and len(self._hits) == len(self._rows):
+            return
+        seen = [text for row in self._hits for text in self._known[row : row + _COLUMNS]]
+        self._cache.replace(seen + self._new)
 
 
-def _fingerprint() -> list[Any]:
+def _stamp(status: os.stat_result) -> str:
+    """Return by what a changed file is told from the same one: a hash of numbers, the same in every process."""
+    return str(hash((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)))
+
+
+def _header(content: bytes | memoryview) -> bytes:
+    """Return what stands before this content: what it is, and its checksum."""
+    return b"skillpack-cache %08x\n" % zlib.crc32(content)
+
+
+def _fingerprint() -> str:
     """Return what the reading depends on: Python, the modules that read a SKILL.md, and PyYAML, as files."""
     here = os.path.dirname(os.path.abspath(__file__))
     files = [os.path.join(here, name) for name in _PARSERS]
     spec = PathFinder.find_spec("yaml")
     if spec is not None and spec.origin is not None:
         files.append(spec.origin)
-    found: list[Any] = [sys.implementation.cache_tag]
+    found = [sys.implementation.cache_tag or sys.version]
     for path in files:
         with contextlib.suppress(OSError):  # imported from an archive
             status = os.stat(path)
-            found.append([path, status.st_size, status.st_mtime_ns])
-    return found
+            found.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(found)
 
 
 def _holds(root: str, directory: str) -> bool:
@@ -232,11 +241,14 @@ def _read_private(path: str) -> bytes:
         OSError: If it is not there, is something else, or too large.
     """
     flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
-        status = os.fstat(file.fileno())
+    descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    try:
+        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or not _is_private(status) or status.st_size > _MAX_BYTES:
             raise OSError("not a cache of this user")
-        return file.read()
+        return os.read(descriptor, status.st_size)
+    finally:
+        os.close(descriptor)
 
 
 def _tidy(directory: str) -> None:
@@ -244,7 +256,7 @@ def _tidy(directory: str) -> None:
     aged: list[tuple[float, str]] = []
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         aged.extend((entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in entries)
-    old = [path for _, path in sorted(aged) if path.endswith(".json")][:-MAX_ROOTS]
+    old = [path for _, path in sorted(aged) if path.endswith(".skills")][:-MAX_ROOTS]
     old += [path for changed, path in aged if path.endswith(".tmp") and changed < time.time() - 3600]
     for path in old:
         with contextlib.suppress(OSError):

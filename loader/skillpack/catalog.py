@@ -15,7 +15,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from skillpack.cache import RootCache, ScanCache
+from skillpack.cache import RootScan, ScanCache
 from skillpack.errors import SkillFileError
 from skillpack.skill import DECLARATION_FILE, SKILL_FILE, Skill, read_skill
 
@@ -118,7 +118,7 @@ class _Search:
         self._full = False
         self._real_roots: set[str] = set()
         self._cache = cache
-        self._known: RootCache
+        self._known: RootScan
 
     def root(self, path: str) -> None:
         """Search one root, unless it was searched already under another name."""
@@ -130,8 +130,7 @@ class _Search:
         if not os.path.isdir(path):
             self._skip(path, "the skills directory does not exist")
             return
-        self._known = self._cache.of_root(path)
-        self._known.begin()
+        self._known = self._cache.of_root(path).begin()
         self._visit(path, 0)
         self._known.end()
 
@@ -143,9 +142,13 @@ class _Search:
             self._full = True
             return
         self._folders_left -= 1
+        known = self._known.get(folder)
+        if known is not None:
+            self._take(known)
+            return
         path = folder + _TAIL
         try:
-            status = os.lstat(path)
+            is_link = stat.S_ISLNK(os.lstat(path).st_mode)
         except FileNotFoundError:
             self._descend(folder, depth)
             return
@@ -153,24 +156,19 @@ class _Search:
             self._skip(path, f"cannot be opened: {error.strerror}")
             return
         try:
-            self._take(self._read(path, folder, status))
+            self._read(path, folder, is_link)
         except FileNotFoundError:
-            if stat.S_ISLNK(status.st_mode):  # else it has vanished since
+            if is_link:  # else it has vanished since
                 self._skip(path, "is a link to a file that does not exist")
         except SkillFileError as error:
             self._skip(path, str(error))
 
-    def _read(self, path: str, folder: str, status: os.stat_result) -> Skill:
-        """Return the skill in ``folder``, from memory if its file is the same; a link is looked at every time."""
-        if stat.S_ISLNK(status.st_mode):
-            return read_skill(path, folder, is_link=True)[0]
-        known = self._known.get(folder, status)
-        if known is not None:
-            fields, repairs = known
-            return Skill(fields["name"].strip(), fields["description"].strip(), path, folder, fields, tuple(repairs))
-        skill, status = read_skill(path, folder, is_link=False)
-        self._known.put(skill, status)
-        return skill
+    def _read(self, path: str, folder: str, is_link: bool) -> None:
+        """Take the skill in ``folder`` as its file says; a link is looked at every time."""
+        skill, status = read_skill(path, folder, is_link=is_link)
+        if not is_link:
+            self._known.put(skill, status)
+        self._take(skill)
 
     def _take(self, skill: Skill) -> None:
         """Add a skill, or tell which one has its name."""
@@ -189,23 +187,31 @@ class _Search:
         for entry in children:
             if entry.name.startswith(".") or entry.name in _IGNORED:
                 continue
-            if entry.name.lower() == SKILL_FILE.lower():
+            if entry.is_dir(follow_symlinks=False):
+                self._enter(entry.path, depth + 1)
+            elif entry.name.lower() == SKILL_FILE.lower():
                 self._skip(entry.path, f"the file must be named {SKILL_FILE}")
             elif entry.name == DECLARATION_FILE:
                 self._skip(entry.path, f"declares tools, but there is no {SKILL_FILE} beside it")
-            elif entry.is_symlink() and not os.path.exists(entry.path):
-                self._skip(entry.path, "is a link to a folder that does not exist")
-            elif _is_folder(entry):
-                self._enter(entry, depth + 1)
+            elif entry.is_symlink():
+                self._follow(entry, depth + 1)
 
-    def _enter(self, entry: os.DirEntry[str], depth: int) -> None:
-        """Visit a folder unless it lies too deep or leads back to where the search came from."""
+    def _follow(self, link: os.DirEntry[str], depth: int) -> None:
+        """Visit the folder a link points to, unless that leads back to where the search came from."""
+        if not os.path.exists(link.path):
+            self._skip(link.path, "is a link to a folder that does not exist")
+        elif _is_folder(link):
+            if _leads_back(link.path):
+                self._skip(link.path, "is a link back to a folder above it: not searched", "info")
+            else:
+                self._enter(link.path, depth)
+
+    def _enter(self, folder: str, depth: int) -> None:
+        """Visit a folder unless it lies too deep."""
         if depth > self._max_depth:
-            self._skip(entry.path, f"lies deeper than {self._max_depth} levels: not searched", "info")
-        elif entry.is_symlink() and _leads_back(entry.path):
-            self._skip(entry.path, "is a link back to a folder above it: not searched", "info")
+            self._skip(folder, f"lies deeper than {self._max_depth} levels: not searched", "info")
         else:
-            self._visit(entry.path, depth)
+            self._visit(folder, depth)
 
     def _skip(self, path: str, reason: str, level: Literal["error", "info"] = "error") -> None:
         """Note what was left out."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.cache import ScanCache, default_directory
 from skillpack.catalog import Catalog, scan
 from skillpack.errors import ResourceError, SkillFileError
 from skillpack.prompt import Budget, Layer1, Style, layer1
-from skillpack.resources import MAX_RESOURCE_BYTES, read_resource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +57,6 @@ class SkillLoader:
         directory = default_directory() if cache is True else cache or None
         self.cache = ScanCache(None if directory is None else os.path.abspath(directory))  # noqa: PTH100 - a text
         self.catalog = Catalog()
-        self._scanning = threading.Lock()
         self.reload()
 
     @property
@@ -74,9 +71,9 @@ class SkillLoader:
         """
         single = isinstance(self.skills_dir, (str, os.PathLike))
         roots: Any = [self.skills_dir] if single else self.skills_dir
-        with self._scanning:
-            before, self.catalog = self.catalog, scan(roots, cache=self.cache)
-            return _changes(before.skills, self.catalog.skills)
+        before, after = self.catalog, scan(roots, cache=self.cache)
+        self.catalog = after
+        return _changes(before.skills, after.skills)
 
     def has_skills(self) -> bool:
         """Return whether there is any skill to offer."""
@@ -125,14 +122,15 @@ class SkillLoader:
             reason = "its SKILL.md is gone" if isinstance(error, FileNotFoundError) else f"SKILL.md {error}"
             return _failure(f"Skill '{name}' cannot be read: {reason}")
 
-    def read_resource(self, name: str, path: str, *, max_bytes: int = MAX_RESOURCE_BYTES) -> dict[str, Any]:
+    def read_resource(self, name: str, path: str, *, max_bytes: int | None = None) -> dict[str, Any]:
         """Return layer 3 as a tool's answer: ``data`` holds path, size, digest, encoding and content.
 
         Args:
             name: Skill whose file it is.
             path: Path relative to the skill's folder, as listed by layer 2.
-            max_bytes: Largest file that is served. [bytes]
+            max_bytes: Largest file that is served; default 1 MiB. [bytes]
         """
+        from skillpack.resources import read_resource
         from skillpack.suggestions import near
 
         skill = self._find(name)

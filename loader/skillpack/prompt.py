@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from skillpack.skill import CONTROL
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -85,6 +83,8 @@ def layer1(skills: Iterable[Skill], style: Style = "markdown", budget: Budget | 
     listed = list(skills)
     if not listed:
         return Layer1("", 0, 0, 0)
+    if budget is None and style == "compact":  # in one go, as hosts with thousands of skills want it
+        return Layer1("\n".join([f"- {skill.name}: {skill.summary}" for skill in listed]), len(listed), len(listed), 0)
     form = _FORMS[style](listed)
     whole = form.assemble(form.descriptions, "")
     if budget is None or budget.cost(whole) <= budget.parts:
@@ -150,6 +150,8 @@ def _quarter_tokens(text: str) -> int:
 
 def _writable(path: str) -> str:
     """Return a path with what no XML can hold replaced: control characters, bytes that are no text."""
+    from skillpack.plain_text import CONTROL
+
     return CONTROL.sub("\ufffd", path.encode("utf-8", "replace").decode("utf-8"))
 
 
@@ -161,7 +163,11 @@ class _Form:
     def __init__(self, skills: Sequence[Skill]) -> None:
         self.names = [skill.name for skill in skills]
         self.descriptions = [skill.summary for skill in skills]
-        self.bare = [f"- {name}\n" for name in self.names]
+
+    @property
+    def bare(self) -> list[str]:
+        """Return what a skill without description adds to the whole, for each skill."""
+        return [f"- {name}\n" for name in self.names]
 
     def assemble(self, descriptions: Sequence[str], notice: str) -> str:
         """Return the text that shows the first skills with these descriptions, "" for a bare name."""
@@ -202,7 +208,11 @@ class _Xml(_Form):
         self.names = [escape(name) for name in self.names]
         self.descriptions = [escape(text) for text in self.descriptions]
         self._locations = [escape(_writable(skill.path)) for skill in skills]
-        self.bare = [f"{self._entry(index, '')}\n" for index in range(len(self.names))]
+
+    @property
+    def bare(self) -> list[str]:
+        """Return what a skill without description adds to the whole, for each skill."""
+        return [f"{self._entry(index, '')}\n" for index in range(len(self.names))]
 
     def assemble(self, descriptions: Sequence[str], notice: str) -> str:
         """Return the element; what is missing is told in its attributes."""

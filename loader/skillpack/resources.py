@@ -56,24 +56,25 @@ class Resource(NamedTuple):
         }
 
 
-def read_resource(skill: Skill, path: str, *, max_bytes: int = MAX_RESOURCE_BYTES) -> Resource:
+def read_resource(skill: Skill, path: str, *, max_bytes: int | None = None) -> Resource:
     """Return the file ``path`` of ``skill``.
 
     Args:
         skill: Whose file it is.
         path: Path relative to the skill's folder, with forward slashes.
-        max_bytes: Largest file that is served. [bytes]
+        max_bytes: Largest file that is served; default ``MAX_RESOURCE_BYTES``. [bytes]
 
     Raises:
         ResourceError: If the path is not one inside the skill, or is not a regular file of bearable size.
     """
+    limit = MAX_RESOURCE_BYTES if max_bytes is None else max_bytes
     parts = _parts(path)
     relative = "/".join(parts)
     target = os.path.join(skill.dir, *parts)
     try:
         if not inside(skill.dir, target):
             raise ResourceError(f"{relative!r} leads out of the skill {skill.name!r}")
-        return Resource(relative, read_bounded(os.path.realpath(target), max_bytes))
+        return Resource(relative, read_bounded(os.path.realpath(target), limit))
     except FileNotFoundError as error:
         raise ResourceError(f"skill {skill.name!r} has no file {relative!r}") from error
     except FileRefusedError as error:

@@ -1,4 +1,4 @@
-"""Which skills fit a query: BM25F over names, descriptions and bodies.
+"""Which skills fit a query: BM25F over names, descriptions, bodies, and what skill.yaml says of the tools.
 
 Robertson, Zaragoza: "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), section 3.6. The length of a field
 is counted in characters. No index is kept: the query's few terms are looked for in every text, which costs less than
@@ -11,27 +11,36 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillpack.errors import SkillFileError
+from skillpack.errors import FileRefusedError, SkillFileError
+from skillpack.files import read_with_status
+from skillpack.skill import DECLARATION_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from skillpack.skill import Skill
 
-WEIGHTS = (4.0, 3.0, 1.0)  # name, description, body
-LENGTH_SHARE = (0.0, 0.5, 0.75)  # how much a long field counts less (b)
+WEIGHTS = (4.0, 3.0, 1.0, 1.5)  # name, description, body, declaration
+LENGTH_SHARE = (0.0, 0.5, 0.75, 0.75)  # how much a long field counts less (b)
 SATURATION = 1.2  # how soon more of the same term stops counting (k1)
 MAX_TERMS = 32
 MAX_QUERY = 2000
 _EXCERPT = 160
+_MAX_DECLARATION_BYTES = 1 << 18
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
 _WORDS = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _IS_CJK = re.compile(rf"[{_CJK}]")
 _ENDING = "(?:ations?|ators?|ated|ates?|ating|ings?|ies|ied|ions?|ors?|ers?|ed|es|s|y|e)"
 _ENDINGS = re.compile(f"{_ENDING}$")
 _MIN_STEM = 3
+_JOINING = re.compile(
+    "about|an|and|any|are|as|at|be|but|by|can|could|do|does|for|from|has|have|how|if|in|into|is|it|its|me|my|need|not|of"
+    "|on|or|our|please|should|so|some|than|that|the|their|them|there|these|they|this|to|use|want|was|we|what|when|where"
+    "|which|who|why|will|with|would|you|your"
+)
 
 
 class Match(NamedTuple):
@@ -67,7 +76,9 @@ def search(skills: Iterable[Skill], query: str, limit: int) -> tuple[list[Match]
     """
     patterns = [re.compile(pattern) for pattern in terms(query)]
     texts = [(skill, _fields(skill)) for skill in skills] if patterns else []
-    lengths = [max(1.0, sum(len(fields[index]) for _, fields in texts) / max(1, len(texts))) for index in range(3)]
+    lengths = [
+        max(1.0, sum(len(fields[index]) for _, fields in texts) / max(1, len(texts))) for index in range(len(WEIGHTS))
+    ]
     counts = [[_frequency(pattern, fields, lengths) for pattern in patterns] for _, fields in texts]
     weights = [_rarity(sum(row[index] > 0 for row in counts), len(texts)) for index in range(len(patterns))]
     matches = []
@@ -81,9 +92,14 @@ def search(skills: Iterable[Skill], query: str, limit: int) -> tuple[list[Match]
 
 
 def terms(query: str) -> list[str]:
-    """Return the regular expressions, for folded text, of what ``query`` asks for, each once."""
+    """Return the regular expressions, for folded text, of what ``query`` asks for, each once.
+
+    Words that only join others, and single letters and digits, are left out unless there is nothing else.
+    """
+    words = _WORDS.findall(_folded(query[:MAX_QUERY]))
+    telling = [word for word in words if not _JOINING.fullmatch(word) and (len(word) > 1 or _IS_CJK.match(word))]
     found: dict[str, None] = {}
-    for word in _WORDS.findall(_folded(query[:MAX_QUERY])):
+    for word in telling or words:
         if _IS_CJK.match(word):
             pairs = [word[index : index + 2] for index in range(max(1, len(word) - 1))]
             found.update(dict.fromkeys(map(re.escape, pairs)))
@@ -95,16 +111,25 @@ def terms(query: str) -> list[str]:
 def _word_pattern(word: str) -> str:
     """Return the expression that finds a word in its English forms; short words and digits are taken as they are."""
     stem, forms = word, ""
-    if word.isascii() and word.isalpha() and len(word) > _MIN_STEM:
+    if word.isascii() and word.isalpha() and len(word) >= _MIN_STEM:
         cut = _ENDINGS.sub("", word)
         stem = cut if len(cut) >= _MIN_STEM else word
         forms = f"{stem[-1]}?{_ENDING}?"  # fit, fitting
     return rf"(?<![^\W_{_CJK}]){re.escape(stem)}{forms}(?![^\W_{_CJK}])"
 
 
-def _fields(skill: Skill) -> tuple[str, str, str]:
-    """Return name, description and body as they are searched."""
-    return _folded(skill.name), _folded(skill.description), _folded(_body(skill))
+def _fields(skill: Skill) -> tuple[str, ...]:
+    """Return name, description, body and declaration as they are searched."""
+    return tuple(map(_folded, (skill.name, skill.description, _body(skill), _declaration(skill))))
+
+
+def _declaration(skill: Skill) -> str:
+    """Return the text of skill.yaml, which is not parsed; "" where there is none that can be read."""
+    path = Path(skill.dir, DECLARATION_FILE)
+    try:
+        return read_with_status(str(path), _MAX_DECLARATION_BYTES, follow=False)[0].decode("utf-8", "replace")
+    except (FileNotFoundError, FileRefusedError):
+        return ""
 
 
 def _body(skill: Skill) -> str:

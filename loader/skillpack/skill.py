@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.errors import FileRefusedError, SkillFileError
 from skillpack.files import inside, read_with_status
-from skillpack.frontmatter import MAX_FILE_BYTES, body_of, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,8 +20,6 @@ SKILL_FILE = "SKILL.md"
 DECLARATION_FILE = "skill.yaml"
 RESOURCE_FOLDERS = ("assets", "references", "scripts")
 MAX_RESOURCES = 2000
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
-HIDING = re.compile(r"[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")  # reorders text, or shows it to models alone
 
 
 class Skill(NamedTuple):
@@ -34,16 +30,32 @@ class Skill(NamedTuple):
         description: What it does and when to use it.
         path: Absolute path of its SKILL.md.
         dir: Absolute path of its folder.
-        fields: The whole frontmatter, scalars as strings.
-        repairs: What had to be read as it was meant rather than as it is written.
+        rest: Further fields, and what had to be read as it was meant rather than as it is written, as the JSON text of
+            a mapping and a list; "" where there is neither.
     """
 
     name: str
     description: str
     path: str
     dir: str
-    fields: Mapping[str, Any] = {}
-    repairs: tuple[str, ...] = ()
+    rest: str = ""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Return the whole frontmatter, scalars as strings."""
+        return {"name": self.name, "description": self.description, **self._rest()[0]}
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """Return what had to be read as it was meant rather than as it is written."""
+        return tuple(self._rest()[1])
+
+    def _rest(self) -> tuple[dict[str, Any], list[str]]:
+        """Return further fields and repairs."""
+        import json
+
+        fields, repairs = json.loads(self.rest or "[{}, []]")
+        return fields, repairs
 
     @property
     def summary(self) -> str:
@@ -51,7 +63,9 @@ class Skill(NamedTuple):
         text = self.description
         if text.isprintable() and "  " not in text:  # true of nearly all, and ten times as fast
             return text
-        return " ".join(CONTROL.sub(" ", HIDING.sub("", text)).split())
+        from skillpack.plain_text import one_line
+
+        return one_line(text)
 
     @property
     def findings(self) -> list[Finding]:
@@ -71,6 +85,8 @@ class Skill(NamedTuple):
             FileNotFoundError: If the file is gone.
             SkillFileError: If the file has become unusable since it was scanned.
         """
+        from skillpack.frontmatter import body_of
+
         return body_of(self.read())
 
     def read(self) -> bytes:
@@ -142,13 +158,20 @@ def read_skill(path: str, folder: str, *, is_link: bool) -> tuple[Skill, os.stat
         FileNotFoundError: If there is no such file.
         SkillFileError: If it cannot be used; the message is the reason.
     """
+    import json
+
+    from skillpack.frontmatter import parse
+    from skillpack.plain_text import CONTROL, HIDING
+
     data, status = read_skill_file(path, folder, is_link=is_link)
     document = parse(data)
     name = _required(document.fields, "name")
     description = _required(document.fields, "description")
     if CONTROL.search(name) or HIDING.search(name):
         raise SkillFileError("the name contains a line break or a control character")
-    return Skill(name, description, path, folder, document.fields, document.repairs), status
+    more = {key: value for key, value in document.fields.items() if key not in {"name", "description"}}
+    rest = json.dumps([more, document.repairs]) if more or document.repairs else ""
+    return Skill(name, description, path, folder, rest), status
 
 
 def read_skill_file(path: str, folder: str, *, is_link: bool) -> tuple[bytes, os.stat_result]:
@@ -163,6 +186,8 @@ def read_skill_file(path: str, folder: str, *, is_link: bool) -> tuple[bytes, os
         FileNotFoundError: If there is no such file.
         SkillFileError: If it is no regular file of this skill, or too large.
     """
+    from skillpack.frontmatter import MAX_FILE_BYTES
+
     if is_link and not inside(folder, path):
         raise SkillFileError("is a link to a file outside its skill")
     try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from skillpack.errors import YamlError
+from skillpack.frontmatter import NULLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +20,6 @@ MAX_DEPTH = 32
 _TextLoader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TypedLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _OPENERS = "[{-?"
-_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 def load_text_mapping(text: str) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _value(node: Any, seen: set[int]) -> Any:
         raise YamlError("has a value that a YAML alias (*name) repeats; write it out each time", line)
     seen.add(id(node))
     if isinstance(node, yaml.ScalarNode):
-        return "" if not node.style and node.value in _NULLS else node.value
+        return "" if not node.style and node.value in NULLS else node.value
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, seen) for item in node.value]
     return _mapping(node, seen)

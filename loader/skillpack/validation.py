@@ -14,8 +14,9 @@ from skillpack.catalog import scan
 from skillpack.errors import RootError, SkillFileError
 from skillpack.findings import LEVELS, Finding, error, info, warning
 from skillpack.frontmatter import decode, parse, split
+from skillpack.plain_text import HIDING
 from skillpack.prompt import estimate_tokens
-from skillpack.skill import HIDING, SKILL_FILE, read_skill_file
+from skillpack.skill import SKILL_FILE, read_skill_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

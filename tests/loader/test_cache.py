@@ -53,11 +53,11 @@ def only_file(directory):
 
 
 def rewrite(path, change):
-    """Change what a cache says, its checksum right."""
-    content = json.loads(path.read_bytes().partition(b"\n")[2])
-    change(content)
-    text = json.dumps(content).encode()
-    path.write_bytes(b"skillpack-cache %08x\n" % zlib.crc32(text) + text)
+    """Change the texts of a cache, its checksum right."""
+    texts = path.read_bytes().partition(b"\n")[2].decode().split("\x1f")
+    change(texts)
+    content = "\x1f".join(texts).encode()
+    path.write_bytes(b"skillpack-cache %08x\n" % zlib.crc32(content) + content)
 
 
 @pytest.mark.usefixtures("settled")
@@ -152,13 +152,14 @@ def test_a_link_is_looked_at_every_time(root, write_skill, tmp_path):
         lambda path: path.write_bytes(path.read_bytes()[:-20]),
         lambda path: path.write_bytes(path.read_bytes().replace(b"One.", b"Two.")),
         lambda path: path.write_bytes(random.Random(1).randbytes(5000)),
-        lambda path: path.write_bytes(b"skillpack-cache 00000000\n" + b"[" * 100_000),
-        lambda path: rewrite(path, lambda content: content[2].update({"/a": [[1], {"name": 5}, []]})),
-        lambda path: rewrite(path, lambda content: content[2].update({"/a": 7})),
-        lambda path: rewrite(path, lambda content: content.append(1)),
-        lambda path: rewrite(path, lambda content: content[0].append("another version")),
-        lambda path: rewrite(path, lambda content: content.__setitem__(1, "/another/root")),
-        lambda path: rewrite(path, lambda content: content.__setitem__(2, [])),
+        lambda path: path.write_bytes(b"skillpack-cache 00000000\n" + b"x" * 1000),
+        lambda path: path.write_bytes(b"skillpack-cache ffffffff\n" + b"\xff" * 4),
+        lambda path: rewrite(path, lambda texts: texts.append("x")),
+        lambda path: rewrite(path, lambda texts: texts.pop()),
+        lambda path: rewrite(path, lambda texts: texts.__setitem__(0, "another version")),
+        lambda path: rewrite(path, lambda texts: texts.__setitem__(1, "/another/root")),
+        lambda path: rewrite(path, lambda texts: texts.__setitem__(3, "another stamp")),
+        lambda path: rewrite(path, list.clear),
         lambda path: (path.unlink(), path.mkdir()),
         lambda path: (path.unlink(), os.mkfifo(path)),
         lambda path: (path.rename(path.with_suffix(".x")), path.symlink_to(path.with_suffix(".x"))),
@@ -246,7 +247,7 @@ def test_each_root_has_its_own_file_and_old_ones_are_removed(write_skill, tmp_pa
 @pytest.mark.usefixtures("settled")
 def test_what_a_killed_writer_left_is_removed_in_time(root, cache_directory):
     cache_directory.mkdir(mode=0o700)
-    left, fresh = cache_directory / "x.json.1.2.tmp", cache_directory / "x.json.3.4.tmp"
+    left, fresh = cache_directory / "x.skills.1.2.tmp", cache_directory / "x.skills.3.4.tmp"
     left.write_text("")
     fresh.write_text("")
     os.utime(left, (time.time() - 7200,) * 2)
@@ -297,7 +298,7 @@ def test_writers_at_the_same_time_leave_a_cache_that_tells_the_truth(write_skill
         jobs = [pool.apply_async(rewriting, (root, str(cache_directory), seed, 25)) for seed in range(4)]
         assert [job.get(60) for job in jobs] == [[]] * 4
     assert SkillLoader(root).catalog == SkillLoader(root, cache=False).catalog
-    assert [path.suffix for path in cache_directory.iterdir()] == [".json"]
+    assert [path.suffix for path in cache_directory.iterdir()] == [".skills"]
 
 
 def test_doctor_says_where_scans_are_remembered(root, cache_directory):

@@ -18,10 +18,7 @@ from skillpack.command_line import JSON, SKILLS_DIR, exit_unless, open_loader, p
 @JSON
 def command(skills_dirs: tuple[str, ...], name: str, path: str, max_bytes: int | None, as_json: bool) -> None:
     """Print the file PATH of skill NAME, byte for byte (layer 3)."""
-    from skillpack.resources import MAX_RESOURCE_BYTES
-
-    limit = MAX_RESOURCE_BYTES if max_bytes is None else max_bytes
-    answer = open_loader(skills_dirs).read_resource(name, path, max_bytes=limit)
+    answer = open_loader(skills_dirs).read_resource(name, path, max_bytes=max_bytes)
     if as_json:
         print_json(answer)
     elif answer["success"]:

@@ -1,0 +1,171 @@
+"""``skillpack search``: BM25 over names, descriptions and bodies, Chinese too."""
+
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from skillpack import SkillLoader
+from skillpack.search import search, terms
+
+PACK = Path(__file__).parents[2] / "skills"
+
+
+@pytest.fixture
+def names(write_skill, tmp_path):
+    """Write skills from (name, description, body); return a function from a query to the names found."""
+
+    def prepare(*skills):
+        for name, description, body in skills:
+            write_skill(name, f"---\nname: {name}\ndescription: {description}\n---\n{body}\n")
+        found = SkillLoader(tmp_path / "skills").skills.values()
+        return lambda query: [match.skill.name for match in search(found, query, 10)[0]]
+
+    return prepare
+
+
+def test_name_counts_more_than_description_and_that_more_than_body(names):
+    find = names(("a", "x", "about mirrors"), ("b", "draws a mirror", "y"), ("mirror", "x", "y"), ("z", "x", "y"))
+    assert find("mirror") == ["mirror", "b", "a"]
+
+
+def test_what_only_the_body_says_is_found(names):
+    find = names(("a", "Does a thing.", "An OASIS file can be read."), ("b", "Does another.", "Nothing."))
+    assert find("read oasis") == ["a"]
+
+
+def test_a_skill_is_found_by_its_tools(write_skill, tmp_path):
+    write_skill(
+        "a", files={"skill.yaml": "tools: [{id: text.count_words, intent_tags: [length], display_name: {zh: 计数}}]"}
+    )
+    write_skill("b", files={"skill.yaml": b"\xff"})
+    (write_skill("c") / "skill.yaml").mkdir()
+    loader = SkillLoader(tmp_path / "skills")
+    for query in ("count_words", "length", "计数"):
+        assert [skill["name"] for skill in loader.search(query)["data"]["skills"]] == ["a"]
+
+
+def test_a_rare_word_counts_more_than_a_common_one(names):
+    find = names(
+        ("a", "draw layout", "x"), ("b", "draw layout", "x"), ("c", "draw layout", "x"), ("d", "check parasitics", "x")
+    )
+    assert find("draw layout parasitics")[0] in {"a", "d"}
+    assert find("layout parasitics")[0] == "d"
+
+
+def test_a_word_is_found_in_its_forms_and_not_inside_others(names):
+    find = names(("a", "routes nets", "x"), ("b", "netlist", "x"), ("c", "matched pairs", "x"))
+    assert find("routing") == ["a"]
+    assert find("route") == ["a"]
+    assert find("net") == ["a"]
+    assert find("matching pair") == ["c"]
+
+
+def test_case_width_and_punctuation_do_not_matter(names):
+    find = names(("a", "Reads GDSII files", "x"), ("b", "common_centroid", "x"))
+    assert find("gdsii!") == ["a"]
+    assert find("\uff27\uff24\uff33\uff29\uff29") == ["a"]  # fullwidth letters
+    assert find("centroid") == ["b"]
+
+
+def test_chinese_is_found_by_pairs_of_characters_without_blanks(names):
+    find = names(
+        ("a", "画差分对的版图", "x"),
+        ("b", "电流镜", "NMOS版图与电流镜像"),
+        ("c", "设计规则检查", "版图检查"),
+        ("d", "x", "y"),
+    )
+    assert find("差分对") == ["a"]
+    assert find("电流镜版图")[0] == "b"
+    assert find("nmos") == ["b"]
+    assert find("检查") == ["c"]
+    assert find("图版") == []
+
+
+@pytest.mark.parametrize("query", ["", "  ", "?!", "zzz", "(", "[z", "\\", "\x00", "\ud800", "a" * 100_000])
+def test_any_query_is_answered(names, query):
+    assert names(("a", "b", "c"))(query) == []
+
+
+def test_words_that_only_join_others_count_when_there_is_nothing_else(names):
+    find = names(("a", "my own", "x"), ("b", "wires", "x"), ("c", "about 4", "x"))
+    assert find("what about my wires in 4") == ["b"]
+    assert find("about") == ["c"]
+    assert find("4") == ["c"]
+
+
+def test_a_query_has_a_bounded_number_of_terms():
+    assert len(terms(" ".join(map(str, range(1000))))) == 32
+
+
+def test_equal_skills_stay_in_their_order(names):
+    assert names(("a", "word", "x"), ("b", "word", "x"), ("c", "word", "x"))("word") == ["a", "b", "c"]
+
+
+def test_the_score_is_that_of_the_formula(names, tmp_path):
+    """BM25F by hand: one term once in the description of one of two skills, fields of mean length."""
+    names(("aa", "wire more", "xx"), ("bb", "none more", "xx"))
+    (match,), total = search(SkillLoader(tmp_path / "skills").skills.values(), "wire", 5)
+    frequency = 3.0 * 1 / (1 - 0.5 + 0.5 * 1)
+    assert total == 1
+    assert match.score == pytest.approx(math.log(1 + (2 - 1 + 0.5) / (1 + 0.5)) * frequency / (1.2 + frequency))
+
+
+def test_the_excerpt_is_the_line_that_fits_best_as_it_is_written(names, tmp_path):
+    names(("a", "x", "# Title\n\nSome wires.\nWires on METAL2, " + "long " * 60 + "\n"))
+    (match,), _ = search(SkillLoader(tmp_path / "skills").skills.values(), "metal2 wire", 5)
+    assert match.excerpt.startswith("Wires on METAL2, long")
+    assert match.excerpt.endswith("...")
+    assert len(match.excerpt) < 170
+
+
+def test_a_skill_that_has_gone_is_searched_by_what_is_known(names, tmp_path):
+    names(("a", "word", "body"))
+    skills = list(SkillLoader(tmp_path / "skills").skills.values())
+    (tmp_path / "skills" / "a" / "SKILL.md").unlink()
+    assert [match.skill.name for match in search(skills, "word", 5)[0]] == ["a"]
+    assert search(skills, "body", 5) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("compare layout with schematic", "lvs-check"),
+        ("check the design rules of my GDS", "drc-check"),
+        ("differential pair with low offset", "common-centroid-pair"),
+        ("current mirror 1:4", "current-mirror"),
+        ("what devices are in this SPICE file", "netlist-parse"),
+        ("connect two pins with metal", "signal-routing"),
+        ("共源共栅电流镜", "current-mirror"),
+        ("版图与原理图比对", "lvs-check"),
+        ("picture of the layout", "layout-view"),
+        ("area and utilization", "layout-metrics"),
+    ],
+)
+def test_the_packs_own_skills_come_first_for_what_they_are_for(query, first):
+    assert SkillLoader(PACK).search(query)["data"]["skills"][0]["name"] == first
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "skillpack", "search", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_command_lists_the_best_first(write_skill, tmp_path):
+    for name, description in (("s0", "nothing of it end"), ("s1", "wire"), ("s2", "wire end")):
+        write_skill(name, description=description)
+    root = ("--skills-dir", str(tmp_path / "skills"))
+    done = run("wire", "end", "--limit", "2", *root)
+    assert re.findall(r"^ +\d\.\d\d  (s\d): ", done.stdout, re.MULTILINE) == ["s2", "s1"]
+    assert done.stderr == "1 more; --limit shows them\n"
+    answer = json.loads(run("wire", "--json", *root).stdout)
+    assert answer["success"]
+    assert answer["data"]["total"] == 2
+    assert set(answer["data"]["skills"][0]) == {"name", "description", "score", "excerpt"}
+    nothing = run("zzz", *root)
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "no skill fits\n")
