@@ -23,6 +23,7 @@ layout = kdb.Layout()
 layout.create_cell("TOP").shapes(layout.layer(1, 0)).insert(kdb.Box(0, 0, 100, 100))
 layout.write("floor.gds")
 """
+HEADER = f"{'what':<60} {'ratio':>6} {'cpu s':>7} {'floor s':>8}  bound"
 NMOS = ["skills/mos-pcell/scripts/create_nmos_pcell.py", "--device-id", "M1", "--w", "2e-6", "--l", "0.5e-6"]
 OTA = ["skills/netlist-to-gds/scripts/build_layout.py", "--technology", "sky130A", "--workspace", "ota"]
 OTA += ["--netlist-path", str(ROOT / "skills/netlist-to-gds/assets/ota_5t.spice")]
@@ -32,7 +33,10 @@ def cpu_s(command: list[str], folder: str) -> float:
     """Return the CPU time of one run of a Python program, its children included. [s]."""
     program = [part if part.startswith("-") or not part.startswith("skills/") else str(ROOT / part) for part in command]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([sys.executable, *program], cwd=folder, capture_output=True, text=True, check=False)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        [sys.executable, *program], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -49,6 +53,12 @@ def ratio(command: list[str], floor: list[str], runs: int, folder: str) -> tuple
     )
 
 
+def print_row(name: str, measured: tuple[float, float, float], bound: str) -> None:
+    """Print one line: name, ratio, CPU times of command and floor, bound."""
+    value, cost, base = measured
+    print(f"{name:<60} {value:>6.2f} {cost:>7.3f} {base:>8.3f}  {bound}", flush=True)
+
+
 def main() -> None:
     """Print one line a measurement: name, ratio, bound, seconds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -63,11 +73,18 @@ def main() -> None:
         ("5T OTA netlist to verified GDS / smallest KLayout drawing", OTA, drawing, "at most 5 s"),
     ]
     print(f"python {sys.version.split()[0]}, {os.cpu_count()} cores, median of {runs} pairs, CPU time")
-    print(f"{'what':<60} {'ratio':>6} {'cpu s':>7} {'floor s':>8}  bound")
+    print(HEADER)
     with tempfile.TemporaryDirectory() as folder:
         for name, command, floor, bound in cases:
-            value, cost, base = ratio(command, floor, runs if command is not OTA else min(runs, 3), folder)
-            print(f"{name:<60} {value:>6.2f} {cost:>7.3f} {base:>8.3f}  {bound}", flush=True)
+            print_row(name, ratio(command, floor, runs if command is not OTA else min(runs, 3), folder), bound)
+    import drc
+    import knowledge_graph
+
+    import loader
+
+    loader.measure(runs)
+    drc.measure(runs)
+    knowledge_graph.measure(runs)
 
 
 if __name__ == "__main__":
