@@ -109,15 +109,15 @@ def _trans(place: Placed) -> kdb.Trans:
 
 
 def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block], placement: Placement) -> None:
-    """Make one well of those of one layer, bulk net and oxide that stand closer than two wells may."""
-    drawn: dict[tuple[str, str, str], kdb.Region] = {}
+    """Make one well of those of one layer, bulk net and oxide that stand closer than two wells may, oxide included."""
+    drawn: dict[tuple[str, str, tuple[str, ...]], kdb.Region] = {}
     oxide = Clearances(technology).oxide
     wells: dict[str, str | None] = {spec.type: spec.well for spec in technology.devices.values()}
     for block in blocks:
         well = wells.get(block.kind)
         if well is not None and well in block.layer_boxes:
             box = placement.placed[block.name].rectangle(block.layer_boxes[well])
-            key = (well, block.bulk_net, ",".join(sorted(oxide(block))))
+            key = (well, block.bulk_net, tuple(sorted(oxide(block))))
             drawn.setdefault(key, kdb.Region()).insert(kdb.Box(*box))
     width = technology.dim("well_width")
     space = max(technology.dim("well_space", spec) for spec in technology.devices.values() if spec.well)
@@ -126,8 +126,9 @@ def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block],
         for other, shapes in drawn.items():
             if other != key:
                 others += shapes
-        patch = _joined(region, space, width) - region - others.sized(space)
-        cell.shapes(technology.layer(cell.layout(), key[0])).insert(patch.merged())
+        patch = (_joined(region, space, width) - region - others.sized(space)).merged()
+        for layer in (key[0], *key[2]):
+            cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
 
 
 def _joined(region: kdb.Region, space: int, width: int) -> kdb.Region:

@@ -21,10 +21,25 @@ M6 z y vdd vdd {3} W=6u L=0.7u nf=2
 """
 
 
+# Thick-oxide PMOS in blocks of several sizes, so that wells of one net stand in several rows and are joined.
+BIAS = """* a thick-oxide bias
+.subckt bias a b c ib vdd vss
+M1 a a vdd vdd {3} W=20u L=5u nf=2
+M2 b a vdd vdd {3} W=20u L=5u nf=2
+M3 c b a vdd {3} W=3u L=10u
+M4 c c b vdd {3} W=8u L=1u nf=2
+M5 b ib vdd vdd {3} W=2u L=0.6u
+M6 c ib vss vss {2} W=4u L=0.6u
+M7 ib ib vss vss {2} W=4u L=2u
+.ends
+"""
+
+
 @pytest.mark.parametrize("technology", FLAVOURS)
-def test_a_level_shifter_of_two_oxides_is_clean_and_matched(technology, tmp_path):
+@pytest.mark.parametrize("text", [NETLIST, BIAS], ids=["shifter", "bias"])
+def test_circuits_of_thick_oxide_are_clean_and_matched(technology, text, tmp_path):
     netlist = tmp_path / "shifter.spice"
-    netlist.write_text(NETLIST.format(*FLAVOURS[technology]), encoding="utf-8")
+    netlist.write_text(text.format(*FLAVOURS[technology]), encoding="utf-8")
     report = build_layout(BuildRequest(str(netlist), technology, str(tmp_path / "ws")))
     assert report["drc"]["violations"] == []
     assert report["drc"]["passed"]
