@@ -7,6 +7,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   := build/demo
 SOURCES := loader scripts skills tests
+# pip compiles what it installs, but not what it only links to; without this every start pays for it where
+# PYTHONDONTWRITEBYTECODE is set.
+COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader scripts
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check fix bench lint types docs host-tools clean
@@ -22,11 +25,13 @@ $(BIN)/python:
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	@echo "installing the package into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	@echo "installing the package and its development tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,fast]'
+	@$(COMPILE)
 	@touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed ## Turn a 5T OTA netlist into a DRC- and LVS-clean sky130A layout

@@ -22,7 +22,10 @@ from importlib.machinery import PathFinder
 from skillpack.skill import SKILL_FILE, Skill
 
 DIRECTORY_VARIABLE = "SKILLPACK_CACHE_DIR"
-SETTLED_SECONDS = 2.0  # the coarsest clock of a file system in use (FAT): a younger file may change without showing it
+# A file younger than its clock's tick may change without showing it.
+SETTLED_SECONDS = 2.0  # the coarsest clock of a file system in use (FAT)
+FINE_SETTLED_SECONDS = 0.1  # a clock that shows parts of 10 ms: it goes with the kernel's tick of 1 to 10 ms
+_COARSE_NS = 10_000_000
 MAX_ROOTS = 64
 _MAX_BYTES = 1 << 28
 _SEPARATOR = "\x1f"  # no name, description or path of good will holds it
@@ -152,7 +155,9 @@ class RootScan:
         self._rows = dict(zip(known[::_COLUMNS], range(0, len(known), _COLUMNS), strict=True))
         self._hits: list[int] = []
         self._new: list[str] = []
-        self._settled = (time.time() - SETTLED_SECONDS) * 1e9
+        now = time.time()
+        self._settled = (now - SETTLED_SECONDS) * 1e9
+        self._fine_settled = (now - FINE_SETTLED_SECONDS) * 1e9
 
     def get(self, folder: str) -> Skill | None:
         """Return the skill in ``folder``, if its SKILL.md still has the status of the regular file it was."""
@@ -172,7 +177,8 @@ class RootScan:
 
     def put(self, skill: Skill, status: os.stat_result) -> None:
         """Remember a skill that was read from a file of this status, unless the file is too young to tell a change."""
-        if max(status.st_mtime_ns, status.st_ctime_ns) < self._settled:
+        settled = self._fine_settled if status.st_mtime_ns % _COARSE_NS else self._settled
+        if max(status.st_mtime_ns, status.st_ctime_ns) < settled:
             row = [skill.dir[self._cut :], _stamp(status), skill.name, skill.description, skill.rest]
             if not any(_SEPARATOR in text for text in row):
                 self._new += row

@@ -135,7 +135,10 @@ class _Search:
         self._known.end()
 
     def _visit(self, folder: str, depth: int) -> None:
-        """Take ``folder`` as a skill, or else search the folders in it."""
+        """Take ``folder`` as a skill, or else search the folders in it; one that lies too deep is left."""
+        if depth > self._max_depth:
+            self._skip(folder, f"lies deeper than {self._max_depth} levels: not searched", "info")
+            return
         if self._folders_left <= 0:
             if not self._full:
                 self._skip(folder, "too many folders: this one and those after it were not searched")
@@ -188,7 +191,7 @@ class _Search:
             if entry.name.startswith(".") or entry.name in _IGNORED:
                 continue
             if entry.is_dir(follow_symlinks=False):
-                self._enter(entry.path, depth + 1)
+                self._visit(entry.path, depth + 1)
             elif entry.name.lower() == SKILL_FILE.lower():
                 self._skip(entry.path, f"the file must be named {SKILL_FILE}")
             elif entry.name == DECLARATION_FILE:
@@ -204,14 +207,7 @@ class _Search:
             if _leads_back(link.path):
                 self._skip(link.path, "is a link back to a folder above it: not searched", "info")
             else:
-                self._enter(link.path, depth)
-
-    def _enter(self, folder: str, depth: int) -> None:
-        """Visit a folder unless it lies too deep."""
-        if depth > self._max_depth:
-            self._skip(folder, f"lies deeper than {self._max_depth} levels: not searched", "info")
-        else:
-            self._visit(folder, depth)
+                self._visit(link.path, depth)
 
     def _skip(self, path: str, reason: str, level: Literal["error", "info"] = "error") -> None:
         """Note what was left out."""

@@ -31,7 +31,9 @@ MAX_QUERY = 2000
 _EXCERPT = 160
 _MAX_DECLARATION_BYTES = 1 << 18
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
-_WORDS = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+_WORD = rf"[^\W_{_CJK}]"
+_WORDS = re.compile(rf"[{_CJK}]+|{_WORD}+")
+_IS_WORD = re.compile(_WORD)
 _IS_CJK = re.compile(rf"[{_CJK}]")
 _ENDING = "(?:ations?|ators?|ated|ates?|ating|ings?|ies|ied|ions?|ors?|ers?|ed|es|s|y|e)"
 _ENDINGS = re.compile(f"{_ENDING}$")
@@ -66,6 +68,25 @@ class Match(NamedTuple):
         }
 
 
+class Term(NamedTuple):
+    """What is looked for in folded text.
+
+    Attributes:
+        stem: Text that is in every occurrence.
+        forms: Expression of a word's forms, which begins with ``stem``; None where ``stem`` is to be found as it is.
+    """
+
+    stem: str
+    forms: re.Pattern[str] | None = None
+
+    def count(self, text: str) -> int:
+        """Return how often the term occurs in ``text``, as a word of its own if it is one."""
+        if self.forms is None or self.stem not in text:
+            return text.count(self.stem)
+        starts = (match.start() for match in self.forms.finditer(text))
+        return sum(1 for start in starts if not start or not _IS_WORD.match(text, start - 1))
+
+
 def search(skills: Iterable[Skill], query: str, limit: int) -> tuple[list[Match], int]:
     """Return the skills that fit ``query`` best, and how many fit at all: those in which one of its terms occurs.
 
@@ -74,48 +95,71 @@ def search(skills: Iterable[Skill], query: str, limit: int) -> tuple[list[Match]
         query: Words.
         limit: Most skills to return.
     """
-    patterns = [re.compile(pattern) for pattern in terms(query)]
-    texts = [(skill, _fields(skill)) for skill in skills] if patterns else []
-    lengths = [
-        max(1.0, sum(len(fields[index]) for _, fields in texts) / max(1, len(texts))) for index in range(len(WEIGHTS))
+    wanted = terms(query)
+    found = [(skill, _Counts.of(_fields(skill), wanted)) for skill in skills] if wanted else []
+    means = [
+        max(1.0, sum(column) / len(found)) for column in zip(*(counts.lengths for _, counts in found), strict=True)
     ]
-    counts = [[_frequency(pattern, fields, lengths) for pattern in patterns] for _, fields in texts]
-    weights = [_rarity(sum(row[index] > 0 for row in counts), len(texts)) for index in range(len(patterns))]
-    matches = []
-    for (skill, _), row in zip(texts, counts, strict=True):
-        score = sum(weight * count / (SATURATION + count) for weight, count in zip(weights, row, strict=True))
-        if score > 0:
-            matches.append((score, skill))
-    matches.sort(key=lambda match: -match[0])
+    rarities = [
+        _rarity(sum(any(row[index] for row in counts.hits) for _, counts in found), len(found))
+        for index in range(len(wanted))
+    ]
+    scored = [(counts.score(means, rarities), skill) for skill, counts in found]
+    matches = sorted(((score, skill) for score, skill in scored if score > 0), key=lambda match: -match[0])
     best = matches[: max(limit, 0)]
-    return [Match(skill, score, _excerpt(skill, patterns, weights)) for score, skill in best], len(matches)
+    return [Match(skill, score, _excerpt(skill, wanted, rarities)) for score, skill in best], len(matches)
 
 
-def terms(query: str) -> list[str]:
-    """Return the regular expressions, for folded text, of what ``query`` asks for, each once.
+def terms(query: str) -> list[Term]:
+    """Return what ``query`` asks for, each term once.
 
     Words that only join others, and single letters and digits, are left out unless there is nothing else.
     """
     words = _WORDS.findall(_folded(query[:MAX_QUERY]))
     telling = [word for word in words if not _JOINING.fullmatch(word) and (len(word) > 1 or _IS_CJK.match(word))]
-    found: dict[str, None] = {}
+    found: dict[str, Term] = {}
     for word in telling or words:
         if _IS_CJK.match(word):
             pairs = [word[index : index + 2] for index in range(max(1, len(word) - 1))]
-            found.update(dict.fromkeys(map(re.escape, pairs)))
+            found.update({pair: Term(pair) for pair in pairs})
         else:
-            found[_word_pattern(word)] = None
-    return list(found)[:MAX_TERMS]
+            term = _word_term(word)
+            found.setdefault(term.stem, term)
+    return list(found.values())[:MAX_TERMS]
 
 
-def _word_pattern(word: str) -> str:
-    """Return the expression that finds a word in its English forms; short words and digits are taken as they are."""
+def _word_term(word: str) -> Term:
+    """Return the term for a word: English in its forms, every other as it is."""
     stem, forms = word, ""
     if word.isascii() and word.isalpha() and len(word) >= _MIN_STEM:
         cut = _ENDINGS.sub("", word)
         stem = cut if len(cut) >= _MIN_STEM else word
         forms = f"{stem[-1]}?{_ENDING}?"  # fit, fitting
-    return rf"(?<![^\W_{_CJK}]){re.escape(stem)}{forms}(?![^\W_{_CJK}])"
+    return Term(stem, re.compile(rf"{re.escape(stem)}{forms}(?!{_WORD})"))
+
+
+class _Counts(NamedTuple):
+    """How often the terms occur in one skill: ``hits`` by field and term, and the lengths of the fields."""
+
+    hits: list[list[int]]
+    lengths: list[int]
+
+    @classmethod
+    def of(cls, fields: Sequence[str], wanted: Sequence[Term]) -> _Counts:
+        """Return the counts in these fields."""
+        return cls([[term.count(text) for term in wanted] for text in fields], [len(text) for text in fields])
+
+    def score(self, means: Sequence[float], rarities: Sequence[float]) -> float:
+        """Return the BM25F score."""
+        factors = [
+            weight / (1 - share + share * length / mean)
+            for weight, share, length, mean in zip(WEIGHTS, LENGTH_SHARE, self.lengths, means, strict=True)
+        ]
+        total = 0.0
+        for rarity, column in zip(rarities, zip(*self.hits, strict=True), strict=True):
+            frequency = sum(factor * count for factor, count in zip(factors, column, strict=True))
+            total += rarity * frequency / (SATURATION + frequency)
+        return total
 
 
 def _fields(skill: Skill) -> tuple[str, ...]:
@@ -144,17 +188,7 @@ def _folded(text: str) -> str:
     """Return text without differences of case and width, line by line."""
     if text.isascii():
         return text.lower()
-    return unicodedata.normalize("NFKC", text).casefold()
-
-
-def _frequency(pattern: re.Pattern[str], fields: Sequence[str], lengths: Sequence[float]) -> float:
-    """Return how often a term occurs in a skill, weighted by field and made comparable by its length."""
-    total = 0.0
-    for text, mean, weight, share in zip(fields, lengths, WEIGHTS, LENGTH_SHARE, strict=True):
-        count = sum(1 for _ in pattern.finditer(text))
-        if count:
-            total += weight * count / (1 - share + share * len(text) / mean)
-    return total
+    return (text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)).casefold()
 
 
 def _rarity(having: int, total: int) -> float:
@@ -162,12 +196,12 @@ def _rarity(having: int, total: int) -> float:
     return math.log(1 + (total - having + 0.5) / (having + 0.5))
 
 
-def _excerpt(skill: Skill, patterns: Sequence[re.Pattern[str]], weights: Sequence[float]) -> str:
+def _excerpt(skill: Skill, wanted: Sequence[Term], rarities: Sequence[float]) -> str:
     """Return the line of a skill's body in which the rarest terms occur, shortened."""
     best, value = "", 0.0
     for line in _body(skill).split("\n"):
         folded = _folded(line)
-        found = sum(weight for pattern, weight in zip(patterns, weights, strict=True) if pattern.search(folded))
+        found = sum(rarity for term, rarity in zip(wanted, rarities, strict=True) if term.count(folded))
         if found > value:
             best, value = line, found
     text = " ".join(best.split())

@@ -46,16 +46,16 @@ from skillpack.prompt import Budget
 print(len(SkillLoader(sys.argv[1], cache=sys.argv[2]).get_descriptions(Budget(400_000))))
 """
 WORDS = "bulk check drain draw export gate label layout metal mirror netlist pair process rule source spacing symmetric"
-SETTLED_S = 2.2  # younger files are not remembered
+SETTLED_S = 2.2  # with a coarse clock, younger files are not remembered
 
 
 def write_skills(root: Path, number: int) -> None:
-    """Write ``number`` skills with descriptions of about 207 characters and bodies of about 3 kB."""
+    """Write skills with descriptions of about 207 characters and bodies of 3 kB; a tenth have Chinese words."""
     rng = random.Random(1)
-    words = [*WORDS.split(), "差分对"]
     for index in range(number):
         home = root / f"skill-{index:05}"
         home.mkdir(parents=True)
+        words = [*WORDS.split(), *(["差分对"] if index % 10 == 0 else [])]
         description = " ".join(rng.choices(words, k=33))
         body = "\n\n".join(" ".join(rng.choices(words, k=80)) for _ in range(6))
         text = f"---\nname: {home.name}\ndescription: {description}\nlicense: Apache-2.0\n---\n\n# A skill\n\n{body}\n"

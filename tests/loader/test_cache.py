@@ -22,6 +22,7 @@ AGE = cache.SETTLED_SECONDS + 60
 def settled(monkeypatch):
     """Let files that were written a moment ago count as old enough to be remembered."""
     monkeypatch.setattr(cache, "SETTLED_SECONDS", -AGE)
+    monkeypatch.setattr(cache, "FINE_SETTLED_SECONDS", -AGE)
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_a_warm_scan_imports_no_yaml(root):
     code = f"""
 import sys
 from skillpack import SkillLoader, cache
-cache.SETTLED_SECONDS = -{AGE}
+cache.SETTLED_SECONDS = cache.FINE_SETTLED_SECONDS = -{AGE}
 print(len(SkillLoader({str(root)!r}).skills), "yaml" in sys.modules, "dataclasses" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -120,7 +121,8 @@ def test_every_change_is_seen(root, reads, change):
     assert "b" not in reads
 
 
-def test_a_file_that_is_too_young_to_show_a_change_is_read_again(root, reads, cache_directory):
+def test_a_file_that_is_too_young_to_show_a_change_is_read_again(root, reads, cache_directory, monkeypatch):
+    monkeypatch.setattr(cache, "FINE_SETTLED_SECONDS", 60.0)
     SkillLoader(root)
     reads.clear()
     loader = SkillLoader(root)
@@ -129,6 +131,18 @@ def test_a_file_that_is_too_young_to_show_a_change_is_read_again(root, reads, ca
     loader.reload()
     assert sorted(reads) == ["a", "b", "bad", "画"]
     assert not cache_directory.exists()
+
+
+@pytest.mark.parametrize(("parts_ns", "remembered"), [(123_456_789, True), (0, False), (120_000_000, False)])
+def test_a_file_of_a_second_ago_is_remembered_where_the_clock_is_fine(root, reads, parts_ns, remembered):
+    status = (root / "a" / "SKILL.md").stat()
+    modified = status.st_ctime_ns // 1_000_000_000 * 1_000_000_000 - 5_000_000_000 + parts_ns
+    os.utime(root / "a" / "SKILL.md", ns=(modified, modified))
+    time.sleep(cache.FINE_SETTLED_SECONDS + 0.05)
+    SkillLoader(root)
+    reads.clear()
+    SkillLoader(root)
+    assert ("a" not in reads) == remembered
 
 
 @pytest.mark.usefixtures("settled")
@@ -274,7 +288,7 @@ def test_names_that_are_no_text_are_remembered_too(root, reads):
 def rewriting(root, cache_directory, seed, rounds):
     """Change skills and scan, again and again; return what was wrong."""
     os.environ[cache.DIRECTORY_VARIABLE] = cache_directory
-    cache.SETTLED_SECONDS = -AGE
+    cache.SETTLED_SECONDS = cache.FINE_SETTLED_SECONDS = -AGE
     rng = random.Random(seed)
     wrong = []
     for number in range(rounds):
