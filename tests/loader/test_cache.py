@@ -325,6 +325,6 @@ def test_doctor_says_where_scans_are_remembered(root, cache_directory):
         return json.loads(done.stdout)["cache"]
 
     assert doctor() == {"directory": str(cache_directory), "problem": None}
-    cache_directory.mkdir()
+    cache_directory.mkdir(exist_ok=True)
     cache_directory.chmod(0o777)
     assert "others may write" in doctor()["problem"]
