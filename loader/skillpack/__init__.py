@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from skillpack.pipeline import check_pipeline, load_pipeline
     from skillpack.pipeline_run import RunOptions, run_pipeline
     from skillpack.prompt import Budget, Layer1
-    from skillpack.registry import SkillDefinition, SkillInfo, SkillRegistry, global_registry
+    from skillpack.registry import SkillDefinition, SkillInfo, SkillRegistry, global_registry, skill
     from skillpack.resources import Resource, read_resource
     from skillpack.roots import default_roots
     from skillpack.runner import Call, Runner
-    from skillpack.skill import Skill, load_skill
+    from skillpack.skill_md import Skill, load_skill
     from skillpack.validation import Report, validate
     from skillpack.versions import SkillVersionManager
     from skillpack.worker_pool import WorkerPool
@@ -61,6 +61,7 @@ __all__ = [
     "read_resource",
     "run_pipeline",
     "scan",
+    "skill",
     "validate",
 ]
 
@@ -77,7 +78,7 @@ _HOMES = {
     "RunOptions": "pipeline_run",
     "Runner": "runner",
     "Shadowed": "catalog",
-    "Skill": "skill",
+    "Skill": "skill_md",
     "SkillDefinition": "registry",
     "SkillInfo": "registry",
     "SkillLoader": "loader",
@@ -96,10 +97,11 @@ _HOMES = {
     "find_tools": "declaration",
     "global_registry": "registry",
     "load_pipeline": "pipeline",
-    "load_skill": "skill",
+    "load_skill": "skill_md",
     "read_resource": "resources",
     "run_pipeline": "pipeline_run",
     "scan": "catalog",
+    "skill": "registry",
     "validate": "validation",
 }
 

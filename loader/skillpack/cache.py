@@ -19,7 +19,7 @@ import time
 import zlib
 from importlib.machinery import PathFinder
 
-from skillpack.skill import SKILL_FILE, Skill
+from skillpack.skill_md import SKILL_FILE, Skill
 
 DIRECTORY_VARIABLE = "SKILLPACK_CACHE_DIR"
 # A file younger than its clock's tick may change without showing it.
@@ -32,7 +32,7 @@ _SEPARATOR = "\x1f"  # no name, description or path of good will holds it
 _TAIL = os.sep + SKILL_FILE
 _COLUMNS = 5
 _HEADER_BYTES = 25
-_PARSERS = ("files.py", "frontmatter.py", "skill.py", "strict_yaml.py", "cache.py")
+_PARSERS = ("files.py", "frontmatter.py", "skill_md.py", "strict_yaml.py", "cache.py")
 
 
 def default_directory() -> str | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from skillpack.cache import RootScan, ScanCache
 from skillpack.errors import SkillFileError
-from skillpack.skill import DECLARATION_FILE, SKILL_FILE, Skill, read_skill
+from skillpack.skill_md import DECLARATION_FILE, SKILL_FILE, Skill, read_skill
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

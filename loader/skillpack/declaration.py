@@ -17,7 +17,7 @@ from skillpack.files import inside, read_bounded
 from skillpack.frontmatter import decode
 from skillpack.migrations import Migration
 from skillpack.schema_check import schema_problems
-from skillpack.skill import DECLARATION_FILE
+from skillpack.skill_md import DECLARATION_FILE
 from skillpack.versions import check_requirement, parse_version
 from skillscript.faults import joined
 from skillscript.schema import find_faults
@@ -26,7 +26,7 @@ from skillscript.strict_json import NotJsonError, parse_json, plain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from skillpack.skill import Skill
+    from skillpack.skill_md import Skill
 
 JSON_FILE = "skill.json"
 MAX_DECLARATION_BYTES = 1 << 18

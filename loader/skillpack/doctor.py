@@ -9,6 +9,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from skillpack.process import run_bounded
+from skillpack.registry import SkillRegistry
 
 if TYPE_CHECKING:
     from skillpack.cache import ScanCache
@@ -23,6 +24,8 @@ _IMPORT_TIMEOUT_S = 30.0
 
 def examine(catalog: Catalog, tools: Tools, cache: ScanCache | None = None) -> dict[str, Any]:
     """Return the findings as JSON values; ``ok`` is false when a skill or a tool was lost.
+
+    Dependencies that are not met are told, but lose no tool.
 
     Args:
         catalog: What was found.
@@ -46,6 +49,10 @@ def examine(catalog: Catalog, tools: Tools, cache: ScanCache | None = None) -> d
         "tool_faults": [
             {"skill": fault.skill, "tool": fault.tool, "path": fault.path, "reason": fault.reason}
             for fault in tools.faults
+        ],
+        "dependency_problems": [
+            {"tool": problem.skill, "needs": problem.needs, "kind": problem.kind, "message": problem.message}
+            for problem in SkillRegistry.from_tools(tools).dependency_problems()
         ],
         "cache": None if cache is None else {"directory": cache.directory, "problem": cache.problem()},
         "environment": environment(),
@@ -76,6 +83,7 @@ def report(findings: dict[str, Any]) -> str:
     lines += _section("Shadowed", [f"{entry['path']}: {entry['by']} comes first" for entry in findings["shadowed"]])
     faults = [f"{fault['path']}: {fault['tool'] or 'the file'}: {fault['reason']}" for fault in findings["tool_faults"]]
     lines += _section("Tools not offered", faults)
+    lines += _section("Dependencies not met", [problem["message"] for problem in findings["dependency_problems"]])
     lines += ["", "Environment:", *_environment_lines(findings["environment"]), *_cache_lines(findings["cache"])]
     return "\n".join(lines)
 

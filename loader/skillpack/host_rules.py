@@ -15,7 +15,7 @@ from skillpack.specification import FIELDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from skillpack.skill import Skill
+    from skillpack.skill_md import Skill
 
 YAML_READERS = ("agent-plugins", "claude-ai", "codex", "manus")  # hand the frontmatter to a plain YAML library
 UPLOADS = ("claude-ai", "manus")  # one archive a skill, judged by a pattern that knows no variation

@@ -13,7 +13,7 @@ from skillpack.prompt import Budget, Layer1, Style, layer1
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from skillpack.skill import Skill
+    from skillpack.skill_md import Skill
 
     Root = str | os.PathLike[str]
 
@@ -42,7 +42,8 @@ class SkillLoader:
     """Loads skills and serves them to an agent in three layers.
 
     Args:
-        skills_dir: Folder that holds the skills, or several, the first having precedence.
+        skills_dir: Folder that holds the skills, or several, the first having precedence. A relative one is meant from
+            the working folder of this moment.
         cache: Folder in which to remember what was read, see ``skillpack.cache``; by default the user's cache folder,
             False for none.
 
@@ -54,6 +55,9 @@ class SkillLoader:
 
     def __init__(self, skills_dir: Root | Sequence[Root], *, cache: Root | bool = True) -> None:
         self.skills_dir = skills_dir
+        single = isinstance(skills_dir, (str, os.PathLike))
+        given: Any = [skills_dir] if single else skills_dir
+        self._roots = [os.path.abspath(root) for root in given]  # noqa: PTH100 - a text
         directory = default_directory() if cache is True else cache or None
         self.cache = ScanCache(None if directory is None else os.path.abspath(directory))  # noqa: PTH100 - a text
         self.catalog = Catalog()
@@ -69,9 +73,7 @@ class SkillLoader:
 
         Only files that have changed are read. What other threads are being served stays whole.
         """
-        single = isinstance(self.skills_dir, (str, os.PathLike))
-        roots: Any = [self.skills_dir] if single else self.skills_dir
-        before, after = self.catalog, scan(roots, cache=self.cache)
+        before, after = self.catalog, scan(self._roots, cache=self.cache)
         self.catalog = after
         return _changes(before.skills, after.skills)
 

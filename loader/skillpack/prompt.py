@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from skillpack.skill import Skill
+    from skillpack.skill_md import Skill
 
 Style = Literal["compact", "markdown", "xml"]
 STYLES: tuple[Style, ...] = ("compact", "markdown", "xml")

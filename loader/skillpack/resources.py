@@ -13,7 +13,7 @@ from skillpack.errors import FileRefusedError, ResourceError
 from skillpack.files import inside, read_bounded
 
 if TYPE_CHECKING:
-    from skillpack.skill import Skill
+    from skillpack.skill_md import Skill
 
 MAX_RESOURCE_BYTES = 1 << 20
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.errors import FileRefusedError, SkillFileError
 from skillpack.files import read_with_status
-from skillpack.skill import DECLARATION_FILE
+from skillpack.skill_md import DECLARATION_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from skillpack.skill import Skill
+    from skillpack.skill_md import Skill
 
 WEIGHTS = (4.0, 3.0, 1.0, 1.5)  # name, description, body, declaration
 LENGTH_SHARE = (0.0, 0.5, 0.75, 0.75)  # how much a long field counts less (b)

@@ -16,13 +16,13 @@ from skillpack.findings import LEVELS, Finding, error, info, warning
 from skillpack.frontmatter import decode, parse, split
 from skillpack.plain_text import HIDING
 from skillpack.prompt import estimate_tokens
-from skillpack.skill import SKILL_FILE, read_skill_file
+from skillpack.skill_md import SKILL_FILE, read_skill_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from skillpack.catalog import Catalog, Skipped
-    from skillpack.skill import Skill
+    from skillpack.skill_md import Skill
 
 MAX_BODY_LINES = 500
 MAX_BODY_TOKENS = 5000

@@ -178,6 +178,16 @@ def test_doctor_tells_what_was_lost_and_why(skillpack, write_skill, tmp_path):
     assert b"2 skills or tools were left out" in skillpack("list").stderr
 
 
+def test_doctor_tells_dependencies_that_are_not_met_but_loses_no_tool_for_them(skillpack, tmp_path):
+    with (tmp_path / "skills/bench/skill.yaml").open("a") as file:
+        file.write("    dependencies: [bench.run_mod]\n")
+    done = skillpack("doctor", "--json")
+    (problem,) = json.loads(done.stdout)["dependency_problems"]
+    assert (problem["tool"], problem["needs"], problem["kind"]) == ("bench.run_mode", "bench.run_mod", "missing")
+    assert f"Dependencies not met:\n  {problem['message']}\n" in skillpack("doctor").stdout.decode()
+    assert done.returncode == 0
+
+
 def test_roots_come_from_the_option_else_the_environment_else_the_pack_itself(skillpack, write_skill, tmp_path):
     write_skill("one", root="a")
     write_skill("two", root="b")

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, NewType, Optional, TypedDict
 
 import pytest
 
+from skillpack import global_registry, skill
 from skillpack.in_process import call
-from skillpack.registry import global_registry, skill
 from skillpack.schema_check import schema_problems
 from skillpack.signature_schema import describe
 from skillscript.envelope import SkillError, SkillResult

@@ -105,6 +105,14 @@ def test_the_directory_is_absolute_when_the_root_is_not(loader, tmp_path, monkey
     assert loader.skills["pdf"].dir == str(tmp_path / "skills" / "pdf")
 
 
+def test_a_relative_root_stays_the_same_folder_wherever_the_host_goes(loader, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    relative = SkillLoader("skills")
+    monkeypatch.chdir("/")
+    assert not relative.reload()
+    assert relative.skills == loader.skills
+
+
 def test_one_section_can_be_asked_for(write_skill, tmp_path):
     body = "# A\n\nintro\n\n## Quick start\n\n```bash\n# no heading\nrun\n```\n\n### More\n\nx\n\n## Errors\n\ny\n"
     write_skill("parts", f"---\nname: parts\ndescription: d\n---\n{body}", files={"scripts/x.py": ""})

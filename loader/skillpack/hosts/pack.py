@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from skillpack.skill import Skill
+    from skillpack.skill_md import Skill
 
 FRESH_SECONDS = 2.0
 IDLE_SECONDS = 600.0  # a server keeps what its tools hold warm between the turns of a conversation

@@ -16,14 +16,14 @@ from skillpack.errors import FileRefusedError, ResourceError, SkillFileError, Ya
 from skillpack.files import inside, read_bounded
 from skillpack.frontmatter import MAX_FILE_BYTES, decode, split
 from skillpack.resources import read_resource
-from skillpack.skill import SKILL_FILE
+from skillpack.skill_md import SKILL_FILE
 from skillpack.specification import MAX_NAME, NAME
 from skillpack.strict_yaml import load_typed_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from skillpack.skill import Skill
+    from skillpack.skill_md import Skill
 
 SCHEME = "skill://"
 DIRECTORY = "inode/directory"
