@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutkit.flow.build import BuildRequest, build_layout
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load, names
 
 OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
@@ -32,7 +33,7 @@ def built(tmp_path_factory):
             folder = tmp_path_factory.mktemp(f"{name}_{technology}")
             netlist = folder / f"{name}.spice"
             netlist.write_text(OTA.read_text() if name == "ota_5t" else INVERTER)
-            done[technology, name] = build_layout(BuildRequest(str(netlist), technology, str(folder / "ws")))
+            done[technology, name] = build_layout(LayoutRequest(str(netlist), technology, str(folder / "ws")))
         return done[technology, name]
 
     return build

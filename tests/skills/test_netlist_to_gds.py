@@ -84,7 +84,7 @@ def test_a_netlist_becomes_a_clean_layout(build, technology, netlist):
     assert data["routing"]["failed"] == []
     assert data["routing"]["routed"] == data["routing"]["total_nets"]
     assert [stage["name"] for stage in data["stages"]] == [
-        "parse", "recognise", "draw", "place", "export", "drc", "lvs", "metrics", "view",
+        "parse", "recognise", "place", "route", "export", "drc", "lvs", "metrics", "view",
     ]  # fmt: skip
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutkit.flow.build import BuildRequest, build_layout
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load, names
 
 RESISTOR, CAPACITOR = "passive-devices/scripts/create_resistor.py", "passive-devices/scripts/create_capacitor.py"
@@ -79,7 +80,7 @@ def built(tmp_path_factory):
         if technology not in done:
             folder = tmp_path_factory.mktemp(technology)
             (folder / "filter.spice").write_text(FILTER)
-            done[technology] = build_layout(BuildRequest(str(folder / "filter.spice"), technology, str(folder / "ws")))
+            done[technology] = build_layout(LayoutRequest(str(folder / "filter.spice"), technology, str(folder / "ws")))
         return done[technology]
 
     return build

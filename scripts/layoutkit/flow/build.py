@@ -7,18 +7,17 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import NetlistError
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import klayout.db as kdb
 
     from layoutkit.check.drc import DrcReport
     from layoutkit.circuit.model import Circuit
-    from layoutkit.flow.assemble import Assembly, Drawn
-    from layoutkit.flow.groups import Group
-    from layoutkit.flow.passives import PassiveGroup
+    from layoutkit.flow.design import LayoutRequest
+    from layoutkit.flow.modules import Drawn
+    from layoutkit.flow.placing import PlacedModules
+    from layoutkit.route import RoutingResult
     from layoutkit.technology import Technology
     from layoutkit.workspace import Workspace
 
@@ -33,29 +32,6 @@ FILES = {
     "lvs_report": "lvs.lvsdb",
     "summary": "summary.json",
 }
-
-
-@dataclass(frozen=True)
-class BuildRequest:
-    """What to build.
-
-    Attributes:
-        netlist_path: SPICE, CDL, Spectre or JSON netlist.
-        technology: Name of a shipped technology or path of a technology file.
-        workspace: Folder that receives every file; None for the default one.
-        top: Subcircuit; None for the netlist's own top.
-        width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``.
-        dummies: Dummy fingers at each end of a matched row.
-        seed: Seed of the placement search.
-    """
-
-    netlist_path: str
-    technology: str = "generic"
-    workspace: str | None = None
-    top: str | None = None
-    width_per: str = "device"
-    dummies: int = 0
-    seed: int = 1
 
 
 @dataclass
@@ -73,7 +49,7 @@ class _Stages:
         self.done.append({"name": name, "duration_ms": round((perf_counter() - start) * 1000, 1)})
 
 
-def build_layout(request: BuildRequest, progress: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+def build_layout(request: LayoutRequest, progress: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """Return the report of the job; every file lies in the workspace, whether the layout is clean or not.
 
     The report's ``drc``, ``lvs`` and ``routing`` carry the verdicts; ``flow.summary.faults`` puts them in words.
@@ -85,6 +61,7 @@ def build_layout(request: BuildRequest, progress: Callable[[str], None] = lambda
     Raises:
         LayoutkitError: If the netlist cannot be read, mapped or drawn; nothing is written then.
     """
+    from layoutkit.flow.design import read_circuit
     from layoutkit.technology import load
     from layoutkit.workspace import Workspace
 
@@ -92,28 +69,16 @@ def build_layout(request: BuildRequest, progress: Callable[[str], None] = lambda
     workspace = Workspace(request.workspace)
     technology = load(request.technology)
     with stages.stage("parse", request.netlist_path):
-        circuit, warnings = _circuit(request, technology)
+        circuit, warnings = read_circuit(request, technology)
     job = _Job(request, technology, circuit, workspace, stages)
     return job.run(warnings)
-
-
-def _circuit(request: BuildRequest, technology: Technology) -> tuple[Circuit, list[str]]:
-    from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist, recognise
-
-    read = read_netlist(request.netlist_path, top=request.top, identify_modules=False)
-    if not read.devices:
-        raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {request.netlist_path}")
-    options = MapOptions(width_per="finger" if request.width_per == "finger" else "device")
-    mapped = map_circuit(read, Target.from_technology(technology), options)
-    circuit = mapped.circuit.with_modules(recognise(mapped.circuit))
-    return circuit, [*read.warnings, *(w for w in mapped.circuit.warnings if w not in read.warnings)]
 
 
 class _Job:
     """One build in progress."""
 
     def __init__(
-        self, request: BuildRequest, technology: Technology, circuit: Circuit, workspace: Workspace, stages: _Stages
+        self, request: LayoutRequest, technology: Technology, circuit: Circuit, workspace: Workspace, stages: _Stages
     ) -> None:
         self.request = request
         self.technology = technology
@@ -122,9 +87,11 @@ class _Job:
         self.stages = stages
 
     def run(self, warnings: list[str]) -> dict[str, Any]:
+        from layoutkit.flow.placing import module_data, placement_data
+
         stage = self.stages.stage
-        assembly, drawn, attempts = self._layout(warnings)
-        cell = assembly.cell
+        placed, routing, attempts = self._layout(warnings)
+        cell = placed.cell
         files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items()}
         with stage("export", "layout and reference netlist"):
             self._write_inputs(cell)
@@ -133,7 +100,7 @@ class _Job:
         with stage("lvs", "against the input netlist"):
             lvs = self._lvs(cell)
         with stage("metrics", "areas and matching"):
-            metrics = self._metrics(cell, drawn)
+            metrics = self._metrics(cell, placed.drawn)
         with stage("view", "picture"):
             self._picture(cell, drc)
         report = {
@@ -146,9 +113,9 @@ class _Job:
             "files": files,
             "drc": _drc_data(drc),
             "lvs": lvs,
-            "routing": _routing_data(assembly, attempts, self.technology),
-            "placement": _placement_data(assembly, self.technology),
-            "modules": [_module_data(item, self.technology) for item in drawn],
+            "routing": _routing_data(routing, attempts, self.technology),
+            "placement": placement_data(placed),
+            "modules": [module_data(item, self.technology) for item in placed.drawn],
             "metrics": metrics,
             "warnings": warnings,
             "stages": self.stages.done,
@@ -156,43 +123,33 @@ class _Job:
         self.workspace.write_json(FILES["summary"], report)
         return report
 
-    def _layout(self, warnings: list[str]) -> tuple[Assembly, list[Drawn], int]:
+    def _layout(self, warnings: list[str]) -> tuple[PlacedModules, RoutingResult, int]:
         """Return the first attempt in which every net is routed, else the one with the fewest failures."""
-        import klayout.db as kdb
-
-        from layoutkit.circuit import find_supplies
-        from layoutkit.flow.assemble import assemble, label_ports
-        from layoutkit.flow.groups import group_devices
-        from layoutkit.flow.modules import draw_groups
-        from layoutkit.flow.passives import group_passives
+        from layoutkit.flow.design import make_design
+        from layoutkit.flow.placing import label_ports, place_modules
+        from layoutkit.flow.wiring import route_modules, track_pitch
         from layoutkit.place import PlacementOptions
 
-        supplies = find_supplies(self.circuit)
-        wide = set(supplies.power) | set(supplies.ground)
-        pitch = self.technology.conductors[2].width + self.technology.conductors[2].space
-        best: tuple[Assembly, list[Drawn]] | None = None
+        pitch = track_pitch(self.technology)
+        best: tuple[PlacedModules, RoutingResult] | None = None
         with self.stages.stage("recognise", f"{len(self.circuit.modules)} modules"):
-            transistors, notes = group_devices(self.circuit, self.technology)
-            groups: tuple[Group | PassiveGroup, ...] = (*transistors, *group_passives(self.circuit, self.technology))
+            design, notes = make_design(self.technology, self.circuit, self.request.dummies)
             warnings.extend(notes)
         for attempt, room in enumerate(ROW_ROOM, start=1):
-            layout = kdb.Layout()
-            layout.dbu = self.technology.dbu_um
-            with self.stages.stage("draw", f"{len(groups)} rows of devices"):
-                drawn = draw_groups(layout, self.technology, groups, self.request.dummies)
-            cell = layout.create_cell(_cell_name(self.circuit.name, layout))
+            again = "" if attempt == 1 else f", attempt {attempt}"
             options = PlacementOptions(row_gap=room * pitch, seed=self.request.seed)
-            with self.stages.stage("place", "and route" if attempt == 1 else f"and route, attempt {attempt}"):
-                assembly = assemble(self.technology, cell, drawn, options, wide)
-            if best is None or len(assembly.routing.failed) < len(best[0].routing.failed):
-                best = (assembly, drawn)
-            if not assembly.routing.failed:
+            with self.stages.stage("place", f"{len(design.groups)} rows of devices{again}"):
+                placed = place_modules(design, options)
+            with self.stages.stage("route", f"{len(self.circuit.nets)} nets{again}"):
+                routing = route_modules(placed, design.supplies)
+            if best is None or len(routing.failed) < len(best[1].failed):
+                best = (placed, routing)
+            if not routing.failed:
                 break
-        assembly, drawn = best if best is not None else (assembly, drawn)
-        warnings.extend(warning for item in drawn for warning in item.module.warnings)
-        missing = label_ports(self.technology, assembly, [item.module for item in drawn], self.circuit.ports)
-        warnings.extend(f"port {port} connects to no device; it has no metal and no label" for port in missing)
-        return assembly, drawn, attempt
+        placed, routing = best if best is not None else (placed, routing)
+        warnings.extend(warning for item in placed.drawn for warning in item.module.warnings)
+        warnings.extend(label_ports(placed, self.circuit.ports))
+        return placed, routing, attempt
 
     def _write_inputs(self, cell: kdb.Cell) -> None:
         from layoutkit import files
@@ -240,7 +197,7 @@ class _Job:
         view = View(width=max(width, 900), height=max(height, 700))
         save(render(cell, self.technology, view, markers), self.workspace.path(FILES["png"]))
 
-    def _metrics(self, cell: kdb.Cell, drawn: list[Drawn]) -> dict[str, Any]:
+    def _metrics(self, cell: kdb.Cell, drawn: Sequence[Drawn]) -> dict[str, Any]:
         from itertools import combinations
 
         from layoutkit.metrics import compute, labelled_gates
@@ -268,14 +225,6 @@ def _model_names(technology: Technology, circuit: Circuit) -> tuple[Circuit, set
     return replace(circuit, devices=tuple(devices)), subcircuits
 
 
-def _cell_name(name: str, layout: kdb.Layout) -> str:
-    """Return a name for the top cell that GDS can hold and no module has."""
-    safe = "".join(c if c.isascii() and (c.isalnum() or c in "_$") else "_" for c in name)[:60] or "top"
-    while layout.has_cell(safe):
-        safe += "_top"
-    return safe
-
-
 def _drc_data(report: DrcReport) -> dict[str, Any]:
     data = report.to_data()
     return {
@@ -287,33 +236,12 @@ def _drc_data(report: DrcReport) -> dict[str, Any]:
     }
 
 
-def _routing_data(assembly: Assembly, attempts: int, technology: Technology) -> dict[str, Any]:
-    nets = assembly.routing.nets
+def _routing_data(routing: RoutingResult, attempts: int, technology: Technology) -> dict[str, Any]:
     return {
-        "total_nets": len(nets),
-        "routed": sum(net.success for net in nets),
-        "failed": [{"net": net.name, "reason": net.reason or "no reason given"} for net in assembly.routing.failed],
-        "total_wire_length": technology.to_um(assembly.routing.wire_length),
-        "via_count": sum(net.via_count for net in nets),
+        "total_nets": len(routing.nets),
+        "routed": sum(net.success for net in routing.nets),
+        "failed": [{"net": net.name, "reason": net.reason or "no reason given"} for net in routing.failed],
+        "total_wire_length": technology.to_um(routing.wire_length),
+        "via_count": sum(net.via_count for net in routing.nets),
         "attempts": attempts,
-    }
-
-
-def _placement_data(assembly: Assembly, technology: Technology) -> dict[str, Any]:
-    box = assembly.cell.bbox()
-    return {
-        "rows": [list(row) for row in assembly.placement.rows],
-        "width": technology.to_um(box.width()),
-        "height": technology.to_um(box.height()),
-        "axis_x": technology.to_um(assembly.placement.axis_x),
-    }
-
-
-def _module_data(item: Drawn, technology: Technology) -> dict[str, Any]:
-    return {
-        "name": item.module.name,
-        "type": item.group.type,
-        "devices": list(item.module.devices),
-        "symmetric": item.module.symmetry_axis_x is not None,
-        "centroid_error": technology.to_um(item.module.centroid_error()),
     }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
-from layoutkit.flow.assemble import Drawn
 from layoutkit.flow.passives import PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 # A row this much wider than high is folded.
 WIDE = 4.0
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A group with the module drawn for it."""
+
+    group: Group | PassiveGroup
+    module: Module
 
 
 def draw_groups(

@@ -10,10 +10,11 @@ from skillscript import ErrorCode, SkillError, main
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the report of the whole job; raise with the same report when the design is not clean."""
-    from layoutkit.flow.build import BuildRequest, build_layout
+    from layoutkit.flow.build import build_layout
+    from layoutkit.flow.design import LayoutRequest
     from layoutkit.flow.summary import faults, summary
 
-    request = BuildRequest(
+    request = LayoutRequest(
         netlist_path=params["netlist_path"],
         technology=params["technology"],
         workspace=params["workspace"],

@@ -2,7 +2,8 @@
 
 import pytest
 
-from layoutkit.flow.build import BuildRequest, build_layout
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest
 
 FLAVOURS = {
     "sky130A": ("nfet_01v8_lvt", "pfet_01v8_hvt", "nfet_g5v0d10v5", "pfet_g5v0d10v5"),
@@ -40,7 +41,7 @@ M7 ib ib vss vss {2} W=4u L=2u
 def test_circuits_of_thick_oxide_are_clean_and_matched(technology, text, tmp_path):
     netlist = tmp_path / "shifter.spice"
     netlist.write_text(text.format(*FLAVOURS[technology]), encoding="utf-8")
-    report = build_layout(BuildRequest(str(netlist), technology, str(tmp_path / "ws")))
+    report = build_layout(LayoutRequest(str(netlist), technology, str(tmp_path / "ws")))
     assert report["drc"]["violations"] == []
     assert report["drc"]["passed"]
     assert report["lvs"]["mismatches"] == []

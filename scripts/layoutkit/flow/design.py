@@ -1,0 +1,89 @@
+"""From a netlist to what is to be drawn: the circuit mapped to a technology, its groups of devices, its supplies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import NetlistError
+
+if TYPE_CHECKING:
+    from layoutkit.circuit.model import Circuit
+    from layoutkit.flow.groups import Group
+    from layoutkit.flow.passives import PassiveGroup
+    from layoutkit.technology import Technology
+
+
+@dataclass(frozen=True)
+class LayoutRequest:
+    """What to lay out.
+
+    Attributes:
+        netlist_path: SPICE, CDL, Spectre or JSON netlist.
+        technology: Name of a shipped technology or path of a technology file.
+        workspace: Folder that receives every file; None for the default one.
+        top: Subcircuit; None for the netlist's own top.
+        width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``.
+        dummies: Dummy fingers at each end of a matched row.
+        seed: Seed of the placement search.
+    """
+
+    netlist_path: str
+    technology: str = "generic"
+    workspace: str | None = None
+    top: str | None = None
+    width_per: str = "device"
+    dummies: int = 0
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Design:
+    """A circuit ready to be drawn.
+
+    Attributes:
+        technology: The process.
+        circuit: Mapped to ``technology``, with its modules recognised.
+        groups: What is drawn in one cell each.
+        supplies: Power and ground nets.
+        dummies: Dummy fingers at each end of a matched row.
+    """
+
+    technology: Technology
+    circuit: Circuit
+    groups: tuple[Group | PassiveGroup, ...]
+    supplies: frozenset[str]
+    dummies: int
+
+
+def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circuit, list[str]]:
+    """Return the circuit of ``request`` mapped to ``technology``, with its modules, and what was decided, in words.
+
+    Raises:
+        LayoutkitError: If the netlist cannot be read or mapped, or holds no devices.
+    """
+    from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist, recognise
+
+    read = read_netlist(request.netlist_path, top=request.top, identify_modules=False)
+    if not read.devices:
+        raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {request.netlist_path}")
+    options = MapOptions(width_per="finger" if request.width_per == "finger" else "device")
+    mapped = map_circuit(read, Target.from_technology(technology), options)
+    circuit = mapped.circuit.with_modules(recognise(mapped.circuit))
+    return circuit, [*read.warnings, *(w for w in mapped.circuit.warnings if w not in read.warnings)]
+
+
+def make_design(technology: Technology, circuit: Circuit, dummies: int) -> tuple[Design, list[str]]:
+    """Return which devices are drawn together, and what was decided, in words.
+
+    Raises:
+        UnsupportedOperationError: If a device cannot be drawn.
+    """
+    from layoutkit.circuit import find_supplies
+    from layoutkit.flow.groups import group_devices
+    from layoutkit.flow.passives import group_passives
+
+    supplies = find_supplies(circuit)
+    transistors, notes = group_devices(circuit, technology)
+    groups: tuple[Group | PassiveGroup, ...] = (*transistors, *group_passives(circuit, technology))
+    return Design(technology, circuit, groups, frozenset({*supplies.power, *supplies.ground}), dummies), list(notes)
