@@ -7,10 +7,11 @@ import json
 import signal
 from typing import TYPE_CHECKING, Any
 
+from skillpack.process import MAX_STDOUT_BYTES
 from skillscript.envelope import EXIT_DONE, EXIT_VIOLATES, ErrorCode, SkillError, SkillResult
 from skillscript.faults import fault_details, joined
 from skillscript.schema import find_faults
-from skillscript.strict_json import plain
+from skillscript.strict_json import MAX_DEPTH, NotJsonError, plain
 
 if TYPE_CHECKING:
     from skillpack.declaration import ToolDeclaration
@@ -38,12 +39,15 @@ def judge(tool: ToolDeclaration, answer: Answer, timeout: float) -> SkillResult:
             ErrorCode.TIMEOUT, f"tool {tool.id} took longer than {timeout:g} s and was killed", {"timeout_s": timeout}
         )
     if outcome.flooded:
-        raise SkillError(ErrorCode.INTERNAL_ERROR, f"tool {tool.id} wrote more output than is allowed and was killed")
+        text = f"tool {tool.id} wrote more output than is allowed ({MAX_STDOUT_BYTES} bytes) and was killed"
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"{text}; large data belongs in a file that its answer names")
     result, exit_code = _worker_answer(outcome) if answer.warm else _program_answer(outcome)
     ending = _ending(exit_code)
-    details = {"exit_code": exit_code}
-    if result is None:
-        raise SkillError(ErrorCode.INTERNAL_ERROR, f"tool {tool.id} {ending} without a valid answer", details)
+    details: dict[str, Any] = {"exit_code": exit_code}
+    if isinstance(result, str):
+        details["reason"] = result
+        text = f"tool {tool.id} {ending} without a valid answer: {result}"
+        raise SkillError(ErrorCode.INTERNAL_ERROR, text, details)
     if result.error is not None:
         return result
     if exit_code not in (EXIT_DONE, EXIT_VIOLATES):
@@ -55,39 +59,50 @@ def judge(tool: ToolDeclaration, answer: Answer, timeout: float) -> SkillResult:
     return SkillResult.success(result.data or {}, result.duration_ms, violated=exit_code == EXIT_VIOLATES)
 
 
-def _program_answer(outcome: Outcome) -> tuple[SkillResult | None, int]:
-    """Return the envelope in stdout, all of it or else its last line, and the exit code."""
+def _program_answer(outcome: Outcome) -> tuple[SkillResult | str, int]:
+    """Return the envelope in stdout, all of it or else its last line, or why it is none, and the exit code."""
     text = outcome.stdout.strip()
-    value = _envelope(text) or _envelope(text.rpartition(b"\n")[2])
+    if not text:
+        return "it printed nothing", outcome.returncode
+    whole, last = _envelope(text), text.rpartition(b"\n")[2]
+    value = _envelope(last) if isinstance(whole, str) and last != text else whole
     return _result(value), outcome.returncode
 
 
-def _worker_answer(outcome: Outcome) -> tuple[SkillResult | None, int]:
-    """Return the one line a worker answered with, and the exit code in it."""
-    if outcome.returncode != 0 or outcome.stdout.count(b"\n") != 1:
-        return None, outcome.returncode
+def _worker_answer(outcome: Outcome) -> tuple[SkillResult | str, int]:
+    """Return the one line a worker answered with, or why it is no answer, and the exit code in it."""
+    if outcome.returncode != 0 or not outcome.stdout:
+        return "it ended before it answered", outcome.returncode
+    if outcome.stdout.count(b"\n") != 1:
+        return "a worker answers one line a request", outcome.returncode
     value = _envelope(outcome.stdout)
-    exit_code = value.get("exit_code") if value else None
-    return (_result(value), exit_code) if isinstance(exit_code, int) else (None, 0)
+    if isinstance(value, str):
+        return value, 0
+    exit_code = value.get("exit_code")
+    return (_result(value), exit_code) if isinstance(exit_code, int) else ("it has no exit_code", 0)
 
 
-def _envelope(text: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in ``text``, or None."""
-    with contextlib.suppress(ValueError, RecursionError):  # not JSON
+def _envelope(text: bytes) -> dict[str, Any] | str:
+    """Return the JSON object in ``text``, or why there is none."""
+    try:
         value = plain(json.loads(text))
-        if isinstance(value, dict):
-            return value
-    return None
+    except NotJsonError as error:
+        return str(error)
+    except RecursionError:
+        return f"it is nested deeper than the {MAX_DEPTH} levels allowed"
+    except ValueError:
+        return "what it printed is not JSON"
+    return value if isinstance(value, dict) else "what it printed is no JSON object"
 
 
-def _result(value: dict[str, Any] | None) -> SkillResult | None:
-    """Return the result an object describes, or None where it is no envelope."""
-    if value is None:
-        return None
+def _result(value: dict[str, Any] | str) -> SkillResult | str:
+    """Return the result an object describes, or why it is no envelope."""
+    if isinstance(value, str):
+        return value
     try:
         return SkillResult.from_dict(value)
-    except (ValueError, TypeError):
-        return None
+    except (ValueError, TypeError) as error:
+        return str(error)
 
 
 def _ending(returncode: int) -> str:

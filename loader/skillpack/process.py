@@ -23,6 +23,7 @@ MAX_STDOUT_BYTES = 32 << 20
 STDERR_TAIL_BYTES = 1 << 16
 _MARK = "SKILLPACK_CALL"
 _DRAIN_SECONDS = 2.0
+_BLANK_SCANS = 2  # a process that is about to start a program shows no environment for a moment
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def run_bounded(
 
     The program leads a process group of its own, which is killed (SIGKILL) when the time is over, when the
     output is too long, and when the program has ended but left children. Where /proc tells environments,
-    children that moved to another group or session are found by a mark in theirs.
+    children that moved to another group or session are found by a mark in theirs, unless they took it off.
 
     Args:
         command: Program and arguments.
@@ -88,10 +89,8 @@ def run_bounded(
         timed_out = True
     finally:  # also when the caller is interrupted
         kill_group(process)
-        cancelled = cancellation is not None and cancellation.cancelled
-        if timed_out or cancelled or process.poll() is None or not pipes.drained(0.2):
-            kill_marked(mark)
         process.wait()
+        kill_marked(mark)
         pipes.drained(_DRAIN_SECONDS)
     return Outcome(process.returncode, bytes(pipes.stdout), bytes(pipes.stderr), timed_out, pipes.flooded)
 
@@ -178,19 +177,32 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
 def kill_marked(mark: str) -> None:
     """Kill every process whose environment carries ``mark``, until none is left."""
     wanted = mark.encode()
+    blank_scans = 0
     for _ in range(10):
-        found = [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if wanted in _environment(entry)]
+        environments = {int(entry.name): _environment(entry) for entry in Path("/proc").glob("[0-9]*")}
+        found = [pid for pid, environment in environments.items() if wanted in environment]
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        if not found:
+        blank_scans = 0 if found else blank_scans + 1
+        starting = any(not environments[pid] and _has_program(pid) for pid in environments)
+        if not found and (not starting or blank_scans == _BLANK_SCANS):
             return
         time.sleep(0.01)
 
 
 def _environment(process: Path) -> bytes:
-    """Return the environment a process was started with, or nothing when it may not be read or is gone."""
+    """Return the environment a process was started with, or nothing when it cannot be read (yet)."""
     try:
         return (process / "environ").read_bytes()
     except OSError:
         return b""
+
+
+def _has_program(pid: int) -> bool:
+    """Return whether a process runs a program of ours to see; one that has ended, or the kernel's, runs none."""
+    try:
+        Path(f"/proc/{pid}/exe").readlink()
+    except OSError:
+        return False
+    return True

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from skillpack import Runner, find_tools, scan
-from skillpack.process import STDERR_TAIL_BYTES, run_bounded
+from skillpack import Runner, find_tools, process, scan
+from skillpack.process import STDERR_TAIL_BYTES, marked, run_bounded
 
 TOOL = "bench.run_mode"
 GOOD = '{"ok": true, "error": null, "data": {"total": 1}, "duration_ms": 5}'
@@ -142,6 +143,22 @@ def test_a_tool_that_breaks_its_promise_is_an_internal_error(run, source, messag
     assert "/" not in error.message
 
 
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        pytest.param("", "it printed nothing", id="silence"),
+        pytest.param("print('hello')", "what it printed is not JSON", id="text"),
+        pytest.param(f"print('{GOOD.replace('1', 'NaN')}')", "data.total is nan, which JSON cannot hold", id="NaN"),
+        pytest.param(f"print('{GOOD.replace('5', '1.5')}')", "'duration_ms' must be an integer", id="duration"),
+        pytest.param("print('talk'); print('{}')", "not an envelope: lacks ok, error", id="no envelope"),
+    ],
+)
+def test_an_answer_that_is_none_is_refused_with_the_reason(run, source, reason):
+    error = run(source).result.error
+    assert reason in error.message
+    assert reason in error.details["reason"]
+
+
 def test_talk_before_the_answer_is_forgiven(run):
     assert run(f"print('hello'); print('{GOOD}')").result.data == {"total": 1}
 
@@ -226,6 +243,35 @@ def test_children_that_a_finished_tool_left_behind_do_not_delay_the_answer_or_st
     assert call.result.ok
     assert time.monotonic() - start < 5
     assert gone(int(call.stderr))
+
+
+def test_a_daemon_that_holds_no_pipe_does_not_outlive_the_call(run, tmp_path):
+    note = tmp_path / "pid"
+    detach = f"setsid sh -c 'echo $$ > {note}; exec sleep 600' </dev/null >/dev/null 2>&1 &"
+    source = f"""
+    import os, pathlib, time
+    os.system({detach!r})
+    while not (pathlib.Path({str(note)!r}).exists() and pathlib.Path({str(note)!r}).read_text()):
+        time.sleep(0.01)
+    print('{GOOD}')
+    """
+    assert run(source).result.ok
+    assert gone(int(note.read_text()))
+
+
+def test_a_child_that_is_just_starting_its_program_is_found(monkeypatch):
+    child = subprocess.Popen(["sleep", "600"], env=marked(os.environ, "just-started"), start_new_session=True)
+    tell, asked = process._environment, []
+
+    def blank_at_first(place):
+        if place.name == str(child.pid) and not asked:
+            asked.append(place)
+            return b""
+        return tell(place)
+
+    monkeypatch.setattr(process, "_environment", blank_at_first)
+    process.kill_marked("just-started")
+    assert child.wait(5) == -signal.SIGKILL
 
 
 def test_a_timeout_reaches_a_call_made_by_the_called():
