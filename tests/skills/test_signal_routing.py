@@ -19,6 +19,11 @@ def end(x, y, layer="metal1"):
     return {"x": x, "y": y, "layer": layer}
 
 
+def pin(left, bottom, right, top, layer="metal1"):
+    middle = end(round((left + right) / 2, 6), round((bottom + top) / 2, 6), layer)
+    return {**middle, "width": round(right - left, 6), "height": round(top - bottom, 6)}
+
+
 def net(name, *endpoints, **more):
     return {"net_name": name, "endpoints": list(endpoints), **more}
 
@@ -136,6 +141,75 @@ def test_existing_metal_is_gone_around_and_an_endpoint_owns_what_it_lies_on(rout
     assert not joined(layout, SKY, end(3, 0.15), end(6.5, 0))
     assert not joined(layout, SKY, end(3, 0.15), end(5.5, 0, "metal2"))
     assert check(layout, layout.top_cell(), SKY).violated == ()
+
+
+def test_a_pin_is_reached_anywhere_on_its_rectangle(route, tmp_path):
+    """Two rails that face each other only at their ends: a straight wire joins pins, points need a detour."""
+    rails = [(0, 0, 20, 0.4), (18, 4, 40, 4.405)]
+    source = write_layout(tmp_path / "in.gds", [("met1", rail) for rail in rails])
+    params = {"layout_path": str(source), "technology": "sky130A"}
+    code, envelope = route([net("a", *(pin(*rail) for rail in rails))], **params)
+    assert (code, envelope["data"]["drc"]["passed"]) == (0, True)
+    assert envelope["data"]["routed_nets"][0]["wire_length"] < 5
+    layout = layout_of(tmp_path)
+    assert joined(layout, SKY, end(1, 0.2), end(39, 4.2))
+    assert check(layout, layout.top_cell(), SKY).violated == ()
+
+
+def test_metal_inside_of_cells_is_told_apart(route, tmp_path):
+    """Nets that end inside of different cells, or of two instances of one, are different nets."""
+    layout = kdb.Layout()
+    layout.dbu = 0.001
+    top = layout.create_cell("TOP")
+    for name, y in (("BAR", 0), ("OTHER", 10)):
+        bar = layout.create_cell(name)
+        bar.shapes(SKY.layer(layout, "met1")).insert(kdb.DBox(0, 0, 4, 0.4))
+        for x in (0, 10):
+            top.insert(kdb.DCellInstArray(bar.cell_index(), kdb.DTrans(x, y)))
+    layout.write(str(tmp_path / "in.gds"))
+    nets = [net("a", end(1, 0.2), end(1, 10.2)), net("b", end(11, 0.2), end(11, 10.2))]
+    code, envelope = route(nets, layout_path=str(tmp_path / "in.gds"), technology="sky130A")
+    assert (code, envelope["error"]) == (0, None)
+    drawn = layout_of(tmp_path)
+    assert [joined(drawn.dup(), SKY, *n["endpoints"]) for n in nets] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (pin(0, 0, 4, 0.5), "pin (0, 0; 4, 0.5) um on met1 of net 'a' is not wholly metal"),
+        (pin(6, 6, 8, 8), "is not wholly metal"),
+        (pin(0, 0, 4.0012, 0.4), "x + width / 2 = 4.0012 um is off the 0.005 um grid; the nearest grid point is 4 um"),
+        ({**end(1, 0.2), "width": 0.4}, "height"),
+        ({**end(1, 0.2), "width": 0, "height": 1}, "width"),
+    ],
+)
+def test_a_pin_that_is_not_drawn_or_off_the_grid_is_refused(route, tmp_path, wrong, told):
+    source = write_layout(tmp_path / "in.gds", [("met1", (0, 0, 4, 0.4))])
+    code, envelope = route([net("a", wrong, end(9, 9))], layout_path=str(source), technology="sky130A")
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert told in envelope["error"]["message"]
+    assert not (tmp_path / "ws" / "layout.gds").exists()
+
+
+def test_a_via_can_be_kept_away_from_an_area(route):
+    """The way up lies under the keepout; vias are drawn beside it, wires may cross."""
+    wall = [{"layer": "metal1", "box": {"x": 4, "y": -9, "width": 1, "height": 18}}]
+    keepout = {"layer": "via1", "box": {"x": -1, "y": -9, "width": 4, "height": 18}}
+    for obstacles, inside in ((wall, True), ([*wall, keepout], False)):
+        code, envelope = route(
+            [net("a", end(0, 0), end(9, 0))], obstacles=obstacles, workspace=None or str(len(obstacles))
+        )
+        assert code == 0
+        vias = [step["position"][0] for step in envelope["data"]["routed_nets"][0]["path"] if "position" in step]
+        assert any(x < 3 for x in vias) is inside
+
+
+def test_no_nets_in_a_layout_draw_nothing(route, tmp_path):
+    """A step of a pipeline whose modules need no wires."""
+    source = write_layout(tmp_path / "in.gds", [("met1", (0, 0, 4, 0.4))])
+    code, envelope = route([], layout_path=str(source), technology="sky130A")
+    assert (code, envelope["data"]["routed_nets"], envelope["data"]["drc"]["passed"]) == (0, [], True)
 
 
 def test_endpoints_that_metal_joins_already_draw_nothing(route, tmp_path):

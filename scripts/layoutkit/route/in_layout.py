@@ -40,7 +40,7 @@ def route_in_layout(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Rout
     Whatever metal an endpoint lies on belongs to that net, with all metal connected to it through the stack.
 
     Raises:
-        LayoutkitError: If the layout's database unit is not the technology's.
+        LayoutkitError: If the layout's database unit is not the technology's, or a pin reaches beyond its metal.
         LayoutConflictError: If existing metal already joins endpoints of different nets.
     """
     import klayout.db as kdb
@@ -52,6 +52,7 @@ def route_in_layout(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Rout
             f"{technology.dbu_um:g} um; give a layout of the technology's unit"
         )
     existing = _Existing(layout, cell, technology)
+    _check_pins(job, existing)
     clusters = {(net.name, point): existing.cluster(point) for net in job.nets for point in net.endpoints}
     owners = _owners(clusters)
     obstacles = existing.obstacles(owners)
@@ -62,9 +63,11 @@ def route_in_layout(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Rout
         points = kdb.Box()
         for net in job.nets:
             for point in net.endpoints:
-                points += kdb.Point(point.x, point.y)
+                points += point.box
         margin = MARGIN_PITCHES * make_stack(technology, job.layers, []).pitch()
         area = (points + cell.bbox()).enlarged(margin, margin)
+        if area.empty():
+            raise LayoutkitError("nets is empty and so is the layout: there is nothing to route")
     requests = [_request(technology, net, clusters) for net in job.nets]
     result = route(technology, requests, obstacles, area, job.layers)
     draw_routes(layout, cell, technology, result)
@@ -124,14 +127,16 @@ class _Existing:
         import klayout.db as kdb
 
         self.technology = technology
-        self.trace = kdb.LayoutToNetlist(kdb.RecursiveShapeIterator(layout, cell, []))
-        self.metal = {
-            c.name: self.trace.make_polygon_layer(technology.layer(layout, c.layer), c.name)
-            for c in technology.conductors
-        }
-        self.cuts = {
-            c.name: self.trace.make_polygon_layer(technology.layer(layout, c.layer), c.name) for c in technology.cuts
-        }
+        # Flat: in a hierarchy, nets that end inside of a cell are numbered anew in every cell.
+        self.flat = kdb.Layout()
+        self.flat.dbu = layout.dbu
+        top = self.flat.create_cell(cell.name)
+        for name in (*(c.layer for c in technology.conductors), *(c.layer for c in technology.cuts)):
+            shapes = kdb.Region(cell.begin_shapes_rec(technology.layer(layout, name)))
+            top.shapes(technology.layer(self.flat, name)).insert(shapes.merged())
+        self.trace = kdb.LayoutToNetlist(kdb.RecursiveShapeIterator(self.flat, top, []))
+        self.metal = {c.name: self._layer(c.name, c.layer) for c in technology.conductors}
+        self.cuts = {c.name: self._layer(c.name, c.layer) for c in technology.cuts}
         for region in [*self.metal.values(), *self.cuts.values()]:
             self.trace.connect(region)
         for cut in technology.cuts:
@@ -139,6 +144,9 @@ class _Existing:
             self.trace.connect(self.cuts[cut.name], self.metal[cut.above])
         self.trace.extract_netlist()
         self.nets: dict[int, kdb.Net] = {}
+
+    def _layer(self, name: str, layer: str) -> kdb.Region:
+        return self.trace.make_polygon_layer(self.technology.layer(self.flat, layer), name)
 
     def cluster(self, point: Endpoint) -> int | None:
         """Return the number of the connected metal that ``point`` lies on, None for empty ground."""
@@ -163,6 +171,31 @@ class _Existing:
         return found
 
 
+def _check_pins(job: RoutingJob, existing: _Existing) -> None:
+    """Refuse pins that are not all metal: a wire that ends on the bare part would join nothing."""
+    import klayout.db as kdb
+
+    bare = {name: kdb.Region() for name in existing.metal}
+    for point in [point for net in job.nets for point in net.endpoints if point.pin]:
+        bare[point.layer].insert(point.box)
+    for name, metal in existing.metal.items():
+        bare[name] -= metal
+    um, faults = job.technology.to_um, []
+    for number, net in enumerate(job.nets):
+        for i, point in enumerate(net.endpoints):
+            if point.pin and not (kdb.Region(point.box) & bare[point.layer]).is_empty():
+                left, bottom, right, top = map(um, point.pin)
+                message = (
+                    f"pin ({left:g}, {bottom:g}; {right:g}, {top:g}) um on {point.layer} of net '{net.name}' is not "
+                    "wholly metal of the layout; give the rectangle that is drawn, or leave width and height out"
+                )
+                value = {"x": um(point.x), "y": um(point.y), "layer": point.layer}
+                faults.append({"path": f"nets[{number}].endpoints[{i}]", "message": message, "provided_value": value})
+    if faults:
+        first = {"param_name": faults[0]["path"], "provided_value": faults[0]["provided_value"]}
+        raise LayoutkitError("; ".join(str(f["message"]) for f in faults), details={**first, "errors": faults})
+
+
 def _owners(clusters: Mapping[tuple[str, Endpoint], int | None]) -> dict[int, str]:
     owners: dict[int, str] = {}
     shorts: set[tuple[str, str]] = set()
@@ -180,13 +213,11 @@ def _owners(clusters: Mapping[tuple[str, Endpoint], int | None]) -> dict[int, st
 
 
 def _request(technology: Technology, net: WantedNet, clusters: Mapping[tuple[str, Endpoint], int | None]) -> NetRequest:
-    import klayout.db as kdb
-
     terminals = []
     for point in net.endpoints:
         half = -(-technology.conductor(point.layer).width // (2 * technology.grid)) * technology.grid
         cluster = clusters[net.name, point]
-        box = kdb.Box(point.x - half, point.y - half, point.x + half, point.y + half)
+        box = point.box if point.pin else point.box.enlarged(half, half)
         terminals.append(Terminal(point.layer, box, "" if cluster is None else f"metal {cluster}"))
     return NetRequest(net.name, tuple(terminals), net.width, net.priority)
 

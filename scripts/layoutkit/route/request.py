@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.route.model import Rect
     from layoutkit.technology import Technology
 
 GRID_TOLERANCE = 1e-6
@@ -20,11 +21,22 @@ GRID_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A point that a net must reach. [dbu]"""
+    """A point that a net must reach, or the middle of a pin that it may reach anywhere. [dbu]
+
+    ``pin`` is ``(left, bottom, right, top)``; its middle may lie between grid points and is rounded to the dbu.
+    """
 
     layer: str
     x: int
     y: int
+    pin: Rect | None = None
+
+    @property
+    def box(self) -> kdb.Box:
+        """The pin, or the point as a box without area. [dbu]"""
+        import klayout.db as kdb
+
+        return kdb.Box(*(self.pin or (self.x, self.y, self.x, self.y)))
 
 
 @dataclass(frozen=True)
@@ -169,23 +181,40 @@ class _Reader:
 
     def _obstacles(self) -> list[tuple[str, kdb.Box]]:
         return [
-            (self._conductor(f"obstacles[{i}].layer", entry["layer"]), self._box(f"obstacles[{i}].box", entry["box"]))
+            (
+                self._wiring(f"obstacles[{i}].layer", entry["layer"]),
+                self._box(f"obstacles[{i}].box", entry["box"]),
+            )
             for i, entry in enumerate(self.params.get("obstacles", ()))
         ]
 
+    def _wiring(self, path: str, name: str) -> str:
+        """Return the via called ``name``, else the conductor."""
+        resolved = self.technology.resolve(name)
+        return resolved if resolved in [cut.name for cut in self.technology.cuts] else self._conductor(path, name)
+
     def _net(self, number: int, entry: Mapping[str, Any], layers: Sequence[str]) -> WantedNet:
         path = f"nets[{number}]"
-        endpoints = tuple(
-            Endpoint(
-                self._conductor(f"{path}.endpoints[{i}].layer", point["layer"]),
-                self._on_grid(f"{path}.endpoints[{i}].x", point["x"]),
-                self._on_grid(f"{path}.endpoints[{i}].y", point["y"]),
-            )
-            for i, point in enumerate(entry["endpoints"])
-        )
+        endpoints = tuple(self._endpoint(f"{path}.endpoints[{i}]", point) for i, point in enumerate(entry["endpoints"]))
         for i, point in enumerate(entry["endpoints"]):
             self.spelled.setdefault(endpoints[i].layer, point["layer"])
         return WantedNet(entry["net_name"], endpoints, self._width(path, entry, layers), entry.get("priority", 1))
+
+    def _endpoint(self, path: str, point: Mapping[str, Any]) -> Endpoint:
+        layer = self._conductor(f"{path}.layer", point["layer"])
+        if "width" not in point:
+            return Endpoint(layer, self._on_grid(f"{path}.x", point["x"]), self._on_grid(f"{path}.y", point["y"]))
+        left, right = self._sides(path, "x", "width", point)
+        bottom, top = self._sides(path, "y", "height", point)
+        return Endpoint(layer, (left + right) // 2, (bottom + top) // 2, (left, bottom, right, top))
+
+    def _sides(self, path: str, axis: str, size: str, point: Mapping[str, Any]) -> tuple[int, int]:
+        """Return both sides of a pin along ``axis``; its middle may be off the grid, its sides may not."""
+        middle, half = point[axis], point[size] / 2
+        return (
+            self._on_grid(f"{path}: {axis} - {size} / 2", middle - half),
+            self._on_grid(f"{path}: {axis} + {size} / 2", middle + half),
+        )
 
     def _width(self, path: str, entry: Mapping[str, Any], layers: Sequence[str]) -> int | None:
         if "width" not in entry:
@@ -227,9 +256,9 @@ class _Reader:
                     again = "named twice" if taken[point] == net.name else f"also an endpoint of net '{taken[point]}'"
                     self._fault(path, f"{where} is {again}", value)
                 taken.setdefault(point, net.name)
-                if area is not None and not area.contains(_point(point)):
+                if area is not None and not point.box.inside(area):
                     self._fault(path, f"{where} lies outside the routing area", value)
-                if any(layer == point.layer and box.contains(_point(point)) for layer, box in obstacles):
+                if any(layer == point.layer and point.box.inside(box) for layer, box in obstacles):
                     self._fault(path, f"{where} lies on an obstacle", value)
 
     def _via_layer(self, layers: Sequence[str], nets: Sequence[WantedNet]) -> None:
@@ -247,9 +276,3 @@ class _Reader:
             self._fault("via_layer", f"technology {self.technology.name} has no via '{asked}'; it has: {known}", asked)
         elif cuts:
             self.warnings.append(f"via_layer '{asked}' joins no layers routed here; the vias are {', '.join(cuts)}")
-
-
-def _point(endpoint: Endpoint) -> kdb.Point:
-    import klayout.db as kdb
-
-    return kdb.Point(endpoint.x, endpoint.y)
