@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from referencing import Registry
 
-from .faults import Fault, did_you_mean, show
+from .faults import MAX_ECHOED, Fault, did_you_mean, echo, show
 from .strict_json import path_text
 
 MAX_FOUND = 1000  # faults looked for; a value with more is wrong as a whole
@@ -75,7 +75,7 @@ def _told(error: ValidationError) -> list[tuple[Path, str, Fault]]:
         return [((*path, name), keyword, _missing(error, path, name)) for name in missing]
     if keyword in ("additionalProperties", "unevaluatedProperties") and error.validator_value is False:
         known = list(error.schema.get("properties", {}))
-        unknown = [name for name in error.instance if name not in known]
+        unknown = list(islice((name for name in error.instance if name not in known), MAX_FOUND))
         return [((*path, name), keyword, _unknown(error, path, name, known)) for name in unknown]
     own = _own_message(error.schema, keyword)
     if keyword in ("anyOf", "oneOf") and own is None:
@@ -98,7 +98,7 @@ def _missing(error: ValidationError, path: Path, name: str) -> Fault:
 
 
 def _unknown(error: ValidationError, path: Path, name: str, known: list[str]) -> Fault:
-    full = (*path, name)
+    full = (*path, name if len(name) <= MAX_ECHOED else name[:MAX_ECHOED] + "...")
     own = _own_message(error.schema, "additionalProperties")
     hint = did_you_mean(name, known) or (f"; allowed: {', '.join(known)}" if known else "; none is allowed here")
     message = _rendered(own or "Unknown param: {param}{hint}", full, error.instance[name], known, hint)
@@ -136,7 +136,7 @@ def _own_message(schema: Any, keyword: str) -> str | None:
 def _rendered(template: str, path: Path, value: Any, limit: Any, hint: str = "") -> str:
     words = {
         "hint": hint,
-        "value": _text(value),
+        "value": _text(echo(value)),
         "limit": _text(limit),
         "param": path_text(path),
         "name": str(path[-1]) if path else "",

@@ -90,7 +90,7 @@ def show(value: Any) -> str:
 
 def did_you_mean(received: object, known: Iterable[object]) -> str:
     """Return ``"; did you mean 'x'?"`` if one of the ``known`` texts is near the one received, else nothing."""
-    if not isinstance(received, str):
+    if not isinstance(received, str) or len(received) > MAX_ECHOED:
         return ""
     from difflib import get_close_matches
 

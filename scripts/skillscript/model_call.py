@@ -132,9 +132,11 @@ class _Conversation:
 
     def _record(self, outcome: str, reason: str, errors: list[str] | None = None) -> None:
         """Note a failed attempt, on standard error too."""
+        blotted = self._endpoint.without_key
+        reason = blotted(reason)
         entry: dict[str, Any] = {"model": self._endpoint.model, "outcome": outcome, "reason": reason}
         if errors is not None:
-            entry["errors"] = errors
+            entry["errors"] = [blotted(error) for error in errors]
         self._attempts.append(entry)
         tell(f"model {self._endpoint.model}: {outcome}: {reason}")
 

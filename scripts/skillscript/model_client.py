@@ -7,6 +7,9 @@ answer that grows beyond ``MAX_ANSWER_BYTES`` is not read to its end.
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from .prompt import missing_library
@@ -63,27 +66,56 @@ def complete(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds:
         return _run(asyncio.wait_for(_asked(endpoint, messages, seconds), seconds))
     except (asyncio.TimeoutError, httpx.TimeoutException) as error:
         raise ModelFaultError("timeout", f"no answer within {seconds:.1f} s") from error
-    except (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+    except (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError) as error:  # Unicode: a host
         raise ModelFaultError("unreachable", f"{_host(endpoint.url)} cannot be reached", retry=True) from error
     except httpx.HTTPError as error:
         reason = endpoint.without_key(str(error) or type(error).__name__)
         raise ModelFaultError("broken", f"the connection broke: {reason[:MAX_QUOTED]}", retry=True) from error
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop that leaves a look-up of a name behind; the usual one waits for its thread before it ends."""
+
+    async def getaddrinfo(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what ``socket.getaddrinfo`` does, which may take far longer than there is time."""
+        found = self.create_future()
+
+        def settle(value: Any, error: OSError | UnicodeError | None) -> None:
+            if not found.done():
+                found.set_exception(error) if error else found.set_result(value)
+
+        def look_up() -> None:
+            value, failure = None, None
+            try:
+                value = socket.getaddrinfo(*args, **kwargs)
+            except (OSError, UnicodeError) as error:
+                failure = error
+            with suppress(RuntimeError):  # the loop has ended
+                self.call_soon_threadsafe(settle, value, failure)
+
+        threading.Thread(target=look_up, daemon=True).start()
+        return await found
+
+
 def _run(work: Coroutine[Any, Any, str]) -> str:
     """Return the result of asynchronous work, also when the caller's thread runs an event loop already."""
 
-    async def waited() -> str:
-        return await work
+    def run() -> str:
+        loop = _Loop()
+        try:
+            return loop.run_until_complete(work)
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(waited())
+        return run()
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, waited()).result()
+        return pool.submit(run).result()
 
 
 async def _asked(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:
@@ -96,12 +128,23 @@ async def _asked(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seco
     body = {"model": endpoint.model, "messages": list(messages), "temperature": 0, "stream": False}
     limits = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
     async with (
-        httpx.AsyncClient(timeout=limits, follow_redirects=False) as client,
+        _client(limits) as client,
         client.stream("POST", f"{endpoint.url}/chat/completions", json=body, headers=headers) as response,
     ):
         content = await _content(response)
     _check_status(endpoint, response, content)
-    return _answer_text(content)
+    return _answer_text(endpoint, content)
+
+
+def _client(limits: httpx.Timeout) -> httpx.AsyncClient:
+    """Return a client that uses the proxy and the certificates that the environment names."""
+    import httpx
+
+    try:
+        return httpx.AsyncClient(timeout=limits, follow_redirects=False)
+    except (OSError, ValueError, ImportError) as error:
+        text = "what SSL_CERT_FILE, SSL_CERT_DIR, HTTPS_PROXY or HTTP_PROXY names cannot be used"
+        raise ModelFaultError("unreachable", f"{text} ({type(error).__name__})") from error
 
 
 async def _content(response: httpx.Response) -> bytes:
@@ -124,14 +167,20 @@ def _check_status(endpoint: Endpoint, response: httpx.Response, content: bytes) 
     if 300 <= status < 400:
         target = _host(response.headers.get("location", "")) or "another place"
         raise ModelFaultError("redirect", f"HTTP {status} redirects to {target}, which is not followed; set its URL")
-    said = endpoint.without_key(" ".join(content[: 4 * MAX_QUOTED].decode("utf-8", "replace").split()))[:MAX_QUOTED]
-    text = f"HTTP {status}" + (f": {said}" if said else "")
+    said = _quoted(endpoint, content.decode("utf-8", "replace"))
+    text = f"HTTP {status}{said}"
     raise ModelFaultError(
         "status", text, retry=status in _WORTH_A_RETRY, wait_s=_wait(response.headers.get("retry-after", ""))
     )
 
 
-def _answer_text(content: bytes) -> str:
+def _quoted(endpoint: Endpoint, said: object) -> str:
+    """Return what a service said, ready to stand at the end of a message; nothing if it is no text."""
+    text = " ".join(said.split()) if isinstance(said, str) else ""
+    return f": {endpoint.without_key(text)[:MAX_QUOTED]}" if text else ""
+
+
+def _answer_text(endpoint: Endpoint, content: bytes) -> str:
     """Return the text of the first choice of a chat completion."""
     try:
         answer = parse_json(content, limit=MAX_ANSWER_BYTES)
@@ -142,14 +191,16 @@ def _answer_text(content: bytes) -> str:
         message = choice["message"]
         text = message["content"]
     except (KeyError, IndexError, TypeError) as error:
-        raise ModelFaultError("no_answer", "the service's answer has no choices[0].message.content") from error
+        failure = answer.get("error") if isinstance(answer, dict) else None
+        said = _quoted(endpoint, failure.get("message") if isinstance(failure, dict) else failure)
+        raise ModelFaultError("no_answer", f"the service's answer has no choices[0].message.content{said}") from error
     if choice.get("finish_reason") == "length":
         raise ModelFaultError("cut_off", "the answer was cut off at the service's length limit")
     if isinstance(text, list):
-        text = "".join(part.get("text", "") for part in text if isinstance(part, dict))
+        parts = [part.get("text") for part in text if isinstance(part, dict)]
+        text = "".join(part for part in parts if isinstance(part, str))
     if not isinstance(text, str) or not text.strip():
-        refusal = message.get("refusal")
-        said = f": {refusal[:MAX_QUOTED]}" if isinstance(refusal, str) else ""
+        said = _quoted(endpoint, message.get("refusal"))
         raise ModelFaultError("no_answer", f"the model answered nothing{said}")
     return text
 

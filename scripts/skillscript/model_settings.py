@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT_DEADLINE_S = 60.0
+MIN_SECRET = 8  # characters
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Endpoint:
     key: str = field(default="", repr=False)
 
     def without_key(self, text: str) -> str:
-        """Return ``text`` with the key blotted out wherever it stands."""
-        return text.replace(self.key, "***") if self.key else text
+        """Return ``text`` with the key blotted out; one as short as ``none`` is a placeholder and no secret."""
+        return text.replace(self.key, "***") if len(self.key) >= MIN_SECRET else text
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,16 @@ def model_settings(declared: Mapping[str, str], environment: Mapping[str, str] |
     fallback = values.get("SKILL_MODEL_FALLBACK") or declared.get("fallback", "")
     if not primary:
         raise _unusable("SKILL_MODEL_URL is set, but no model is named; set SKILL_MODEL_PRIMARY")
-    endpoints = [Endpoint(primary, _checked_url("SKILL_MODEL_URL", url), values.get("SKILL_MODEL_KEY", "").strip())]
+    endpoints = [
+        Endpoint(_checked_name(primary), _checked_url("SKILL_MODEL_URL", url), _key("SKILL_MODEL_KEY", values))
+    ]
     if fallback:
         other = values.get("SKILL_MODEL_FALLBACK_URL", "").strip()
-        key = values.get("SKILL_MODEL_FALLBACK_KEY", "").strip()
+        key = _key("SKILL_MODEL_FALLBACK_KEY", values)
         same = not other
         endpoints.append(
             Endpoint(
-                fallback,
+                _checked_name(fallback),
                 _checked_url("SKILL_MODEL_FALLBACK_URL", other or url),
                 key or (endpoints[0].key if same else ""),
             )
@@ -104,6 +107,21 @@ def _checked_url(variable: str, url: str) -> str:
     if parts.username or parts.password or parts.query or parts.fragment:
         raise _unusable(f"{variable} must be a plain base URL; a key belongs in SKILL_MODEL_KEY")
     return url.rstrip("/")
+
+
+def _checked_name(model: str) -> str:
+    """Return the name of a model, which must be text that can be sent."""
+    if not model.isprintable():
+        raise _unusable(f"the model's name {model!r} holds a character that cannot be sent")
+    return model
+
+
+def _key(variable: str, values: Mapping[str, str]) -> str:
+    """Return a key without blanks around it."""
+    key = values.get(variable, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise _unusable(f"{variable} holds a character that no key has, such as a line break")
+    return key
 
 
 def _deadline(text: str) -> float:

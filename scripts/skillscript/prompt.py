@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_TEMPLATE_BYTES = 1 << 18
 MAX_PROMPT_CHARACTERS = 1 << 20
+_TOO_MUCH = (MemoryError, RecursionError)
 
 
 def prompt_variables(params: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,10 +74,11 @@ def render(template: str, variables: Mapping[str, Any], name: str = "template") 
             text += piece
             if len(text) > MAX_PROMPT_CHARACTERS:
                 raise SkillError(ErrorCode.INTERNAL_ERROR, f"the prompt of {name} is longer than allowed")
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, *_TOO_MUCH) as error:
         line = getattr(error, "lineno", None)
         place = f"{name}, line {line}" if line else name
-        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the prompt template {place}: {error}") from error
+        reason = str(error) or type(error).__name__
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the prompt template {place}: {reason}") from error
     return text
 
 

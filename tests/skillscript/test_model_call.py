@@ -173,6 +173,12 @@ def test_a_check_beyond_the_schema_counts_as_the_schema_does(service):
         pytest.param(raw(response(completion(""))), "no_answer", "answered nothing", 1, id="empty content"),
         pytest.param(raw(response(completion(None))), "no_answer", "answered nothing", 1, id="null content"),
         pytest.param(
+            raw(response(completion([{"type": "text", "text": None}, "x"]))), "no_answer", "nothing", 1, id="null part"
+        ),
+        pytest.param(
+            raw(response(b'{"error": {"message": "no credit left"}}')), "no_answer", "no credit left", 1, id="200, no"
+        ),
+        pytest.param(
             raw(response(completion('{"pairs": [', finish_reason="length"))), "cut_off", "cut off", 1, id="length limit"
         ),
         pytest.param(breaks_off, "broken", "the connection broke", 2, id="truncated body"),
@@ -230,6 +236,63 @@ def test_failed_attempts_are_logged_without_the_key(service, capsys):
     assert KEY not in told
 
 
+@pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param(fails("401 No", b" " * 790 + KEY.encode()), id="cut in the middle of the key"),
+        pytest.param(fails("307 There", Location=f"http://{KEY}.example"), id="redirect"),
+        pytest.param(
+            raw(response(json.dumps({"choices": [{"message": {"content": None, "refusal": KEY}}]}).encode())),
+            id="refusal",
+        ),
+        pytest.param(says({"pairs": KEY}), id="invalid output"),
+    ],
+)
+def test_a_service_that_repeats_the_key_does_not_have_it_told(service, capsys, act):
+    error, _ = refused(service, act)
+    told = json.dumps(error.details) + error.message + capsys.readouterr().err
+    assert KEY[:8] not in told
+    assert "***" in told
+
+
+def test_a_placeholder_for_a_key_is_no_secret():
+    assert Endpoint("m", "http://x", "x").without_key("next") == "next"
+
+
+def test_an_answer_of_a_hundred_thousand_or_endless_names_is_told_briefly_and_soon(service):
+    start = time.monotonic()
+    many, long = dict.fromkeys(map(str, range(100_000)), 1), {"k" * 1_000_000: 1}
+    error, _ = refused(service, says(many), says(long), fallback=False)
+    assert time.monotonic() - start < 5
+    assert len(json.dumps(error.details) + error.message) < 10_000
+
+
+def test_a_look_up_that_hangs_costs_no_more_than_the_time_there_is(monkeypatch):
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_args, **_options: time.sleep(6) or [])
+    start = time.monotonic()
+    with pytest.raises(SkillError) as caught:
+        ask_model(Task("x", SCHEMA), ModelSettings((Endpoint("m", "http://slow.example/v1"),), 0.5))
+    assert caught.value.code == "TIMEOUT"
+    assert time.monotonic() - start < 4
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("SSL_CERT_FILE", "/not/there"), ("HTTP_PROXY", "socks9://localhost"), ("HTTP_PROXY", "junk://localhost")],
+)
+def test_a_proxy_or_certificates_that_cannot_be_used_are_told(service, monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    error, attempts = refused(service, says(GOOD), fallback=False)
+    assert attempts == [("big", "unreachable")]
+    assert variable in error.message
+
+
+def test_a_name_that_is_no_host_cannot_be_reached():
+    settings = ModelSettings((Endpoint("m", "http://xn--a/v1"),), 5)
+    with pytest.raises(SkillError, match="http://xn--a cannot be reached"):
+        ask_model(Task("x", SCHEMA), settings)
+
+
 def test_a_caller_with_an_event_loop_of_its_own_is_served(service):
     async def inside():
         return ask(service, says(GOOD)).model
@@ -280,6 +343,9 @@ def test_another_services_fallback_never_gets_the_first_ones_key():
         {"SKILL_MODEL_URL": "http://[x"},
         {**URL, "SKILL_MODEL_DEADLINE_S": "soon"},
         {**URL, "SKILL_MODEL_DEADLINE_S": "-1"},
+        {**URL, "SKILL_MODEL_KEY": f"{KEY}\n{KEY}"},
+        {**URL, "SKILL_MODEL_KEY": f"{KEY}ä"},
+        {**URL, "SKILL_MODEL_PRIMARY": "big\udcff"},
     ],
 )
 def test_settings_that_cannot_work_are_told_without_the_key(environment):

@@ -27,6 +27,8 @@ def test_a_template_sees_parameters_and_context():
         ("{{ params.clear() }}", "unsafe"),
         ("{{ 1 / 0 }}", "division by zero"),
         ("{{ range(10 ** 9) | list }}", "Range too big"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recursion depth"),
+        ("{{ [1] * 10 ** 17 }}", "MemoryError"),
         ("{% for i in range(20000) %}{{ 'x' * 100 }}{% endfor %}", "longer than allowed"),
     ],
 )
