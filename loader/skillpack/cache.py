@@ -11,7 +11,7 @@ skills, and is not read when somebody else could have written it.
 
 from __future__ import annotations
 
-import contextlib
+import marshal
 import os
 import stat
 import sys
@@ -21,6 +21,13 @@ from importlib.machinery import PathFinder
 
 from skillpack.skill_md import SKILL_FILE, Skill
 
+TYPE_CHECKING = False  # what is imported here, every warm scan pays for: neither typing nor contextlib
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Row: TypeAlias = tuple[int, str, str, str]  # stamp of the SKILL.md; name, description and rest of the ``Skill``
+    Known: TypeAlias = dict[str, Row]  # by folder below the root
+
 DIRECTORY_VARIABLE = "SKILLPACK_CACHE_DIR"
 # A file younger than its clock's tick may change without showing it.
 SETTLED_SECONDS = 2.0  # the coarsest clock of a file system in use (FAT)
@@ -28,9 +35,7 @@ FINE_SETTLED_SECONDS = 0.1  # a clock that shows parts of 10 ms: it goes with th
 _COARSE_NS = 10_000_000
 MAX_ROOTS = 64
 _MAX_BYTES = 1 << 28
-_SEPARATOR = "\x1f"  # no name, description or path of good will holds it
 _TAIL = os.sep + SKILL_FILE
-_COLUMNS = 5
 _HEADER_BYTES = 25
 _PARSERS = ("files.py", "frontmatter.py", "skill_md.py", "strict_yaml.py", "cache.py")
 
@@ -86,7 +91,7 @@ class RootCache:
     def __init__(self, root: str, directory: str | None) -> None:
         self._root = root
         self._directory = directory
-        self._known: list[str] | None = [] if directory is None else None
+        self._known: Known | None = {} if directory is None else None
 
     def begin(self) -> RootScan:
         """Return a new scan of the root; several may be under way at the same time."""
@@ -94,74 +99,81 @@ class RootCache:
             self._known = self._load()
         return RootScan(self, self._root, self._known)
 
-    def replace(self, known: list[str]) -> None:
+    def replace(self, known: Known) -> None:
         """Remember this instead, and write it down."""
         self._known = known
-        if self._directory is not None:
-            with contextlib.suppress(OSError):  # a full disk, a read-only home: the next scan reads the skills again
-                self._save(self._directory, known)
+        if self._directory is None:
+            return
+        try:
+            self._save(self._directory, known)
+        except OSError:  # a full disk, a read-only home: the next scan reads the skills again
+            return
 
     def _file(self, directory: str) -> str:
-        """Return the file for this root; should another root ever have the same, the file says whose it is."""
+        """Return the file for this root; should another root ever have the same, its checksum tells."""
         path = os.fsencode(self._root)
         return os.path.join(directory, f"{zlib.crc32(path):08x}{zlib.adler32(path):08x}.skills")
 
-    def _load(self) -> list[str]:
-        """Return what the file holds; nothing when it is not exactly what ``_save`` writes, here and now."""
+    def _load(self) -> Known:
+        """Return what the file holds; nothing when it is not exactly what ``_save`` writes, here and now.
+
+        Marshal reads ten thousand skills in a third of the time of text. What somebody else may have written, another
+        Python or another version of this module, never gets to it.
+        """
         if self._directory is None or _privacy_problem(self._directory) is not None:
-            return []
+            return {}
         try:
             data = memoryview(_read_private(self._file(self._directory)))
             content = data[_HEADER_BYTES:]
-            if data[:_HEADER_BYTES] != _header(content):
-                return []
-            made_by, root, *known = str(content, "utf-8", "surrogatepass").split(_SEPARATOR)
-        except (OSError, ValueError):
-            return []
-        return known if len(known) % _COLUMNS == 0 and root == self._root and made_by == _fingerprint() else []
+            if data[:_HEADER_BYTES] != self._header(content):
+                return {}
+            known: Known = marshal.loads(content)  # noqa: S302 - the user's own, as .pyc files are
+        except (OSError, ValueError, EOFError, TypeError):
+            return {}
+        return known
 
-    def _save(self, directory: str, known: list[str]) -> None:
+    def _save(self, directory: str, known: Known) -> None:
         """Replace the file."""
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        if _privacy_problem(directory) is not None or _SEPARATOR in self._root:
+        if _privacy_problem(directory) is not None:
             return
-        content = _SEPARATOR.join([_fingerprint(), self._root, *known]).encode("utf-8", "surrogatepass")
+        content = marshal.dumps(known)
         path = self._file(directory)
         beside = f"{path}.{os.getpid()}.{time.monotonic_ns():x}.tmp"
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
             with open(descriptor, "wb") as file:
-                file.write(_header(content))
+                file.write(self._header(content))
                 file.write(content)
             os.replace(beside, path)
         except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(beside)
+            _remove(beside)
             raise
         _tidy(directory)
 
+    def _header(self, content: bytes | memoryview) -> bytes:
+        """Return what stands before this content: a checksum of it, of its root and of what the reading depends on."""
+        origin = zlib.crc32(f"{_fingerprint()}\n{self._root}".encode("utf-8", "surrogatepass"))
+        return b"skillpack-cache %08x\n" % zlib.crc32(content, origin)
+
 
 class RootScan:
-    """One scan of a root: ``get`` and ``put`` for each skill, then ``end``.
+    """One scan of a root: ``get`` and ``put`` for each skill, then ``end``."""
 
-    What is known is one flat list of texts, since ten thousand of anything else would take longer to read than the
-    skills to look at. A row is folder below the root, status of the SKILL.md, name, description, rest (see ``Skill``).
-    """
-
-    def __init__(self, cache: RootCache, root: str, known: list[str]) -> None:
+    def __init__(self, cache: RootCache, root: str, known: Known) -> None:
         self._cache = cache
         self._cut = len(root)
         self._known = known
-        self._rows = dict(zip(known[::_COLUMNS], range(0, len(known), _COLUMNS), strict=True))
-        self._hits: list[int] = []
-        self._new: list[str] = []
+        self._seen: Known = {}
+        self._changed = False
         now = time.time()
         self._settled = (now - SETTLED_SECONDS) * 1e9
         self._fine_settled = (now - FINE_SETTLED_SECONDS) * 1e9
 
     def get(self, folder: str) -> Skill | None:
         """Return the skill in ``folder``, if its SKILL.md still has the status of the regular file it was."""
-        row = self._rows.get(folder[self._cut :])
+        below = folder[self._cut :]
+        row = self._known.get(below)
         if row is None:
             return None
         path = folder + _TAIL
@@ -169,36 +181,28 @@ class RootScan:
             status = os.lstat(path)
         except OSError:
             return None
-        _, stamp, name, description, rest = self._known[row : row + _COLUMNS]
+        stamp, name, description, rest = row
         if stamp != _stamp(status):
             return None
-        self._hits.append(row)
+        self._seen[below] = row
         return Skill(name, description, path, folder, rest)
 
     def put(self, skill: Skill, status: os.stat_result) -> None:
         """Remember a skill that was read from a file of this status, unless the file is too young to tell a change."""
         settled = self._fine_settled if status.st_mtime_ns % _COARSE_NS else self._settled
         if max(status.st_mtime_ns, status.st_ctime_ns) < settled:
-            row = [skill.dir[self._cut :], _stamp(status), skill.name, skill.description, skill.rest]
-            if not any(_SEPARATOR in text for text in row):
-                self._new += row
+            self._seen[skill.dir[self._cut :]] = (_stamp(status), skill.name, skill.description, skill.rest)
+            self._changed = True
 
     def end(self) -> None:
         """Forget what was not seen, and remember what is new."""
-        if not self._new and len(self._hits) == len(self._rows):
-            return
-        seen = [text for row in self._hits for text in self._known[row : row + _COLUMNS]]
-        self._cache.replace(seen + self._new)
+        if self._changed or len(self._seen) != len(self._known):
+            self._cache.replace(self._seen)
 
 
-def _stamp(status: os.stat_result) -> str:
+def _stamp(status: os.stat_result) -> int:
     """Return by what a changed file is told from the same one: a hash of numbers, the same in every process."""
-    return str(hash((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)))
-
-
-def _header(content: bytes | memoryview) -> bytes:
-    """Return what stands before this content: what it is, and its checksum."""
-    return b"skillpack-cache %08x\n" % zlib.crc32(content)
+    return hash((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
 
 
 def _fingerprint() -> str:
@@ -208,12 +212,16 @@ def _fingerprint() -> str:
     spec = PathFinder.find_spec("yaml")
     if spec is not None and spec.origin is not None:
         files.append(spec.origin)
-    found = [sys.implementation.cache_tag or sys.version]
-    for path in files:
-        with contextlib.suppress(OSError):  # imported from an archive
-            status = os.stat(path)
-            found.append(f"{path} {status.st_size} {status.st_mtime_ns}")
-    return "\n".join(found)
+    return "\n".join([sys.version, *map(_file_state, files)])
+
+
+def _file_state(path: str) -> str:
+    """Return by what a changed module is told."""
+    try:
+        status = os.stat(path)
+    except OSError:  # imported from an archive
+        return path
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def _holds(root: str, directory: str) -> bool:
@@ -259,11 +267,20 @@ def _read_private(path: str) -> bytes:
 
 def _tidy(directory: str) -> None:
     """Remove the caches of the roots used longest ago, beyond ``MAX_ROOTS``, and what killed writers left."""
-    aged: list[tuple[float, str]] = []
-    with contextlib.suppress(OSError), os.scandir(directory) as entries:
-        aged.extend((entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in entries)
-    old = [path for _, path in sorted(aged) if path.endswith(".skills")][:-MAX_ROOTS]
+    try:
+        with os.scandir(directory) as entries:
+            aged = sorted((entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in entries)
+    except OSError:  # another process tidies up
+        return
+    old = [path for _, path in aged if path.endswith(".skills")][:-MAX_ROOTS]
     old += [path for changed, path in aged if path.endswith(".tmp") and changed < time.time() - 3600]
     for path in old:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+        _remove(path)
+
+
+def _remove(path: str) -> None:
+    """Remove a file, if it is still there and may be removed."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return
