@@ -19,12 +19,14 @@ from layoutkit.circuit.recognise import same_size
 from layoutkit.circuit.supplies import find_supplies
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.circuit.model import Circuit, Device, RecognisedModule
     from layoutkit.circuit.supplies import Supplies
 
 PAIRS = frozenset({"differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"})
+MAX_NAME = 200  # characters of a name in a message
+MAX_HINTED = 50  # faults that say what may have been meant
 PRIORITIES = {"sensitive": 1, "signal": 2, "bias": 3, "supply": 4}
 _WORDS = {
     "differential_pair": "differential pair",
@@ -49,7 +51,12 @@ def suggest_constraints(circuit: Circuit) -> dict[str, Any]:
     groups = _symmetry_groups(circuit, supplies)
     return {
         "symmetry": groups,
-        "matching": [_matching(module) for module in circuit.modules if module.type != "inverter"],
+        "matching": [
+            _matching(module, devices)
+            for module in circuit.modules
+            if module.type != "inverter"
+            for devices in _by_kind(circuit, module)
+        ],
         "net_priorities": _net_priorities(circuit, supplies, groups),
     }
 
@@ -167,15 +174,23 @@ def _inverter_pairs(
     return found
 
 
-def _matching(module: RecognisedModule) -> dict[str, Any]:
-    """Return how the devices of a module are to be matched."""
+def _by_kind(circuit: Circuit, module: RecognisedModule) -> list[list[str]]:
+    """Return the devices of a module that can match: a mirror's cascodes may be of another model than its branches."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for device in map(circuit.device, module.devices):
+        groups.setdefault((device.type, device.model), []).append(device.id)
+    return [devices for devices in groups.values() if len(devices) > 1]
+
+
+def _matching(module: RecognisedModule, devices: list[str]) -> dict[str, Any]:
+    """Return how the devices of a module, or those of one kind, are to be matched."""
     if module.type in PAIRS:
         arrangement = "ABBA" if module.properties.get("matched", True) else "interdigitated"
-        return {"devices": list(module.devices), "arrangement": arrangement, "reason": _WORDS[module.type]}
+        return {"devices": devices, "arrangement": arrangement, "reason": _WORDS[module.type]}
     ratios = module.properties.get("ratios", {})
     told = ", ".join(f"{device} {ratio:g}" if ratio else device for device, ratio in ratios.items())
     text = f"{module.properties.get('topology', 'simple')} current mirror, ratios to {module.devices[0]}: {told}"
-    return {"devices": list(module.devices), "arrangement": "interdigitated", "reason": text}
+    return {"devices": devices, "arrangement": "interdigitated", "reason": text}
 
 
 def _net_priorities(circuit: Circuit, supplies: Supplies, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -213,7 +228,13 @@ class _Judge:
         self._mirrored: dict[str, str] = {}
         self._matched: dict[str, str] = {}
         self._ranked: dict[str, str] = {}
-        self.faults: list[ConstraintFault] = []
+        self._found: dict[tuple[str, str], ConstraintFault] = {}
+        self._looked_up = 0
+
+    @property
+    def faults(self) -> list[ConstraintFault]:
+        """What is wrong, each told once."""
+        return list(self._found.values())
 
     def symmetry(self, path: str, group: Mapping[str, Any]) -> None:
         """Judge one symmetry group."""
@@ -259,22 +280,23 @@ class _Judge:
     def _device(self, path: str, name: str) -> Device | None:
         device = self._devices.get(name)
         if device is None:
-            self._tell(path, f"the circuit has no device {name!r}{_nearest(name, self._devices)}", name)
+            self._tell(path, f"the circuit has no device {_short(name)!r}{self._nearest(name, self._devices)}", name)
         return device
 
     def _net(self, path: str, name: str) -> bool:
         if name in self._circuit.nets:
             return True
-        self._tell(path, f"the circuit has no net {name!r}{_nearest(name, self._circuit.nets)}", name)
+        self._tell(path, f"the circuit has no net {_short(name)!r}{self._nearest(name, self._circuit.nets)}", name)
         return False
 
     def _alone(self, path: str, names: Sequence[str], taken: dict[str, str]) -> None:
         """Note that names stand here; one that stands elsewhere too is a fault."""
+        here = Counter(names)
         for name in names:
             other = taken.setdefault(name, path)
-            if other != path or names.count(name) > 1:
-                place = "twice here" if names.count(name) > 1 else f"in {other} already"
-                self._tell(path, f"{name!r} stands {place}", name)
+            if other != path or here[name] > 1:
+                place = "twice here" if here[name] > 1 else f"in {other} already"
+                self._tell(path, f"{_short(name)!r} stands {place}", name)
 
     def _alike(self, path: str, devices: Sequence[Device], purpose: str) -> None:
         """Tell devices that differ in what is drawn."""
@@ -288,11 +310,17 @@ class _Judge:
             )
 
     def _tell(self, path: str, message: str, value: Any) -> None:
-        fault = ConstraintFault(path, message, value)
-        if fault not in self.faults:
-            self.faults.append(fault)
+        self._found.setdefault((path, message), ConstraintFault(path, message, value))
+
+    def _nearest(self, name: str, known: Iterable[str]) -> str:
+        """Return which known name may have been meant; nobody reads that of the hundredth fault."""
+        self._looked_up += 1
+        if len(name) > MAX_NAME or self._looked_up > MAX_HINTED:
+            return ""
+        near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+        return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _nearest(name: str, known: Collection[str] | Iterable[str]) -> str:
-    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def _short(name: str) -> str:
+    """Return a name for use in a message."""
+    return name if len(name) <= MAX_NAME else name[:MAX_NAME] + "..."

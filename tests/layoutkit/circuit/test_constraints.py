@@ -1,5 +1,6 @@
 """Suggested constraints: what a designer would say of well-known circuits, and never against the circuit."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,31 @@ def test_what_contradicts_the_circuit_or_itself_is_told_with_its_place(
 
 def test_the_suggestion_itself_has_no_faults(comparator, suggested):
     assert find_faults(suggested, comparator) == []
+
+
+def test_an_answer_of_thousands_of_wrong_names_is_judged_soon(comparator):
+    matching = [{"devices": ["min7"] * 50_000, "arrangement": "stacked", "reason": ""}]
+    pairs = [["gone", f"x{index}" * 1000] for index in range(1000)]
+    symmetry = [{"pairs": pairs, "self_symmetric": [], "net_pairs": [], "reason": ""}]
+    start = time.process_time()
+    faults = find_faults({"symmetry": symmetry, "matching": matching, "net_priorities": []}, comparator)
+    assert time.process_time() - start < 3
+    assert len(faults) == 1000 * 2 + 999 + 2
+    assert max(len(fault.message) for fault in faults) < 300
+
+
+def test_cascodes_of_another_threshold_than_their_mirror_are_matched_on_their_own(tmp_path):
+    netlist = tmp_path / "mirror.sp"
+    netlist.write_text(
+        """.subckt mirror ref out vcas vdd
+m1 a ref vdd vdd pch w=4u l=0.12u
+m2 b ref vdd vdd pch w=4u l=0.12u
+m3 ref vcas a vdd pch_lvt w=4u l=0.12u
+m4 out vcas b vdd pch_lvt w=4u l=0.12u
+.ends
+"""
+    )
+    circuit = read_netlist(netlist)
+    suggested = suggest_constraints(circuit)
+    assert [entry["devices"] for entry in suggested["matching"]] == [["m1", "m2"], ["m3", "m4"]]
+    assert find_faults(suggested, circuit) == []
