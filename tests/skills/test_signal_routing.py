@@ -174,6 +174,23 @@ def test_metal_inside_of_cells_is_told_apart(route, tmp_path):
     assert [joined(drawn.dup(), SKY, *n["endpoints"]) for n in nets] == [True, True]
 
 
+def test_a_capacitors_plates_are_two_nets(route, tmp_path):
+    """The via on a MIM plate joins the plate to the metal above, not the metal below to it."""
+    shapes = [
+        ("met3", (0, 0, 6, 6)),
+        ("capm", (1, 1, 5, 5)),
+        ("via3", (2, 2, 2.2, 2.2)),
+        ("met4", (1.5, 1.5, 4.5, 4.5)),
+    ]
+    source = write_layout(tmp_path / "in.gds", shapes)
+    nets = [net("n", end(0.3, 3, "met3"), end(-9, 3, "met3")), net("p", end(3, 3, "met4"), end(9, 3, "met4"))]
+    params = {"routing_layers": ["met3", "met4"], "via_layer": "via3", "technology": "sky130A"}
+    code, envelope = route(nets, layout_path=str(source), **params)
+    assert (code, envelope["error"]) == (0, None)
+    code, envelope = route([net("s", nets[0]["endpoints"][0], nets[1]["endpoints"][0])], **params)
+    assert (code, envelope["data"]["routed_nets"][0]["wire_length"] > 0) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [

@@ -126,33 +126,28 @@ class _Existing:
     def __init__(self, layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> None:
         import klayout.db as kdb
 
-        self.technology = technology
+        regions, joins, self.drawn_as = _wiring(layout, cell, technology)
         # Flat: in a hierarchy, nets that end inside of a cell are numbered anew in every cell.
         self.flat = kdb.Layout()
         self.flat.dbu = layout.dbu
         top = self.flat.create_cell(cell.name)
-        for name in (*(c.layer for c in technology.conductors), *(c.layer for c in technology.cuts)):
-            shapes = kdb.Region(cell.begin_shapes_rec(technology.layer(layout, name)))
-            top.shapes(technology.layer(self.flat, name)).insert(shapes.merged())
+        for name, shapes in regions.items():
+            top.shapes(self.flat.layer(kdb.LayerInfo(name))).insert(shapes)
         self.trace = kdb.LayoutToNetlist(kdb.RecursiveShapeIterator(self.flat, top, []))
-        self.metal = {c.name: self._layer(c.name, c.layer) for c in technology.conductors}
-        self.cuts = {c.name: self._layer(c.name, c.layer) for c in technology.cuts}
-        for region in [*self.metal.values(), *self.cuts.values()]:
+        numbers = {name: self.flat.layer(kdb.LayerInfo(name)) for name in regions}
+        self.layers = {name: self.trace.make_polygon_layer(number, name) for name, number in numbers.items()}
+        for region in self.layers.values():
             self.trace.connect(region)
-        for cut in technology.cuts:
-            self.trace.connect(self.metal[cut.below], self.cuts[cut.name])
-            self.trace.connect(self.cuts[cut.name], self.metal[cut.above])
+        for one, other in joins:
+            self.trace.connect(self.layers[one], self.layers[other])
         self.trace.extract_netlist()
         self.nets: dict[int, kdb.Net] = {}
-
-    def _layer(self, name: str, layer: str) -> kdb.Region:
-        return self.trace.make_polygon_layer(self.technology.layer(self.flat, layer), name)
 
     def cluster(self, point: Endpoint) -> int | None:
         """Return the number of the connected metal that ``point`` lies on, None for empty ground."""
         import klayout.db as kdb
 
-        net = self.trace.probe_net(self.metal[point.layer], kdb.Point(point.x, point.y))
+        net = self.trace.probe_net(self.layers[point.layer], kdb.Point(point.x, point.y))
         if net is None:
             return None
         self.nets[net.cluster_id] = net
@@ -161,25 +156,52 @@ class _Existing:
     def obstacles(self, owners: Mapping[int, str]) -> Obstacles:
         """Return all metal and cuts, each with the net that owns its cluster."""
         found: Obstacles = {}
-        for name, region in {**self.metal, **self.cuts}.items():
-            rest = region.dup()
+        for name, drawn_as in self.drawn_as.items():
+            rest = self.layers[name].dup()
             for cluster in sorted(owners):
-                own = self.trace.shapes_of_net(self.nets[cluster], region, True)
-                found.setdefault(name, []).append((own, owners[cluster]))
+                own = self.trace.shapes_of_net(self.nets[cluster], self.layers[name], True)
+                found.setdefault(drawn_as, []).append((own, owners[cluster]))
                 rest -= own
-            found.setdefault(name, []).append((rest.merged(), None))
+            found.setdefault(drawn_as, []).append((rest.merged(), None))
         return found
+
+
+def _wiring(
+    layout: kdb.Layout, cell: kdb.Cell, technology: Technology
+) -> tuple[dict[str, kdb.Region], list[tuple[str, str]], dict[str, str]]:
+    """Return what conducts, by name, the pairs that touch, and the conductor or cut that each name but plates' is.
+
+    The cuts on a capacitor's plate join the plate, not the metal below it.
+    """
+    import klayout.db as kdb
+
+    from layoutkit.check.passives import add_plates, passive_layers, plate_cut_layer
+
+    def shapes(name: str) -> kdb.Region:
+        return kdb.Region(cell.begin_shapes_rec(technology.layer(layout, name))).merged()
+
+    regions = {c.name: shapes(c.layer) for c in technology.conductors} | {
+        c.name: shapes(c.layer) for c in technology.cuts
+    }
+    drawn_as = {name: name for name in regions}
+    joins = [pair for cut in technology.cuts for pair in ((cut.below, cut.name), (cut.name, cut.above))]
+    plates = passive_layers(technology, shapes)
+    joins += add_plates(technology, plates, regions)
+    for name in plates.plates:
+        cut = technology.resolve(technology.passives[name].parts["cut"])
+        drawn_as[plate_cut_layer(name)] = next(c.name for c in technology.cuts if technology.resolve(c.layer) == cut)
+    return regions, joins, drawn_as
 
 
 def _check_pins(job: RoutingJob, existing: _Existing) -> None:
     """Refuse pins that are not all metal: a wire that ends on the bare part would join nothing."""
     import klayout.db as kdb
 
-    bare = {name: kdb.Region() for name in existing.metal}
+    bare = {conductor.name: kdb.Region() for conductor in job.technology.conductors}
     for point in [point for net in job.nets for point in net.endpoints if point.pin]:
         bare[point.layer].insert(point.box)
-    for name, metal in existing.metal.items():
-        bare[name] -= metal
+    for name, pins in bare.items():
+        bare[name] = pins - existing.layers[name]
     um, faults = job.technology.to_um, []
     for number, net in enumerate(job.nets):
         for i, point in enumerate(net.endpoints):
