@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from skillpack.environment import tool_environment
 from skillpack.process import Outcome, run_bounded
@@ -115,7 +115,7 @@ def ask_cold(tool: ToolDeclaration, request: Request) -> Answer:
 
 
 def ask_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answer:
-    """Return the answer of a worker of ``pool``; a worker that ended while it was idle is replaced.
+    """Return the answer of a worker of ``pool``; one that ended while it was idle, or is stale, is replaced.
 
     Raises:
         OSError: If a process cannot be started.
@@ -129,16 +129,18 @@ def ask_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answe
     def start() -> WarmWorker:
         return WarmWorker([sys.executable, tool.worker or tool.script, "--serve"], environment)
 
-    worker = pool.acquire(kind, start, request.deadline, request.cancellation)
-    if worker is None:
-        return Answer(None, warm=True)
-    reusable = False
-    try:
-        outcome = _asked(worker, line, request)
-        reusable = _is_reusable(outcome)
-    finally:
-        pool.release(kind, worker, reusable=reusable)
-    return Answer(outcome, warm=True)
+    while True:
+        worker = pool.acquire(kind, start, request.deadline, request.cancellation)
+        if worker is None:
+            return Answer(None, warm=True)
+        state = "unusable"
+        try:
+            outcome = _asked(worker, line, request)
+            state = _state_after(outcome)
+        finally:
+            pool.release(kind, worker, reusable=state == "reusable")
+        if state != "stale":
+            return Answer(outcome, warm=True)
 
 
 def _asked(worker: WarmWorker, line: bytes, request: Request) -> Outcome:
@@ -162,16 +164,23 @@ def _request_line(tool: ToolDeclaration, request: Request) -> bytes:
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def _is_reusable(outcome: Outcome) -> bool:
-    """Return whether a worker may be asked again: it answered, did not resign, and nothing unexpected happened."""
+def _state_after(outcome: Outcome) -> Literal["reusable", "stale", "unusable"]:
+    """Return what a worker is good for after a call.
+
+    It may be asked again if it answered, did not resign, and nothing unexpected happened. A stale one carried nothing
+    out, because its code has been edited.
+    """
     if outcome.returncode != 0 or outcome.timed_out or outcome.flooded or outcome.stdout.count(b"\n") != 1:
-        return False
+        return "unusable"
     try:
         answer = json.loads(outcome.stdout)
         error = answer.get("error")
-        return not answer.get("last") and not (error and error.get("code") in ("INTERNAL_ERROR", "KLAYOUT_ERROR"))
+        if answer.get("stale") is True and error:
+            return "stale"
+        unexpected = error and error.get("code") in ("INTERNAL_ERROR", "KLAYOUT_ERROR")
+        return "unusable" if answer.get("last") or unexpected else "reusable"
     except (ValueError, AttributeError, RecursionError):
-        return False
+        return "unusable"
 
 
 def _kind(tool: ToolDeclaration, environment: Mapping[str, str]) -> Hashable:

@@ -6,6 +6,9 @@ lives on. It ends when its input ends, when nobody reads its answers any more, o
 call works on what another left behind, after a call that left threads or child processes: that answer has
 ``"last": true``. Working folder, environment variables and ``sys.path`` are put back after each call.
 
+When the file of a module it has loaded was edited, it carries nothing out any more: it answers SERVICE_UNAVAILABLE with
+``"stale": true, "last": true`` and ends, so that the same request can be given to a new one.
+
 A call that takes longer than its ``timeout_s`` and a little more ends the process, whatever it hangs in: whoever asked
 has given up by then, or is gone.
 
@@ -17,12 +20,14 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from contextlib import contextmanager
 
-from .envelope import SkillResult, to_json
+from .envelope import ErrorCode, SkillError, SkillResult, to_json
 from .faults import Fault, invalid_params
 from .runtime import Stopped, call
 from .schema import find_faults
+from .sources import LoadedSources
 from .standard_streams import take_stdin
 from .strict_json import MAX_BYTES, NotJsonError, parse_json
 
@@ -58,6 +63,7 @@ def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) ->
     """
     requests = take_stdin()
     surroundings = _Surroundings()
+    sources = LoadedSources()
     try:
         while True:
             line = _next_line(requests)
@@ -65,9 +71,14 @@ def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) ->
                 return 0
             if line is not None and not line.strip():
                 continue
-            request_id, result = _answer(tools, line, log)
+            begin = time.time_ns()
+            stale = sources.edited()
+            request_id, result = _answer(tools, line, None if stale else log, stale=stale)
             answer = {"id": request_id, **result.to_dict(), "exit_code": result.exit_code}
-            last = not surroundings.restore()
+            last = stale or not surroundings.restore()
+            sources.take_note(begin)
+            if stale:
+                answer["stale"] = True
             if last:
                 answer["last"] = True
             if not stdout.write_line(to_json(answer)) or result.stopped or last:
@@ -125,8 +136,8 @@ def _next_line(requests: BinaryIO) -> bytes | None:
     return None
 
 
-def _answer(tools: Mapping[str, Tool], line: bytes | None, log: str | None) -> tuple[Any, SkillResult]:
-    """Return the request's id and its result."""
+def _answer(tools: Mapping[str, Tool], line: bytes | None, log: str | None, *, stale: bool) -> tuple[Any, SkillResult]:
+    """Return the request's id and its result; a stale worker carries nothing out."""
     if line is None:
         return None, _refused(Fault("", f"the request is longer than the {MAX_BYTES} bytes allowed on one line"))
     try:
@@ -142,6 +153,9 @@ def _answer(tools: Mapping[str, Tool], line: bytes | None, log: str | None) -> t
     if tool is None:
         known = sorted(tools)
         return request_id, _refused(Fault("tool", f"tool must be one of {', '.join(known)}", wanted, known))
+    if stale:
+        text = "the program has been edited since this process started; ask a new one"
+        return request_id, SkillResult.failure(SkillError(ErrorCode.SERVICE_UNAVAILABLE, text))
     with _time_limit(request.get("timeout_s")):
         return request_id, call(tool, request.get("params", {}), request.get("context"), log=log)
 

@@ -278,6 +278,35 @@ def test_another_folder_or_environment_is_another_worker(runner, monkeypatch, tm
     assert len({process, elsewhere, total(runner, "pid")}) == 3
 
 
+SHARED = """
+    import sys
+    sys.path.insert(0, {folder!r})
+    from skillscript import main
+    import inner.value
+
+    def execute(params, context):
+        import late_value
+        return {{"total": 10 * inner.value.VALUE + late_value.VALUE}}
+
+    if __name__ == "__main__":
+        raise SystemExit(main(__file__, "bench.run_mode", execute))
+    """
+
+
+def test_edited_modules_of_a_shared_package_are_run_as_they_are_now(make_runner, tmp_path):
+    early, late = tmp_path / "shared" / "inner" / "value.py", tmp_path / "shared" / "late_value.py"
+    early.parent.mkdir(parents=True)
+    for file in (early, late):
+        file.write_text("VALUE = 1")
+    (early.parent / "__init__.py").write_text("")
+    runner = make_runner(SHARED.format(folder=str(tmp_path / "shared")))
+    assert [total(runner, "x"), total(runner, "x")] == [11, 11]
+    early.write_text("VALUE = 20")
+    assert total(runner, "x") == 201
+    late.write_text("VALUE = 30")
+    assert [total(runner, "x"), total(runner, "x")] == [230, 230]
+
+
 def test_closing_ends_the_workers_and_refuses_further_calls(make_runner):
     with make_runner() as runner:
         process = total(runner, "pid")

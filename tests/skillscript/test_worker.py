@@ -53,6 +53,21 @@ def test_a_handler_can_neither_eat_requests_nor_spoil_the_answers(make_skill):
     assert got[1]["data"]["params"] == {"eaten": ""}
 
 
+def test_a_worker_whose_code_was_edited_carries_nothing_out_and_ends(make_skill):
+    skill = make_skill("""
+    import pathlib
+    file = pathlib.Path(__file__)
+    file.write_text(file.read_text() + "# edited")
+    return {"params": {"w": params["w"]}, "context": context, "passed": True}
+    """)
+    got = answers(skill, {"id": 1, "params": {"w": 1}}, {"id": 2, "params": {"w": 2}}, {"id": 3, "params": {"w": 3}})
+    assert [(answer["id"], answer["ok"], answer.get("stale"), answer.get("last")) for answer in got] == [
+        (1, True, None, None),
+        (2, False, True, True),
+    ]
+    assert got[1]["error"]["code"] == "SERVICE_UNAVAILABLE"
+
+
 def test_what_one_call_changes_in_its_parameters_does_not_reach_the_next(make_skill):
     skill = make_skill("""
     params["nets"].append(1)
