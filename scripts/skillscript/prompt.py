@@ -36,8 +36,9 @@ def render_file(script_file: str, name: str, variables: Mapping[str, Any]) -> st
         variables: What it sees.
 
     Raises:
-        SkillError: SERVICE_UNAVAILABLE if Jinja is not installed; INTERNAL_ERROR if the template is missing, larger
-            than ``MAX_TEMPLATE_BYTES``, wrong, names what is not there or gives more than ``MAX_PROMPT_CHARACTERS``.
+        SkillError: SERVICE_UNAVAILABLE if Jinja is not installed; INVALID_PARAM if what it is given makes more than
+            ``MAX_PROMPT_CHARACTERS`` of it; INTERNAL_ERROR if the template is missing, larger than
+            ``MAX_TEMPLATE_BYTES``, wrong or names what is not there.
     """
     path = Path(script_file).resolve().parent.parent / name
     try:
@@ -73,7 +74,8 @@ def render(template: str, variables: Mapping[str, Any], name: str = "template") 
         for piece in environment.from_string(template).generate(**variables):
             text += piece
             if len(text) > MAX_PROMPT_CHARACTERS:
-                raise SkillError(ErrorCode.INTERNAL_ERROR, f"the prompt of {name} is longer than allowed")
+                told = f"the prompt of {name} would be longer than the {MAX_PROMPT_CHARACTERS} characters allowed"
+                raise SkillError(ErrorCode.INVALID_PARAM, f"{told}; give the model less to read")
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, *_TOO_MUCH) as error:
         line = getattr(error, "lineno", None)
         place = f"{name}, line {line}" if line else name
