@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import namedtuple
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from skillpack.cache import RootScan, ScanCache
 from skillpack.errors import SkillFileError
 from skillpack.skill_md import DECLARATION_FILE, SKILL_FILE, Skill, read_skill
 
+TYPE_CHECKING = False  # what is imported here, every warm scan pays for, hence no typing
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Literal
 
 MAX_DEPTH = 5
 MAX_FOLDERS = 20_000
@@ -28,7 +30,7 @@ _IGNORED = frozenset({"__pycache__", "node_modules"})
 _TAIL = os.sep + SKILL_FILE
 
 
-class Skipped(NamedTuple):
+class Skipped(namedtuple("Skipped", ("path", "reason", "level"), defaults=("error",))):  # noqa: PYI024
     """Something that is not in the catalogue although it is below a root, and why.
 
     Attributes:
@@ -37,12 +39,13 @@ class Skipped(NamedTuple):
         level: "error" for a skill that was lost, "info" for a folder that was not searched.
     """
 
+    __slots__ = ()
     path: str
     reason: str
-    level: Literal["error", "info"] = "error"
+    level: Literal["error", "info"]
 
 
-class Shadowed(NamedTuple):
+class Shadowed(namedtuple("Shadowed", ("name", "path", "by"))):  # noqa: PYI024
     """A usable skill that is hidden by another of the same name.
 
     Attributes:
@@ -51,6 +54,7 @@ class Shadowed(NamedTuple):
         by: SKILL.md of the one that is used.
     """
 
+    __slots__ = ()
     name: str
     path: str
     by: str
@@ -61,7 +65,11 @@ class Shadowed(NamedTuple):
         return f"the name {self.name!r} is taken by {self.by}"
 
 
-class Catalog(NamedTuple):
+class Catalog(
+    namedtuple(  # noqa: PYI024
+        "Catalog", ("skills", "skipped", "shadowed", "roots"), defaults=(MappingProxyType({}), (), (), ())
+    )
+):
     """The skills that can be used, by name, and everything that cannot.
 
     Attributes:
@@ -71,10 +79,11 @@ class Catalog(NamedTuple):
         roots: Absolute paths that were searched, highest precedence first.
     """
 
-    skills: Mapping[str, Skill] = MappingProxyType({})
-    skipped: tuple[Skipped, ...] = ()
-    shadowed: tuple[Shadowed, ...] = ()
-    roots: tuple[str, ...] = ()
+    __slots__ = ()
+    skills: Mapping[str, Skill]
+    skipped: tuple[Skipped, ...]
+    shadowed: tuple[Shadowed, ...]
+    roots: tuple[str, ...]
 
     @property
     def errors(self) -> tuple[Skipped, ...]:

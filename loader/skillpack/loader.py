@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import namedtuple
 
 from skillpack.cache import ScanCache, default_directory
 from skillpack.catalog import Catalog, scan
 from skillpack.errors import ResourceError, SkillFileError
-from skillpack.prompt import Budget, Layer1, Style, layer1
+from skillpack.prompt import layer1
 
+TYPE_CHECKING = False  # what is imported here, every warm scan pays for, hence no typing
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
+    from skillpack.prompt import Budget, Layer1, Style
     from skillpack.skill_md import Skill
 
     Root = str | os.PathLike[str]
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 MAX_LISTED = 200  # resources a body is followed by; a model that needs more lists the folder
 
 
-class Changes(NamedTuple):
+class Changes(namedtuple("Changes", ("added", "changed", "removed"))):  # noqa: PYI024
     """How the skills differ from those before, by name, sorted.
 
     Attributes:
@@ -29,6 +32,7 @@ class Changes(NamedTuple):
         removed: Those that are gone.
     """
 
+    __slots__ = ()
     added: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[str, ...]

@@ -7,15 +7,17 @@ left out is told.
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections import Counter, namedtuple
 
+TYPE_CHECKING = False  # what is imported here, every warm scan pays for, hence no typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Literal, TypeAlias
 
     from skillpack.skill_md import Skill
 
-Style = Literal["compact", "markdown", "xml"]
+    Style: TypeAlias = Literal["compact", "markdown", "xml"]
+
 STYLES: tuple[Style, ...] = ("compact", "markdown", "xml")
 _ELLIPSIS = "..."
 _SHORTEST = 12  # characters of a description below which a bare name says as much
@@ -23,7 +25,7 @@ _MARKDOWN_HEAD = "\n\n## Available Skills\n\nYou have access to the following do
 _MARKDOWN_TAIL = "\n\nWhen a task matches a skill, request its full content.\n"
 
 
-class Layer1(NamedTuple):
+class Layer1(namedtuple("Layer1", ("text", "shown", "total", "shortened"))):  # noqa: PYI024
     """Layer 1 as text, and how much of it there is.
 
     Attributes:
@@ -33,13 +35,14 @@ class Layer1(NamedTuple):
         shortened: Skills in it whose description is not whole.
     """
 
+    __slots__ = ()
     text: str
     shown: int
     total: int
     shortened: int
 
 
-class Budget(NamedTuple):
+class Budget(namedtuple("Budget", ("limit", "unit"), defaults=("characters",))):  # noqa: PYI024
     """How long layer 1 may be.
 
     Attributes:
@@ -47,8 +50,9 @@ class Budget(NamedTuple):
         unit: Which of the two. Tokens are estimated from above: four ASCII characters, or one other, make one.
     """
 
+    __slots__ = ()
     limit: int
-    unit: Literal["characters", "tokens"] = "characters"
+    unit: Literal["characters", "tokens"]
 
     @property
     def parts(self) -> int:

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import namedtuple
 
 from skillpack.errors import FileRefusedError, SkillFileError
 from skillpack.files import inside, read_with_status
 
+TYPE_CHECKING = False  # what is imported here, every warm scan pays for, hence no typing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from skillpack.findings import Finding
 
@@ -22,7 +24,7 @@ RESOURCE_FOLDERS = ("assets", "references", "scripts")
 MAX_RESOURCES = 2000
 
 
-class Skill(NamedTuple):
+class Skill(namedtuple("Skill", ("name", "description", "path", "dir", "rest"), defaults=("",))):  # noqa: PYI024
     """A usable skill; its body and resources are read from disk when they are asked for.
 
     Attributes:
@@ -34,11 +36,12 @@ class Skill(NamedTuple):
             a mapping and a list; "" where there is neither.
     """
 
+    __slots__ = ()
     name: str
     description: str
     path: str
     dir: str
-    rest: str = ""
+    rest: str
 
     @property
     def fields(self) -> dict[str, Any]:
