@@ -112,6 +112,36 @@ def test_a_stdio_server_that_ends_leaves_no_tool_behind(pack_dir, tmp_path, tool
         process.stdout.close()
 
 
+def test_a_line_that_is_no_message_is_answered_and_the_server_goes_on(pack_dir):
+    """A model's broken emoji (half of a surrogate pair) must not leave the host waiting for its timeout."""
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "bench_echo_text", "text": "\ud83d"}},
+        {"jsonrpc": "2.0", "id": "three", "method": "ping", "params": ["x"]},
+        {"jsonrpc": "2.0", "method": 4},
+        [{"jsonrpc": "2.0", "id": 5, "method": "ping"}],
+        {"jsonrpc": "2.0", "id": "\ud83d", "method": "ping"},
+        {"jsonrpc": "2.0", "id": 6, "method": "ping"},
+    ]
+    sent = "\n".join(["", *map(json.dumps, lines[:5]), "no JSON", *map(json.dumps, lines[5:]), ""]).encode()
+    parameters = stdio(pack_dir)
+    process = subprocess.Popen([parameters.command, *parameters.args], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        process.stdin.write(sent)
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(7)]
+    finally:
+        process.stdin.close()
+        process.wait(20)
+        process.stdout.close()
+    told = [(answer["id"], answer.get("error", {}).get("code")) for answer in answers]
+    refused = [(2, -32700), ("three", -32600), (None, -32700), (None, -32600), (None, -32700)]
+    assert [entry for entry in told if entry[1]] == refused
+    assert sorted(entry[0] for entry in told if not entry[1]) == [1, 6]
+
+
 async def test_tools_work_in_the_folder_that_the_server_is_told(pack_dir, tmp_path):
     async with mcp.Client(stdio(pack_dir, "--directory", str(tmp_path))) as client:
         result = await client.call_tool("bench_draw", {"output_path": "here.png"})
