@@ -8,14 +8,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     import klayout.db as kdb
 
     from layoutkit.check.drc import DrcReport
     from layoutkit.circuit.model import Circuit
     from layoutkit.flow.design import LayoutRequest
-    from layoutkit.flow.modules import Drawn
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.route import RoutingResult
     from layoutkit.technology import Technology
@@ -100,7 +99,7 @@ class _Job:
         with stage("lvs", "against the input netlist"):
             lvs = self._lvs(cell)
         with stage("metrics", "areas and matching"):
-            metrics = self._metrics(cell, placed.drawn)
+            metrics = self._metrics(placed)
         with stage("view", "picture"):
             self._picture(cell, drc)
         report = {
@@ -197,19 +196,12 @@ class _Job:
         view = View(width=max(width, 900), height=max(height, 700))
         save(render(cell, self.technology, view, markers), self.workspace.path(FILES["png"]))
 
-    def _metrics(self, cell: kdb.Cell, drawn: Sequence[Drawn]) -> dict[str, Any]:
-        from itertools import combinations
-
+    def _metrics(self, placed: PlacedModules) -> dict[str, Any]:
+        from layoutkit.flow.placing import matched_pairs
         from layoutkit.metrics import compute, labelled_gates
 
-        pairs = [
-            (a, b)
-            for item in drawn
-            if item.group.type not in {"single", "resistor_bank"}
-            for a, b in combinations([device.id for device in item.group.devices], 2)
-        ]
-        gates = labelled_gates(cell, self.technology)
-        return compute(cell, self.technology, gates, matched_pairs=pairs).to_json()
+        gates = labelled_gates(placed.cell, self.technology)
+        return compute(placed.cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()
 
 
 def _model_names(technology: Technology, circuit: Circuit) -> tuple[Circuit, set[str]]:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 # Extra room between rows, in track pitches, where none is asked for. One attempt must do, so it is more than the
 # first of the whole job, which tries again.
-ROW_GAP_TRACKS = 8
+ROW_GAP_TRACKS = 4
+FILES = {"placed_path": "placed.gds", "routing_path": "routing.json"}
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,14 @@ class PlaceRequest:
 def place_circuit(request: PlaceRequest) -> dict[str, Any]:
     """Return modules, placement and the router's request; layout and circuit are in the workspace.
 
+    The layout is written twice: as the current layout, and as a file of its own from which routing can start again.
+    The router's request is a file too.
+
     Raises:
         LayoutkitError: If the netlist cannot be read, mapped or drawn; nothing is written then.
     """
     from layoutkit.flow.design import make_design, read_circuit
-    from layoutkit.flow.placing import label_ports, module_data, place_modules, placement_data
+    from layoutkit.flow.placing import label_ports, matched_pairs, module_data, place_modules, placement_data
     from layoutkit.flow.wiring import routing_request, track_pitch
     from layoutkit.place import PlacementOptions
     from layoutkit.technology import load
@@ -59,35 +63,41 @@ def place_circuit(request: PlaceRequest) -> dict[str, Any]:
     placed = place_modules(design, PlacementOptions(row_gap=row_gap, seed=request.layout.seed))
     warnings = [*warnings, *notes, *(text for item in placed.drawn for text in item.module.warnings)]
     warnings += label_ports(placed, circuit.ports)
-    _write(workspace, placed, circuit)
+    routing = routing_request(placed, design.supplies, request.priorities)
+    _write(workspace, placed, circuit, routing)
     placement = {**placement_data(placed), "row_gap": technology.to_um(row_gap), "instances": _instances(placed)}
     return {
         "layout_path": str(workspace.layout_path),
         "circuit_path": str(workspace.circuit_path),
+        **{kind: str(workspace.path(name)) for kind, name in FILES.items()},
         "cell_name": placed.cell.name,
         "technology": technology.name,
         "modules": [module_data(item, technology) for item in placed.drawn],
+        "matched_pairs": [list(pair) for pair in matched_pairs(placed)],
         "placement": placement,
-        **routing_request(placed, design.supplies, request.priorities),
+        **routing,
         "warnings": warnings,
     }
 
 
 def _check_nets(priorities: Mapping[str, int], circuit: Circuit) -> None:
-    unknown = sorted(set(priorities) - set(circuit.nets))
+    nets = {*circuit.nets, *circuit.ports}
+    unknown = sorted(set(priorities) - nets)
     if unknown:
+        has = ", ".join(sorted(nets))
         raise LayoutkitError(
-            f"net_priorities names nets that the circuit lacks: {', '.join(unknown)}; "
-            f"it has: {', '.join(sorted(circuit.nets))}",
+            f"net_priorities names nets that the circuit lacks: {', '.join(unknown)}; it has: {has}",
             details={"param_name": "net_priorities", "provided_value": unknown},
         )
 
 
-def _write(workspace: Workspace, placed: PlacedModules, circuit: Circuit) -> None:
+def _write(workspace: Workspace, placed: PlacedModules, circuit: Circuit, routing: Mapping[str, Any]) -> None:
     from layoutkit import files
 
     workspace.create()
     with workspace.lock():
+        workspace.write_json(FILES["routing_path"], {"cell_name": placed.cell.name, **routing})
+        files.write_layout(placed.layout, workspace.path(FILES["placed_path"]))
         files.write_layout(placed.layout, workspace.layout_path)
         workspace.write_json("circuit.json", {"circuit": circuit.to_json()})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
@@ -186,6 +187,16 @@ def label_ports(placed: PlacedModules, ports: Sequence[str]) -> list[str]:
         text = kdb.Text(port, kdb.Trans(0, False, box.center().x, box.center().y))
         cell.shapes(technology.layer(layout, conductor.label_layer)).insert(text)
     return missing
+
+
+def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
+    """Return every two devices that are drawn to match."""
+    return [
+        pair
+        for item in placed.drawn
+        if item.group.type not in {"single", "resistor_bank"}
+        for pair in combinations([device.id for device in item.group.devices], 2)
+    ]
 
 
 def placement_data(placed: PlacedModules) -> dict[str, Any]:

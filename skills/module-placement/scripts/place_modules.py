@@ -1,0 +1,37 @@
+"""Draw the modules of a netlist and place them in rows about one axis, ready to be routed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skillscript import ErrorCode, SkillError, main
+
+
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+    """Return the modules, where they lie, and what the router is to be asked next."""
+    from layoutkit.flow.design import LayoutRequest
+    from layoutkit.flow.place_circuit import PlaceRequest, place_circuit
+
+    layout = LayoutRequest(
+        netlist_path=params["netlist_path"],
+        technology=params["technology"],
+        workspace=params["workspace"],
+        top=params.get("top"),
+        width_per=params["width_per"],
+        dummies=params["dummies"],
+        seed=params["seed"],
+    )
+    return place_circuit(PlaceRequest(layout, params.get("row_gap"), _priorities(params["net_priorities"])))
+
+
+def _priorities(entries: list[dict[str, Any]]) -> dict[str, int]:
+    nets = [entry["net"] for entry in entries]
+    twice = sorted({net for net in nets if nets.count(net) > 1})
+    if twice:
+        text = f"net_priorities names nets more than once: {', '.join(twice)}"
+        raise SkillError(ErrorCode.INVALID_PARAM, text, {"param_name": "net_priorities", "provided_value": twice})
+    return {entry["net"]: entry["priority"] for entry in entries}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "layout.place_modules", execute))
