@@ -12,7 +12,7 @@ from skillscript.runtime import call as call_tool
 from skillscript.tool import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
 
     from skillpack.registry import SkillDefinition
 
@@ -22,7 +22,7 @@ def call(skill: SkillDefinition, params: Any, context: Mapping[str, Any] | None 
 
     Params are checked against the input schema and defaults filled in; the function gets them as keyword arguments of
     the types it names, and a parameter called ``context`` gets the call's context. It may answer an object, a
-    dataclass, or a ``SkillResult``.
+    dataclass, or a ``SkillResult``, and it may be an ``async`` function, which this call waits for.
 
     Args:
         skill: A definition with a handler.
@@ -35,13 +35,26 @@ def call(skill: SkillDefinition, params: Any, context: Mapping[str, Any] | None 
         return SkillResult.failure(SkillError(ErrorCode.UNSUPPORTED_OPERATION, text))
 
     def execute(values: dict[str, Any], surroundings: dict[str, Any]) -> dict[str, Any]:
-        arguments = build_arguments(handler, values)
+        try:
+            arguments = build_arguments(handler, values)
+        except (TypeError, ValueError) as error:  # a record that checks its own fields
+            raise SkillError(ErrorCode.INVALID_PARAM, str(error)) from error
         if CONTEXT in inspect.signature(handler).parameters:
             arguments[CONTEXT] = surroundings
-        return _data(handler(**arguments))
+        answer = handler(**arguments)
+        return _data(_awaited(answer) if inspect.iscoroutine(answer) else answer)
 
     tool = Tool(skill.name, execute, dict(skill.input_schema), dict(skill.output_schema))
     return call_tool(tool, params, context)
+
+
+def _awaited(answer: Coroutine[Any, Any, Any]) -> Any:
+    """Return what an async function answers; in a thread of its own, since this one may have a running event loop."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(asyncio.run, answer).result()
 
 
 def _data(answer: Any) -> dict[str, Any]:

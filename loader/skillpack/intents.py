@@ -1,6 +1,6 @@
 """Which skill serves an intent best, and why (S4.3).
 
-A skill serves an intent when one of its tags is the intent (case, blanks, ``-`` and ``_`` do not matter). Only when no
+A skill serves an intent when one of its tags is the intent (case, blanks and punctuation do not matter). Only when no
 skill has such a tag, those count of which a tag occurs in the intent's words, or the intent in a tag's.
 
 The rank is decided by, in this order:
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _SIZES = {"small": 0, "medium": 1, "large": 2}
 _UNDECLARED = "medium"
-_SEPARATORS = re.compile(r"[\s_-]+")
+_SEPARATORS = re.compile(r"(?:[\s_,;:!?()\"'，。；：！？、（）“”-]|\.(?!\w))+")  # noqa: RUF001 - Chinese users write these
 _CRITERIA = ("dependencies", "cost", "preference", "context fit", "context size", "expected rounds", "name")
 
 
@@ -166,10 +167,13 @@ def _score(
 
 def _preference(skill: SkillDefinition, context: Mapping[str, Any]) -> tuple[float, str]:
     """Return the user's preference for a skill: its name's if there is one, else its tags' highest."""
-    wishes = (context.get("user_profile") or {}).get("skill_preferences")
+    profile = context.get("user_profile")
+    wishes = profile.get("skill_preferences") if isinstance(profile, dict) else None
     if not isinstance(wishes, dict):
         return 0.0, "the user profile has no skill_preferences"
-    numbers = {str(key): float(value) for key, value in wishes.items() if type(value) in (int, float)}
+    numbers = {
+        str(key): float(value) for key, value in wishes.items() if type(value) in (int, float) and isfinite(value)
+    }
     if skill.name in numbers:
         return numbers[skill.name], f"the user's for {skill.name}"
     tagged = [(numbers[tag], tag) for tag in skill.tags if tag in numbers]
@@ -186,7 +190,8 @@ def _context_fit(skill: SkillDefinition, context: Mapping[str, Any]) -> tuple[fl
         there = bool(context.get("memory_summary") or context.get("user_profile"))
         shares.append((float(there), f"user memory {'is there' if there else 'is missing'}"))
     if skill.context.get("need_content_store"):
-        contents = len(context.get("content_context") or ())
+        given = context.get("content_context")
+        contents = len(given) if isinstance(given, list) else 0
         wanted = max(1, int(skill.context.get("retrieve_top_k") or 1))
         shares.append((min(1.0, contents / wanted), f"{contents} of {wanted} contents"))
     if not shares:

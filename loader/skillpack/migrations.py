@@ -20,6 +20,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field
 from decimal import Decimal
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from skillpack.errors import MigrationError
@@ -56,11 +57,15 @@ class Migration:
         """Return the changed parameters; ``params`` is left as it is.
 
         Raises:
-            MigrationError: If old and new name of a field are both given, or the function answers no object.
+            MigrationError: If old and new name of a field are both given, or the function fails or answers no object.
         """
         current = deepcopy(dict(params))
         if self.function is not None:
-            answer = self.function(current)
+            try:
+                answer = self.function(current)
+            except Exception as error:
+                text = f"migration to {self.version} failed: {type(error).__name__}: {error}"
+                raise MigrationError(text) from error
             if not isinstance(answer, dict):
                 raise MigrationError(f"migration to {self.version} answered a {type(answer).__name__}, not an object")
             return answer
@@ -77,6 +82,12 @@ def _operation(change: Mapping[str, Any]) -> str:
     missing = [name for name in _NEEDS[found[0]] if name not in change]
     if missing:
         raise MigrationError(f"the change {found[0]!r} needs {', '.join(missing)}, got {dict(change)!r}")
+    wrong = next((key for key, fits in _FITS.items() if key in change and not fits(change[key])), None)
+    if wrong is not None:
+        raise MigrationError(f"{wrong!r} of the change {found[0]!r} cannot be {change[wrong]!r}")
+    *owners, last = change[found[0]].split(".")
+    if last.endswith(_EVERY_ITEM) or "" in (last, *(step.removesuffix(_EVERY_ITEM) for step in owners)):
+        raise MigrationError(f"a path ends in the name of a field, such as nets[].width, got {change[found[0]]!r}")
     return found[0]
 
 
@@ -139,5 +150,10 @@ _OPERATIONS: dict[str, Callable[[dict[str, Any], str, Mapping[str, Any], str], N
     "remove": _remove,
     "scale": _scale,
     "replace": _replace,
+}
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "to": lambda value: isinstance(value, str) and value != "",
+    "by": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value),
+    "values": lambda value: isinstance(value, dict),
 }
 _NEEDS = {"rename": ("to",), "default": ("value",), "remove": (), "scale": ("by",), "replace": ("values",)}

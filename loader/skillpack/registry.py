@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from skillpack.errors import RegistryError, SkillNotFoundError, SkillVersionNotFoundError
-from skillpack.versions import latest, parse_version
+from skillpack.errors import RegistryError, SkillNotFoundError, SkillVersionNotFoundError, VersionError
+from skillpack.versions import check_requirement, latest, parse_version
 from skillscript.faults import did_you_mean
 
 if TYPE_CHECKING:
@@ -97,11 +98,13 @@ class SkillRegistry:
 
         Raises:
             RegistryError: If it has no name.
-            VersionError: If its version is no semantic version.
+            VersionError: If its version is no semantic version, or what it asks of a dependency's is none.
         """
         if not skill.name:
             raise RegistryError("a skill needs a name")
         parse_version(skill.version)
+        for dependency in skill.dependencies:
+            check_requirement(dependency.partition("@")[2])
         self._skills.setdefault(skill.name, {})[skill.version] = skill
 
     def get_skill(self, name: str, version: str | None = None) -> SkillDefinition:
@@ -116,10 +119,11 @@ class SkillRegistry:
             return versions[latest(versions)]
         if version in versions:
             return versions[version]
-        wanted = parse_version(version)
-        for known, skill in versions.items():
-            if parse_version(known) == wanted:  # "1.0" names "1.0.0"
-                return skill
+        with contextlib.suppress(VersionError):  # what is no version is none of the registered ones
+            wanted = parse_version(version)
+            for known, skill in versions.items():
+                if parse_version(known) == wanted:  # "1.0" names "1.0.0"
+                    return skill
         raise SkillVersionNotFoundError(
             f"Version {version} not found for skill {name}; available: {', '.join(self.versions(name))}"
         )
@@ -200,8 +204,10 @@ def skill(
         tags: Intents it serves.
 
     Raises:
-        TypeError: When decorating, if a parameter has a type that JSON cannot hold.
+        TypeError: When decorating, if a parameter has a type that JSON cannot hold, or the name is missing.
     """
+    if not isinstance(name, str):
+        raise TypeError('a skill needs a name: write @skill(name="category.action_target")')
 
     def register(function: Function) -> Function:
         from skillpack.signature_schema import describe

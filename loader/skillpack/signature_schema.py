@@ -14,15 +14,14 @@ TypedDict, dataclass            object with these fields, no others
 ==============================  ==========================================================
 
 Parameters without default are required; one called ``context`` is no parameter, it gets the call's context.
-``**kwargs`` lets further fields in. Descriptions come from the docstring's
-``Args:`` section (or ``参数:``) where ``Annotated`` gives none.
+``**kwargs`` lets further fields in. Where ``Annotated`` gives no description, it comes from the docstring: Google's
+``Args:`` (or ``参数:``), NumPy's underlined ``Parameters``, Sphinx's ``:param name:``; ``Attributes:`` of a record.
 """
 
 from __future__ import annotations
 
 import enum
 import inspect
-import re
 import types
 import typing
 from collections import abc
@@ -30,6 +29,7 @@ from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from skillpack.docstrings import read_docstring
 from skillscript.envelope import SkillResult
 from skillscript.strict_json import NotJsonError, plain
 
@@ -52,9 +52,6 @@ _SCALARS: dict[Any, dict[str, Any]] = {
 _ARRAYS = (list, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection)
 _SETS = (set, frozenset, abc.Set)
 _OBJECTS = (dict, abc.Mapping, abc.MutableMapping)
-_COLON = "[:\uff1a]"  # ASCII or full-width
-_ARGUMENTS = re.compile(rf"(?:Args|Arguments|Parameters|参数)\s*{_COLON}")
-_ARGUMENT = re.compile(rf"\*{{0,2}}(\w+)\s*(?:\([^)]*\))?\s*{_COLON}\s*(.*)")
 
 
 class Described(NamedTuple):
@@ -71,11 +68,14 @@ def describe(function: Callable[..., Any]) -> Described:
     Raises:
         TypeError: If a parameter has a type that JSON cannot hold, has no name, or an annotation cannot be resolved.
     """
+    parameters = inspect.signature(function).parameters
+    if inspect.isfunction(function) and _is_method(function, parameters):
+        raise TypeError(f"{function.__qualname__} is a method without its object; register the method of an object")
     hints = _hints(function)
-    summary, told = _docstring(inspect.getdoc(function) or "")
+    summary, told = read_docstring(inspect.getdoc(function) or "")
     schemas = _Schemas()
     result: dict[str, Any] = {"type": "object", "additionalProperties": False, "required": [], "properties": {}}
-    for name, parameter in inspect.signature(function).parameters.items():
+    for name, parameter in parameters.items():
         if name == CONTEXT:
             continue
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -93,6 +93,12 @@ def describe(function: Callable[..., Any]) -> Described:
         result["properties"][name] = schema
     output = _output_schema(hints.get("return"))
     return Described({**result, **schemas.definitions()}, output, summary)
+
+
+def _is_method(function: Callable[..., Any], parameters: Mapping[str, Any]) -> bool:
+    """Return whether a function stands in a class and begins with the object it belongs to."""
+    in_class = function.__qualname__.rpartition(".")[0]
+    return next(iter(parameters), "") in ("self", "cls") and in_class != "" and not in_class.endswith("<locals>")
 
 
 def build_arguments(function: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,7 +166,7 @@ class _Schemas:
             return self._union(arguments, where)
         if origin is typing.Literal:
             return self._enum(list(arguments), where)
-        if str(origin).rpartition(".")[2] in ("Required", "NotRequired"):  # of typing or typing_extensions
+        if _special_form(annotation) in ("Required", "NotRequired"):
             return self.of(arguments[0], where)
         if origin is tuple:
             return self._tuple(arguments, where)
@@ -208,7 +214,7 @@ class _Schemas:
 
     def _fields(self, record: Any, where: str) -> dict[str, Any]:
         hints = _hints(record)
-        told = _docstring(record.__doc__ or "")[1]
+        told = read_docstring(record.__doc__ or "")[1]
         result: dict[str, Any] = {"type": "object", "additionalProperties": False, "required": [], "properties": {}}
         defaults = _defaults(record)
         for name in _field_names(record, hints):
@@ -217,7 +223,7 @@ class _Schemas:
                 schema = {**schema, "description": told[name]}
             if name in defaults:
                 schema = _with_default(schema, defaults[name])
-            elif _is_required(record, name):
+            elif _is_required(record, name, hints[name]):
                 result["required"].append(name)
             result["properties"][name] = schema
         return result
@@ -244,8 +250,17 @@ def _field_names(record: Any, hints: Mapping[str, Any]) -> list[str]:
     return list(hints) if _is_typed_dict(record) else [entry.name for entry in fields(record) if entry.init]
 
 
-def _is_required(record: Any, name: str) -> bool:
+def _is_required(record: Any, name: str, hint: Any) -> bool:
+    """Return whether a field must be given; ``__required_keys__`` misses what is told in annotations kept as text."""
+    told = {"Required": True, "NotRequired": False}.get(_special_form(hint))
+    if told is not None:
+        return told
     return name in record.__required_keys__ if _is_typed_dict(record) else True
+
+
+def _special_form(annotation: Any) -> str:
+    """Return ``Required`` or the like for ``Required[X]``, of typing or typing_extensions; "" for a class."""
+    return str(typing.get_origin(annotation) or "").rpartition(".")[2]
 
 
 def _defaults(record: Any) -> dict[str, Any]:
@@ -278,29 +293,6 @@ def _allows_null(schema: Mapping[str, Any]) -> bool:
         or any(_allows_null(branch) for branch in schema.get("anyOf", ()))
         or not set(schema) & {"type", "enum", "anyOf", "$ref"}
     )
-
-
-def _docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return a docstring's first paragraph and what its section of arguments says of each."""
-    lines = inspect.cleandoc(text).splitlines()
-    blank = lines.index("") if "" in lines else len(lines)
-    summary = " ".join(line.strip() for line in lines[:blank])
-    told: dict[str, str] = {}
-    current, inside, indent = "", False, 0
-    for line in lines:
-        stripped = line.strip()
-        depth = len(line) - len(line.lstrip())
-        if stripped and depth == 0:
-            inside, current, indent = bool(_ARGUMENTS.fullmatch(stripped)), "", 0
-        elif inside and stripped:
-            indent = indent or depth
-            match = _ARGUMENT.fullmatch(stripped) if depth == indent else None
-            if match:
-                current = match[1]
-                told[current] = match[2]
-            elif current:
-                told[current] = f"{told[current]} {stripped}".strip()
-    return summary, told
 
 
 def _built(value: Any, annotation: Any) -> Any:

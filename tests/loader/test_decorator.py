@@ -3,12 +3,14 @@
 # ruff: noqa: ARG001, ARG005 - the signatures matter here, not what the functions do
 from __future__ import annotations
 
+import asyncio
 import enum
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NewType, Optional, TypedDict
 
 import pytest
+from typing_extensions import NotRequired, Required
 
 from skillpack import global_registry, skill
 from skillpack.in_process import call
@@ -182,6 +184,84 @@ def test_parameters_without_names_are_refused():
         describe(len)
 
 
+def test_a_method_is_registered_with_its_object_only():
+    class Drawer:
+        def draw(self, width: float): ...
+
+    with pytest.raises(TypeError, match=r"Drawer.draw is a method without its object"):
+        describe(Drawer.draw)
+    assert list(describe(Drawer().draw).input_schema["properties"]) == ["width"]
+
+
+def test_a_decorator_without_a_name_is_told():
+    with pytest.raises(TypeError, match="a skill needs a name"):
+
+        @skill
+        def function(): ...
+
+
+class Partly(TypedDict, total=False):
+    given: Required[int]
+    perhaps: str
+
+
+class Mostly(TypedDict):
+    given: int
+    perhaps: NotRequired[str]
+
+
+@pytest.mark.parametrize("record", [Partly, Mostly])
+def test_required_fields_are_known_although_annotations_are_text(record):
+    def function(value): ...
+
+    function.__annotations__["value"] = record
+    assert describe(function).input_schema["$defs"][record.__name__]["required"] == ["given"]
+
+
+GOOGLE = """Draw.
+
+    Args:
+        width (float): Gate width.
+            In all. [m]
+        nf: Fingers.
+
+    Returns:
+        nothing: At all.
+    """
+NUMPY = """Draw.
+
+    Parameters
+    ----------
+    width : float
+        Gate width.
+        In all. [m]
+    nf
+        Fingers.
+
+    Returns
+    -------
+    nothing
+        At all.
+    """
+SPHINX = """Draw.
+
+    :param float width: Gate width.
+        In all. [m]
+    :param nf: Fingers.
+    :returns: Nothing at all.
+    """
+
+
+@pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX], ids=["Google", "NumPy", "Sphinx"])
+def test_descriptions_come_from_docstrings_of_every_style(text):
+    def function(width: float, nf: int = 1): ...
+
+    function.__doc__ = text
+    described = describe(function)
+    told = {name: schema.get("description") for name, schema in described.input_schema["properties"].items()}
+    assert (described.summary, told) == ("Draw.", {"width": "Gate width. In all. [m]", "nf": "Fingers."})
+
+
 def test_an_annotation_that_cannot_be_resolved_is_told():
     def function(value: Unknown): ...  # noqa: F821
 
@@ -286,6 +366,37 @@ def test_whatever_a_function_does_is_one_envelope(register, answer, data, code):
 
     result = call(register(function), {})
     assert (result.data, result.error and result.error.code) == (data, code)
+
+
+def test_an_async_function_is_waited_for_also_below_a_running_loop(register):
+    async def function(value: int) -> dict:
+        await asyncio.sleep(0)
+        return {"value": value}
+
+    definition = register(function)
+
+    async def caller():
+        return call(definition, {"value": 2})
+
+    assert call(definition, {"value": 1}).data == {"value": 1}
+    assert asyncio.run(caller()).data == {"value": 2}
+
+
+@dataclass
+class Positive:
+    value: float
+
+    def __post_init__(self):
+        if self.value <= 0:
+            raise ValueError("value must be positive")
+
+
+def test_a_record_that_refuses_its_fields_is_bad_input(register):
+    def function(number: Positive) -> dict:
+        return {"value": number.value}
+
+    error = call(register(function), {"number": {"value": -1}}).error
+    assert (error.code, error.message) == ("INVALID_PARAM", "value must be positive")
 
 
 def test_an_answer_against_the_return_type_is_an_internal_error(register):

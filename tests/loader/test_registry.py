@@ -42,9 +42,22 @@ def test_what_is_not_registered_is_told(registry):
         registry.get_skill("layout.draw", "2.0.0")
 
 
+def test_a_version_that_is_none_is_not_found(registry):
+    registry.register(skill("layout.draw"))
+    with pytest.raises(SkillVersionNotFoundError, match=r"Version newest not found for skill layout.draw"):
+        registry.get_skill("layout.draw", "newest")
+
+
 def test_a_skill_without_a_semantic_version_is_refused(registry):
     with pytest.raises(VersionError):
         registry.register(skill("a", "newest"))
+
+
+def test_a_skill_that_asks_for_no_version_is_refused_and_breaks_no_other(registry):
+    with pytest.raises(VersionError, match="'newest'"):
+        registry.register(skill("a", dependencies=["b@newest"]))
+    registry.register(skill("b"))
+    assert registry.dependency_problems() == []
 
 
 def test_the_same_version_again_takes_the_place_of_the_former(registry):
@@ -102,6 +115,19 @@ def test_without_an_exact_tag_words_of_the_intent_count():
     assert names(registry, "mirror") == ["a", "b"]
     assert names(registry, "画一个差分对") == ["c"]
     assert names(registry, "mirrors") == []
+    assert names(registry, "Draw a current mirror.") == names(registry, "(current mirror), now!") == ["a"]
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"user_profile": "x", "content_context": 5},
+        {"user_profile": {"skill_preferences": {"b": float("nan"), "a": "much"}}},
+    ],
+)
+def test_a_context_that_makes_no_sense_ranks_as_none(context):
+    registry = filled(skill("b", **cost("small")), skill("a", **cost("small"), context={"need_content_store": True}))
+    assert names(registry, context=context) == ["b", "a"]
 
 
 def test_cost_comes_before_preference_and_preference_before_context():

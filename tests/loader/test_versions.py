@@ -166,6 +166,12 @@ def test_a_value_of_another_type_is_left_for_the_schema_check(manager):
         {"version": "1.0.0", "changes": [{"scale": "a"}]},
         {"version": "1.0.0", "changes": [{}]},
         {"version": "1.0.0", "changes": [{"remove": "a"}], "function": dict},
+        {"version": "1.0.0", "changes": [{"scale": "a", "by": "2"}]},
+        {"version": "1.0.0", "changes": [{"scale": "a", "by": float("nan")}]},
+        {"version": "1.0.0", "changes": [{"rename": "a", "to": 3}]},
+        {"version": "1.0.0", "changes": [{"replace": "a", "values": ["b"]}]},
+        {"version": "1.0.0", "changes": [{"scale": "widths[]", "by": 2}]},
+        {"version": "1.0.0", "changes": [{"remove": "a..b"}]},
     ],
 )
 def test_a_senseless_migration_is_refused_when_it_is_made(arguments):
@@ -176,3 +182,8 @@ def test_a_senseless_migration_is_refused_when_it_is_made(arguments):
 def test_a_function_that_answers_no_object_is_told():
     with pytest.raises(MigrationError, match="answered a NoneType"):
         Migration("1.0.0", function=lambda _params: None).apply({})
+
+
+def test_a_function_that_fails_is_told_with_its_version():
+    with pytest.raises(MigrationError, match=r"migration to 1.2.0 failed: KeyError: 'w'"):
+        Migration("1.2.0", function=lambda params: {"width": params["w"]}).apply({})
