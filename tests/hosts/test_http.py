@@ -270,8 +270,9 @@ def test_a_token_is_asked_for_where_one_is_set(pack_dir, tmp_path, tools_of_the_
 
 
 @needs_proc
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])
 def test_a_server_that_is_stopped_lets_a_short_call_finish_and_leaves_no_tool_behind(
-    pack_dir, tmp_path, tools_of_the_trade
+    pack_dir, tmp_path, tools_of_the_trade, ending
 ):
     with tools_of_the_trade.running("http", "--skills-dir", pack_dir) as (process, address):
         answers, pids = [], tmp_path / "pids"
@@ -284,7 +285,7 @@ def test_a_server_that_is_stopped_lets_a_short_call_finish_and_leaves_no_tool_be
         thread.start()
         assert tools_of_the_trade.eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
         alive = [int(pid) for pid in pids.read_text().split()]
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(ending)
         thread.join(15)
         assert answers == [200]
         process.wait(15)

@@ -83,7 +83,7 @@ async def test_a_cancelled_call_is_killed_whatever_lies_between(target, mode, tm
 
 
 @needs_proc
-@pytest.mark.parametrize("ending", ["stdin closes", "SIGTERM"])
+@pytest.mark.parametrize("ending", ["stdin closes", "SIGTERM", "SIGHUP"])
 def test_a_stdio_server_that_ends_leaves_no_tool_behind(pack_dir, tmp_path, tools_of_the_trade, ending):
     pids = tmp_path / "pids"
     parameters = stdio(pack_dir)
@@ -100,8 +100,8 @@ def test_a_stdio_server_that_ends_leaves_no_tool_behind(pack_dir, tmp_path, tool
         process.stdin.flush()
         assert tools_of_the_trade.eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
         alive = [int(pid) for pid in pids.read_text().split()]
-        if ending == "SIGTERM":
-            process.send_signal(signal.SIGTERM)
+        if ending.startswith("SIG"):
+            process.send_signal(signal.Signals[ending])
         else:
             process.stdin.close()
         assert process.wait(10) == 0

@@ -135,7 +135,24 @@ class Guard:
         async def replay() -> Message:
             return waiting.pop() if waiting else await receive()
 
-        await self.app(scope, replay, send)
+        await self._answer(scope, replay, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have the app answer; when the server stops before it has, say so."""
+        begun = False
+
+        async def noting(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noting)
+        except anyio.get_cancelled_exc_class():
+            if begun:
+                raise
+            text = "the server was stopped before the call had ended; the tool was killed"
+            await answer_json(send, 503, failure(text, ErrorCode.SERVICE_UNAVAILABLE), {"connection": "close"})
 
     def _check(self, scope: Scope, headers: Mapping[str, str]) -> None:
         """Refuse a request that is not meant for this server, or not by one who may ask."""

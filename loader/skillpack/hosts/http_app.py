@@ -65,7 +65,7 @@ class PackApi:
 
     def app(self) -> Starlette:
         """Return the ASGI application; a guard belongs in front of it."""
-        return Starlette(
+        app = Starlette(
             routes=[
                 Route("/skills", self.list_skills, methods=["GET"]),
                 Route("/skills/validate", _post_only(self.validate)),
@@ -77,6 +77,8 @@ class PackApi:
             exception_handlers={HTTPException: _refused, Exception: _broken},
             lifespan=self._lifespan,
         )
+        app.router.redirect_slashes = False  # to a scheme and host that a proxy before this server may not have
+        return app
 
     async def list_skills(self, request: Request) -> Response:
         """Answer all skills, or those that serve an intent."""
@@ -115,7 +117,7 @@ class PackApi:
         call = await self._while_connected(request, view, order)
         if call is None:
             return Response(status_code=499)  # nobody is there to read it
-        return _answered(call, body)
+        return await anyio.to_thread.run_sync(_answered, call, body)
 
     async def health(self, request: Request) -> Response:
         """Answer that the server is up."""
@@ -242,7 +244,7 @@ def _query(request: Request, *known: str) -> dict[str, str]:
     for name, value in request.query_params.multi_items():
         if name not in known:
             raise HTTPException(400, f"unknown query parameter {name!r}{did_you_mean(name, known)}")
-        if name in found or not value or "\x00" in value:
+        if name in found or not value:
             raise HTTPException(400, f"the query parameter {name!r} must be given once and not be empty")
         found[name] = value
     return found
@@ -266,7 +268,8 @@ async def _refused(request: Request, error: Exception) -> Response:
     if status == 404 and message == "Not Found":
         message = "there is nothing here; /openapi.json lists what there is"
     envelope = failure(message, details=getattr(error, "details", None))
-    return _json(status, without_paths(envelope, request.url.path), getattr(error, "headers", None))
+    told = await anyio.to_thread.run_sync(without_paths, envelope, request.url.path)
+    return _json(status, told, getattr(error, "headers", None))
 
 
 async def _broken(_: Request, __: Exception) -> Response:

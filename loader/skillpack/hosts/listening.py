@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -37,7 +38,7 @@ def read_token(file: str | None) -> str | None:
 
 
 def serve(app: App, host: str, port: int, *, path: str = "", grace: float = GRACE_SECONDS) -> None:
-    """Serve ``app`` until SIGINT or SIGTERM; calls under way then have ``grace`` seconds to finish.
+    """Serve ``app`` until SIGINT, SIGTERM or SIGHUP; calls under way then have ``grace`` seconds to finish.
 
     The address is told on stderr, with the port that was chosen where ``port`` is 0.
 
@@ -46,8 +47,12 @@ def serve(app: App, host: str, port: int, *, path: str = "", grace: float = GRAC
     """
     import uvicorn
 
+    from skillpack.hosts.connections import PromptConnection
+
     config = uvicorn.Config(
         app,
+        http=PromptConnection,
+        ws="none",
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -55,6 +60,10 @@ def serve(app: App, host: str, port: int, *, path: str = "", grace: float = GRAC
         limit_concurrency=MAX_CONNECTIONS,
         timeout_graceful_shutdown=max(1, round(grace)),
     )
+    if (
+        sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+    ):  # uvicorn would leave tools behind
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     listener = _listener(host, port)
     name = f"[{host}]" if ":" in host else host
     print(f"skillpack: serving http://{name}:{listener.getsockname()[1]}{path}", file=sys.stderr, flush=True)  # noqa: T201

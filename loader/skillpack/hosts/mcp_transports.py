@@ -107,7 +107,8 @@ async def _stop_on_signal(scope: anyio.CancelScope) -> None:
     """End the server when the process is asked to, so that running tools are killed first."""
     if sys.platform == "win32":
         return
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)  # nohup wants it ignored
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, *hangup) as signals:
         async for _ in signals:
             scope.cancel()
             return
