@@ -1,0 +1,212 @@
+"""layout.place_modules through its command line, and the placed modules handed to the router (S1.7, S0.7, S0.15)."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.check.drc import check
+from layoutkit.check.extract import extract
+from layoutkit.check.lvs import compare
+from layoutkit.circuit import Target, map_circuit, read_netlist
+from layoutkit.technology import load, names
+
+PLACE = "module-placement/scripts/place_modules.py"
+ROUTE = "signal-routing/scripts/route_signal_nets.py"
+OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
+FILTER = """
+.subckt filter in out mid vdd vss
+M1 vdd in mid vss nmos W=4u L=1u
+R1 mid out 20k
+R2 out vss 20k
+C1 out vss 200f
+.ends
+"""
+CAPACITOR = ".subckt cap a b\nC1 a b 500f\n.ends"
+PASSIVE = [name for name in names() if load(name).passives]
+
+
+@pytest.fixture
+def place(run_script, tmp_path):
+    """Return a function that places netlist text (or a path) in the workspace ``ws``."""
+
+    def run(netlist, *arguments, technology="sky130A", workspace="ws"):
+        path = netlist
+        if isinstance(netlist, str):
+            path = tmp_path / "in.spice"
+            path.write_text(netlist, encoding="utf-8")
+        flags = {"--netlist-path": path, "--technology": technology, "--workspace": tmp_path / workspace}
+        flags.update(zip(arguments[::2], arguments[1::2], strict=True))
+        return run_script(PLACE, *(part for flag in flags.items() for part in flag))
+
+    return run
+
+
+def top_cell(path):
+    layout = kdb.Layout()
+    layout.read(str(path))
+    return layout, layout.top_cell()
+
+
+def box(data):
+    return kdb.DBox(data["x"], data["y"], data["x"] + data["width"], data["y"] + data["height"])
+
+
+def faults_of(path, netlist, technology):
+    """Return what DRC and LVS have against a layout."""
+    layout, cell = top_cell(path)
+    process = load(technology)
+    circuit = map_circuit(read_netlist(netlist), Target.from_technology(process)).circuit
+    result = compare(extract(layout, cell, process), circuit)
+    return [*check(layout, cell, process).violated, *(mismatch.to_json() for mismatch in result.mismatches)]
+
+
+@pytest.mark.parametrize("technology", names())
+def test_the_layout_has_exactly_the_modules_clean_and_apart(place, technology):
+    code, envelope = place(OTA, technology=technology)
+    assert (code, envelope["error"]) == (0, None)
+    data = envelope["data"]
+    layout, cell = top_cell(data["layout_path"])
+    assert cell.name == data["cell_name"] == "ota_5t"
+    drawn = {i.cell.name: i for i in cell.each_inst()}
+    rows = [name for row in data["placement"]["rows"] for name in row]
+    assert sorted(drawn) == sorted(m["name"] for m in data["modules"]) == sorted(rows)
+    assert sum(1 for _ in cell.each_inst()) == 3
+    assert sorted(d for m in data["modules"] for d in m["devices"]) == ["M1", "M2", "M3", "M4", "M5", "M6"]
+    boxes = [i.bbox() for i in drawn.values()]
+    assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
+    for entry in data["placement"]["instances"]:
+        instance = drawn[entry["module"]]
+        assert instance.dtrans.disp == kdb.DVector(*entry["position"])
+        assert instance.dbbox() == box(entry["bounding_box"])
+        assert (instance.trans.is_mirror(), entry["orientation"]) in [(False, "R0"), (True, "MY")]
+    assert check(layout, cell, load(technology)).violated == ()
+
+
+def test_the_modules_lie_symmetric_about_the_axis(place):
+    """S0.5: the pair's poly and diffusion are their own mirror image about ``axis_x``."""
+    data = place(OTA)[1]["data"]
+    assert [m["centroid_error"] for m in data["modules"]] == [0, 0, 0]
+    assert data["matched_pairs"] == [["M1", "M2"], ["M3", "M4"], ["M6", "M5"]]
+    layout, cell = top_cell(data["layout_path"])
+    mirror = kdb.Trans(2, True, round(2 * data["placement"]["axis_x"] / layout.dbu), 0)
+    for name in ("poly", "diff", "nwell"):
+        shapes = kdb.Region(cell.begin_shapes_rec(load("sky130A").layer(layout, name)))
+        assert (shapes ^ shapes.transformed(mirror)).is_empty(), name
+
+
+def test_a_net_without_wires_is_open_and_ports_are_labelled(place):
+    """Nothing is wired: LVS tells it, though every port has its name."""
+    data = place(OTA)[1]["data"]
+    layout, cell = top_cell(data["layout_path"])
+    texts = [text.text_string for text in cell.shapes(load("sky130A").layer(layout, "met1.label")).each()]
+    assert sorted(texts) == ["bias", "inn", "inp", "out", "vdd", "vss"]
+    assert {net["net_name"] for net in data["nets"]} == {"bias", "out", "tail", "tmir", "vss"}
+    assert faults_of(data["layout_path"], OTA, "sky130A")
+
+
+@pytest.mark.parametrize("technology", names())
+def test_the_router_takes_the_request_as_it_is(place, run_script, technology, tmp_path):
+    data = place(OTA, technology=technology)[1]["data"]
+    request = json.loads(Path(data["routing_path"]).read_text())
+    assert request == {name: data[name] for name in request}
+    before = Path(data["placed_path"]).read_bytes()
+    where = ("--layout-path", data["placed_path"], "--technology", technology, "--workspace", tmp_path / "ws")
+    outcomes = []
+    for _ in range(2):  # starting again gives the same layout
+        code, envelope = run_script(ROUTE, "--params", data["routing_path"], *where)
+        assert (code, envelope["data"]["routing_stats"]["failed_count"]) == (0, 0)
+        assert envelope["data"]["warnings"] == []
+        outcomes.append(Path(data["layout_path"]).read_bytes())
+    assert faults_of(data["layout_path"], OTA, technology) == []
+    assert outcomes[0] == outcomes[1] != before == Path(data["placed_path"]).read_bytes()
+
+
+@pytest.mark.parametrize("technology", PASSIVE)
+def test_resistors_and_capacitors_are_placed_and_routed(place, run_script, technology, tmp_path):
+    data = place(FILTER, technology=technology)[1]["data"]
+    assert data["obstacles"]  # vias and wires keep off the capacitor
+    where = ("--layout-path", data["placed_path"], "--technology", technology, "--workspace", tmp_path / "ws")
+    code, _ = run_script(ROUTE, "--params", data["routing_path"], *where)
+    assert code == 0
+    assert faults_of(data["layout_path"], tmp_path / "in.spice", technology) == []
+
+
+def test_a_single_device_that_needs_no_wires_goes_through_the_router(place, run_script, tmp_path):
+    data = place(CAPACITOR)[1]["data"]
+    where = ("--layout-path", data["placed_path"], "--technology", "sky130A", "--workspace", tmp_path / "ws")
+    code, envelope = run_script(ROUTE, "--params", data["routing_path"], *where)
+    assert (code, data["nets"], envelope["data"]["routed_nets"]) == (0, [], [])
+    assert faults_of(data["layout_path"], tmp_path / "in.spice", "sky130A") == []
+
+
+def test_the_same_input_gives_the_same_bytes(place, tmp_path):
+    for name in ("one", "two"):
+        place(FILTER, workspace=name)
+    for name in ("layout.gds", "placed.gds", "circuit.json", "routing.json"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+
+
+def test_a_row_gap_is_room_beyond_the_rules_taken_up_to_the_grid(place):
+    tight, wide = (place(OTA, "--row-gap", gap)[1]["data"]["placement"] for gap in (0, 3.0012))
+    assert (tight["row_gap"], wide["row_gap"]) == (0, 3.005)
+    assert wide["height"] - tight["height"] == pytest.approx(2 * 3.005)
+    assert tight["rows"] == wide["rows"]
+
+
+def test_the_priorities_of_a_plan_reach_the_router(place, run_script):
+    plan = run_script(
+        "constraint-planning/scripts/suggest_constraints.py", "--netlist-path", OTA, "--source", "recognition"
+    )
+    priorities = plan[1]["data"]["constraints"]["net_priorities"]
+    code, envelope = place(OTA, "--net-priorities", json.dumps(priorities))
+    assert code == 0
+    wanted = {entry["net"]: entry["priority"] for entry in priorities}
+    assert {n["net_name"]: n["priority"] for n in envelope["data"]["nets"]} == {
+        n["net_name"]: wanted[n["net_name"]] for n in envelope["data"]["nets"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--row-gap", "-1"), "row_gap"),
+        (("--row-gap", "wide"), "row_gap"),
+        (("--row-gap", "1e9"), "row_gap"),
+        (("--seed", "-1"), "seed"),
+        (("--netlist-path", "missing.spice"), "missing.spice"),
+        (("--top", "nosuch"), "nosuch"),
+        (("--technology", "nosuch"), "nosuch"),
+        (("--net-priorities", '[{"net": "nosuch", "priority": 1}]'), "nosuch; it has: bias, inn"),
+        (("--net-priorities", '[{"net": "out", "priority": 1}, {"net": "out", "priority": 2}]'), "more than once: out"),
+        (("--net-priorities", '[{"net": "out"}]'), "priority"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_input_is_refused_and_nothing_is_written(place, tmp_path, arguments, told):
+    code, envelope = place(OTA, *arguments)
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert told in envelope["error"]["message"]
+    assert not (tmp_path / "ws").exists()
+
+
+@pytest.mark.parametrize(
+    ("netlist", "code", "told"),
+    [
+        (".subckt a b c\nL1 b c 1n\nM1 b c b b nmos W=1u L=0.18u\n.ends", "UNSUPPORTED_OPERATION", "L1"),
+        (".subckt a b\n.ends", "INVALID_PARAM", "no devices"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_and_nothing_is_written(place, tmp_path, netlist, code, told):
+    exit_code, envelope = place(netlist)
+    assert (exit_code, envelope["error"]["code"]) == (2, code)
+    assert told in envelope["error"]["message"]
+    assert not (tmp_path / "ws").exists()
+
+
+def test_a_workspace_that_is_a_file_is_refused(place, tmp_path):
+    (tmp_path / "taken").write_text("")
+    code, envelope = place(OTA, workspace="taken")
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
