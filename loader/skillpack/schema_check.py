@@ -84,20 +84,24 @@ _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"}
 def schema_problems(schema: Any) -> list[str]:
     """Return what makes ``schema`` no JSON Schema 2020-12 that values can safely be judged by; empty if nothing does.
 
-    Beyond the metaschema: patterns must compile, references must lead to places in the schema itself, and none may
+    Beyond the metaschema: patterns must compile, references must lead to schemas in the schema itself, and none may
     lead back to where it stands without a step into the value, which would never end.
     """
-    inside = list(_subschemas(schema))
+    inside = _all_schemas(schema)
     if not _is_schema(schema) or not all(map(_is_sound, inside)):
         from skillscript.schema import check_schema
 
-        told = check_schema(schema)
+        told = check_schema(schema) or [text for sub in inside if not _is_sound(sub) for text in check_schema(sub)]
         if told:
             return list(dict.fromkeys(told))
     problems = [problem for sub in inside for problem in _pattern_problems(sub)]
     references = [sub["$ref"] for sub in inside if "$ref" in sub]
-    lost = [reference for reference in references if resolve_pointer(schema, reference) is None]
+    lost = [reference for reference in references if not _is_schema(resolve_pointer(schema, reference))]
     problems += [f"$ref {reference!r} leads to nothing in the schema" for reference in lost]
+    problems += ["$dynamicRef is not followed; write $ref" for sub in inside if "$dynamicRef" in sub]
+    problems += [
+        "$id is allowed at the top only, since it changes where a $ref leads" for sub in inside[1:] if "$id" in sub
+    ]
     return problems or (_endless(schema) if references else [])
 
 
@@ -117,6 +121,20 @@ def resolve_pointer(schema: Any, reference: Any) -> Any:
         else:
             return None
     return place
+
+
+def _all_schemas(schema: Any) -> list[dict[str, Any]]:
+    """Return every schema in ``schema``, itself first, also those in odd places that only a reference leads to."""
+    found: list[dict[str, Any]] = []
+    seen: set[int] = set()
+    waiting = [schema]
+    while waiting:
+        for sub in _subschemas(waiting.pop()):
+            if id(sub) not in seen:
+                seen.add(id(sub))
+                found.append(sub)
+                waiting.append(resolve_pointer(schema, sub.get("$ref")))
+    return found
 
 
 def _subschemas(schema: Any) -> Iterator[dict[str, Any]]:

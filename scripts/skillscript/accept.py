@@ -8,6 +8,7 @@ invalid one; on a no, ``schema.find_faults`` asks ``jsonschema``. A property tes
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +57,21 @@ def is_type(value: object, name: str) -> bool:
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _PYTHON_TYPES = {"string": str, "boolean": bool, "array": list, "object": dict, "null": type(None)}
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Return whether ``pattern`` is found in ``text``; ``$`` is the very end, as in ECMA 262."""
+    return re.search(_ending_at_the_end(pattern), text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _ending_at_the_end(pattern: str) -> str:
+    parts, in_class = re.findall(r"\\.|.", pattern, re.DOTALL), False
+    for index, part in enumerate(parts):
+        if part == "$" and not in_class:
+            parts[index] = r"\Z"
+        in_class = part == "[" or (in_class and part != "]")
+    return "".join(parts)
 
 
 def _type(rule: Any, value: Any, _schema: dict[str, Any], _root: dict[str, Any]) -> bool:
@@ -135,7 +151,7 @@ _CHECKS: dict[str, Check] = {
     "maxItems": _bound((list,), lambda value, rule: len(value) <= rule),
     "minLength": _bound((str,), lambda value, rule: len(value) >= rule),
     "maxLength": _bound((str,), lambda value, rule: len(value) <= rule),
-    "pattern": _bound((str,), lambda value, rule: re.search(rule, value) is not None),
+    "pattern": _bound((str,), lambda value, rule: matches(rule, value)),
     "minimum": _bound(_NUMBER, lambda value, rule: value >= rule),
     "maximum": _bound(_NUMBER, lambda value, rule: value <= rule),
     "exclusiveMinimum": _bound(_NUMBER, lambda value, rule: value > rule),

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, exceptions, validators
 from referencing import Registry
 
+from .accept import matches
 from .faults import MAX_ECHOED, Fault, did_you_mean, echo, show
 from .strict_json import path_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_FOUND = 1000  # faults looked for; a value with more is wrong as a whole
 
@@ -46,12 +50,22 @@ _LIMIT_WORDS = {
 }
 
 
+def _pattern(_validator: Any, pattern: str, value: Any, _schema: Any) -> Iterator[ValidationError]:
+    """Return the fault of a text that does not match, ``$`` being its very end."""
+    if isinstance(value, str) and not matches(pattern, value):
+        yield exceptions.ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+_extend: Any = validators.extend
+_Validator: Any = _extend(Draft202012Validator, {"pattern": _pattern})
+
+
 def explain(value: Any, schema: dict[str, Any]) -> list[Fault]:
     """Return every fault of plain JSON ``value`` against ``schema``, sorted by path.
 
     A value of the wrong type is told once, whatever else it breaks. No reference outside the schema is followed.
     """
-    validator = Draft202012Validator(schema, registry=Registry())
+    validator = _Validator(schema, registry=Registry())
     found: list[tuple[Path, str, Fault]] = []
     for error in islice(validator.iter_errors(value), MAX_FOUND):
         found.extend(_told(error))

@@ -243,3 +243,17 @@ def test_every_public_name_is_there():
         assert getattr(skillscript, name) is not None
     with pytest.raises(AttributeError):
         skillscript.no_such_name  # noqa: B018 - the access is the test
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "fits"),
+    [
+        ("^a$", "a", True),
+        ("^a$", "a\n", False),
+        ("^(a$|b)", "a\n", False),
+        (r"a\$", "a$\n", True),
+        ("^[$]", "$", True),
+    ],
+)
+def test_the_end_of_a_pattern_is_the_very_end_of_the_text(pattern, text, fits):
+    assert (find_faults(text, {"pattern": pattern}) == []) is fits
