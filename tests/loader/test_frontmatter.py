@@ -90,7 +90,7 @@ def test_an_unquoted_colon_is_recovered_with_a_warning(header, description):
         ("---\nname: a\n--- x\n---\n", "expected a single document"),
         ("---\nname: a\nname: b\n---\n", r"the key 'name' twice \(line 3\)"),
         ("---\nname: a\nm:\n  k: 1\n  k: 2\n---\n", r"the key 'k' twice \(line 5\)"),
-        ("---\nname: &n a\ndescription: *n\n---\n", r"YAML alias .*\(line 2\)"),
+        ("---\nname: &n a\ndescription: *n\n---\n", r"YAML alias .*\(line 3\)"),
         ("---\nname: a\nm: &m [*m]\n---\n", "YAML alias"),
         ("---\nbase: &b {x: 1}\nm:\n  <<: *b\n---\n", "YAML alias"),
         ("---\n- name\n---\n", "not a mapping"),
@@ -99,6 +99,9 @@ def test_an_unquoted_colon_is_recovered_with_a_warning(header, description):
         ("---\nname: a\n\tdescription: b\n---\n", "not valid YAML"),
         ("---\nname: 'a\n---\n", "not valid YAML"),
         ("---\nname: a\n" + "x: " + "[" * 100 + "]" * 100 + "\n---\n", "nested more than 32"),
+        ("---\nx:\n" + "".join(f"{' ' * level}a:\n" for level in range(1, 300)) + "---\n", "nested more than 32"),
+        ("---\nname: a\ndescription: !important b\n---\n", r"the tag '!important' .*\(line 3\)"),
+        ("---\nname: a\ndescription: !!python/name:os.system b\n---\n", "the tag 'tag:yaml.org,2002:python/"),
         ("---\nname: " + "a" * MAX_FRONTMATTER_CHARACTERS + "\n---\n", "more than the 65536 allowed"),
     ],
 )
@@ -118,8 +121,8 @@ def test_deep_nesting_is_refused_before_it_overflows_the_c_stack(opener):
     # 20,000 levels end the process inside PyYAML's C composer; a child process shows that ours survives.
     code = (
         "import sys; from skillpack.frontmatter import parse; from skillpack.errors import SkillFileError\n"
-        f"try: parse(('---\\n' + {opener!r} * (60000 // len({opener!r})) + '\\n---\\n').encode())\n"
-        "except SkillFileError as error: sys.exit(0 if 'nested' in str(error) else 3)\n"
+        f"try: parse(('---\\nx:\\n  ' + {opener!r} * (60000 // len({opener!r})) + '\\n---\\n').encode())\n"
+        "except SkillFileError as error: sys.exit(0 if 'nested' in str(error) or 'not text' in str(error) else 3)\n"
         "sys.exit(4)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
