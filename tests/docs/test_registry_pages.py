@@ -19,6 +19,17 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "references" / name for name in ("registry.md", "pipelines.md")]
 PIPELINES = sorted((ROOT / "skills").glob("*/assets/*.pipeline.yaml"))
 ASSETS = ROOT / "skills/netlist-to-gds/assets"
+CHECKS = ["drc", "lvs", "metrics", "export"]
+OTA = (ASSETS / "ota_5t.spice").read_text(encoding="utf-8")
+SINGLE = ".subckt single d g s b\nM1 d g s b nmos W=4u L=0.5u nf=2\n.ends\n"
+FILTER = """
+.subckt filter in out mid vdd vss
+M1 vdd in mid vss nmos W=4u L=1u
+R1 mid out 20k
+R2 out vss 20k
+C1 out vss 200f
+.ends
+"""
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +113,49 @@ def test_a_netlist_becomes_a_checked_layout_step_by_step_and_goes_on_after_a_fai
         (tmp_path / "out").mkdir()
         result = run_pipeline(pipeline, inputs, runner, options)
     assert result.exit_code == 0, result.error
-    assert [step["status"] for step in result.data["steps"]] == ["reused"] * 5 + ["done"]
+    assert [step["id"] for step in result.data["steps"]] == ["parse", "place", "route", *CHECKS]
+    assert [step["status"] for step in result.data["steps"]] == ["reused"] * 6 + ["done"]
     outputs = result.data["outputs"]
     assert (outputs["drc_passed"], outputs["lvs_matched"]) == (True, True)
+    assert (outputs["routing"]["total_nets"], outputs["routing"]["failed_count"]) == (5, 0)
+    assert [pair["centroid_distance"] for pair in outputs["matching"]] == [0, 0, 0]
     assert Path(outputs["gds"]).stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("technology", "netlist"),
+    [("generic", OTA), ("gf180mcuD", OTA), ("sg13g2", OTA), ("sky130A", FILTER), ("sky130A", SINGLE), ("path", OTA)],
+    ids=["generic", "gf180mcuD", "sg13g2", "passives", "one device", "technology by path"],
+)
+def test_the_chain_ends_clean_for_other_processes_and_circuits(tools, tmp_path, technology, netlist):
+    (tmp_path / "in.spice").write_text(netlist, encoding="utf-8")
+    if technology == "path":
+        technology = str(tmp_path / "mine.yaml")
+        text = (ROOT / "scripts/layoutkit/technology/sky130A.yaml").read_text(encoding="utf-8")
+        Path(technology).write_text(re.sub(r"(?m)^name: .*", "name: mine", text), encoding="utf-8")
+    inputs = {
+        "netlist_path": str(tmp_path / "in.spice"),
+        "output_path": str(tmp_path / "out.gds"),
+        "workspace": str(tmp_path / "ws"),
+        "technology": technology,
+    }
+    with Runner(tools) as runner:
+        result = run_pipeline(load_pipeline(ASSETS / "netlist-to-gds.pipeline.yaml"), inputs, runner)
+    assert (result.exit_code, result.error) == (0, None)
+    assert {step["status"] for step in result.data["steps"]} == {"done"}
+    outputs = result.data["outputs"]
+    assert (outputs["drc_passed"], outputs["lvs_matched"], outputs["routing"]["failed_count"]) == (True, True, 0)
+
+
+def test_inputs_that_placement_refuses_stop_the_chain_with_nothing_drawn(tools, tmp_path):
+    pipeline = load_pipeline(ASSETS / "netlist-to-gds.pipeline.yaml")
+    inputs = {"netlist_path": str(ASSETS / "ota_5t.spice"), "output_path": "out.gds", "workspace": str(tmp_path / "ws")}
+    with Runner(tools) as runner:
+        wrong = run_pipeline(pipeline, {**inputs, "row_gap": -1}, runner)
+        late = run_pipeline(pipeline, {**inputs, "technology": "nosuch"}, runner)
+    assert (wrong.exit_code, wrong.error.code) == (2, "INVALID_PARAM")
+    assert (late.exit_code, late.error.code, late.error.details["step"]) == (2, "INVALID_PARAM", "place")
+    assert not (tmp_path / "ws" / "layout.gds").exists()
 
 
 def test_a_pair_is_drawn_from_what_the_netlist_says(tools, tmp_path):
@@ -124,7 +174,7 @@ def test_a_pair_is_drawn_from_what_the_netlist_says(tools, tmp_path):
 def test_the_command_line_checks_and_runs_pipelines(tmp_path):
     pipeline = "netlist-to-gds/assets/netlist-to-gds.pipeline.yaml"
     skillpack = [sys.executable, "-m", "skillpack", "pipeline"]
-    assert "6 steps can run" in run([*skillpack, "check", pipeline], tmp_path).stdout
+    assert "7 steps can run" in run([*skillpack, "check", pipeline], tmp_path).stdout
     for arguments in (["check", "none.yaml"], ["run", "none.yaml"], ["run", pipeline, "--resume"], ["run", pipeline]):
         done = run([*skillpack, *arguments], tmp_path)
         assert done.returncode == 2, shlex.join(arguments)
