@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from skillpack.errors import FileRefusedError, PipelineError, SkillFileError, YamlError
 from skillpack.files import read_bounded
 from skillpack.frontmatter import decode
-from skillpack.references import LEFT_OUT, Reference, references, with_references_as
+from skillpack.references import LostReferenceError, Reference, references, resolve, with_stand_ins
 from skillpack.schema_check import schema_problems
 from skillpack.schema_fit import Place, find_place, misfits
 from skillpack.tool_choice import choose
@@ -124,9 +124,15 @@ def make_pipeline(document: Any) -> Pipeline:
     )
 
 
-def check_pipeline(pipeline: Pipeline, tools: Tools) -> Findings:
-    """Return everything that can be known to be wrong with a pipeline over ``tools`` without running it."""
-    checker = _Checker(pipeline, tools)
+def check_pipeline(pipeline: Pipeline, tools: Tools, inputs: Mapping[str, Any] | None = None) -> Findings:
+    """Return everything that can be known to be wrong with a pipeline over ``tools`` without running it.
+
+    Args:
+        pipeline: What to check.
+        tools: The tools there are.
+        inputs: Valid inputs with which it is to run, which each step's schema judges too; None if not known yet.
+    """
+    checker = _Checker(pipeline, tools, inputs)
     for step in pipeline.steps:
         checker.check(step)
     checker.check_outputs()
@@ -143,8 +149,9 @@ def _shape() -> dict[str, Any]:
 class _Checker:
     """Checks step after step; what the checked ones answer is known to the next."""
 
-    def __init__(self, pipeline: Pipeline, tools: Tools) -> None:
+    def __init__(self, pipeline: Pipeline, tools: Tools, inputs: Mapping[str, Any] | None) -> None:
         self._pipeline = pipeline
+        self._inputs = inputs
         self._tools = tools
         self._answers: dict[str, Place] = {}
         self._later = [step.id for step in pipeline.steps]
@@ -166,7 +173,10 @@ class _Checker:
     def check_outputs(self) -> None:
         """Find what is wrong with what the pipeline answers."""
         for path, reference in references(dict(self._pipeline.outputs)):
-            self._source(f"outputs.{path_text(path)}", reference)
+            label = f"outputs.{path_text(path)}"
+            source = self._source(label, reference)
+            if source is not None and isinstance(reference, Reference):
+                self._warn_of_missing(label, source, reference)
 
     def _tool(self, step: Step, where: str) -> ToolDeclaration | None:
         """Return the step's tool if it can be a step."""
@@ -191,30 +201,49 @@ class _Checker:
         """Find what is wrong with the literals and references a step gives its tool."""
         schema = dict(tool.input_schema)
         target = Place(schema, schema)
-        found = list(references(dict(step.params)))
-        at_references = [path for path, _ in found]
-        for path, reference in found:
-            label = f"{where}: {path_text(path)}"
+        for path, reference in references(dict(step.params)):
+            label = f"{where}: {path_text(path) or 'params'}"
             wanted = find_place(target, path)
             if wanted.problem:
                 self.problems.append(f"{label}: the tool has no such parameter: {wanted.problem}")
             source = self._source(label, reference)
             if source is not None and not wanted.problem:
                 self._check_fit(label, source, wanted, reference)
-        literals = with_references_as(dict(step.params), None)
-        for fault in find_faults(literals, schema):
-            if not _touches(fault.path, at_references):
-                self.problems.append(f"{where}: {fault.message}")
+        self._check_values(step, schema, where)
+
+    def _check_values(self, step: Step, schema: dict[str, Any], where: str) -> None:
+        """Find what is wrong with the values that are known before it runs: literals, inputs, defaults."""
+        open_places: list[tuple[str | int, ...]] = []
+        default_places: list[tuple[str | int, ...]] = []
+
+        def stand_in(path: tuple[str | int, ...], reference: Reference | None) -> Any:
+            if reference is not None and reference.steps[0] == "inputs" and self._inputs is not None:
+                try:
+                    return resolve(reference.written(), {"inputs": self._inputs})
+                except LostReferenceError as error:
+                    self.problems.append(f"{where}: {path_text(path) or 'params'}: {error}")
+            elif reference is not None and reference.has_default:
+                default_places.append(path)
+                return reference.default
+            open_places.append(path)
+            return None
+
+        values = with_stand_ins(dict(step.params), stand_in)
+        for fault in find_faults(values, schema):
+            if not _touches(fault.path, open_places):
+                whose = "the default of a reference: " if _touches(fault.path, default_places) else ""
+                self.problems.append(f"{where}: {whose}{fault.message}")
 
     def _check_fit(self, label: str, source: Place, wanted: Place, reference: Any) -> None:
         """Find why what a reference leads to does not fit, or may not be there."""
         pointer = reference.pointer
         self.problems += [f"{label}: {pointer} {problem}" for problem in misfits(source, wanted)]
+        self._warn_of_missing(label, source, reference)
+
+    def _warn_of_missing(self, label: str, source: Place, reference: Reference) -> None:
         if not source.certain and not reference.has_default and not reference.optional:
+            pointer = reference.pointer
             self.warnings.append(f"{label}: {pointer} may be missing; give it a default or make it optional")
-        if reference.has_default and reference.default is not LEFT_OUT:
-            given = Place({"const": reference.default}, {})
-            self.problems += [f"{label}: its default {problem}" for problem in misfits(given, wanted)]
 
     def _source(self, label: str, reference: Reference | ValueError) -> Place | None:
         """Return the schema of what a reference leads to; None where that is wrong."""

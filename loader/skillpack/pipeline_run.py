@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from skillpack.pipeline import check_pipeline
 from skillpack.references import LostReferenceError, resolve
 from skillpack.tool_choice import choose
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
-from skillscript.schema import validate
+from skillscript.schema import find_faults, validate
 from skillscript.strict_json import NotJsonError, parse_json, plain
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def run_pipeline(pipeline: Pipeline, inputs: Any, runner: Runner, options: RunOp
     try:
         _check(pipeline, runner)
         values = validate(plain(inputs), dict(pipeline.inputs))
+        _check(pipeline, runner, values)
         run = _Run(pipeline, values, runner, chosen)
         run.open_state()
     except SkillError as error:
@@ -79,9 +81,9 @@ def run_pipeline(pipeline: Pipeline, inputs: Any, runner: Runner, options: RunOp
     return run.all_steps()
 
 
-def _check(pipeline: Pipeline, runner: Runner) -> None:
+def _check(pipeline: Pipeline, runner: Runner, inputs: Mapping[str, Any] | None = None) -> None:
     """Raise PipelineError if the pipeline cannot run; what may be missing is told where it turns out to be."""
-    findings = check_pipeline(pipeline, runner.all_tools)
+    findings = check_pipeline(pipeline, runner.all_tools, inputs)
     if findings.problems:
         raise PipelineError(list(findings.problems))
 
@@ -119,7 +121,7 @@ class _Run:
         except FileNotFoundError:
             return
         except (FileRefusedError, NotJsonError) as error:
-            raise _bad_state(path, str(error)) from error
+            raise _bad_state(path, f"cannot be read: {error}") from error
         if (
             not isinstance(state, dict)
             or state.get("format") != STATE_FORMAT
@@ -160,7 +162,7 @@ class _Run:
             return self._failure(step, SkillError(ErrorCode.INVALID_PARAM, str(error)))
         tool = choose(self.runner.all_tools, step.tool).tool
         request = _digest([tool.id, tool.version, step.tool, params, self.options.context or {}, str(Path.cwd())])
-        entry = self._reused(step, request)
+        entry = self._reused(step, request, tool.output_schema)
         if entry is None:
             self.recorded = {}  # what comes after a step that ran may depend on what it did
             entry = self._called(step, params)
@@ -188,7 +190,7 @@ class _Run:
         status = _FAILED if call.result.error else _VIOLATED if call.result.violated else _DONE
         return {"status": status, "violated": call.result.violated, "envelope": call.envelope}
 
-    def _reused(self, step: Step, request: str) -> dict[str, Any] | None:
+    def _reused(self, step: Step, request: str, output_schema: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the report of a step that was done before with the same request, or None if it must run."""
         entry = self.recorded.get(step.id)
         if not isinstance(entry, dict) or entry.get("request") != request:
@@ -200,7 +202,7 @@ class _Run:
             result = SkillResult.from_dict(entry["envelope"])
         except (KeyError, TypeError, ValueError):
             return None
-        if result.error is not None:
+        if result.error is not None or find_faults(result.data, dict(output_schema)):
             return None
         return {"status": _REUSED, "violated": violated, "envelope": result.to_dict()}
 
@@ -241,13 +243,21 @@ class _Run:
             "input_files": {**_digests(self.inputs), **self.files_at_start},
             "steps": self.report,
         }
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        text = (json.dumps(state, ensure_ascii=False, indent=1) + "\n").encode()
+        if len(text) > MAX_STATE_BYTES:
+            self._warn_once(f"the state file {path.name} would be longer than {MAX_STATE_BYTES} bytes: left as it was")
+            return
+        beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
-            beside.write_text(json.dumps(state, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+            beside.write_bytes(text)
             beside.replace(path)
         except OSError as error:
             beside.unlink(missing_ok=True)
-            self.warnings.append(f"the state file {path.name} cannot be written: {error.strerror}")
+            self._warn_once(f"the state file {path.name} cannot be written: {error.strerror}")
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
 
     def _tell(self, step_id: str, status: str) -> None:
         if self.options.on_step is not None:

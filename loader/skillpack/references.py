@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from skillscript.faults import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 FROM = "$from"
 _KEYS = {FROM, "default", "optional"}
@@ -41,6 +41,11 @@ class Reference:
     optional: bool = False
     has_default: bool = False
     default: Any = None
+
+    def written(self) -> dict[str, Any]:
+        """Return it as it stands in a pipeline."""
+        default = {"default": self.default} if self.has_default else {}
+        return {FROM: self.pointer, "optional": self.optional, **default}
 
 
 def as_reference(node: Any) -> Reference | None:
@@ -83,12 +88,25 @@ def references(node: Any, path: Path = ()) -> Iterator[tuple[Path, Reference | V
             yield from references(item, (*path, index))
 
 
-def with_references_as(node: Any, stand_in: Any) -> Any:
-    """Return ``node`` with ``stand_in`` in the place of each reference."""
+def with_stand_ins(node: Any, stand_in: Callable[[Path, Reference | None], Any], path: Path = ()) -> Any:
+    """Return ``node`` with what ``stand_in`` answers in the place of each reference; LEFT_OUT leaves a field out.
+
+    Args:
+        node: Literals and references.
+        stand_in: Called with the place and the reference, None for a malformed one.
+        path: The place of ``node``.
+    """
     if isinstance(node, dict):
-        return stand_in if FROM in node else {key: with_references_as(item, stand_in) for key, item in node.items()}
+        if FROM in node:
+            try:
+                return stand_in(path, as_reference(node))
+            except ValueError:
+                return stand_in(path, None)
+        filled = {key: with_stand_ins(item, stand_in, (*path, key)) for key, item in node.items()}
+        return {key: item for key, item in filled.items() if item is not LEFT_OUT}
     if isinstance(node, list):
-        return [with_references_as(item, stand_in) for item in node]
+        items = [with_stand_ins(item, stand_in, (*path, index)) for index, item in enumerate(node)]
+        return [item for item in items if item is not LEFT_OUT]
     return node
 
 

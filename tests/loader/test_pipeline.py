@@ -178,6 +178,20 @@ def test_wrong_inputs_are_told_before_anything_runs(runner):
     assert calls() == []
 
 
+@pytest.mark.parametrize(
+    ("inputs", "problem"),
+    [
+        ({"file": "text", "number": -1}, "step 'weigh': 'count' must be at least 0, got -1"),
+        ({"file": "text"}, "step 'weigh': count: /inputs/number leads to nothing"),
+    ],
+)
+def test_an_input_that_a_late_step_refuses_is_told_before_anything_runs(runner, inputs, problem):
+    late = {**WEIGH, "params": {"count": ref("/inputs/number")}}
+    document = pipeline(PARSE, late, inputs={"properties": {"file": TEXT, "number": NUMBER}, "required": ["file"]})
+    result = run_pipeline(document, inputs, runner)
+    assert (result.error.code, problem in result.error.message, calls()) == ("INVALID_PARAM", True, [])
+
+
 def test_a_failing_step_ends_the_run_with_its_code_and_everything_so_far(runner, tmp_path):
     (tmp_path / "broken").touch()
     result = run_pipeline(GOOD, {"file": "text"}, runner)
@@ -307,6 +321,23 @@ def test_a_damaged_entry_is_run_again(runner, failed, entry):
     assert statuses(resumed(runner, failed)) == ["done", "done"]
 
 
+def test_recorded_data_that_the_tools_schema_refuses_is_not_used(runner, failed):
+    state = json.loads(failed.read_text())
+    state["steps"]["parse"]["envelope"]["data"]["count"] = "three"
+    failed.write_text(json.dumps(state))
+    assert statuses(resumed(runner, failed)) == ["done", "done"]
+
+
+def test_a_state_longer_than_one_that_can_be_read_is_told_and_not_written(monkeypatch, runner, tmp_path):
+    monkeypatch.setattr("skillpack.pipeline_run.MAX_STATE_BYTES", 100)
+    result = run_pipeline(GOOD, {"file": "text"}, runner, RunOptions(state_path=tmp_path / "state"))
+    assert result.ok
+    assert [text for text in result.data["warnings"] if "state" in text] == [
+        "the state file state would be longer than 100 bytes: left as it was"
+    ]
+    assert not (tmp_path / "state").exists()
+
+
 def test_a_state_file_that_cannot_be_written_is_told_and_stops_nothing(runner, tmp_path):
     options = RunOptions(state_path=tmp_path / "none" / "state.json")
     result = run_pipeline(GOOD, {"file": "text"}, runner, options)
@@ -355,7 +386,10 @@ def test_a_good_pipeline_has_no_problems_but_tells_what_may_be_missing(tools):
         ({"count": ref("/steps/parse//x")}, "has an empty part"),
         ({"count": ref("/inputs/factor", defualt=1)}, "a reference has no field 'defualt'; did you mean 'default'?"),
         ({"count": ref("/inputs/factor", optional=1)}, "'optional' is true or false"),
-        ({"count": ref("/steps/parse/count", default="x")}, "its default is a string, but an integer is wanted"),
+        (
+            {"count": ref("/steps/parse/count", default="x")},
+            "the default of a reference: 'count' must be an integer, got string \"x\"",
+        ),
         ({"count": 1, "limits": ref("/steps/parse/first")}, "limits: /steps/parse/first has no 'low'"),
         ({"count": 1, "kind": ref("/inputs/kind")}, "is one of c, but one of a, b is wanted"),
     ],
