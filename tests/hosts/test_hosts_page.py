@@ -66,6 +66,20 @@ def test_a_host_serves_no_file_outside_of_a_skill(host, tmp_path):
     assert host["file_read"](f"{inside}/skill.yaml")["success"] is True
 
 
+@pytest.mark.parametrize(
+    "call", [{"tool": "draw", "arguments": {}}, {"tool": "skill_request", "arguments": {"name": "mos-pcell"}}]
+)
+def test_a_call_that_a_model_got_wrong_is_an_answer(host, call):
+    answers = []
+
+    def model(messages):
+        answers.append(messages[-1]["content"])
+        return call if len(messages) == 2 else {"content": "sorry"}
+
+    assert host["converse"](model, "Draw.") == "sorry"
+    assert json.loads(answers[1])["success"] is False
+
+
 def test_an_unknown_skill_is_an_answer(host):
     """S3.2."""
     assert host["skill_request"]("mos-pcel")["suggestions"][0] == "mos-pcell"
@@ -75,6 +89,9 @@ def test_typed_functions_have_names_that_models_take(host):
     assert len(host["functions"]) == len(host["runner"].tools)
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", function["name"]) for function in host["functions"])
     assert all(function["parameters"]["type"] == "object" for function in host["functions"])
+    named = next(function for function in host["functions"] if function["name"] == "netlist_parse")
+    assert "netlist_path" in named["parameters"]["properties"]
+    assert host["run_tool"](host["ids"]["netlist_parse"], {})["error"]["code"] == "INVALID_PARAM"
 
 
 def test_the_configurations_are_well_formed_and_start_the_server(page):

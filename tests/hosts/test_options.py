@@ -1,5 +1,6 @@
 """The server commands without their extras, and with options that cannot be."""
 
+import json
 import os
 import subprocess
 import sys
@@ -67,3 +68,24 @@ def test_a_port_that_is_taken_is_told(tools_of_the_trade, pack_dir):
         done = run("http", "nothing", "--skills-dir", pack_dir, "--port", address.rpartition(":")[2])
     assert done.returncode == 2
     assert "cannot listen" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["mcp", "http"])
+def test_a_timeout_that_is_no_number_is_refused(command):
+    pytest.importorskip(command if command == "mcp" else "starlette", reason="skipped: needs the extra")
+    done = run(command, "nothing", "--timeout", "nan")
+    assert done.returncode == 2
+    assert "must be a number of seconds" in done.stderr
+
+
+def test_a_tool_that_cannot_have_its_plain_name_is_told_at_the_start(tmp_path, tools_of_the_trade):
+    pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
+    root = tools_of_the_trade.write_pack(tmp_path, ["bench.crash"])
+    declared = json.loads((root / "bench/skill.yaml").read_text())
+    declared["tools"].append({**declared["tools"][0], "id": "bench_crash.x"})
+    declared["tools"].append({**declared["tools"][0], "id": "bench.crash.x"})
+    (root / "bench/skill.yaml").write_text(json.dumps(declared))
+    done = run("mcp", "nothing", "--skills-dir", root)
+    assert done.returncode == 0
+    assert "bench.crash.x is served as bench_crash_x_" in done.stderr
+    assert done.stderr.count("is served as") == 1

@@ -55,7 +55,7 @@ def test_the_command_in_the_manifests_starts_a_server(read, tools_of_the_trade):
     """What ``uvx --from PACK`` runs, run with the package of this checkout."""
     arguments = read("mcp.json")["mcpServers"]["analog-layout"]["args"]
     root = str(tools_of_the_trade.ROOT)
-    assert arguments[:3] == ["--from", "${PLUGIN_ROOT}[mcp]", "skillpack"]
+    assert arguments[:3] == ["--from", "${PLUGIN_ROOT}[mcp,models]", "skillpack"]
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
     command = [argument.replace("${PLUGIN_ROOT}", root) for argument in arguments[3:]]
     hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'

@@ -34,10 +34,15 @@ def command(
     """
     try:
         from skillpack.hosts.mcp_transports import run_http, run_stdio
+        from skillpack.hosts.toolbox import Toolbox
     except ImportError as error:
         fail(f"this needs a package that is not installed ({error.name}); pip install 'analog-layout-skills[mcp]'")
     access = listening.access() if http else None
     with serving.open_pack(skills_dirs) as pack:
+        for name, tool_id in Toolbox(pack.view(), tool_names).renamed.items():
+            click.echo(
+                f"skillpack: {tool_id} is served as {name}; its plain name is another tool's or too long", err=True
+            )
         if access is not None:
             run_http(pack, tool_names, access, listening.port)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 from dataclasses import dataclass
@@ -72,6 +73,8 @@ class Serving:
         from skillpack.roots import default_roots
 
         roots = [os.path.abspath(root) for root in default_roots(skills_dirs or click.get_current_context().obj)]  # noqa: PTH100
+        if math.isnan(self.timeout):
+            raise click.BadParameter("must be a number of seconds, got nan", param_hint="--timeout")
         if self.directory is not None:
             os.chdir(self.directory)
         pack = Pack(roots, timeout=self.timeout, max_workers=self.workers)

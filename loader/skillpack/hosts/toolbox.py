@@ -42,6 +42,15 @@ class Toolbox:
         callable_ids = [tool.id for tool in self.view.tools.by_id.values() if tool.script]
         return served_names(callable_ids, self.style, taken=SKILL_TOOLS)
 
+    @property
+    def renamed(self) -> dict[str, str]:
+        """The ids by served name of the tools whose plain name is another's or too long."""
+        plain = {
+            name: tool_id if self.style == "dotted" else tool_id.replace(".", "_")
+            for name, tool_id in self.names.items()
+        }
+        return {name: self.names[name] for name in plain if plain[name] != name}
+
     def find(self, name: str) -> ToolDeclaration | None:
         """Return the tool served as ``name``, or whose id or name in the other style that is; None if there is none."""
         known = self.names.get(name)
