@@ -204,10 +204,10 @@ def _file_reasons(skill: Skill, path: str, declared: dict[str, Any], single: boo
     if path.endswith(DECLARATION_FILE) and Path(skill.dir, JSON_FILE).exists():
         reasons.append(f"{JSON_FILE} beside it is not read; keep one of the two")
     if not single:
-        tools = [{}] if isinstance(declared.get("tools"), list) else declared.get("tools")
+        tools = [] if isinstance(declared.get("tools"), list) else declared.get("tools")  # each is told on its own
         top = {**declared, "tools": tools} if "tools" in declared else declared
         try:
-            reasons += _problems(plain(top), _shape())
+            reasons += _problems(plain(top), _definition("file"))
         except NotJsonError as error:
             reasons.append(f"{error}; quote it if it is meant as text")
     return reasons
@@ -268,14 +268,14 @@ def _read_tool(skill: Skill, entry: Any, declared: Mapping[str, Any], *, needs_s
         entry = plain(entry)
     except NotJsonError as error:
         raise SkillFileError(f"{error}; quote it if it is meant as text") from error
-    problems = _problems(entry, _tool_shape())
+    problems = _problems(entry, _definition("tool"))
     if needs_script and "script" not in entry:
         problems.append("has no script")
     problems += [*_meaning_problems(entry), *_file_problems(skill, entry)]
     if problems:
         raise SkillFileError("; ".join(problems))
     version = entry.get("version") or declared.get("version", "1.0.0")
-    if _problems(version, {**_shape()["$defs"]["version"]}):
+    if _problems(version, _definition("version")):
         raise SkillFileError(f'the file\'s version {version!r} is no version; quote it, such as "1.2.0"')
     return ToolDeclaration(
         id=entry["id"],
@@ -298,10 +298,10 @@ def _shape() -> dict[str, Any]:
 
 
 @cache
-def _tool_shape() -> dict[str, Any]:
-    """Return the JSON Schema of one tool's entry."""
+def _definition(name: str) -> dict[str, Any]:
+    """Return one of its definitions as a schema of its own."""
     definitions = _shape()["$defs"]
-    return {**definitions["tool"], "$defs": definitions}
+    return {**definitions[name], "$defs": definitions}
 
 
 def _problems(value: Any, shape: dict[str, Any]) -> list[str]:

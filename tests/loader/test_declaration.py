@@ -1,10 +1,15 @@
 """skill.yaml: tools are found without their code, and a faulty one is told without hiding the next."""
 
 import json
+from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
+import skillpack
 from skillpack import find_tools, scan
+from skillpack.schema_check import schema_problems
+from skillpack.strict_yaml import load_typed_mapping
 
 ENTRY = {
     "id": "a.run",
@@ -221,3 +226,24 @@ def test_several_versions_of_one_tool_are_kept_latest_first(tools_of):
 
 def test_the_same_version_twice_is_told(tools_of):
     assert ["declared twice" in fault.reason for fault in tools_of(ENTRY, ENTRY).faults] == [True]
+
+
+def test_the_schema_of_a_declaration_is_valid_and_accepts_what_is_shipped():
+    """S4.1: the JSON Schema says the whole shape on its own, for a list of tools and for one registry entry."""
+    schema = json.loads((Path(skillpack.__file__).parent / "schemas" / "skill.schema.json").read_text())
+    assert schema_problems(schema) == []
+    judge = Draft202012Validator(schema)
+    shipped = sorted((Path(__file__).parents[2] / "skills").glob("*/skill.yaml"))
+    assert len(shipped) >= 15
+    for path in shipped:
+        assert [error.message for error in judge.iter_errors(load_typed_mapping(path.read_text()))] == [], path
+    assert judge.is_valid(QUIZ)
+    assert judge.is_valid({"tools": [ENTRY]})
+    refused = (
+        {},
+        {"tools": [{**ENTRY, "cost": 3}]},
+        {**QUIZ, "verison": "1"},
+        {"tools": [QUIZ]},
+        {"tools": [], "x": 1},
+    )
+    assert [judge.is_valid(document) for document in refused] == [False] * 5
