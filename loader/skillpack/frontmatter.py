@@ -13,7 +13,15 @@ MAX_FILE_BYTES = 1 << 20
 MAX_FRONTMATTER_CHARACTERS = 1 << 16
 _OPENING = re.compile(r"---[ \t]*\n")
 _CLOSING = re.compile(r"^---[ \t]*$", re.MULTILINE)
-_SIMPLE_LINE = re.compile(r"""([A-Za-z][A-Za-z0-9_-]{0,63}): +(?:(\w|\w.*[^ ])|"([^"\\]*)"|'([^']*)') *""")
+_SIMPLE_LINE = re.compile(
+    r"""(\ *)([A-Za-z][A-Za-z0-9_-]{0,63}):  # indentation and key
+    (?:\ +(?:(\w|\w.*[^ ])                 # text,
+        |"((?:[^"\\]|\\["\\])*)"            # text in quotes, of one kind or the other,
+        |'((?:[^']|'')*)'
+        |([>|]-?)))?                        # or the beginning of a block
+    \ *""",
+    re.VERBOSE,
+)
 NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # what a plain scalar says that says nothing
 _PLAIN_VALUE = re.compile(r"""([A-Za-z_][\w-]*):[ \t]+([^\s'"|>\[{&*!%@`#][^\n]*)""")
 
@@ -112,30 +120,62 @@ def read_fields(header: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     return fields, tuple(f"the value of {key!r} contains ': ' and should be quoted" for key in keys)
 
 
-def simple_fields(header: str) -> dict[str, str] | None:
+def simple_fields(header: str) -> dict[str, Any] | None:
     """Return what YAML makes of a header in which each line is ``key: text``, or None for every other.
 
-    Most frontmatter is no more than that, and is read here in a tenth of the time; see decision 0003. What YAML could
-    read in another way (indicators, comments, escapes, indentation, a key twice) is left to YAML.
+    Most frontmatter is no more than that, here and there with a mapping of such lines or a block of evenly indented
+    lines, and is read here in a fraction of the time; see decision 0003. What YAML could read in another way
+    (indicators, comments, other escapes and indentation, a key twice) is left to YAML.
     """
-    fields: dict[str, str] = {}
-    for line in header.split("\n"):
+    fields: dict[str, Any] = {}
+    mapping, indent, opened = fields, "", ""  # what is being filled, how far it is indented; the key that may open one
+    lines = header.split("\n")
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        index += 1
         if not line:
             continue
         match = _SIMPLE_LINE.fullmatch(line)
         if match is None or not line.isprintable():
             return None
-        key, plain, double, single = match.groups()
-        if plain is not None:
-            if ": " in plain or " #" in plain or plain[-1] == ":":
+        lead, key, *written, block = match.groups()
+        if lead != indent:
+            if not lead:
+                mapping = fields
+            elif opened:
+                mapping = fields[opened] = {}
+            else:
                 return None
-            value = "" if plain in NULLS else plain
-        else:
-            value = single if double is None else double
-        if key in fields:
+            indent = lead
+        value = _one_line(*written)
+        if block:
+            end = next((at for at in range(index, len(lines)) if lines[at][:1] != " "), index)
+            value = None if indent else _block(block, lines[index:end])
+            index = end
+        if value is None or key in mapping:
             return None
-        fields[key] = value
+        mapping[key] = value
+        opened = key if not indent and [*written, block] == [None] * 4 else ""
     return fields
+
+
+def _one_line(plain: str | None, double: str | None, single: str | None) -> str | None:
+    """Return the text of one line that is written in one of these ways, or None if YAML has to look at it."""
+    if plain is not None:
+        return None if ": " in plain or " #" in plain or plain[-1] == ":" else "" if plain in NULLS else plain
+    if double is not None:
+        return re.sub(r"\\(.)", r"\1", double) if "\\" in double else double
+    return "" if single is None else single.replace("''", "'")
+
+
+def _block(style: str, lines: list[str]) -> str | None:
+    """Return the text of a block scalar whose lines are all indented alike, or None for every other."""
+    texts = [line.lstrip(" ") for line in lines]
+    leads = {len(line) - len(text) for line, text in zip(lines, texts, strict=True)}
+    if len(leads) != 1 or not all(texts) or not all(map(str.isprintable, texts)):
+        return None
+    return (" " if style[0] == ">" else "\n").join(texts) + ("" if style[1:] else "\n")
 
 
 def _refusal(error: YamlError) -> SkillFileError:

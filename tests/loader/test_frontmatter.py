@@ -141,6 +141,10 @@ def test_any_text_is_parsed_or_refused_and_never_anything_else(text):
         "name: pdf\ndescription: Process PDF files - extract text, merge (or split) [documents] & more; 画, 50%?\n",
         "name: \"pdf\"\ndescription: 'Use when: asked # twice'\n\nlicense: Apache-2.0",
         "description: null\nname:   http://x:y",
+        "name: \"a \\\"b\\\" \\\\ c\"\ndescription: 'it''s'\nlicense:\n",
+        'name: a\nmetadata:\n  author: b\n  version: "1.0"\n\n  note:\nlicense: MIT\n',
+        "description: >-\n  Draws a pair.\n  Use when: asked # twice\nname: a\n",
+        "name: a\ndescription: |\n    one\n    two \n\nlicense: MIT\n",
     ],
 )
 def test_frontmatter_of_one_line_texts_is_read_without_yaml(header):
@@ -151,8 +155,47 @@ def test_frontmatter_of_one_line_texts_is_read_without_yaml(header):
 @pytest.mark.parametrize(
     "line",
     [
-        *("a:b", "a: b: c", "a: b #c", "a: b:", "a: - b", "a: [b]", "a: *b", "a: |", 'a: "b\\n"', "a: 'b''c'", "a:\tb"),
-        *("a:", "a: b\na: c", "a: b\n  c", " a: b", "# a", "a: b\u00a0", "a: b\x7f", "...", "a: ~", "a: ''b"),
+        *(
+            "a:b",
+            "a: b: c",
+            "a: b #c",
+            "a: b:",
+            "a: - b",
+            "a: [b]",
+            "a: *b",
+            "a: |",
+            'a: "b\\n"',
+            "a:\tb",
+            "a: |+\n b\n",
+        ),
+        *(
+            "a: b\na: c",
+            "a: b\n  c",
+            " a: b",
+            "# a",
+            "a: b\u00a0",
+            "a: b\x7f",
+            "...",
+            "a: ~",
+            "a: ''b",
+            "a: ''\n  b: c",
+        ),
+        *(
+            "a:\n  b",
+            "a:\n  b: c\n   d: e",
+            "a:\n  b:\n    c: d",
+            "a:\n  b: c\n  b: d",
+            "a: >\n  b\n   c\n",
+            "a: |\n  b",
+        ),
+        *(
+            "a: |\n  b\n\n  c\n",
+            "a:\n  b: |\n    c\n",
+            "a: |\n  b\x7f\n",
+            "a: >\n  b\n c\n",
+            "a:\n- b",
+            "a: |2\n   b\n",
+        ),
         "x" * 65 + ": b",
     ],
 )
@@ -174,11 +217,13 @@ LINES = st.one_of(
     st.builds('{}: "{}"{}'.format, KEYS, VALUES, st.sampled_from(["", " ", "x"])),
     st.builds("{}: '{}'{}".format, KEYS, VALUES, st.sampled_from(["", " ", "x"])),
     VALUES,
+    st.builds("{}:{}".format, KEYS, st.sampled_from(["", " ", " >", " >-", " |", " |-", " |+"])),
 )
+INDENTED = st.builds("{}{}".format, st.sampled_from(["", "", " ", "  ", "  ", "   "]), LINES)
 
 
 @settings(max_examples=1500)
-@given(st.lists(LINES, max_size=3).map("\n".join))
+@given(st.lists(st.one_of(LINES, INDENTED), max_size=5).map("\n".join))
 def test_reading_without_yaml_never_differs_from_yaml(header):
     fields = simple_fields(header)
     assert fields is None or fields == load_text_mapping(header)
