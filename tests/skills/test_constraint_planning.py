@@ -176,3 +176,16 @@ def test_the_runner_hands_the_model_variables_to_this_tool(runner, service, monk
         call = logged.run(TOOL, {"netlist_path": str(NETLIST)})
     assert (call.result.data["model"], call.warm) == ("big", warm)
     assert KEY not in log.read_text() + call.stderr + json.dumps(call.envelope)
+
+
+def test_the_runner_hands_the_proxy_to_this_tool_however_it_is_spelled(runner, service, monkeypatch):
+    """The service stands in for the proxy: it is asked for a host that does not exist."""
+    service.script[:] = [says(GOOD)]
+    for name in ("HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", service.url.removesuffix("/v1"))
+    monkeypatch.setenv("SKILL_MODEL_URL", "http://model.invalid/v1")
+    monkeypatch.setenv("SKILL_MODEL_PRIMARY", "big")
+    with Runner(runner.all_tools, warm=False) as proxied:
+        call = proxied.run(TOOL, {"netlist_path": str(NETLIST)})
+    assert (call.result.data or {}).get("model") == "big", call.envelope
