@@ -43,6 +43,16 @@ async def test_every_tool_is_served_with_both_schemas_a_portable_name_and_its_do
     assert "skill_request(name='bench')" in echo.description
 
 
+async def test_a_call_may_name_an_older_version_which_is_carried_over_and_told(mcp_server):
+    async with mcp.Client(mcp_server) as client:
+        older = await client.call_tool("bench_echo_text@1.0.0", {"text": "a"})
+        newer = await client.call_tool("bench.echo_text@1.3.0", {"text": "a"})
+    assert older.content[1].text == "the parameters of bench.echo_text 1.0.0 were carried over to 1.2.0"
+    assert older.structured_content["ok"]
+    assert newer.is_error
+    assert "no version 1.3.0" in newer.structured_content["error"]["message"]
+
+
 async def test_hints_are_what_is_declared_and_the_worst_where_nothing_is(mcp_server):
     async with mcp.Client(mcp_server) as client:
         tools = await listed(client)

@@ -90,14 +90,16 @@ class PackServer:
         if params.name in skill_tools.SKILL_TOOLS:
             return await anyio.to_thread.run_sync(skill_tools.call, params.name, view, arguments)
         toolbox = self._toolbox(view)
-        tool = toolbox.find(params.name)
+        name, at, version = params.name.partition("@")  # parameters for an older version are carried over
+        tool = toolbox.find(name)
         if tool is None:
             hint = did_you_mean(params.name, [*skill_tools.SKILL_TOOLS, *toolbox.names])
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}{hint}")
         since = time.time()
         talk = Talk()
         async with _reporting(context, talk):
-            call = await self.calls.make(view.runner, Order(tool.id, arguments, talk=talk))
+            call = await self.calls.make(view.runner, Order(f"{tool.id}{at}{version}", arguments, talk=talk))
+        tool = call.tool or tool
         find = partial(made_images, tool, arguments, call.result.data, since)
         return answered(tool, call, await anyio.to_thread.run_sync(find))
 
