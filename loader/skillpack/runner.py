@@ -106,7 +106,7 @@ class Runner:
         on_stderr: Callable[[bytes], None] | None = None,
         cancellation: Cancellation | None = None,
     ) -> Call:
-        """Return the outcome of one call; no outcome is an exception.
+        """Return the outcome of one call; no outcome is an exception but Ctrl-C's, which kills the tool first.
 
         Args:
             tool_id: Which tool: ``id`` for the latest version, or ``id@version``. Parameters written for an older
@@ -136,11 +136,19 @@ class Runner:
             if made.get("migrated_from"):
                 error.details = {**(error.details or {}), "migrated_from": made["migrated_from"]}
             result = SkillResult.failure(error, round(1000 * (time.monotonic() - start)))
+        except KeyboardInterrupt:
+            interrupted = SkillError(ErrorCode.INTERNAL_ERROR, "interrupted; the tool was killed")
+            self._note(tool_id, params, context, Call(SkillResult.failure(interrupted), **made))
+            raise
         call = Call(result, **made)
+        self._note(tool_id, params, context, call)
+        return call
+
+    def _note(self, tool_id: str, params: Any, context: Any, call: Call) -> None:
+        """Write the record of a call, if there is a log."""
         path = log_path(self.log)
         if path is not None:
             log_call(path, tool_id, params, context, call)
-        return call
 
     def _ask(self, tool: ToolDeclaration, request: Request) -> Answer:
         """Return how the tool's process answered."""

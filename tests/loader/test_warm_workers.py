@@ -488,3 +488,21 @@ def test_a_tool_declared_without_a_script_is_not_called(write_skill, tmp_path):
     runner = Runner(find_tools(scan([tmp_path / "skills"]).skills.values()))
     error = runner.run("quiz", {}).result.error
     assert (error.code, "declared without a script" in error.message) == ("UNSUPPORTED_OPERATION", True)
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_an_interrupted_call_is_logged_and_its_process_ended(make_runner, tmp_path, warm):
+    log = tmp_path / "log"
+    runner = Runner(make_runner().all_tools, timeout=20, warm=warm, log=str(log))
+    pids = []
+
+    def interrupt(chunk):
+        pids.extend(int(word) for word in chunk.split() if word.isdigit() and int(word) > 1)
+        if pids:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        ask(runner, "hang", on_stderr=interrupt)
+    assert gone(pids[0])
+    (record,) = map(json.loads, log.read_text().splitlines())
+    assert (record["tool"], record["result"]["error"]["message"]) == (TOOL, "interrupted; the tool was killed")
