@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_TOLD = 20  # faults a model is told of; more are the same mistake
 MAX_ECHOED = 20_000  # characters of its own answer a model is shown again
 PAUSE_SECONDS = 0.5
-_FENCED = re.compile(r"\s*```[\w-]*[ \t]*\n(.*)\n\s*```\s*", re.DOTALL)
+_OPENING = re.compile(r"```[\w-]*[ \t]*")
 
 
 @dataclass(frozen=True)
@@ -143,15 +143,21 @@ class _Conversation:
 
 def _read(text: str, task: Task) -> tuple[Any, Sequence[Fault]]:
     """Return the value of an answer and what is wrong with it; a value inside one ``` fence is taken out of it."""
-    fenced = _FENCED.fullmatch(text)
     try:
-        value = parse_json(fenced[1] if fenced else text)
+        value = parse_json(_unfenced(text))
     except NotJsonError as error:
         return None, [Fault("", f"the answer is no JSON value: {error}")]
     faults: Sequence[Fault] = find_faults(value, task.schema)
     if not faults and task.check is not None:
         faults = task.check(value)
     return value, faults
+
+
+def _unfenced(text: str) -> str:
+    """Return what stands between the fences if a text is one fenced block, else the text."""
+    opening, _, rest = text.strip().partition("\n")
+    content, _, closing = rest.rpartition("\n")
+    return content if _OPENING.fullmatch(opening) and closing.strip() == "```" else text
 
 
 def _reask(faults: Sequence[Fault]) -> str:

@@ -259,6 +259,12 @@ def test_a_placeholder_for_a_key_is_no_secret():
     assert Endpoint("m", "http://x", "x").without_key("next") == "next"
 
 
+def test_a_model_that_goes_on_with_empty_lines_costs_no_time(service):
+    start = time.monotonic()
+    refused(service, says("```json\n{" + "\n" * 400_000 + "x"), fallback=False)
+    assert time.monotonic() - start < 5
+
+
 def test_an_answer_of_a_hundred_thousand_or_endless_names_is_told_briefly_and_soon(service):
     start = time.monotonic()
     many, long = dict.fromkeys(map(str, range(100_000)), 1), {"k" * 1_000_000: 1}
