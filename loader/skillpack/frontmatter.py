@@ -23,6 +23,7 @@ _SIMPLE_LINE = re.compile(
     re.VERBOSE,
 )
 NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # what a plain scalar says that says nothing
+_OPENING_KEY = re.compile(r"[A-Za-z_][\w-]*:[ \t]*")
 _PLAIN_VALUE = re.compile(r"""([A-Za-z_][\w-]*):[ \t]+([^\s'"|>\[{&*!%@`#][^\n]*)""")
 
 
@@ -185,22 +186,31 @@ def _refusal(error: YamlError) -> SkillFileError:
 
 
 def _quote_plain_values(header: str) -> tuple[str, list[str]]:
-    """Return ``header`` with top-level plain values that contain a colon quoted, and their keys."""
+    """Return ``header`` with plain values that contain a colon quoted, and their keys.
+
+    Only values of the top level and of a mapping below it are looked at: what is indented otherwise belongs to a text.
+    """
     lines = header.split("\n")
     result: list[str] = []
     keys: list[str] = []
+    opened, indent = "", ""  # the key of the top level that has no value in its line, how far its mapping is indented
     index = 0
     while index < len(lines):
-        end = index + 1
-        match = _PLAIN_VALUE.fullmatch(lines[index])
+        line, end = lines[index], index + 1
+        lead = line[: len(line) - len(line.lstrip(" "))]
+        if line.strip() and not lead:
+            opened, indent = (line.rstrip()[:-1], "") if _OPENING_KEY.fullmatch(line) else ("", "")
+        elif opened and not indent:
+            indent = lead
+        match = _PLAIN_VALUE.fullmatch(line, len(lead)) if lead == indent else None
         if match is not None:
-            while end < len(lines) and lines[end][:1] == " ":  # the value goes on, indented
+            while end < len(lines) and lines[end].startswith(lead + " "):  # the value goes on, indented further
                 end += 1
             value = " ".join([match[2], *lines[index + 1 : end]])
             if ": " in value or value.rstrip().endswith(":"):
-                keys.append(match[1])
+                keys.append(f"{opened}.{match[1]}" if lead else match[1])
                 text = " ".join(value.split()).replace("'", "''")
-                result.append(f"{match[1]}: '{text}'")
+                result.append(f"{lead}{match[1]}: '{text}'")
                 index = end
                 continue
         result.extend(lines[index:end])

@@ -93,6 +93,8 @@ def _compatibility(value: Any) -> Iterator[Finding]:
 
 
 def _metadata(value: Any) -> Iterator[Finding]:
+    if value == "":  # written without a value, it says nothing wrong
+        return
     if not isinstance(value, dict):
         yield error("metadata-form", f"metadata must be a mapping of text to text, not {_kind(value)}")
         return

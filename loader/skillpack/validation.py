@@ -77,6 +77,7 @@ def validate(path: str | os.PathLike[str], strict: Iterable[str] = ()) -> Report
         raise RootError(f"no such skill or folder: {os.fspath(path)}")
     catalog = scan([root])
     found = [finding for skill in catalog.skills.values() for finding in skill_findings(skill)]
+    found += [finding for entry in catalog.shadowed for finding in _file_findings(entry.path)]
     found += [finding for entry in catalog.skipped for finding in _skipped_findings(entry)]
     found += _set_findings(root, catalog)
     hosts = frozenset(strict)
@@ -105,7 +106,9 @@ def _file_findings(path: str) -> list[Finding]:
     folder = os.path.dirname(path)
     try:
         data, _ = read_skill_file(path, folder, is_link=os.path.islink(path))
-    except (FileNotFoundError, SkillFileError) as reason:
+    except FileNotFoundError:
+        return [error("file", "there is no such file")._replace(path=path)]
+    except SkillFileError as reason:
         return [error("file", str(reason))._replace(path=path)]
     try:
         document = parse(data)

@@ -77,6 +77,25 @@ def test_an_unquoted_colon_is_recovered_with_a_warning(header, description):
     assert document.repairs == ("the value of 'description' contains ': ' and should be quoted",)
 
 
+def test_an_unquoted_colon_below_metadata_is_recovered_with_a_warning():
+    header = "description: Use when: asked\nmetadata:\n  note: see: here\n    and: there\n  version: 1.10\n  b: c:"
+    document = parse(f"---\n{header}\nlicense: a: b\n---\nbody".encode())
+    assert document.fields == {
+        "description": "Use when: asked",
+        "metadata": {"note": "see: here and: there", "version": "1.10", "b": "c:"},
+        "license": "a: b",
+    }
+    keys = [repair.split("'")[1] for repair in document.repairs]
+    assert keys == ["description", "metadata.note", "metadata.b", "license"]
+
+
+def test_a_block_scalar_beside_an_unquoted_colon_stays_as_it_is():
+    header = "license: a: b\ndescription: |\n  Use: when: asked\n  - x: y: z\nmetadata:\n  note: |\n    c: d: e"
+    document = parse(f"---\n{header}\n---\nbody".encode())
+    assert document.fields["description"] == "Use: when: asked\n- x: y: z\n"
+    assert document.fields["metadata"] == {"note": "c: d: e\n"}
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

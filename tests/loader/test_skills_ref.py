@@ -59,11 +59,17 @@ AGREED = {
     "alias": skill("license: &a MIT\ncompatibility: *a\n"),
     "tab-indent": skill("metadata:\n\ta: b\n"),
     "unclosed-quote": skill(description="'a"),
+    "foreign-tag": skill(description="!important a"),
+    "metadata-without-a-value": skill("metadata:\n"),
+    "control-character": skill(description="a\x07b"),
 }
 # Accepted here and refused there (True), or the other way round; each is a row of references/skills-ref.md.
 DIFFERENT = {
     "byte-order-mark": (True, "\ufeff" + skill()),
     "unquoted-colon": (True, skill(description="Use when: asked")),
+    "unquoted-colon-in-metadata": (True, skill("metadata:\n  note: a: b\n")),
+    "tab-after-colon": (True, skill("license:\tMIT\n")),
+    "plain-tag": (True, skill("license: !!str MIT\n")),
     "anchor": (True, skill("license: &a MIT\n")),
     "flow-mapping": (True, skill("metadata: {a: b}\n")),
     "angle-brackets": (False, skill(description="'a <b> c'")),
@@ -73,7 +79,15 @@ DIFFERENT = {
     "list-in-metadata": (False, skill("metadata:\n  a:\n    - b\n")),
     "license-as-list": (False, skill("license:\n  - MIT\n")),
     "empty-compatibility": (False, skill("compatibility: ''\n")),
+    "mapping-in-metadata": (False, skill("metadata:\n  a:\n    b: c\n")),
+    "null-as-description": (False, skill(description="null")),
+    "surrogate-escapes": (False, skill(description='"\\ud83d\\ude00"')),
+    "unicode-line-break": (False, skill(description="one\u2028two")),
+    "deep-nesting": (False, skill("metadata:\n  " + "- " * 40 + "x\n")),
+    "large-file": (False, skill(body="x" * (1 << 20))),
     "longer-rule-closes": (False, "---\nname: s\ndescription: d\n----\nbody"),
+    "text-after-a-rule": (False, "---\nname: s\ndescription: d\n--- x\nbody"),
+    "indented-rule": (False, "---\nname: s\ndescription: d\n ---\nbody"),
 }
 # Accepted by both, and cut short there: description here, description there.
 CUT = {
@@ -101,7 +115,7 @@ def test_both_judge_alike_and_read_the_same(tmp_path, case):
     if here:
         read_there, read_here = skills_ref.read_properties(tmp_path / "s"), SkillLoader(tmp_path).skills["s"]
         assert (read_here.name, read_here.description) == (read_there.name, read_there.description)
-        assert read_here.fields.get("metadata") == (read_there.metadata or None)
+        assert (read_here.fields.get("metadata") or None) == (read_there.metadata or None)
 
 
 def test_both_accept_and_refuse_a_good_part_of_the_corpus(tmp_path):

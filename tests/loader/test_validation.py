@@ -55,6 +55,7 @@ FULL = 'license: Apache-2.0\ncompatibility: Python\nmetadata:\n  version: "1.0"\
         pytest.param(skill("compatibility: ''\n"), ["compatibility-missing"], id="empty compatibility"),
         pytest.param(skill("license: [a]\n"), ["license-form"], id="license"),
         pytest.param(skill("metadata: x\n"), ["metadata-form"], id="metadata as text"),
+        pytest.param(skill("metadata:\n"), [], id="metadata without a value"),
         pytest.param(skill("metadata: {a: [b]}\n"), ["metadata-form"], id="a list in metadata"),
         pytest.param(skill("allowed-tools: [Read]\n"), ["allowed-tools-form"], id="allowed-tools as list"),
         pytest.param(skill("when_to_use: now\n"), ["unknown-field"], id="a field of Claude Code"),
@@ -161,6 +162,7 @@ def test_a_folder_of_skills_is_checked_as_a_set(write_skill, tmp_path):
     report = validate(tmp_path / "skills")
     assert report.skills == ("a", "c")
     assert [(os.path.relpath(item.path, report.path), item.level, item.rule) for item in report.findings] == [
+        ("b/SKILL.md", "error", "name-folder"),
         ("b/SKILL.md", "warning", "name-taken"),
         ("bad/SKILL.md", "error", "frontmatter"),
         ("group/c/SKILL.md", "warning", "nested"),
