@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from skillpack.patterns import never_ends
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -84,8 +86,8 @@ _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"}
 def schema_problems(schema: Any) -> list[str]:
     """Return what makes ``schema`` no JSON Schema 2020-12 that values can safely be judged by; empty if nothing does.
 
-    Beyond the metaschema: patterns must compile, references must lead to schemas in the schema itself, and none may
-    lead back to where it stands without a step into the value, which would never end.
+    Beyond the metaschema: patterns must compile and come to an end, references must lead to schemas in the schema
+    itself, and none may lead back to where it stands without a step into the value, which would never end.
     """
     inside = _all_schemas(schema)
     if not _is_schema(schema) or not all(map(_is_sound, inside)):
@@ -173,6 +175,8 @@ def _pattern_problems(schema: dict[str, Any]) -> list[str]:
     for pattern in patterns:
         try:
             re.compile(pattern)
+            if never_ends(pattern):
+                problems.append(f"pattern {pattern!r} repeats a repetition, which may take for ever; write (a+)+ as a+")
         except (re.error, OverflowError, RecursionError) as error:  # noqa: PERF203 - a handful
             problems.append(f"pattern {pattern!r} is no regular expression: {error}")
     return problems

@@ -8,6 +8,7 @@ from jsonschema import Draft202012Validator
 
 import skillpack
 from skillpack import find_tools, scan
+from skillpack.patterns import never_ends
 from skillpack.schema_check import schema_problems
 from skillpack.strict_yaml import load_typed_mapping
 
@@ -141,6 +142,7 @@ def test_a_skill_without_declaration_has_no_tools(write_skill, tmp_path):
         ({"environment": ["A B"]}, "'A B' is no variable's name"),
         ({"input_schema": {"type": "nmber"}}, "input_schema is no valid JSON Schema: $.type"),
         ({"input_schema": {"pattern": "("}}, "is no regular expression"),
+        ({"input_schema": {"pattern": "^(a+)+$"}}, "repeats a repetition, which may take for ever"),
         ({"input_schema": {"$ref": "#/$defs/x"}}, "leads to nothing in the schema"),
         ({"input_schema": {"allOf": [{"$ref": "#"}]}}, "a $ref leads back to itself"),
         ({"input_schema": LONG_CHAIN}, "or through more than 50 others"),
@@ -161,6 +163,25 @@ def test_a_declaration_that_cannot_work_is_told_when_it_is_read(tools_of, change
     tools = tools_of({**ENTRY, **change})
     assert dict(tools.by_id) == {}
     assert reason in tools.faults[0].reason
+
+
+@pytest.mark.parametrize(
+    ("pattern", "endless"),
+    [
+        ("^(a+)+$", True),
+        ("^(?:a*)*$", True),
+        (r"^(\w+\s?)*$", True),
+        ("^((a|b+)c?){2,}$", True),
+        ('^(?:[^"]+|x)*$', True),
+        (r"^[a-z]+(\.[a-z]+)*$", False),
+        ("^(a+){2,5}$", False),
+        ("^(ab|c)+$", False),
+        (r"^\(+\)+$", False),
+        (r"^(\d+(,\d+)*)?$", False),
+    ],
+)
+def test_patterns_that_take_for_ever_are_known(pattern, endless):
+    assert never_ends(pattern) is endless
 
 
 def test_an_unknown_field_of_the_file_is_told_and_costs_no_tool(tools_of):
