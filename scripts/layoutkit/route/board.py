@@ -44,6 +44,15 @@ class Access:
         return [tracks.node(self.level, column, row) for row in self.rows for column in self.columns]
 
 
+@dataclass(frozen=True)
+class Hugging:
+    """Further tracks, on which wires of ``nets`` just keep their distance to ``metal``; at most ``limit`` nodes."""
+
+    metal: Sequence[tuple[str, Rect, str | None]]
+    nets: Sequence[NetRequest]
+    limit: int
+
+
 class Board:
     """Fixed and routed metal, the tracks, and the history of conflicts.
 
@@ -53,10 +62,10 @@ class Board:
         fixed: ``(layer key, rect, net)``: conductors' or cuts' names, metal that is already there.
         area: Nothing is drawn outside it. [dbu]
         options: How to search.
-        hugging_limit: If given, further tracks run as near to fixed metal as wires may, up to this many nodes.
+        hugging: Further tracks, beside fixed metal; none by default.
 
     Raises:
-        GeometryError: If the area holds more track crossings than the limit, ``LARGEST_BOARD`` if none is given.
+        GeometryError: If the area holds more track crossings than the limit.
     """
 
     def __init__(
@@ -67,7 +76,7 @@ class Board:
         area: Rect,
         options: RouteOptions,
         *,
-        hugging_limit: int | None = None,
+        hugging: Hugging | None = None,
     ) -> None:
         import numpy as np
 
@@ -75,12 +84,12 @@ class Board:
         self.search = Search(options.engine)
         self.pitch = stack.pitch()
         self.tracks = self._make_tracks(nets)
-        if hugging_limit is not None:
-            self.tracks = self._with_hugging(nets, fixed)
+        if hugging is not None:
+            self.tracks = self._with_hugging(hugging)
         if options.axis_x is not None and any(net.mirror_of for net in nets):
             self.tracks = self._symmetric(options.axis_x)
         nodes = len(self.tracks.xs) * len(self.tracks.ys) * len(stack.conductors)
-        limit = LARGEST_BOARD if hugging_limit is None else hugging_limit
+        limit = LARGEST_BOARD if hugging is None else hugging.limit
         if nodes > limit:
             raise GeometryError(
                 f"the routing area holds {nodes} track crossings, more than the allowed {limit}; "
@@ -122,17 +131,17 @@ class Board:
         images = (2 * axis - x for x in self.tracks.xs)
         return Tracks(tuple(sorted({*self.tracks.xs, *images})), self.tracks.ys)
 
-    def _with_hugging(self, nets: Sequence[NetRequest], fixed: Sequence[tuple[str, Rect, str | None]]) -> Tracks:
+    def _with_hugging(self, hugging: Hugging) -> Tracks:
         """Return the tracks and those on which a wire just keeps its distance to fixed metal."""
         stack, grid = self.stack, self.stack.technology.grid
         levels = {conductor.name: level for level, conductor in enumerate(stack.conductors)}
         more: tuple[set[int], set[int]] = (set(), set())
-        for layer, rect, _ in fixed:
+        for layer, rect, _ in hugging.metal:
             level = levels.get(layer)
             if level is None or not stack.wired[level]:
                 continue
             space = stack.space(level, wide=stack.is_wide(level, rect))
-            for half in sorted({(half, half) for net in nets for half in [stack.width(level, net.width) // 2]}):
+            for half in sorted({(half, half) for net in hugging.nets for half in [stack.width(level, net.width) // 2]}):
                 for axis in (0, 1):
                     more[axis].add((rect[axis] - half[axis] - space) // grid * grid)
                     more[axis].add(-(-(rect[axis + 2] + half[axis] + space) // grid) * grid)

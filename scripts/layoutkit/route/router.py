@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
-from layoutkit.route.board import Board
+from layoutkit.route.board import Board, Hugging
 from layoutkit.route.model import NetRequest, RouteOptions, RoutingResult
 from layoutkit.route.negotiation import Negotiation
 from layoutkit.route.stack import Stack, make_stack
@@ -47,7 +47,8 @@ def route(
         options: How to search.
 
     When a net fails, all are routed once more with further tracks that pass as near to fixed metal as the rules allow,
-    so that a gap which just admits a wire is found; the better of the two outcomes counts.
+    so that a gap which just admits a wire is found; the better of the two outcomes counts. Where that is too many
+    tracks, only metal near the terminals of the nets that failed gets them.
 
     Raises:
         GeometryError: If the area is empty or too large, a name appears twice or a net has no terminal.
@@ -62,12 +63,35 @@ def route(
     if not first.failed:
         return first
     shorter = replace(options, max_iterations=min(options.max_iterations, SECOND_TRY_ITERATIONS))
-    try:
-        board = Board(stack, nets, fixed, limits, shorter, hugging_limit=LARGEST_SECOND_TRY)
-    except GeometryError:  # too many tracks: the first outcome stands
-        return first
-    second = Negotiation(board, nets).run()
-    return second if len(second.failed) < len(first.failed) else first
+    names = {net.name for net in first.failed}
+    failed = [net for net in nets if net.name in names]
+    for metal, huggers in ((fixed, nets), (_near_terminals(stack, failed, fixed), failed)):
+        try:
+            hugging = Hugging(metal, huggers, LARGEST_SECOND_TRY)
+            board = Board(stack, nets, fixed, limits, shorter, hugging=hugging)
+        except GeometryError:  # too many tracks
+            continue
+        second = Negotiation(board, nets).run()
+        return second if len(second.failed) < len(first.failed) else first
+    return first
+
+
+def _near_terminals(
+    stack: Stack, nets: Sequence[NetRequest], fixed: Sequence[tuple[str, Rect, str | None]]
+) -> list[tuple[str, Rect, str | None]]:
+    """Return the fixed metal that a wire or via on a terminal of ``nets`` may have to pass closely."""
+    boxes = [
+        terminal.box.enlarged(reach, reach)
+        for net in nets
+        for reach in [stack.pitch() + (net.width or 0) // 2]
+        for terminal in net.terminals
+    ]
+    return [
+        entry
+        for entry in fixed
+        for left, bottom, right, top in [entry[1]]
+        if any(b.left <= right and b.right >= left and b.bottom <= top and b.top >= bottom for b in boxes)
+    ]
 
 
 def _check_request(nets: Sequence[NetRequest], area: kdb.Box, options: RouteOptions) -> None:

@@ -348,3 +348,20 @@ def test_routes_do_not_depend_on_the_process():
     }
     assert len(answers) == 1
     assert json.dumps(answers.pop())
+
+
+def test_a_gap_that_just_admits_a_wide_wire_is_found_on_a_board_with_much_metal():
+    """The wire fits between the columns only off the tracks; hugging all metal would be too many tracks."""
+    gap, left = 420 + 2 * 140, 10_095
+    right = left + gap
+    columns = [("met2", kdb.Box(*x, 2000), None) for x in ((left - 300, -2000, left), (right, -2000, right + 1300))]
+    around = [kdb.Box(left - 900, -600, right + 1900, -300), kdb.Box(left - 900, 300, right + 1900, 600)]
+    around += [kdb.Box(left - 900, -600, left - 500, 600), kdb.Box(right + 1500, -600, right + 1900, 600)]
+    clutter = [kdb.Box(700 * i, 3000 + 715 * i, 700 * i + 300, 3300 + 715 * i) for i in range(60)]
+    fixed = [*columns, *(("met1", box, None) for box in around), *(("met2", box, None) for box in clutter)]
+    ends = (rail("met1", left - 300, 0, right + 1300, 130), rail("met1", left - 300, -9000, right + 1300, 130))
+    area = kdb.Box(-1000, -12_000, 43_000, 47_000)
+    net = two("a", *ends, width=420)
+    result = route(SKY, [net], as_obstacles(fixed), area, ["met1", "met2", "met3", "met4"])
+    assert result.failed == ()
+    assert faults(SKY, [net], result, fixed, area) == []
