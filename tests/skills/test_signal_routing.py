@@ -198,6 +198,7 @@ def test_a_capacitors_plates_are_two_nets(route, tmp_path):
         (pin(6, 6, 8, 8), "is not wholly metal"),
         (pin(0, 0, 4.0012, 0.4), "x + width / 2 = 4.0012 um is off the 0.005 um grid; the nearest grid point is 4 um"),
         ({**end(1, 0.2), "width": 0.4}, "height"),
+        ({**end(1, 0.2), "width": 1e-9, "height": 0.2}, "width = 1e-09 um is less than the 0.005 um grid"),
         ({**end(1, 0.2), "width": 0, "height": 1}, "width"),
     ],
 )

@@ -211,10 +211,14 @@ class _Reader:
     def _sides(self, path: str, axis: str, size: str, point: Mapping[str, Any]) -> tuple[int, int]:
         """Return both sides of a pin along ``axis``; its middle may be off the grid, its sides may not."""
         middle, half = point[axis], point[size] / 2
-        return (
-            self._on_grid(f"{path}: {axis} - {size} / 2", middle - half),
-            self._on_grid(f"{path}: {axis} + {size} / 2", middle + half),
-        )
+        low = self._on_grid(f"{path}: {axis} - {size} / 2", middle - half)
+        high = self._on_grid(f"{path}: {axis} + {size} / 2", middle + half)
+        if low == high:
+            step = self.technology.to_um(self.technology.grid)
+            self._fault(
+                f"{path}.{size}", f"{path}.{size} = {point[size]:g} um is less than the {step:g} um grid", point[size]
+            )
+        return low, high
 
     def _width(self, path: str, entry: Mapping[str, Any], layers: Sequence[str]) -> int | None:
         if "width" not in entry:
