@@ -1,5 +1,6 @@
 """``skillpack http`` as a process of its own, asked by a real client (S4.2)."""
 
+import contextlib
 import json
 import os
 import signal
@@ -138,6 +139,7 @@ def test_a_skills_own_code_is_the_callers_fault(address):
         ("GET", "/nothing", None, 404, "openapi.json"),
         ("GET", "/skills/nothing", None, 404, "unknown skill"),
         ("GET", "/skills/bench.echo_txt", None, 404, "bench.echo_text"),
+        ("GET", "/skills/", None, 404, "openapi.json"),
         ("GET", "/skills/validate", None, 405, ""),
         ("DELETE", "/skills", None, 405, ""),
         ("GET", "/skills?indent=x", None, 400, "intent"),
@@ -204,6 +206,26 @@ def test_a_call_that_takes_too_long_is_killed(address, tmp_path):
     body = {"params": {"pids": str(tmp_path / "pids"), "seconds": 30}, "timeout_s": 1}
     status, answer, _ = ask(address, "POST", "/skills/bench.wait/execute", body)
     assert (status, answer["error"]["code"]) == (504, "TIMEOUT")
+
+
+IMPATIENT = "from skillpack import cli; from skillpack.hosts import connections as c; c.REQUEST_SECONDS = 1; cli.main()"
+
+
+def test_a_client_that_does_not_finish_its_request_loses_its_place(pack_dir):
+    """Be it the first request of a connection or a later one."""
+    server = [sys.executable, "-c", IMPATIENT, "http", "--skills-dir", str(pack_dir), "--port", "0"]
+    with subprocess.Popen(server, stderr=subprocess.PIPE, text=True) as process, contextlib.ExitStack() as stack:
+        stack.callback(process.kill)
+        url = urlsplit(process.stderr.readline().split()[-1])
+        place = (url.hostname, url.port)
+        silent, begun, served = (stack.enter_context(socket.create_connection(place, timeout=20)) for _ in range(3))
+        begun.sendall(b"GET /healthz HTTP/1.1\r\nHost:")
+        served.sendall(f"GET /healthz HTTP/1.1\r\nHost: {url.netloc}\r\n\r\n".encode())
+        answer = b""
+        while b'"ok"' not in answer:
+            answer += served.recv(1000)
+        served.sendall(b"GET")
+        assert [silent.recv(1), begun.recv(1), served.recv(1)] == [b"", b"", b""]
 
 
 @needs_proc
@@ -289,6 +311,28 @@ def test_a_server_that_is_stopped_lets_a_short_call_finish_and_leaves_no_tool_be
         thread.join(15)
         assert answers == [200]
         process.wait(15)
+        assert tools_of_the_trade.eventually(lambda: not any(map(tools_of_the_trade.is_alive, alive)), 3)
+
+
+@needs_proc
+def test_a_call_that_a_stopped_server_has_to_kill_is_answered_by_an_envelope(pack_dir, tmp_path, tools_of_the_trade):
+    with tools_of_the_trade.running("http", "--skills-dir", pack_dir) as (process, address):
+        answers, pids = [], tmp_path / "pids"
+
+        def call():
+            body = {"params": {"pids": str(pids), "seconds": 25}}
+            answers.append(ask(address, "POST", "/skills/bench.wait/execute", body))
+
+        thread = threading.Thread(target=call)
+        thread.start()
+        assert tools_of_the_trade.eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+        alive = [int(pid) for pid in pids.read_text().split()]
+        process.send_signal(signal.SIGTERM)
+        thread.join(30)
+        status, answer, _ = answers[0]
+        assert (status, answer["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+        assert failed(answer, "stopped")
+        assert "Traceback" not in process.stderr.read()
         assert tools_of_the_trade.eventually(lambda: not any(map(tools_of_the_trade.is_alive, alive)), 3)
 
 
