@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from importlib import import_module
@@ -38,6 +39,11 @@ def main() -> None:
         command(prog_name="skillpack")
     except SkillpackError as error:
         fail(str(error))
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        sys.stdout = None  # nothing more is written when Python leaves
+        fail("the answer cannot be written: the disk is full")
 
 
 @click.group(cls=Subcommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -104,7 +104,7 @@ def _skill_file(plan: Plan) -> str:
     command = shlex.join(
         ["python", f"{(plan.parent / plan.name).as_posix()}/{plan.script}", "--text", "three short words"]
     )
-    head = f"---\nname: {plan.name}\ndescription: {description}\n---\n\n# {title}\n\n"
+    head = f"---\nname: {_written(plan.name)}\ndescription: {description}\n---\n\n# {title}\n\n"
     if plan.tool is None:
         return head + (
             "| task | what to do |\n| --- | --- |\n"
@@ -120,6 +120,14 @@ def _skill_file(plan: Plan) -> str:
         "## Errors and cures\n\n| error | cure |\n| --- | --- |\n"
         "| `INVALID_PARAM: Missing required param: text` | give `--text`, or a JSON object by `--params` |\n"
     )
+
+
+def _written(name: str) -> str:
+    """Return a name as YAML has to write it: what could be a number, a date, true or null stands in quotes."""
+    from skillpack.strict_yaml import load_typed_mapping
+
+    plain = name[0].isalpha() and isinstance(load_typed_mapping(f"name: {name}")["name"], str)
+    return name if plain else json.dumps(name)
 
 
 def _declaration(plan: Plan, tool: str) -> str:

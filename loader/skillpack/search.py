@@ -39,9 +39,9 @@ _ENDING = "(?:ations?|ators?|ated|ates?|ating|ings?|ies|ied|ions?|ors?|ers?|ed|e
 _ENDINGS = re.compile(f"{_ENDING}$")
 _MIN_STEM = 3
 _JOINING = re.compile(
-    "about|an|and|any|are|as|at|be|but|by|can|could|do|does|for|from|has|have|how|if|in|into|is|it|its|me|my|need|not|of"
-    "|on|or|our|please|should|so|some|than|that|the|their|them|there|these|they|this|to|use|want|was|we|what|when|where"
-    "|which|who|why|will|with|would|you|your"
+    "about|also|an|and|any|are|as|at|be|been|but|by|can|could|do|does|for|from|get|give|go|has|have|how|if|in|into|is|it|its"
+    "|just|like|me|my|need|not|of|on|one|or|our|please|should|so|some|than|that|the|their|them|then|there|these|they|this|to"
+    "|us|use|want|was|we|what|when|where|which|who|why|will|with|would|you|your"
 )
 
 

@@ -6,6 +6,8 @@ import re
 from typing import NamedTuple
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
+_TEXT = re.compile(r" {0,3}(?![ \t|>]|[-+*][ \t]|\d+[.)][ \t]).*\w")  # how a paragraph begins
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
@@ -13,7 +15,7 @@ class Heading(NamedTuple):
     """One heading.
 
     Attributes:
-        level: 1 for ``#`` to 6.
+        level: 1 for ``#`` to 6; 1 for a line underlined with ``=``, 2 with ``-``.
         title: Its text.
         line: Its 0-based line.
     """
@@ -24,20 +26,25 @@ class Heading(NamedTuple):
 
 
 def headings(body: str) -> list[Heading]:
-    """Return the headings (``# ...``) of a Markdown text in their order; what stands in a fenced block is none."""
+    """Return the headings of a Markdown text in their order; what stands in a fenced block is none."""
     found = []
     fence = ""
+    paragraph: list[str] | None = []  # its lines so far; None in a list, table or quote, which a blank line ends
     for number, line in enumerate(body.split("\n")):
+        above, paragraph = paragraph, []
         mark = _FENCE.fullmatch(line)
         if fence:
             if mark is not None and mark[1].startswith(fence) and not mark[2].strip():
                 fence = ""
         elif mark is not None and not ("`" in mark[2] and mark[1][0] == "`"):
             fence = mark[1]
-        else:
-            heading = _HEADING.fullmatch(line)
-            if heading is not None and heading[2]:
+        elif (heading := _HEADING.fullmatch(line)) is not None:
+            if heading[2]:
                 found.append(Heading(len(heading[1]), heading[2].strip(), number))
+        elif above and (rule := _UNDERLINE.fullmatch(line)) is not None:
+            found.append(Heading(1 if "=" in rule[1] else 2, " ".join(above), number - len(above)))
+        elif line.strip():
+            paragraph = [*above, line.strip()] if above or (above == [] and _TEXT.match(line)) else None
     return found
 
 

@@ -211,3 +211,13 @@ def test_every_command_has_help(skillpack, command):
     done = skillpack(command, "--help", roots=())
     assert done.returncode == 0
     assert b"--skills-dir" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
+@pytest.mark.parametrize("arguments", [["list"], ["prompt"], ["read", "netlist-parse", "skill.yaml"]])
+def test_a_full_disk_is_told_in_one_line(arguments):
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "skillpack", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (2, "skillpack: the answer cannot be written: the disk is full\n")

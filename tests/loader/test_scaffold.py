@@ -23,7 +23,7 @@ def skillpack(*arguments, cwd):
 
 
 @pytest.mark.parametrize("tool", [None, "text.count_words", "a.b.c"])
-@pytest.mark.parametrize("name", ["word-count", "3d", "x" * 64])
+@pytest.mark.parametrize("name", ["word-count", "3d", "x" * 64, "123", "null", "on", "2024-01-01"])
 def test_a_new_skill_has_nothing_that_any_host_objects_to(tmp_path, name, tool):
     home = write_skill_of(tmp_path, name=name, tool=tool)
     assert validate(home, ["all"]).findings == ()

@@ -35,3 +35,14 @@ def test_a_section_ends_at_the_next_heading_of_its_level_or_above():
 
 def test_of_equal_headings_the_first_is_meant():
     assert section("## X\n1\n## X\n2", "x") == "## X\n1"
+
+
+def test_a_paragraph_that_is_underlined_is_a_heading():
+    body = "One\n===\na\n\nTwo\nlines\n---\nb\n\n- item\n  more\n---\n\n| a |\n---\n\n---\n"
+    body += "```\nNo\n---\n```\n    code\n---\nc\n"
+    assert [(heading.level, heading.title, heading.line) for heading in headings(body)] == [
+        (1, "One", 0),
+        (2, "Two lines", 4),
+    ]
+    assert section(body, "one") == body.rstrip()
+    assert section("A\n-\na\n\nB\n-\nb", "a") == "A\n-\na"

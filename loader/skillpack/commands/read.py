@@ -25,4 +25,5 @@ def command(skills_dirs: tuple[str, ...], name: str, path: str, max_bytes: int |
         data = answer["data"]
         binary = data["encoding"] == "base64"
         sys.stdout.buffer.write(base64.b64decode(data["content"]) if binary else data["content"].encode())
+        sys.stdout.buffer.flush()
     exit_unless(answer, told=as_json)
