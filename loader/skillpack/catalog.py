@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from skillpack.cache import RootScan, ScanCache
 from skillpack.errors import SkillFileError
-from skillpack.skill_md import DECLARATION_FILE, SKILL_FILE, Skill, read_skill
+from skillpack.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE, SKILL_FILE, Skill, read_skill
 
 TYPE_CHECKING = False  # what is imported here, every warm scan pays for, hence no typing
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class _Search:
                 self._visit(entry.path, depth + 1)
             elif entry.name.lower() == SKILL_FILE.lower():
                 self._skip(entry.path, f"the file must be named {SKILL_FILE}")
-            elif entry.name == DECLARATION_FILE:
+            elif entry.name in {DECLARATION_FILE, JSON_DECLARATION_FILE}:
                 self._skip(entry.path, f"declares tools, but there is no {SKILL_FILE} beside it")
             elif entry.is_symlink():
                 self._follow(entry, depth + 1)

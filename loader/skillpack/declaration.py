@@ -17,7 +17,7 @@ from skillpack.files import inside, read_bounded
 from skillpack.frontmatter import decode
 from skillpack.migrations import Migration
 from skillpack.schema_check import schema_problems
-from skillpack.skill_md import DECLARATION_FILE
+from skillpack.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
 from skillpack.versions import check_requirement, parse_version
 from skillscript.faults import joined
 from skillscript.schema import find_faults
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from skillpack.skill_md import Skill
 
-JSON_FILE = "skill.json"
 MAX_DECLARATION_BYTES = 1 << 18
 MAX_SCHEMA_BYTES = 1 << 20
 _SHAPE = Path(__file__).parent / "schemas" / "skill.schema.json"
@@ -201,8 +200,8 @@ def read_tools(skill: Skill) -> tuple[list[ToolDeclaration], list[ToolFault]]:
 def _file_reasons(skill: Skill, path: str, declared: dict[str, Any], single: bool) -> list[str]:
     """Return what is wrong with a declaration beside its tools."""
     reasons = []
-    if path.endswith(DECLARATION_FILE) and Path(skill.dir, JSON_FILE).exists():
-        reasons.append(f"{JSON_FILE} beside it is not read; keep one of the two")
+    if path.endswith(DECLARATION_FILE) and Path(skill.dir, JSON_DECLARATION_FILE).exists():
+        reasons.append(f"{JSON_DECLARATION_FILE} beside it is not read; keep one of the two")
     if not single:
         tools = [] if isinstance(declared.get("tools"), list) else declared.get("tools")  # each is told on its own
         top = {**declared, "tools": tools} if "tools" in declared else declared
@@ -232,7 +231,7 @@ def _tool_or_reason(
 def _declaration_path(skill: Skill) -> str:
     """Return where the skill's declaration is, or would be."""
     path = Path(skill.dir) / DECLARATION_FILE
-    other = Path(skill.dir) / JSON_FILE
+    other = Path(skill.dir) / JSON_DECLARATION_FILE
     return str(other if not os.path.lexists(path) and os.path.lexists(other) else path)
 
 

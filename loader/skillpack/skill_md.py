@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SKILL_FILE = "SKILL.md"
 DECLARATION_FILE = "skill.yaml"
+JSON_DECLARATION_FILE = "skill.json"  # the same as JSON
 RESOURCE_FOLDERS = ("assets", "references", "scripts")
 MAX_RESOURCES = 2000
 

@@ -157,8 +157,9 @@ def test_a_missing_root_and_a_misspelt_file_are_told(write_skill, tmp_path):
     ]
 
 
-def test_tools_without_a_skill_file_are_told(write_skill, tmp_path):
-    home = write_skill("half", files={"skill.yaml": "tools: []"})
+@pytest.mark.parametrize("declaration", ["skill.yaml", "skill.json"])
+def test_tools_without_a_skill_file_are_told(write_skill, tmp_path, declaration):
+    home = write_skill("half", files={declaration: '{"tools": []}'})
     (home / "SKILL.md").unlink()
     assert reasons(scan([tmp_path / "skills"])) == {"half": "declares tools, but there is no SKILL.md beside it"}
 
