@@ -84,5 +84,8 @@ def exit_unless(answer: dict[str, Any], *, told: bool) -> None:
 
 def fail(message: str) -> NoReturn:
     """Say what was wrong and leave with exit code 2."""
-    click.echo(f"skillpack: {message}", err=True)
+    from skillpack.plain_text import written_out
+
+    text = "\n".join(map(written_out, message.split("\n")))
+    click.echo(f"skillpack: {text}", err=True)
     sys.exit(EXIT_BAD_INPUT)

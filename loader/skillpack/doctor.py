@@ -8,6 +8,7 @@ import sys
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from skillpack.plain_text import written_out
 from skillpack.process import run_bounded
 from skillpack.registry import SkillRegistry
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 DISTRIBUTION = "analog-layout-skills"
 PROGRAMS = {"klayout": ("klayout",), "netgen": ("netgen-lvs", "netgen"), "ngspice": ("ngspice",)}
-_IMPORT_KLAYOUT = "import klayout.db; print(klayout.db.__version__)"
+# Without the working folder, where a module klayout may be anybody's; a tool does not look there either.
+_IMPORT_KLAYOUT = "import sys; sys.path[:] = filter(None, sys.path); import klayout.db; print(klayout.db.__version__)"
 _IMPORT_TIMEOUT_S = 30.0
 
 
@@ -85,7 +87,7 @@ def report(findings: dict[str, Any]) -> str:
     lines += _section("Tools not offered", faults)
     lines += _section("Dependencies not met", [problem["message"] for problem in findings["dependency_problems"]])
     lines += ["", "Environment:", *_environment_lines(findings["environment"]), *_cache_lines(findings["cache"])]
-    return "\n".join(lines)
+    return "\n".join(map(written_out, lines))
 
 
 def _section(title: str, entries: list[str]) -> list[str]:

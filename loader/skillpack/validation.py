@@ -14,7 +14,7 @@ from skillpack.catalog import scan
 from skillpack.errors import RootError, SkillFileError
 from skillpack.findings import LEVELS, Finding, error, info, warning
 from skillpack.frontmatter import decode, parse, split
-from skillpack.plain_text import HIDING
+from skillpack.plain_text import HIDING, written_out
 from skillpack.prompt import estimate_tokens
 from skillpack.skill_md import SKILL_FILE, read_skill_file
 
@@ -222,7 +222,7 @@ def report_text(report: Report, *, quiet: bool = False) -> str:
     count = {level: sum(item.level == level for item in report.findings) for level in LEVELS}
     verdict = ", ".join(f"{number} {level}{'' if number == 1 else 's'}" for level, number in count.items() if number)
     skills = "1 skill" if len(report.skills) == 1 else f"{len(report.skills)} skills"
-    return "\n".join([*lines, f"{skills}: {verdict or 'nothing to object to'}"])
+    return "\n".join([*map(written_out, lines), f"{skills}: {verdict or 'nothing to object to'}"])
 
 
 def _place(finding: Finding, root: str) -> str:

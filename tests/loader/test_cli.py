@@ -188,6 +188,32 @@ def test_doctor_tells_dependencies_that_are_not_met_but_loses_no_tool_for_them(s
     assert done.returncode == 0
 
 
+def test_doctor_executes_nothing_of_the_folder_it_is_called_in(tmp_path, monkeypatch):
+    """As ``python -c`` would, which looks for modules there first."""
+    from skillpack import doctor
+
+    (tmp_path / "klayout").mkdir()
+    (tmp_path / "klayout" / "__init__.py").write_text("open('canary', 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    doctor.environment()
+    assert not (tmp_path / "canary").exists()
+
+
+STRANGE = "ring\x07 \u202egnp \x9b2J\nfake: line"
+
+
+def test_what_a_stranger_wrote_controls_no_terminal_and_makes_no_lines(skillpack, write_skill):
+    tool = {"id": "a.b", "script": "scripts/x.py", "description": STRANGE, "intent_tags": [STRANGE, "strange"]}
+    whole = {**tool, "dependencies": [STRANGE], "input_schema": {}, "output_schema": {}}
+    bad = {**tool, "id": STRANGE}
+    write_skill("odd", files={"skill.yaml": json.dumps({"tools": [whole, bad]}), "scripts/x.py": ""})
+    for command in (["tools"], ["doctor"], ["validate"], ["intent", "strange"], ["intent", STRANGE]):
+        done = skillpack(*command)
+        told = (done.stdout + done.stderr).decode()
+        assert not set(told) & {"\x07", "\u202e", "\x9b"}, command
+        assert "\nfake" not in told, command
+
+
 def test_roots_come_from_the_option_else_the_environment_else_the_pack_itself(skillpack, write_skill, tmp_path):
     write_skill("one", root="a")
     write_skill("two", root="b")

@@ -30,6 +30,7 @@ def command(skills_dirs: tuple[str, ...], intent: str, context: str | None, limi
     Ranked by cost, then the user's preference, then how well the context meets what a tool wants of it.
     Exit code: 1 when none serves it.
     """
+    from skillpack.plain_text import one_line
     from skillpack.registry import SkillRegistry
     from skillscript.envelope import SkillError
 
@@ -44,9 +45,9 @@ def command(skills_dirs: tuple[str, ...], intent: str, context: str | None, limi
     if as_json:
         print_json([match.to_json() for match in matches])
     for match in matches if not as_json else ():
-        click.echo(f"{match.rank}. {match.name} {match.version}: {match.skill.description}")
+        click.echo(one_line(f"{match.rank}. {match.name} {match.version}: {match.skill.description}"))
         for reason in match.explanation:
-            click.echo(f"   {reason}")
+            click.echo(f"   {one_line(reason)}")
     if not matches:
         click.echo(f"no tool serves {intent!r}", err=True)
         sys.exit(EXIT_FINDINGS)

@@ -19,6 +19,7 @@ def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> No
     Exit code: 1 when a tool needs another that is missing, of another version, or needs it in turn.
     """
     from skillpack.errors import RegistryError
+    from skillpack.plain_text import one_line
     from skillpack.registry import SkillRegistry
 
     registry = SkillRegistry.from_tools(open_tools(open_loader(skills_dirs)))
@@ -39,7 +40,7 @@ def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> No
         print_json({"tools": found, "problems": problems})
     else:
         for entry in found:
-            click.echo(f"{entry['id']} {', '.join(entry['versions'])}: {entry['description']}")
+            click.echo(one_line(f"{entry['id']} {', '.join(entry['versions'])}: {entry['description']}"))
         for problem in problems:
-            click.echo(f"problem: {problem}", err=True)
+            click.echo(f"problem: {one_line(problem)}", err=True)
     sys.exit(EXIT_FINDINGS if problems else 0)
