@@ -134,12 +134,13 @@ class Finisher:
         self.stack, self.occupancy, self.net, self.own = stack, occupancy, net, own
 
     def finish(self, metal: NetMetal, width: int | None) -> None:
-        """Add cuts, area patches and gap fills to ``metal``."""
+        """Add cuts, area patches, gap fills and what is wide only together to ``metal``."""
         if width is not None:
             metal.vias = [self._with_more_cuts(metal, via, width) for via in metal.vias]
         for level in sorted({level for level, _ in metal.rects(self.stack)}):
             self._enlarge_small(metal, level)
             self._close_gaps(metal, level)
+            self._name_wide(metal, level)
 
     def in_the_way(self, level: int, rect: Rect) -> list[Shape]:
         """Return the metal of others that is too close to ``rect`` on a level."""
@@ -257,6 +258,21 @@ class Finisher:
                 return
             metal.patches += [Patch(conductor.name, rect) for rect in sorted(set(rects))]
 
+    def _name_wide(self, metal: NetMetal, level: int) -> None:
+        """Add as patches the wide parts that wires make only together, so that others keep wide-metal spacing."""
+        limit = self.stack.conductors[level].wide_width
+        if limit is None:
+            return
+        half = limit // 2
+        core = self.region(metal, level).sized(-half).sized(half)
+        if core.is_empty():
+            return
+        known = [rect for at, rect in (*metal.rects(self.stack), *self.own) if at == level]
+        for piece in sorted((polygon.bbox() for polygon in core.decompose_trapezoids_to_region().each()), key=str):
+            rect = (piece.left, piece.bottom, piece.right, piece.top)
+            if self.stack.is_wide(level, rect) and not any(_holds(one, rect) for one in known):
+                metal.patches.append(Patch(self.stack.conductors[level].name, rect))
+
     def _corner_fills(self, region: kdb.Region, level: int) -> list[Rect]:
         """Return rectangles that join corners of own metal that nearly meet, and thicken necks."""
         import klayout.db as kdb
@@ -288,6 +304,10 @@ class Finisher:
             for dy in (halves[1], 0, grow_y)
         ]
         return min(candidates, key=lambda candidate: len(self.in_the_way(level, candidate)))
+
+
+def _holds(outer: Rect, inner: Rect) -> bool:
+    return outer[0] <= inner[0] and outer[1] <= inner[1] and outer[2] >= inner[2] and outer[3] >= inner[3]
 
 
 def too_close(one: Rect, other: Rect, space: int) -> bool:

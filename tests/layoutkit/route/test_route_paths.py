@@ -13,7 +13,11 @@ from route_oracle import faults, net_cuts
 
 from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
+from layoutkit.route.metal import Finisher, NetMetal
+from layoutkit.route.model import Wire
+from layoutkit.route.occupancy import Occupancy
 from layoutkit.route.search import EdgeCosts, Search
+from layoutkit.route.stack import make_stack
 from layoutkit.route.tracks import coordinates
 from layoutkit.technology import load
 
@@ -365,3 +369,13 @@ def test_a_gap_that_just_admits_a_wide_wire_is_found_on_a_board_with_much_metal(
     result = route(SKY, [net], as_obstacles(fixed), area, ["met1", "met2", "met3", "met4"])
     assert result.failed == ()
     assert faults(SKY, [net], result, fixed, area) == []
+
+
+def test_wires_of_one_net_that_are_wide_together_count_as_wide():
+    """Two narrow wires side by side are filled to one of 0.44 um; sg13g2 M3.e asks for more space from 0.39 um on."""
+    process = load("sg13g2")
+    stack = make_stack(process, ["Metal3"], [])
+    wires = [Wire("Metal3", ((x, 0), (x, 4000)), 200) for x in (0, 240)]
+    metal = NetMetal(wires=wires)
+    Finisher(stack, Occupancy(), "a", []).finish(metal, None)
+    assert [rect for level, rect in metal.rects(stack) if stack.is_wide(level, rect)] == [(-100, -100, 340, 4100)]
