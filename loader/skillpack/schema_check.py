@@ -6,6 +6,7 @@ that does not, the complete metaschema is asked for words.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,7 @@ _SINGLES = (
     "then",
     "else",
 )
+_MAX_WEIGHT = 5000  # schemas that judge one value; twice the same reference twenty times over would make a million
 _MAX_CHAIN = 50  # references and branches passed without a step into the value
 _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
 
@@ -184,23 +186,28 @@ def _pattern_problems(schema: dict[str, Any]) -> list[str]:
 
 def _endless(schema: Any) -> list[str]:
     """Return the problem of references that lead back to themselves, or on and on, with the same value in hand."""
-    finished: set[int] = set()
+    weights: dict[int, float] = {}
     under_way: set[int] = set()
 
-    def leads_on(place: Any) -> bool:
-        if not isinstance(place, dict) or id(place) in finished:
-            return False
+    def weight(place: Any) -> float:
+        """Return how many schemas judge a value that comes to ``place``."""
+        if not isinstance(place, dict):
+            return 0
+        if id(place) in weights:
+            return weights[id(place)]
         if id(place) in under_way or len(under_way) > _MAX_CHAIN:
-            return True
+            return math.inf
         under_way.add(id(place))
         following = [inner for keyword, inner in _children(place) if keyword in _SAME_VALUE]
         if "$ref" in place:
             following.append(resolve_pointer(schema, place["$ref"]))
-        found = any(leads_on(inner) for inner in following)
+        weights[id(place)] = 1 + sum(map(weight, following))
         under_way.discard(id(place))
-        finished.add(id(place))
-        return found
+        return weights[id(place)]
 
-    if any(leads_on(place) for place in _subschemas(schema)):
+    heaviest = max(map(weight, _all_schemas(schema)))
+    if heaviest == math.inf:
         return [f"a $ref leads back to itself, or through more than {_MAX_CHAIN} others"]
+    if heaviest > _MAX_WEIGHT:
+        return [f"one value would be judged by {heaviest} schemas, more than the {_MAX_WEIGHT} allowed"]
     return []

@@ -27,6 +27,11 @@ LONG_CHAIN = {
     "$defs": {f"d{index}": {"$ref": f"#/$defs/d{index + 1}"} for index in range(3000)} | {"d3000": {}},
 }
 
+DOUBLING = {
+    "$ref": "#/$defs/d0",
+    "$defs": {f"d{index}": {"allOf": 2 * [{"$ref": f"#/$defs/d{index + 1}"}]} for index in range(20)} | {"d20": {}},
+}
+
 
 @pytest.fixture
 def tools_of(write_skill, tmp_path):
@@ -146,6 +151,7 @@ def test_a_skill_without_declaration_has_no_tools(write_skill, tmp_path):
         ({"input_schema": {"$ref": "#/$defs/x"}}, "leads to nothing in the schema"),
         ({"input_schema": {"allOf": [{"$ref": "#"}]}}, "a $ref leads back to itself"),
         ({"input_schema": LONG_CHAIN}, "or through more than 50 others"),
+        ({"input_schema": DOUBLING}, "one value would be judged by 4194302 schemas, more than the 5000 allowed"),
         ({"input_schema": {"$ref": "https://example.org/x"}}, "leads to nothing in the schema"),
         ({"input_schema": {"$ref": "#/$defs/x", "$defs": {"x": 3}}}, "input_schema is no valid JSON Schema"),
         ({"input_schema": {"$ref": "#/odd", "odd": {"type": "nmber"}}}, "input_schema is no valid JSON Schema"),
