@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from skillpack.declaration import ToolDeclaration
+from skillpack.declaration import ToolDeclaration, Tools
 from skillpack.hosts.images import MAX_IMAGE_BYTES, made_images
 from skillpack.hosts.names import MAX_NAME, served_names
+from skillpack.hosts.openapi import Limits, document
 from skillpack.hosts.redaction import without_paths
 from skillpack.hosts.served_schemas import answer_schema, input_schema, structured_answer, travelling
 from skillscript.envelope import SkillError, SkillResult
@@ -192,6 +194,15 @@ def test_folders_are_taken_out_of_a_text(text, left):
 def test_a_path_that_was_asked_for_is_no_secret():
     asked = {"params": {"layout_path": "/data/designs/a.gds"}}
     assert without_paths("no file /data/designs/a.gds in /data/other/b", asked) == "no file /data/designs/a.gds in b"
+
+
+def test_every_call_has_a_name_of_its_own_in_the_openapi_document():
+    """A client that is generated has one function by that name."""
+    by_id = {name: replace(tool(), id=name, script="x.py") for name in ("a.b_c", "a_b.c")}
+    told = document(SimpleNamespace(tools=Tools(by_id)), "1", Limits(needs_token=False, max_timeout=1))
+    names = [operation["operationId"] for path in told["paths"].values() for operation in path.values()]
+    assert len(set(names)) == len(names)
+    assert "execute_a_b_c" in names
 
 
 def test_a_long_request_full_of_paths_is_looked_through_once():

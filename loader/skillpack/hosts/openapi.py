@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skillpack.hosts.names import served_names
 from skillpack.hosts.served_schemas import envelope_schema, error_schema, travelling
 from skillscript.context import CONTEXT_SCHEMA
 from skillscript.envelope import EXIT_CODES, own_codes
@@ -113,10 +114,11 @@ def document(view: View, version: str, limits: Limits) -> dict[str, Any]:
         "/skills/{id}": {"get": _get_skill([tool.id for tool in tools])},
         "/skills/validate": {"post": _validate([tool.id for tool in tools])},
     }
-    for tool in tools:
-        if tool.script:
-            path = f"/skills/{tool.id}/execute"
-            paths[path] = {"post": _execute(tool, path, limits.max_timeout)}
+    callable_tools = [tool for tool in tools if tool.script]
+    for name, tool in zip(
+        served_names((tool.id for tool in callable_tools), "underscored"), callable_tools, strict=True
+    ):
+        paths[_execute_path(tool)] = {"post": _execute(tool, f"execute_{name}", limits.max_timeout)}
     paths |= {"/healthz": {"get": _health()}, "/openapi.json": {"get": _self()}}
     result: dict[str, Any] = {
         "openapi": "3.1.0",
@@ -183,8 +185,12 @@ def _validate(ids: list[str]) -> dict[str, Any]:
     return _with_outcomes(operation, "404", "422")
 
 
-def _execute(tool: ToolDeclaration, path: str, max_timeout: float) -> dict[str, Any]:
-    place = "#/paths/" + path.replace("~", "~0").replace("/", "~1") + "/post"
+def _execute_path(tool: ToolDeclaration) -> str:
+    return f"/skills/{tool.id}/execute"
+
+
+def _execute(tool: ToolDeclaration, operation_id: str, max_timeout: float) -> dict[str, Any]:
+    place = "#/paths/" + _execute_path(tool).replace("~", "~0").replace("/", "~1") + "/post"
     body_place = f"{place}/requestBody/content/application~1json/schema/properties/params"
     data_place = f"{place}/responses/200/content/application~1json/schema/oneOf/0/properties/data"
     properties = {
@@ -195,7 +201,7 @@ def _execute(tool: ToolDeclaration, path: str, max_timeout: float) -> dict[str, 
     required = ["params"] if tool.input_schema.get("required") else []
     codes = sorted({*EXIT_CODES, *own_codes(tool.output_schema)})
     answer = envelope_schema(travelling(tool.output_schema, data_place), codes)
-    operation = _operation(f"execute_{tool.id.replace('.', '_')}", tool.description or tool.id, answer)
+    operation = _operation(operation_id, tool.description or tool.id, answer)
     operation["requestBody"] = _body({**EXECUTE_BODY, "required": required, "properties": properties})
     return _with_outcomes(operation, *_OUTCOMES)
 
