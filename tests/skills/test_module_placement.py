@@ -156,6 +156,18 @@ def test_a_row_gap_is_room_beyond_the_rules_taken_up_to_the_grid(place):
     assert tight["rows"] == wide["rows"]
 
 
+@pytest.mark.parametrize("technology", names())
+def test_rows_without_room_between_them_keep_the_rules(place, technology):
+    """Wells of several blocks in one row are joined, right above the row of the other kind."""
+    ring = [f"Mp{i} n{(i + 1) % 5} n{i} vdd vdd pmos W=2u L=0.2u" for i in range(5)]
+    ring += [f"Mn{i} n{(i + 1) % 5} n{i} vss vss nmos W=1u L=0.2u" for i in range(5)]
+    netlist = "\n".join([".subckt ring n0 vdd vss", *ring, ".ends", ""])
+    code, envelope = place(netlist, "--row-gap", 0, technology=technology)
+    assert code == 0
+    layout, cell = top_cell(envelope["data"]["layout_path"])
+    assert check(layout, cell, load(technology)).violated == ()
+
+
 def test_the_priorities_of_a_plan_reach_the_router(place, run_script):
     plan = run_script(
         "constraint-planning/scripts/suggest_constraints.py", "--netlist-path", OTA, "--source", "recognition"

@@ -131,13 +131,13 @@ def _trans(place: Placed) -> kdb.Trans:
 def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block], placement: Placement) -> None:
     """Make one well of those of one layer, bulk net and oxide that stand closer than two wells may, oxide included."""
     drawn: dict[tuple[str, str, tuple[str, ...]], kdb.Region] = {}
-    oxide = Clearances(technology).oxide
+    clearances = Clearances(technology)
     wells: dict[str, str | None] = {spec.type: spec.well for spec in technology.devices.values()}
     for block in blocks:
         well = wells.get(block.kind)
         if well is not None and well in block.layer_boxes:
             box = placement.placed[block.name].rectangle(block.layer_boxes[well])
-            key = (well, block.bulk_net, tuple(sorted(oxide(block))))
+            key = (well, block.bulk_net, tuple(sorted(clearances.oxide(block))))
             drawn.setdefault(key, kdb.Region()).insert(kdb.Box(*box))
     width = technology.dim("well_width")
     space = max(technology.dim("well_space", spec) for spec in technology.devices.values() if spec.well)
@@ -145,8 +145,8 @@ def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block],
         others = kdb.Region()
         for other, shapes in drawn.items():
             if other != key:
-                others += shapes
-        patch = (_joined(region, space, width) - region - others.sized(space)).merged()
+                others += shapes.sized(space if other[0] == key[0] else clearances.to_well)
+        patch = (_joined(region, space, width) - region - others).merged()
         for layer in (key[0], *key[2]):
             cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
 
