@@ -3,7 +3,8 @@
 Robertson, Zaragoza: "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), section 3.6. The length of a field
 is counted in characters. No index is kept: the query's few terms are looked for in every text, which costs less than
 cutting every text into words. A term is a word without its English ending, so that "routing" finds "routes", or, in
-writing without blanks, each pair of neighbouring characters.
+writing without blanks, each pair of neighbouring characters. Two words that stand together are a term of their own:
+where every skill is about one field each word is common, and only "layout matches" tells one from another.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ _JOINING = re.compile(
     "|just|like|me|my|need|not|of|on|one|or|our|please|should|so|some|than|that|the|their|them|then|there|these|they|this|to"
     "|us|use|want|was|we|what|when|where|which|who|why|will|with|would|you|your"
 )
+_GAP = r"(?:[^\w.,;:!?()]|_){1,3}"  # blanks, hyphens and the like, but nothing that ends a clause
+_BETWEEN = rf"(?:{_GAP}(?:{_JOINING.pattern})(?!{_WORD})){{0,3}}{_GAP}"  # layout of the gate
+_NOT_FOR = re.compile(r"\b(?:not (?:for|needed)|(?:do not|don't|never) use)\b[^.;\u3002]*")
 
 
 class Match(NamedTuple):
@@ -73,7 +77,8 @@ class Term(NamedTuple):
 
     Attributes:
         stem: Text that is in every occurrence.
-        forms: Expression of a word's forms, which begins with ``stem``; None where ``stem`` is to be found as it is.
+        forms: Expression of the forms of a word, or of two together, which begins with ``stem``; None where ``stem`` is to
+            be found as it is.
     """
 
     stem: str
@@ -118,24 +123,30 @@ def terms(query: str) -> list[Term]:
     words = _WORDS.findall(_folded(query[:MAX_QUERY]))
     telling = [word for word in words if not _JOINING.fullmatch(word) and (len(word) > 1 or _IS_CJK.match(word))]
     found: dict[str, Term] = {}
+    before: tuple[str, str] | None = None
     for word in telling or words:
         if _IS_CJK.match(word):
             pairs = [word[index : index + 2] for index in range(max(1, len(word) - 1))]
             found.update({pair: Term(pair) for pair in pairs})
-        else:
-            term = _word_term(word)
-            found.setdefault(term.stem, term)
+            before = None
+            continue
+        stem, forms = _forms(word)
+        found.setdefault(forms, Term(stem, re.compile(forms)))
+        if before is not None:
+            together = before[1] + _BETWEEN + forms
+            found.setdefault(together, Term(before[0], re.compile(together)))
+        before = stem, forms
     return list(found.values())[:MAX_TERMS]
 
 
-def _word_term(word: str) -> Term:
-    """Return the term for a word: English in its forms, every other as it is."""
-    stem, forms = word, ""
+def _forms(word: str) -> tuple[str, str]:
+    """Return what a word begins with in every form, and the expression of its forms: English ones, or itself alone."""
+    stem, endings = word, ""
     if word.isascii() and word.isalpha() and len(word) >= _MIN_STEM:
         cut = _ENDINGS.sub("", word)
         stem = cut if len(cut) >= _MIN_STEM else word
-        forms = f"{stem[-1]}?{_ENDING}?"  # fit, fitting
-    return Term(stem, re.compile(rf"{re.escape(stem)}{forms}(?!{_WORD})"))
+        endings = f"{stem[-1]}?{_ENDING}?"  # fit, fitting
+    return stem, rf"{re.escape(stem)}{endings}(?!{_WORD})"
 
 
 class _Counts(NamedTuple):
@@ -163,8 +174,11 @@ class _Counts(NamedTuple):
 
 
 def _fields(skill: Skill) -> tuple[str, ...]:
-    """Return name, description, body and declaration as they are searched."""
-    return tuple(map(_folded, (skill.name, skill.description, _body(skill), _declaration(skill))))
+    """Return name, description, body and declaration as they are searched: without what the skill is not for."""
+    name, description, body, declaration = map(
+        _folded, (skill.name, skill.description, _body(skill), _declaration(skill))
+    )
+    return name, _NOT_FOR.sub("", description), body, declaration
 
 
 def _declaration(skill: Skill) -> str:

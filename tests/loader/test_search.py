@@ -65,6 +65,25 @@ def test_a_word_is_found_in_its_forms_and_not_inside_others(names):
     assert find("matching pair") == ["c"]
 
 
+def test_words_that_stand_together_tell_apart_what_single_words_do_not(names):
+    find = names(
+        ("a", "netlist layout, netlist, layout. matches", "x"),
+        ("b", "layout netlist, matches, pairs", "x"),
+        ("c", "whether a layout matches its netlist", "pairs of things"),
+    )
+    assert find("does my layout match the netlist?")[0] == "c"
+    assert find("layout-matching")[0] == "c"
+
+
+def test_what_a_description_says_a_skill_is_not_for_does_not_count(names):
+    find = names(
+        ("a", "Draws wires. Not for pictures (view), nor plots. Do not use it for vias.", "x"), ("b", "x", "pictures")
+    )
+    assert find("pictures") == ["b"]
+    assert find("plots vias") == []
+    assert find("wires") == ["a"]
+
+
 def test_case_width_and_punctuation_do_not_matter(names):
     find = names(("a", "Reads GDSII files", "x"), ("b", "common_centroid", "x"))
     assert find("gdsii!") == ["a"]

@@ -2,7 +2,7 @@
 
 A kind is one function from a ``Case`` (a rule's operands and numbers, bound to one layout) to the marks of its
 violations, with a declaration of the fields a rule of this kind has. Adding a kind is writing one such function
-under ``@rule_kind``; the table in ``references/technology-format.md`` lists them.
+under ``@rule_kind``; the table in ``technology-format.md`` of the skill technology-files lists them.
 """
 
 from __future__ import annotations

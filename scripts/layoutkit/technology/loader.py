@@ -1,4 +1,4 @@
-"""Read a technology file into a Technology. The format is described in references/technology-format.md."""
+"""Read a technology file into a Technology. The format is described in technology-format.md of the skill technology-files."""
 
 from __future__ import annotations
 

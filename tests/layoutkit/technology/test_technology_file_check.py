@@ -17,7 +17,9 @@ from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import dimensions, load, names
 
-PAGE = (Path(__file__).parents[3] / "references" / "technology-format.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "skills/technology-files/references/technology-format.md").read_text(
+    encoding="utf-8"
+)
 EXAMPLE = next(text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if text.startswith("technology:"))
 
 

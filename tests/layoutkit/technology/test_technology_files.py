@@ -11,7 +11,7 @@ from layoutkit.technology import load, names
 from layoutkit.technology.expressions import require
 from layoutkit.technology.loader import read_rule
 
-PAGE = Path(__file__).parents[3] / "references" / "technology-format.md"
+PAGE = Path(__file__).parents[3] / "skills/technology-files/references/technology-format.md"
 TECHNOLOGIES = {name: load(name) for name in names()}
 
 
