@@ -22,6 +22,8 @@ def write_text(knowledge: KnowledgeGraph, path: str, text: str) -> int:
     target = Path(os.path.realpath(path))
     if target.name.startswith(knowledge.store.path.name) and target.parent == knowledge.store.path.parent:
         raise GraphError(f"{path} belongs to the graph itself; give another name", {"param_name": "output_path"})
+    if not target.name:
+        raise GraphError(f"{path} is a folder; name a file", {"param_name": "output_path", "provided_value": path})
     content = text.encode()
     beside = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:

@@ -17,6 +17,7 @@ from designgraph.render.excerpt import Selection
 from designgraph.render.layered import GAP_Y, arrange
 from designgraph.render.mermaid import escaped
 from designgraph.render.pictures import BOUNDS, picture
+from designgraph.text_file import write_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (
@@ -300,3 +301,10 @@ def test_chromium_paints_the_picture(uart, tmp_path, form):
     blank_shot = tmp_path / "blank.png"
     browse(blank, tmp_path, "", f"--screenshot={blank_shot}")
     assert shot.stat().st_size > 3 * blank_shot.stat().st_size
+
+
+def test_a_picture_cannot_be_written_in_place_of_a_folder(graph, tmp_path):
+    for folder in ("/", str(tmp_path)):
+        with pytest.raises(GraphError) as caught:
+            write_text(graph, folder, "text")
+        assert caught.value.details["param_name"] == "output_path"
