@@ -1,8 +1,8 @@
 """Rule files of one's own, in JSON or YAML: ``{"rules": [{"rule_id": "M1_MIN_WIDTH", "kind": "width", ...}]}``.
 
-The entries are those of a technology file's ``rules`` list (technology-format.md of the skill technology-files). The longer names of
-older rule sets are understood as well: ``rule_id`` and ``rule_description``, ``type`` for ``kind``, and the kinds of
-``KIND_ALIASES``. Layers may be given by name, by number (``4``) or by layer and datatype (``"4/0"``).
+The entries are those of a technology file's ``rules`` list (technology-format.md of the skill technology-files). The
+longer names of older rule sets are understood as well: ``rule_id`` and ``rule_description``, ``type`` for ``kind``, and
+the kinds of ``KIND_ALIASES``. Layers may be given by name, by number (``4``) or by layer and datatype (``"4/0"``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read a technology file into a Technology. The format is described in technology-format.md of the skill technology-files."""
+"""Read a technology file into a Technology; technology-format.md of the skill technology-files describes the format."""
 
 from __future__ import annotations
 
