@@ -77,8 +77,8 @@ class Term(NamedTuple):
 
     Attributes:
         stem: Text that is in every occurrence.
-        forms: Expression of the forms of a word, or of two together, beginning with ``stem``; None where ``stem`` is to be
-            found as it is.
+        forms: Expression of the forms of a word, or of two together, beginning with ``stem``; None where ``stem`` is to
+            be found as it is.
     """
 
     stem: str
