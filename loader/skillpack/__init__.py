@@ -6,24 +6,24 @@ host that only lists skills never pays for YAML, JSON Schema or the command line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillpack.cancellation import Cancellation
     from skillpack.catalog import Catalog, Shadowed, Skipped, scan
-    from skillpack.declaration import ToolDeclaration, ToolFault, Tools, find_tools
     from skillpack.errors import SkillNotFoundError, SkillpackError, SkillVersionNotFoundError
+    from skillpack.execution.cancellation import Cancellation
+    from skillpack.execution.runner import Call, Runner
+    from skillpack.execution.worker_pool import WorkerPool
     from skillpack.findings import Finding
     from skillpack.loader import SkillLoader
-    from skillpack.migrations import Migration
-    from skillpack.pipeline import check_pipeline, load_pipeline
-    from skillpack.pipeline_run import RunOptions, run_pipeline
+    from skillpack.pipelines.pipeline import check_pipeline, load_pipeline
+    from skillpack.pipelines.run import RunOptions, run_pipeline
     from skillpack.prompt import Budget, Layer1
-    from skillpack.registry import SkillDefinition, SkillInfo, SkillRegistry, global_registry, skill
+    from skillpack.registry.declaration import ToolDeclaration, ToolFault, Tools, find_tools
+    from skillpack.registry.definitions import SkillDefinition, SkillInfo, SkillRegistry, global_registry, skill
+    from skillpack.registry.migrations import Migration
+    from skillpack.registry.versions import SkillVersionManager
     from skillpack.resources import Resource, read_resource
     from skillpack.roots import default_roots
-    from skillpack.runner import Call, Runner
     from skillpack.skill_md import Skill, load_skill
     from skillpack.validation import Report, validate
-    from skillpack.versions import SkillVersionManager
-    from skillpack.worker_pool import WorkerPool
 
 __all__ = [
     "Budget",
@@ -67,41 +67,41 @@ __all__ = [
 
 _HOMES = {
     "Budget": "prompt",
-    "Call": "runner",
-    "Cancellation": "cancellation",
+    "Call": "execution.runner",
+    "Cancellation": "execution.cancellation",
     "Catalog": "catalog",
     "Finding": "findings",
     "Layer1": "prompt",
-    "Migration": "migrations",
+    "Migration": "registry.migrations",
     "Report": "validation",
     "Resource": "resources",
-    "RunOptions": "pipeline_run",
-    "Runner": "runner",
+    "RunOptions": "pipelines.run",
+    "Runner": "execution.runner",
     "Shadowed": "catalog",
     "Skill": "skill_md",
-    "SkillDefinition": "registry",
-    "SkillInfo": "registry",
+    "SkillDefinition": "registry.definitions",
+    "SkillInfo": "registry.definitions",
     "SkillLoader": "loader",
     "SkillNotFoundError": "errors",
-    "SkillRegistry": "registry",
-    "SkillVersionManager": "versions",
+    "SkillRegistry": "registry.definitions",
+    "SkillVersionManager": "registry.versions",
     "SkillVersionNotFoundError": "errors",
     "SkillpackError": "errors",
     "Skipped": "catalog",
-    "ToolDeclaration": "declaration",
-    "ToolFault": "declaration",
-    "Tools": "declaration",
-    "WorkerPool": "worker_pool",
-    "check_pipeline": "pipeline",
+    "ToolDeclaration": "registry.declaration",
+    "ToolFault": "registry.declaration",
+    "Tools": "registry.declaration",
+    "WorkerPool": "execution.worker_pool",
+    "check_pipeline": "pipelines.pipeline",
     "default_roots": "roots",
-    "find_tools": "declaration",
-    "global_registry": "registry",
-    "load_pipeline": "pipeline",
+    "find_tools": "registry.declaration",
+    "global_registry": "registry.definitions",
+    "load_pipeline": "pipelines.pipeline",
     "load_skill": "skill_md",
     "read_resource": "resources",
-    "run_pipeline": "pipeline_run",
+    "run_pipeline": "pipelines.run",
     "scan": "catalog",
-    "skill": "registry",
+    "skill": "registry.definitions",
     "validate": "validation",
 }
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 if TYPE_CHECKING:
-    from skillpack.declaration import Tools
     from skillpack.loader import SkillLoader
+    from skillpack.registry.declaration import Tools
 
 EXIT_BAD_INPUT = 2
 EXIT_FINDINGS = 1
@@ -41,7 +41,7 @@ def roots_of(skills_dirs: tuple[str, ...]) -> tuple[str, ...]:
 
 def open_tools(loader: SkillLoader) -> Tools:
     """Return the tools of the loader's skills."""
-    from skillpack.declaration import find_tools
+    from skillpack.registry.declaration import find_tools
 
     return find_tools(loader.skills.values())
 

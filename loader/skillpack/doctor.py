@@ -8,14 +8,14 @@ import sys
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from skillpack.execution.process import run_bounded
 from skillpack.plain_text import written_out
-from skillpack.process import run_bounded
-from skillpack.registry import SkillRegistry
+from skillpack.registry.definitions import SkillRegistry
 
 if TYPE_CHECKING:
     from skillpack.cache import ScanCache
     from skillpack.catalog import Catalog
-    from skillpack.declaration import Tools
+    from skillpack.registry.declaration import Tools
 
 DISTRIBUTION = "analog-layout-skills"
 PROGRAMS = {"klayout": ("klayout",), "netgen": ("netgen-lvs", "netgen"), "ngspice": ("ngspice",)}

@@ -184,7 +184,7 @@ def _link_findings(folder: str) -> Iterator[Finding]:
 
 def _declaration_findings(skill: Skill) -> list[Finding]:
     """Return what is wrong with the skill's tools."""
-    from skillpack.declaration import read_tools
+    from skillpack.registry.declaration import read_tools
 
     _, faults = read_tools(skill)
     return [

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from skillpack import Runner, find_tools, scan
-from skillpack.pipeline import check_pipeline, load_pipeline, make_pipeline
-from skillpack.pipeline_run import RunOptions, run_pipeline
+from skillpack.pipelines.pipeline import check_pipeline, load_pipeline, make_pipeline
+from skillpack.pipelines.run import RunOptions, run_pipeline
 from skillpack.strict_yaml import load_typed_mapping
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +78,7 @@ def test_the_pipeline_of_the_page_has_no_problems(tools):
 
 
 def test_the_migration_of_the_page_is_one():
-    from skillpack.migrations import Migration
+    from skillpack.registry.migrations import Migration
 
     (text,) = blocks(PAGES[0], "yaml")
     (entry,) = load_typed_mapping(text)["migrations"]

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from skillpack.declaration import ToolDeclaration, Tools
 from skillpack.hosts.images import MAX_IMAGE_BYTES, made_images
 from skillpack.hosts.names import MAX_NAME, served_names
 from skillpack.hosts.openapi import Limits, document
 from skillpack.hosts.redaction import without_paths
 from skillpack.hosts.served_schemas import answer_schema, input_schema, structured_answer, travelling
+from skillpack.registry.declaration import ToolDeclaration, Tools
 from skillscript.envelope import SkillError, SkillResult
 
 

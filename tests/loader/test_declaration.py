@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 import skillpack
 from skillpack import find_tools, scan
 from skillpack.patterns import never_ends
-from skillpack.schema_check import schema_problems
+from skillpack.registry.schema_check import schema_problems
 from skillpack.strict_yaml import load_typed_mapping
 
 ENTRY = {

@@ -13,9 +13,9 @@ import pytest
 from typing_extensions import NotRequired, Required
 
 from skillpack import global_registry, skill
-from skillpack.in_process import call
-from skillpack.schema_check import schema_problems
-from skillpack.signature_schema import describe
+from skillpack.execution.in_process import call
+from skillpack.registry.schema_check import schema_problems
+from skillpack.registry.signature_schema import describe
 from skillscript.envelope import SkillError, SkillResult
 from skillscript.schema import find_faults
 

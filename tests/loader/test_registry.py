@@ -6,7 +6,7 @@ import pytest
 
 from skillpack import find_tools, scan
 from skillpack.errors import SkillNotFoundError, SkillVersionNotFoundError, VersionError
-from skillpack.registry import SkillDefinition, SkillInfo, SkillRegistry
+from skillpack.registry.definitions import SkillDefinition, SkillInfo, SkillRegistry
 
 
 def skill(name, version="1.0.0", **more):

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from skillpack import Runner, find_tools, process, scan
-from skillpack.process import STDERR_TAIL_BYTES, marked, run_bounded
+from skillpack import Runner, find_tools, scan
+from skillpack.execution import process
+from skillpack.execution.process import STDERR_TAIL_BYTES, marked, run_bounded
 
 TOOL = "bench.run_mode"
 GOOD = '{"ok": true, "error": null, "data": {"total": 1}, "duration_ms": 5}'
@@ -171,7 +172,7 @@ def test_an_error_envelope_is_passed_on(run):
 
 
 def test_endless_output_ends_the_tool(monkeypatch, run):
-    monkeypatch.setattr("skillpack.process.MAX_STDOUT_BYTES", 1 << 20)
+    monkeypatch.setattr("skillpack.execution.process.MAX_STDOUT_BYTES", 1 << 20)
     start = time.monotonic()
     error = run("import sys\nwhile True: sys.stdout.write('x' * 65536)").result.error
     assert (error.code, "more output than is allowed" in error.message) == ("INTERNAL_ERROR", True)
@@ -278,7 +279,7 @@ def test_a_timeout_reaches_a_call_made_by_the_called():
     inner = "import os, sys, time; print(os.getpid(), file=sys.stderr, flush=True); time.sleep(600)"
     tell = "lambda chunk: (sys.stderr.write(chunk.decode()), sys.stderr.flush())"
     outer = (
-        "import sys; from skillpack.process import run_bounded\n"
+        "import sys; from skillpack.execution.process import run_bounded\n"
         f"run_bounded([sys.executable, '-c', {inner!r}], b'', 600, on_stderr={tell})"
     )
     outcome = run_bounded([sys.executable, "-c", outer], b"", 1.5)

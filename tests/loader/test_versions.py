@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillpack.errors import MigrationError, VersionError
-from skillpack.migrations import Migration
-from skillpack.versions import SkillVersionManager, latest, parse_version, satisfies
+from skillpack.registry.migrations import Migration
+from skillpack.registry.versions import SkillVersionManager, latest, parse_version, satisfies
 
 # The example chain of semver.org, clause 11, with neighbours.
 ASCENDING = [

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from skillpack import Runner, find_tools, scan
-from skillpack.cancellation import Cancellation
-from skillpack.environment import tool_environment
-from skillpack.worker_pool import WorkerPool
+from skillpack.execution.cancellation import Cancellation
+from skillpack.execution.environment import tool_environment
+from skillpack.execution.worker_pool import WorkerPool
 
 TOOL = "bench.run_mode"
 SCRIPT = """
@@ -358,7 +358,7 @@ def test_a_program_that_says_it_can_be_warm_must_speak_as_one(make_runner, answe
 
 
 def test_endless_output_without_a_line_ends_the_worker(make_runner, monkeypatch):
-    monkeypatch.setattr("skillpack.process.MAX_STDOUT_BYTES", 1 << 20)
+    monkeypatch.setattr("skillpack.execution.process.MAX_STDOUT_BYTES", 1 << 20)
     source = "import sys\nsys.stdin.readline()\nwhile True: sys.stdout.write('x' * 65536)"
     call = ask(make_runner(source, extra="    warm: true\n"), "x")
     assert "more output than is allowed" in call.result.error.message

@@ -11,8 +11,8 @@ import pytest
 from designgraph.answers import ERROR_CODES
 from designgraph.errors import GraphError
 from skillpack.catalog import scan
-from skillpack.declaration import find_tools
-from skillpack.runner import Runner
+from skillpack.execution.runner import Runner
+from skillpack.registry.declaration import find_tools
 
 ROOT = Path(__file__).resolve().parents[2]
 SKILL = ROOT / "skills" / "design-knowledge-graph"

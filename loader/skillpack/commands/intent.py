@@ -31,7 +31,7 @@ def command(skills_dirs: tuple[str, ...], intent: str, context: str | None, limi
     Exit code: 1 when none serves it.
     """
     from skillpack.plain_text import one_line
-    from skillpack.registry import SkillRegistry
+    from skillpack.registry.definitions import SkillRegistry
     from skillscript.envelope import SkillError
 
     try:

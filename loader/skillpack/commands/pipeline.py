@@ -33,7 +33,7 @@ def check(skills_dirs: tuple[str, ...], file: str) -> None:
     Exit code: 2 when it cannot run; warnings are no reason for that.
     """
     from skillpack.errors import PipelineError
-    from skillpack.pipeline import check_pipeline, load_pipeline
+    from skillpack.pipelines.pipeline import check_pipeline, load_pipeline
 
     loader = open_loader(skills_dirs)
     try:
@@ -64,9 +64,9 @@ def run(skills_dirs: tuple[str, ...], file: str, inputs: str, state: Path | None
     Exit code: as 'skillpack run'; 1 when a step says that the design violates something.
     """
     from skillpack.errors import PipelineError
-    from skillpack.pipeline import load_pipeline
-    from skillpack.pipeline_run import RunOptions, run_pipeline
-    from skillpack.runner import Runner
+    from skillpack.execution.runner import Runner
+    from skillpack.pipelines.pipeline import load_pipeline
+    from skillpack.pipelines.run import RunOptions, run_pipeline
     from skillscript.envelope import ErrorCode, SkillError, SkillResult
 
     with contextlib.suppress(ValueError):  # not the main thread

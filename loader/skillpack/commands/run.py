@@ -28,7 +28,7 @@ def command(
     Exit code: 0 done; 1 done, but the design violates something; 2 bad input; 3 a needed program is
     missing; 4 timeout, crash or internal error.
     """
-    from skillpack.runner import Runner
+    from skillpack.execution.runner import Runner
     from skillscript.envelope import SkillError, SkillResult
 
     with contextlib.suppress(ValueError):  # not the main thread

@@ -20,7 +20,7 @@ def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> No
     """
     from skillpack.errors import RegistryError
     from skillpack.plain_text import one_line
-    from skillpack.registry import SkillRegistry
+    from skillpack.registry.definitions import SkillRegistry
 
     registry = SkillRegistry.from_tools(open_tools(open_loader(skills_dirs)))
     if tool is not None:

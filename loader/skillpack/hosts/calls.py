@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from skillpack.cancellation import Cancellation
-from skillpack.runner import Call
+from skillpack.execution.cancellation import Cancellation
+from skillpack.execution.runner import Call
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from skillpack.runner import Runner
+    from skillpack.execution.runner import Runner
 
 MAX_WAITING = 64
 MAX_LINES = 20

@@ -14,13 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
+from skillpack.execution.tool_choice import choose
 from skillpack.hosts.calls import Calls, Order
 from skillpack.hosts.guard import failure, is_json
 from skillpack.hosts.openapi import EXECUTE_BODY, VALIDATE_BODY, Limits, document
 from skillpack.hosts.pack import pack_version
 from skillpack.hosts.redaction import without_paths
-from skillpack.registry import SkillRegistry
-from skillpack.tool_choice import choose
+from skillpack.registry.definitions import SkillRegistry
 from skillscript.envelope import ErrorCode, SkillError, to_json
 from skillscript.faults import MAX_TOLD, Fault, did_you_mean, fault_details, joined
 from skillscript.schema import find_faults
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from skillpack.declaration import ToolDeclaration
+    from skillpack.execution.runner import Call
     from skillpack.hosts.pack import Pack, View
-    from skillpack.runner import Call
+    from skillpack.registry.declaration import ToolDeclaration
 
 STATUS = {
     ErrorCode.INVALID_PARAM: 422,

@@ -13,7 +13,7 @@ from skillpack.files import inside, read_bounded
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from skillpack.declaration import ToolDeclaration
+    from skillpack.registry.declaration import ToolDeclaration
 
 MAX_IMAGE_BYTES = 3 << 20  # base64 makes 4 MiB of it, the least that a widespread host takes
 MAX_IMAGES = 4

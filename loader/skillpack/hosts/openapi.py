@@ -11,8 +11,8 @@ from skillscript.context import CONTEXT_SCHEMA
 from skillscript.envelope import EXIT_CODES, own_codes
 
 if TYPE_CHECKING:
-    from skillpack.declaration import ToolDeclaration
     from skillpack.hosts.pack import View
+    from skillpack.registry.declaration import ToolDeclaration
 
 _JSON = "application/json"
 _REFUSALS = {

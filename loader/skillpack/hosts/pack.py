@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from skillpack.declaration import Tools, find_tools
+from skillpack.execution.runner import DEFAULT_TIMEOUT_S, Runner
+from skillpack.execution.worker_pool import WorkerPool
 from skillpack.loader import SkillLoader
-from skillpack.runner import DEFAULT_TIMEOUT_S, Runner
-from skillpack.worker_pool import WorkerPool
+from skillpack.registry.declaration import Tools, find_tools
 
 if TYPE_CHECKING:
     import os

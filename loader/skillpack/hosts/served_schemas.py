@@ -14,7 +14,7 @@ from skillscript.envelope import EXIT_CODES, own_codes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from skillpack.declaration import ToolDeclaration
+    from skillpack.registry.declaration import ToolDeclaration
     from skillscript.envelope import SkillResult
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -17,9 +17,9 @@ from skillscript.envelope import to_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from skillpack.declaration import ToolDeclaration
+    from skillpack.execution.runner import Call
     from skillpack.hosts.pack import View
-    from skillpack.runner import Call
+    from skillpack.registry.declaration import ToolDeclaration
 
 META = "skillpack/"  # prefix of this pack's keys in _meta
 

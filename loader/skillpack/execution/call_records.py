@@ -9,7 +9,7 @@ from skillscript.call_log import append_record
 from skillscript.envelope import ErrorCode
 
 if TYPE_CHECKING:
-    from skillpack.runner import Call
+    from skillpack.execution.runner import Call
 
 MAX_STDERR = 4000  # characters of a failed tool's talk, which has its traceback
 _UNEXPECTED = (ErrorCode.INTERNAL_ERROR, ErrorCode.KLAYOUT_ERROR, ErrorCode.TIMEOUT)

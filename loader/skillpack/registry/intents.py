@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from skillpack.dependencies import DependencyProblem
-    from skillpack.registry import SkillDefinition
+    from skillpack.registry.definitions import SkillDefinition
+    from skillpack.registry.dependencies import DependencyProblem
 
 _SIZES = {"small": 0, "medium": 1, "large": 2}
 _UNDECLARED = "medium"

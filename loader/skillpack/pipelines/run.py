@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillpack.errors import FileRefusedError, PipelineError
+from skillpack.execution.tool_choice import choose
 from skillpack.files import read_bounded
-from skillpack.pipeline import check_pipeline
-from skillpack.references import LostReferenceError, resolve
-from skillpack.tool_choice import choose
+from skillpack.pipelines.pipeline import check_pipeline
+from skillpack.pipelines.references import LostReferenceError, resolve
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 from skillscript.schema import find_faults, validate
 from skillscript.strict_json import NotJsonError, parse_json, plain
@@ -22,9 +22,9 @@ from skillscript.strict_json import NotJsonError, parse_json, plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from skillpack.cancellation import Cancellation
-    from skillpack.pipeline import Pipeline, Step
-    from skillpack.runner import Runner
+    from skillpack.execution.cancellation import Cancellation
+    from skillpack.execution.runner import Runner
+    from skillpack.pipelines.pipeline import Pipeline, Step
 
 STATE_FORMAT = 1
 MAX_STATE_BYTES = 64 << 20

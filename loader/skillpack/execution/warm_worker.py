@@ -10,7 +10,7 @@ import time
 import uuid
 from typing import IO, TYPE_CHECKING, cast
 
-from skillpack import process
+from skillpack.execution import process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from skillpack.versions import parse_version, satisfies
+from skillpack.registry.versions import parse_version, satisfies
 from skillscript.faults import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from skillpack.registry import SkillDefinition
+    from skillpack.registry.definitions import SkillDefinition
 
 _MAX_ROUNDS = 100
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from skillpack.errors import RegistryError, SkillNotFoundError, SkillVersionNotFoundError, VersionError
-from skillpack.versions import check_requirement, latest, parse_version
+from skillpack.registry.versions import check_requirement, latest, parse_version
 from skillscript.faults import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from skillpack.declaration import ToolDeclaration, Tools
-    from skillpack.dependencies import DependencyProblem, Resolution
-    from skillpack.intents import RankedSkill
+    from skillpack.registry.declaration import ToolDeclaration, Tools
+    from skillpack.registry.dependencies import DependencyProblem, Resolution
+    from skillpack.registry.intents import RankedSkill
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -147,14 +147,14 @@ class SkillRegistry:
         """Return the skills that serve ``intent``, the best first, each with the reasons for its rank (S4.3).
 
         Ranked by cost (model_class), then by the user's preference, then by how well what the skill wants of the
-        context is there; see ``skillpack.intents``.
+        context is there; see ``skillpack.registry.intents``.
 
         Args:
             intent: A tag, or words of the user.
             context: The call's context (S1.2): user_profile, session_context, memory_summary, content_context.
             limit: Most skills to return.
         """
-        from skillpack.intents import rank
+        from skillpack.registry.intents import rank
 
         newest = [self.get_skill(name) for name in self._skills]
         return rank(newest, intent, context or {}, lambda name: self.resolve_dependencies(name).problems)[:limit]
@@ -166,7 +166,7 @@ class SkillRegistry:
             SkillNotFoundError: If no skill has that name.
             SkillVersionNotFoundError: If it is not registered in that version.
         """
-        from skillpack.dependencies import resolve
+        from skillpack.registry.dependencies import resolve
 
         available = {known: list(versions.values()) for known, versions in self._skills.items()}
         return resolve(self.get_skill(name, version), available)
@@ -195,7 +195,7 @@ def skill(
     """Return a decorator that registers a function in ``global_registry`` and leaves it as it is (S0.13).
 
     The input schema comes from its signature and docstring, the output schema from its return annotation; see
-    ``skillpack.signature_schema``. Call it as a skill with ``skillpack.in_process.call``.
+    ``skillpack.registry.signature_schema``. Call it as a skill with ``skillpack.execution.in_process.call``.
 
     Args:
         name: Dotted id.
@@ -210,7 +210,7 @@ def skill(
         raise TypeError('a skill needs a name: write @skill(name="category.action_target")')
 
     def register(function: Function) -> Function:
-        from skillpack.signature_schema import describe
+        from skillpack.registry.signature_schema import describe
 
         described = describe(function)
         global_registry.register(

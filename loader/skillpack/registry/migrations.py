@@ -24,7 +24,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from skillpack.errors import MigrationError
-from skillpack.versions import parse_version
+from skillpack.registry.versions import parse_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ from skillpack.errors import MigrationError, VersionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from skillpack.migrations import Migration
+    from skillpack.registry.migrations import Migration
 
 _VERSION = re.compile(
     r"(0|[1-9]\d{0,8})(?:\.(0|[1-9]\d{0,8}))?(?:\.(0|[1-9]\d{0,8}))?"

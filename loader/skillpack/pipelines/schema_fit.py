@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillpack.schema_check import resolve_pointer
+from skillpack.registry.schema_check import resolve_pointer
 from skillscript.faults import did_you_mean
 
 if TYPE_CHECKING:

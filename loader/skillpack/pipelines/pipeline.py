@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillpack.errors import FileRefusedError, PipelineError, SkillFileError, YamlError
+from skillpack.execution.tool_choice import choose
 from skillpack.files import read_bounded
 from skillpack.frontmatter import decode
-from skillpack.references import LostReferenceError, Reference, references, resolve, with_stand_ins
-from skillpack.schema_check import schema_problems
-from skillpack.schema_fit import Place, find_place, misfits
-from skillpack.tool_choice import choose
+from skillpack.pipelines.references import LostReferenceError, Reference, references, resolve, with_stand_ins
+from skillpack.pipelines.schema_fit import Place, find_place, misfits
+from skillpack.registry.schema_check import schema_problems
 from skillscript.envelope import SkillError
 from skillscript.faults import did_you_mean
 from skillscript.schema import find_faults
@@ -26,10 +26,10 @@ from skillscript.strict_json import NotJsonError, parse_json, path_text, plain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from skillpack.declaration import ToolDeclaration, Tools
+    from skillpack.registry.declaration import ToolDeclaration, Tools
 
 MAX_PIPELINE_BYTES = 1 << 18
-_SHAPE = Path(__file__).parent / "schemas" / "pipeline.schema.json"
+_SHAPE = Path(__file__).parents[1] / "schemas" / "pipeline.schema.json"
 
 
 @dataclass(frozen=True)

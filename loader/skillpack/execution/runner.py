@@ -6,20 +6,20 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillpack.answers import judge
-from skillpack.call_records import log_call
-from skillpack.declaration import Tools
-from skillpack.tool_choice import checked_context, checked_params, checked_timeout, choose
-from skillpack.tool_process import Answer, Request, ask_cold, ask_warm, can_be_warm
-from skillpack.worker_pool import PoolClosedError, WorkerPool
+from skillpack.execution.answers import judge
+from skillpack.execution.call_records import log_call
+from skillpack.execution.tool_choice import checked_context, checked_params, checked_timeout, choose
+from skillpack.execution.tool_process import Answer, Request, ask_cold, ask_warm, can_be_warm
+from skillpack.execution.worker_pool import PoolClosedError, WorkerPool
+from skillpack.registry.declaration import Tools
 from skillscript.call_log import log_path
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from skillpack.cancellation import Cancellation
-    from skillpack.declaration import ToolDeclaration
+    from skillpack.execution.cancellation import Cancellation
+    from skillpack.registry.declaration import ToolDeclaration
 
 DEFAULT_TIMEOUT_S = 300.0
 

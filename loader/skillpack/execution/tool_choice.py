@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skillpack.errors import MigrationError, VersionError
-from skillpack.versions import SkillVersionManager, parse_version
+from skillpack.registry.versions import SkillVersionManager, parse_version
 from skillscript.envelope import ErrorCode, SkillError
 from skillscript.faults import did_you_mean, invalid_params
 from skillscript.schema import find_faults
@@ -16,7 +16,7 @@ from skillscript.strict_json import NotJsonError, plain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from skillpack.declaration import ToolDeclaration, Tools
+    from skillpack.registry.declaration import ToolDeclaration, Tools
 
 
 @dataclass(frozen=True)

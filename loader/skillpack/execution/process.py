@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from skillpack.cancellation import Cancellation
+    from skillpack.execution.cancellation import Cancellation
 
 MAX_STDOUT_BYTES = 32 << 20
 STDERR_TAIL_BYTES = 1 << 16

@@ -14,16 +14,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from skillpack.environment import tool_environment
-from skillpack.process import Outcome, run_bounded
-from skillpack.warm_worker import WarmWorker
+from skillpack.execution.environment import tool_environment
+from skillpack.execution.process import Outcome, run_bounded
+from skillpack.execution.warm_worker import WarmWorker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
-    from skillpack.cancellation import Cancellation
-    from skillpack.declaration import ToolDeclaration
-    from skillpack.worker_pool import WorkerPool
+    from skillpack.execution.cancellation import Cancellation
+    from skillpack.execution.worker_pool import WorkerPool
+    from skillpack.registry.declaration import ToolDeclaration
 
 MAX_ARGUMENT_BYTES = 1 << 16  # Linux takes 128 KiB an argument
 MAX_REQUEST_BYTES = 4 << 20  # what a worker reads on one line

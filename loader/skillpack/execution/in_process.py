@@ -6,7 +6,7 @@ import inspect
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillpack.signature_schema import CONTEXT, build_arguments
+from skillpack.registry.signature_schema import CONTEXT, build_arguments
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 from skillscript.runtime import call as call_tool
 from skillscript.tool import Tool
@@ -14,7 +14,7 @@ from skillscript.tool import Tool
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from skillpack.registry import SkillDefinition
+    from skillpack.registry.definitions import SkillDefinition
 
 
 def call(skill: SkillDefinition, params: Any, context: Mapping[str, Any] | None = None) -> SkillResult:

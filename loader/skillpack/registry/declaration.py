@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from skillpack.errors import FileRefusedError, MigrationError, SkillFileError, VersionError, YamlError
 from skillpack.files import inside, read_bounded
 from skillpack.frontmatter import decode
-from skillpack.migrations import Migration
-from skillpack.schema_check import schema_problems
+from skillpack.registry.migrations import Migration
+from skillpack.registry.schema_check import schema_problems
+from skillpack.registry.versions import check_requirement, parse_version
 from skillpack.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
-from skillpack.versions import check_requirement, parse_version
 from skillscript.faults import joined
 from skillscript.schema import find_faults
 from skillscript.strict_json import NotJsonError, parse_json, plain
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MAX_DECLARATION_BYTES = 1 << 18
 MAX_SCHEMA_BYTES = 1 << 20
-_SHAPE = Path(__file__).parent / "schemas" / "skill.schema.json"
+_SHAPE = Path(__file__).parents[1] / "schemas" / "skill.schema.json"
 
 
 @dataclass(frozen=True)

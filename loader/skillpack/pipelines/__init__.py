@@ -1,0 +1,1 @@
+"""Tools one after the other: checking a pipeline before it runs, and running it."""
