@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Root = str | os.PathLike[str]
 
+_MAX_NAME = 200  # characters of an unknown name that an answer repeats
 MAX_LISTED = 200  # resources a body is followed by; a model that needs more lists the folder
 
 
@@ -171,7 +172,7 @@ class SkillLoader:
         """Return the answer for a skill that does not exist."""
         from skillpack.suggestions import near
 
-        return _failure(f"Skill '{name}' not found", near(name, list(self.skills)))
+        return _failure(f"Skill '{name[:_MAX_NAME]}' not found", near(name, list(self.skills)))
 
 
 def _failure(message: str, suggestions: Sequence[str] = ()) -> dict[str, Any]:

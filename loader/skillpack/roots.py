@@ -31,10 +31,10 @@ def default_roots(explicit: Sequence[str | os.PathLike[str]] = ()) -> tuple[str,
     Raises:
         RootError: If an explicit folder does not exist.
     """
-    missing = [os.fspath(folder) for folder in explicit if not _is_word(folder) and not Path(folder).is_dir()]
-    if missing:
-        raise RootError(f"no such skills directory: {', '.join(missing)}")
     named = [os.fspath(folder) for folder in explicit]
+    missing = [part for part in named if not _is_word(part) and not (part and Path(part).is_dir())]
+    if missing:
+        raise RootError(f"no such skills directory: {', '.join(part or repr(part) for part in missing)}")
     named = named or [part for part in os.environ.get(PATH_VARIABLE, "").split(os.pathsep) if part]
     return tuple(folder for part in named or [PACK] for folder in _expanded(part))
 
@@ -55,9 +55,9 @@ def host_roots(base: Path) -> list[str]:
     return [str(base / name) for name in _HOST_FOLDERS if (base / name).is_dir()]
 
 
-def _is_word(part: str | os.PathLike[str]) -> bool:
+def _is_word(part: str) -> bool:
     """Return whether a part of the list stands for other folders."""
-    return os.fspath(part) in {PROJECT, USER, PACK}
+    return part in {PROJECT, USER, PACK}
 
 
 def _expanded(part: str) -> list[str]:

@@ -66,6 +66,8 @@ def test_folders_that_do_not_exist_are_left_out(tmp_path):
 def test_a_named_folder_that_does_not_exist_is_refused():
     with pytest.raises(RootError, match="no such skills directory: /does/not/exist"):
         default_roots(["@pack", "/does/not/exist"])
+    with pytest.raises(RootError, match="no such skills directory: ''"):  # not the working folder
+        default_roots([""])
 
 
 def test_the_packs_own_skills_are_there():

@@ -389,6 +389,7 @@ def test_a_tool_gets_the_basic_variables_and_those_it_names():
     }
     basic = {"PATH", "LC_ALL", "ANALOG_LAYOUT_WORKSPACE", "SKILLPACK_PATH"}
     assert set(tool_environment((), surrounding)) == basic
+    assert set(tool_environment(("*_TOKEN",), {"SKILLPACK_TOKEN": "x", "HUB_TOKEN": "y"})) == {"HUB_TOKEN"}
     assert set(tool_environment(("MODEL_*", "PDK_ROOT"), surrounding)) == basic | {"MODEL_KEY", "MODEL_URL", "PDK_ROOT"}
 
 

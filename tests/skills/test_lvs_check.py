@@ -88,6 +88,14 @@ def test_a_report_and_the_extracted_netlist_are_written_and_are_the_same_every_t
     assert (code, envelope["data"]["matched"]) == (0, True)
 
 
+@pytest.mark.parametrize(("width_per", "matched"), [("finger", True), ("device", False)])
+def test_a_netlist_may_give_the_width_of_one_finger(check, tmp_path, width_per, matched):
+    text = (ASSETS / "pair.spice").read_text()
+    (tmp_path / "finger.spice").write_text(text.replace("W=4u", "W=2u").replace("W=6u", "W=1.5u"))
+    _, envelope = check("--map-devices", "--width-per", width_per, netlist=tmp_path / "finger.spice")
+    assert envelope["data"]["matched"] is matched
+
+
 def test_the_report_opens_in_klayout(check, tmp_path):
     import klayout.db as kdb
 

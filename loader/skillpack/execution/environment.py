@@ -41,14 +41,15 @@ BASIC = (
     "ANALOG_LAYOUT_*",
     "SKILLPACK_*",
 )
+_NEVER = frozenset({LOG_VARIABLE, "SKILLPACK_TOKEN"})  # the runner's own log; what opens the server
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 
 
 def tool_environment(declared: Iterable[str], surrounding: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a tool's process.
 
-    A basic variable whose name looks like a secret is handed over only when it is declared. The call log is the
-    runner's: a tool it calls does not write a second record.
+    A basic variable whose name looks like a secret is handed over only when it is declared. Never handed over: the call
+    log, as a tool that the runner calls does not write a second record, and the token of the server itself.
 
     Args:
         declared: Names the tool declares; a name that ends in ``*`` stands for all that begin so.
@@ -59,7 +60,7 @@ def tool_environment(declared: Iterable[str], surrounding: Mapping[str, str] | N
     return {
         name: value
         for name, value in everything.items()
-        if _named(name, wanted) or (_named(name, BASIC) and not _SECRET.search(name) and name != LOG_VARIABLE)
+        if name not in _NEVER and (_named(name, wanted) or (_named(name, BASIC) and not _SECRET.search(name)))
     }
 
 

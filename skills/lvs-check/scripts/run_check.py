@@ -10,7 +10,7 @@ def execute(params: dict, context: dict) -> dict:
     from layoutkit.check.extract import extract
     from layoutkit.check.lvs import compare
     from layoutkit.check.lvs_files import write_extracted, write_report
-    from layoutkit.circuit import Target, map_circuit, read_netlist
+    from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist
     from layoutkit.files import check_target
     from layoutkit.workspace import Workspace, current_layout
 
@@ -21,7 +21,8 @@ def execute(params: dict, context: dict) -> dict:
     netlist_path = params.get("netlist_path") or Workspace(params.get("workspace")).circuit_path
     circuit = read_netlist(netlist_path, top=params.get("top") or None, identify_modules=False)
     if params["map_devices"]:
-        circuit = map_circuit(circuit, Target.from_technology(process)).circuit
+        options = MapOptions(width_per=params["width_per"])
+        circuit = map_circuit(circuit, Target.from_technology(process), options).circuit
     layout, source = current_layout(params.get("layout_path"), params.get("workspace"))
     cell = choose_cell(layout, params.get("cell_name"))
     result = compare(extract(layout, cell, process), circuit, tolerance=params["tolerance"])
