@@ -22,6 +22,19 @@ ASSETS = ROOT / "skills/netlist-to-gds/assets"
 CHECKS = ["drc", "lvs", "metrics", "export"]
 OTA = (ASSETS / "ota_5t.spice").read_text(encoding="utf-8")
 SINGLE = ".subckt single d g s b\nM1 d g s b nmos W=4u L=0.5u nf=2\n.ends\n"
+BARE = "* no subcircuit\nM1 out in vss vss nmos W=2u L=0.5u\nM2 out in vdd vdd pmos W=4u L=0.5u\n.end\n"
+UNNAMED = json.dumps(
+    {
+        "devices": [
+            {
+                "id": "M1",
+                "type": "nmos",
+                "params": {"w": 2e-6, "l": 5e-7},
+                "terminals": {"d": "a", "g": "in", "s": "b", "b": "b"},
+            }
+        ]
+    }
+)
 FILTER = """
 .subckt filter in out mid vdd vss
 M1 vdd in mid vss nmos W=4u L=1u
@@ -124,17 +137,26 @@ def test_a_netlist_becomes_a_checked_layout_step_by_step_and_goes_on_after_a_fai
 
 @pytest.mark.parametrize(
     ("technology", "netlist"),
-    [("generic", OTA), ("gf180mcuD", OTA), ("sg13g2", OTA), ("sky130A", FILTER), ("sky130A", SINGLE), ("path", OTA)],
-    ids=["generic", "gf180mcuD", "sg13g2", "passives", "one device", "technology by path"],
+    [
+        pytest.param("generic", OTA, id="generic"),
+        pytest.param("gf180mcuD", OTA, id="gf180mcuD"),
+        pytest.param("sg13g2", OTA, id="sg13g2"),
+        pytest.param("sky130A", FILTER, id="passives"),
+        pytest.param("sky130A", SINGLE, id="one device"),
+        pytest.param("sky130A", BARE, id="no subcircuit"),
+        pytest.param("sky130A", UNNAMED, id="JSON without a name"),
+        pytest.param("path", OTA, id="technology by path"),
+    ],
 )
 def test_the_chain_ends_clean_for_other_processes_and_circuits(tools, tmp_path, technology, netlist):
-    (tmp_path / "in.spice").write_text(netlist, encoding="utf-8")
+    source = tmp_path / ("in.json" if netlist.startswith("{") else "in.spice")
+    source.write_text(netlist, encoding="utf-8")
     if technology == "path":
         technology = str(tmp_path / "mine.yaml")
         text = (ROOT / "scripts/layoutkit/technology/sky130A.yaml").read_text(encoding="utf-8")
         Path(technology).write_text(re.sub(r"(?m)^name: .*", "name: mine", text), encoding="utf-8")
     inputs = {
-        "netlist_path": str(tmp_path / "in.spice"),
+        "netlist_path": str(source),
         "output_path": str(tmp_path / "out.gds"),
         "workspace": str(tmp_path / "ws"),
         "technology": technology,
