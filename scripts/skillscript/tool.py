@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     Verdict = Callable[[dict[str, Any]], bool]
 
 
+DECLARATIONS = ("skill.yaml", "skill.json")
+
+
 @dataclass(frozen=True)
 class Tool:
     """One callable operation.
@@ -28,6 +32,7 @@ class Tool:
         output_schema: JSON Schema 2020-12 of the answer's ``data``.
         violates: Returns from ``data`` whether the design violates something (exit code 1); ``None`` if it never does.
         skill_dir: The skill's folder; ``None`` for a tool that lives in no skill.
+        script: Its script; of several versions that a skill declares it tells which one this is.
     """
 
     id: str
@@ -36,64 +41,91 @@ class Tool:
     output_schema: dict[str, Any]
     violates: Verdict | None = None
     skill_dir: Path | None = None
+    script: Path | None = None
 
     def version(self) -> str | None:
         """Return the version that the skill declares for this tool, ``None`` if it cannot be read."""
         if self.skill_dir is None:
             return None
-        declared, entry = _declaration(self.skill_dir, self.id)
+        declared, entry = _declaration(self.skill_dir, self.id, self.script)
         return _version_text(entry) or _version_text(declared)
 
 
 def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdict | None = None) -> Tool:
-    """Return the tool of a script at ``<skill>/scripts/x.py`` with the schemas in ``<skill>/schemas``.
+    """Return the tool of a script, with the schemas that its skill declares for it.
+
+    They lie at ``<skill>/schemas/<tool id>.input.json`` and ``.output.json``, next to ``<skill>/scripts/x.py``; only
+    where they do not, or where skill.yaml has several versions of the tool, is skill.yaml asked where they are.
 
     Raises:
         SkillError: INTERNAL_ERROR if a schema is missing or is no JSON object.
     """
-    skill_dir = Path(script_file).resolve().parent.parent
-    schemas = skill_dir / "schemas"
-    return Tool(
-        id=tool_id,
-        execute=execute,
-        input_schema=_read_schema(schemas / f"{tool_id}.input.json"),
-        output_schema=_read_schema(schemas / f"{tool_id}.output.json"),
-        violates=violates,
-        skill_dir=skill_dir,
-    )
+    script = Path(script_file).resolve()
+    skill_dir = _skill_dir(script)
+    usual = [script.parent.parent / "schemas" / f"{tool_id}.{part}.json" for part in ("input", "output")]
+    schemas: list[Any] = list(usual)
+    if not all(path.is_file() for path in usual) or _has_versions(skill_dir, tool_id):
+        _, entry = _declaration(skill_dir, tool_id, script)
+        declared = [entry.get(f"{part}_schema") for part in ("input", "output")]
+        named = [skill_dir / place if isinstance(place, str) else place for place in declared]
+        schemas = [place or path for place, path in zip(named, usual, strict=True)]
+    input_schema, output_schema = map(_read_schema, schemas)
+    return Tool(tool_id, execute, input_schema, output_schema, violates, skill_dir, script)
 
 
 def declared_models(script_file: str, tool_id: str) -> dict[str, str]:
     """Return ``models`` of a tool's entry in skill.yaml: ``primary`` and ``fallback``, "" where none is named."""
-    _, entry = _declaration(Path(script_file).resolve().parent.parent, tool_id)
+    script = Path(script_file).resolve()
+    _, entry = _declaration(_skill_dir(script), tool_id, script)
     models = entry.get("models")
     named = models if isinstance(models, dict) else {}
     return {role: str(named.get(role) or "") for role in ("primary", "fallback")}
 
 
-def _read_schema(path: Path) -> dict[str, Any]:
+def _skill_dir(script: Path) -> Path:
+    """Return the folder of the skill that ``script`` is part of: the nearest one with a declaration."""
+    homes = (folder for folder in script.parents[:3] if any((folder / name).is_file() for name in DECLARATIONS))
+    return next(homes, script.parent.parent)
+
+
+def _has_versions(skill_dir: Path, tool_id: str) -> bool:
+    """Return whether a skill seems to declare several versions of a tool; told by its text, for YAML is slow."""
+    for name in DECLARATIONS:
+        try:
+            text = (skill_dir / name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        return len(re.findall(rf"""\bid["']?\s*:\s*["']?{re.escape(tool_id)}(?![\w.])""", text)) > 1
+    return False
+
+
+def _read_schema(source: Path | dict[str, Any]) -> dict[str, Any]:
+    """Return a schema: the object itself, or what is in a file."""
+    if not isinstance(source, Path):
+        return source
     try:
-        schema = parse_json(path.read_bytes())
+        schema = parse_json(source.read_bytes())
     except OSError as error:
-        message = f"the tool's schema {path.name} cannot be read: {error.strerror}; reinstall the skill"
+        message = f"the tool's schema {source.name} cannot be read: {error.strerror}; reinstall the skill"
         raise SkillError(ErrorCode.INTERNAL_ERROR, message) from error
     except NotJsonError as error:
-        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the tool's schema {path.name}: {error}") from error
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the tool's schema {source.name}: {error}") from error
     if not isinstance(schema, dict):
-        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the tool's schema {path.name} is not a JSON object")
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the tool's schema {source.name} is not a JSON object")
     return schema
 
 
-def _declaration(skill_dir: Path, tool_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what a skill declares and its entry for one tool; {} for what cannot be read."""
+def _declaration(skill_dir: Path, tool_id: str, script: Path | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a skill declares and its entry for one tool; {} for what cannot be read.
+
+    Of several versions it is the one that ``script`` carries out, else the first.
+    """
     declared = _read_declaration(skill_dir)
-    if declared.get("id") == tool_id:
-        return declared, declared
-    tools = declared.get("tools")
-    for entry in tools if isinstance(tools, list) else []:
-        if isinstance(entry, dict) and entry.get("id") == tool_id:
-            return declared, entry
-    return declared, {}
+    tools = [declared] if "id" in declared else declared.get("tools")
+    entries = [entry for entry in tools if isinstance(entry, dict)] if isinstance(tools, list) else []
+    entries = [entry for entry in entries if entry.get("id") == tool_id]
+    own = [entry for entry in entries if script and (skill_dir / str(entry.get("script", ""))).resolve() == script]
+    return declared, next(iter([*own, *entries]), {})
 
 
 def _read_declaration(skill_dir: Path) -> dict[str, Any]:
@@ -102,7 +134,7 @@ def _read_declaration(skill_dir: Path) -> dict[str, Any]:
         import yaml
     except ImportError:
         return {}
-    for name in ("skill.yaml", "skill.json"):
+    for name in DECLARATIONS:
         try:
             declared = yaml.safe_load((skill_dir / name).read_text(encoding="utf-8"))  # JSON is YAML
         except (OSError, UnicodeDecodeError, yaml.YAMLError):
