@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 
 SKILLS = Path(__file__).resolve().parent.parent / "skills"
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background: what it starts would ignore Ctrl-C too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A small OASIS file with a few bytes changed, found by changing bytes at random and then leaving out what did not
 # matter: KLayout 0.30.12 reads it for ever, with little memory, holding the GIL.
@@ -23,7 +27,6 @@ HANGING_OASIS = (
         "8080808080808080808080808080808080808080808080808080808080808080808080808080808080808080808080808080"
         "80808080808080808080808080808080808080808080808080808080808080808080808080808080808091"
     )
-    + b"\x80" * 0
     + b"\x00"
 )
 

@@ -72,26 +72,26 @@ def run_bounded(
         OSError: If the program cannot be started.
     """
     mark = uuid.uuid4().hex
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=marked(os.environ if environment is None else environment, mark),
-        start_new_session=True,
-    )
-    pipes = _Pipes(process, stdin, MAX_STDOUT_BYTES, on_stderr)
     timed_out = False
-    try:
-        with contextlib.nullcontext() if cancellation is None else cancellation.calling(lambda: kill_group(process)):
+    with contextlib.ExitStack() as ending:  # also when the caller is interrupted
+        ending.callback(kill_marked, mark)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=marked(os.environ if environment is None else environment, mark),
+            start_new_session=True,
+        )
+        ending.callback(_end, process)
+        pipes = _Pipes(process, stdin, MAX_STDOUT_BYTES, on_stderr)
+        if cancellation is not None:
+            ending.enter_context(cancellation.calling(lambda: kill_group(process)))
+        try:
             process.wait(timeout)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-    finally:  # also when the caller is interrupted
-        kill_group(process)
-        process.wait()
-        kill_marked(mark)
-        pipes.drained(_DRAIN_SECONDS)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+    pipes.drained(_DRAIN_SECONDS)
     return Outcome(process.returncode, bytes(pipes.stdout), bytes(pipes.stderr), timed_out, pipes.flooded)
 
 
@@ -163,6 +163,12 @@ class _Pipes:
             self.on_stderr(chunk)
         self.stderr += chunk
         del self.stderr[:-STDERR_TAIL_BYTES]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process with its group, and leave no zombie."""
+    kill_group(process)
+    process.wait()
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
