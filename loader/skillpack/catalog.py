@@ -67,7 +67,9 @@ class Shadowed(namedtuple("Shadowed", ("name", "path", "by"))):  # noqa: PYI024
 
 class Catalog(
     namedtuple(  # noqa: PYI024
-        "Catalog", ("skills", "skipped", "shadowed", "roots"), defaults=(MappingProxyType({}), (), (), ())
+        "Catalog",
+        ("skills", "skipped", "shadowed", "roots", "undescribed"),
+        defaults=(MappingProxyType({}), (), (), (), ()),
     )
 ):
     """The skills that can be used, by name, and everything that cannot.
@@ -77,6 +79,8 @@ class Catalog(
         skipped: What was left out, with reasons.
         shadowed: Usable skills whose name was taken.
         roots: Absolute paths that were searched, highest precedence first.
+        undescribed: Folders that declare tools, but have no SKILL.md (also in ``skipped``), each as a skill of the
+            folder's name without a description: a registry has their tools, no agent is told of them.
     """
 
     __slots__ = ()
@@ -84,6 +88,7 @@ class Catalog(
     skipped: tuple[Skipped, ...]
     shadowed: tuple[Shadowed, ...]
     roots: tuple[str, ...]
+    undescribed: tuple[Skill, ...]
 
     @property
     def errors(self) -> tuple[Skipped, ...]:
@@ -111,7 +116,8 @@ def scan(
     search = _Search(max_depth, max_folders, cache or ScanCache(None))
     for root in roots:
         search.root(os.path.abspath(root))
-    return Catalog(search.skills, tuple(search.skipped), tuple(search.shadowed), tuple(search.roots))
+    found = Catalog(search.skills, tuple(search.skipped), tuple(search.shadowed), tuple(search.roots))
+    return found._replace(undescribed=tuple(search.undescribed.values()))
 
 
 class _Search:
@@ -122,6 +128,7 @@ class _Search:
         self.skipped: list[Skipped] = []
         self.shadowed: list[Shadowed] = []
         self.roots: list[str] = []
+        self.undescribed: dict[str, Skill] = {}
         self._max_depth = max_depth
         self._folders_left = max_folders
         self._full = False
@@ -204,7 +211,8 @@ class _Search:
             elif entry.name.lower() == SKILL_FILE.lower():
                 self._skip(entry.path, f"the file must be named {SKILL_FILE}")
             elif entry.name in {DECLARATION_FILE, JSON_DECLARATION_FILE}:
-                self._skip(entry.path, f"declares tools, but there is no {SKILL_FILE} beside it")
+                self._skip(entry.path, f"declares tools of which no agent is told: there is no {SKILL_FILE} beside it")
+                self.undescribed[folder] = Skill(os.path.basename(folder), "", folder + _TAIL, folder)  # noqa: PTH119
             elif entry.is_symlink():
                 self._follow(entry, depth + 1)
 

@@ -40,10 +40,10 @@ def roots_of(skills_dirs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def open_tools(loader: SkillLoader) -> Tools:
-    """Return the tools of the loader's skills."""
+    """Return the tools below the loader's folders."""
     from skillpack.registry.declaration import find_tools
 
-    return find_tools(loader.skills.values())
+    return find_tools(loader.declaring)
 
 
 def json_argument(name: str, text: str) -> Any:

@@ -69,6 +69,11 @@ class SkillLoader:
         self.reload()
 
     @property
+    def declaring(self) -> tuple[Skill, ...]:
+        """Whatever may declare tools, for ``find_tools``: the usable skills, then folders without a SKILL.md."""
+        return (*self.skills.values(), *self.catalog.undescribed)
+
+    @property
     def skills(self) -> Mapping[str, Skill]:
         """The usable skills by name."""
         return self.catalog.skills

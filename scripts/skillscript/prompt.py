@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 
 from .envelope import ErrorCode, SkillError
+from .tool import skill_dir_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def render_file(script_file: str, name: str, variables: Mapping[str, Any]) -> st
     """Return the prompt that the template ``name`` of a script's skill gives.
 
     Args:
-        script_file: The script's ``__file__``, at ``<skill>/scripts/x.py``.
+        script_file: The script's ``__file__``.
         name: The template's path inside the skill, such as ``assets/suggest.jinja``.
         variables: What it sees.
 
@@ -40,7 +41,7 @@ def render_file(script_file: str, name: str, variables: Mapping[str, Any]) -> st
             ``MAX_PROMPT_CHARACTERS`` of it; INTERNAL_ERROR if the template is missing, larger than
             ``MAX_TEMPLATE_BYTES``, wrong or names what is not there.
     """
-    path = Path(script_file).resolve().parent.parent / name
+    path = skill_dir_of(Path(script_file).resolve()) / name
     try:
         with path.open("rb") as file:
             content = file.read(MAX_TEMPLATE_BYTES + 1)

@@ -61,7 +61,7 @@ def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdic
         SkillError: INTERNAL_ERROR if a schema is missing or is no JSON object.
     """
     script = Path(script_file).resolve()
-    skill_dir = _skill_dir(script)
+    skill_dir = skill_dir_of(script)
     usual = [script.parent.parent / "schemas" / f"{tool_id}.{part}.json" for part in ("input", "output")]
     schemas: list[Any] = list(usual)
     if not all(path.is_file() for path in usual) or _has_versions(skill_dir, tool_id):
@@ -76,13 +76,13 @@ def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdic
 def declared_models(script_file: str, tool_id: str) -> dict[str, str]:
     """Return ``models`` of a tool's entry in skill.yaml: ``primary`` and ``fallback``, "" where none is named."""
     script = Path(script_file).resolve()
-    _, entry = _declaration(_skill_dir(script), tool_id, script)
+    _, entry = _declaration(skill_dir_of(script), tool_id, script)
     models = entry.get("models")
     named = models if isinstance(models, dict) else {}
     return {role: str(named.get(role) or "") for role in ("primary", "fallback")}
 
 
-def _skill_dir(script: Path) -> Path:
+def skill_dir_of(script: Path) -> Path:
     """Return the folder of the skill that ``script`` is part of: the nearest one with a declaration."""
     homes = (folder for folder in script.parents[:3] if any((folder / name).is_file() for name in DECLARATIONS))
     return next(homes, script.parent.parent)

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import shutil
 
 import anyio
 import pytest
@@ -41,6 +42,22 @@ async def test_every_tool_is_served_with_both_schemas_a_portable_name_and_its_do
     assert echo.meta == {"skillpack/id": "bench.echo_text", "skillpack/skill": "bench", "skillpack/version": "1.2.0"}
     assert echo.title == "Echo (bench.echo_text)"
     assert "skill_request(name='bench')" in echo.description
+
+
+async def test_a_tool_of_a_folder_without_a_skill_file_is_served_and_refers_to_no_instructions(pack_dir, tmp_path):
+    """The folders of S1 and S4."""
+    from skillpack.hosts.calls import Calls
+    from skillpack.hosts.mcp_server import PackServer
+    from skillpack.hosts.pack import Pack
+
+    shutil.copytree(pack_dir, tmp_path / "pack")
+    (tmp_path / "pack" / "bench" / "SKILL.md").unlink()
+    with Pack([tmp_path / "pack"]) as pack:
+        async with mcp.Client(PackServer(pack, Calls(pack.max_workers)).server()) as client:
+            tools = await listed(client)
+            answer = await client.call_tool("bench_echo_text", {"text": "a"})
+    assert "Instructions" not in tools["bench_echo_text"].description
+    assert answer.structured_content["ok"]
 
 
 async def test_a_call_may_name_an_older_version_which_is_carried_over_and_told(mcp_server):
@@ -262,7 +279,7 @@ async def test_new_changed_and_removed_tools_are_seen_without_a_restart(tmp_path
             names = await listed(client)
             assert "memory_recount" in names
             assert "memory_count" not in names
-            (tmp_path / "memory" / "SKILL.md").unlink()
+            shutil.rmtree(tmp_path / "memory")
             assert "memory_recount" not in await listed(client)
 
 

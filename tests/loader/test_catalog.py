@@ -161,7 +161,8 @@ def test_a_missing_root_and_a_misspelt_file_are_told(write_skill, tmp_path):
 def test_tools_without_a_skill_file_are_told(write_skill, tmp_path, declaration):
     home = write_skill("half", files={declaration: '{"tools": []}'})
     (home / "SKILL.md").unlink()
-    assert reasons(scan([tmp_path / "skills"])) == {"half": "declares tools, but there is no SKILL.md beside it"}
+    reason = "declares tools of which no agent is told: there is no SKILL.md beside it"
+    assert reasons(scan([tmp_path / "skills"])) == {"half": reason}
 
 
 def test_a_skill_that_departs_from_the_specification_is_used_all_the_same_and_told(write_skill, tmp_path):

@@ -7,7 +7,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import skillpack
-from skillpack import find_tools, scan
+from skillpack import SkillLoader, SkillRegistry, find_tools, scan
+from skillpack.hosts.pack import Pack
 from skillpack.patterns import never_ends
 from skillpack.registry.schema_check import schema_problems
 from skillpack.strict_yaml import load_typed_mapping
@@ -101,7 +102,7 @@ def test_a_tool_that_is_no_mapping_is_told_by_its_place(tools_of):
         ("tools: [", "not valid YAML"),
         ("tools: 3", "needs a list 'tools'"),
         ("", "needs a list 'tools'"),
-        ("skill: b\ntools: []", "says skill 'b', but SKILL.md says 'a'"),
+        ("skill: b\ntools: []", "says skill 'b', but the skill is called 'a'"),
         ("tools: []\ntools: []", "the key 'tools' twice"),
         ("a: &x 1\ntools: [*x]", "alias"),
         ("tools: [!!python/name:os.system x]", "not valid YAML"),
@@ -274,3 +275,18 @@ def test_the_schema_of_a_declaration_is_valid_and_accepts_what_is_shipped():
         {"tools": [], "x": 1},
     )
     assert [judge.is_valid(document) for document in refused] == [False] * 5
+
+
+@pytest.mark.parametrize("name", ["skill.json", "skill.yaml"])
+def test_a_folder_with_a_declaration_alone_is_in_the_registry_and_in_no_prompt(tmp_path, name):
+    """The storage of S4: ``skills/quiz/skill.json`` and nothing else."""
+    home = tmp_path / "quiz"
+    home.mkdir()
+    entry = {"id": "quiz", "intent_tags": ["quiz"], "input_schema": {"type": "object"}, "output_schema": {}}
+    (home / name).write_text(json.dumps(entry), encoding="utf-8")
+    loader = SkillLoader(tmp_path, cache=False)
+    assert (loader.has_skills(), loader.get_prompt_section()) == (False, "")
+    registry = SkillRegistry.from_tools(find_tools(loader.declaring))
+    assert [match.name for match in registry.get_skills_by_intent("quiz")] == ["quiz"]
+    with Pack([tmp_path]) as pack:
+        assert list(pack.view().tools.by_id) == ["quiz"]

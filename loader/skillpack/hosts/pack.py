@@ -88,7 +88,7 @@ class Pack:
                     self._loader = SkillLoader(self.roots)
                 else:
                     self._loader.reload()
-                tools = find_tools(self._loader.skills.values())
+                tools = find_tools(self._loader.declaring)
                 self._view = View(self._loader, tools, Runner(tools, timeout=self.timeout, pool=self._pool))
                 self._seen = time.monotonic()
             return self._view

@@ -64,16 +64,17 @@ class Toolbox:
     @cached_property
     def described(self) -> list[types.Tool]:
         """What ``tools/list`` says of each tool."""
-        return [_described(name, self.view.tools.by_id[tool_id]) for name, tool_id in self.names.items()]
+        tools = [(name, self.view.tools.by_id[tool_id]) for name, tool_id in self.names.items()]
+        return [_described(name, tool, instructed=tool.skill in self.view.skills) for name, tool in tools]
 
 
-def _described(name: str, tool: ToolDeclaration) -> types.Tool:
+def _described(name: str, tool: ToolDeclaration, *, instructed: bool) -> types.Tool:
     """Return one tool as MCP describes it; the dotted id stands in its title and in ``_meta``."""
     title = _display_name(tool)
     return types.Tool(
         name=name,
         title=title,
-        description=_description(tool),
+        description=_description(tool, instructed=instructed),
         input_schema=input_schema(tool),
         output_schema=answer_schema(tool),
         annotations=_annotations(tool, title),
@@ -89,10 +90,11 @@ def _display_name(tool: ToolDeclaration) -> str:
     return f"{declared} ({tool.id})" if declared else tool.id
 
 
-def _description(tool: ToolDeclaration) -> str:
-    """Return what the tool does and where the instructions for it are."""
+def _description(tool: ToolDeclaration, *, instructed: bool) -> str:
+    """Return what the tool does and where the instructions for it are, if there are any."""
     text = tool.description or str(tool.input_schema.get("description", "")) or tool.id
-    return f"{text.rstrip('.')}. Instructions: skill_request(name='{tool.skill}')."
+    where = f" Instructions: skill_request(name='{tool.skill}')." if instructed else ""
+    return f"{text.rstrip('.')}.{where}"
 
 
 def _annotations(tool: ToolDeclaration, title: str) -> types.ToolAnnotations:

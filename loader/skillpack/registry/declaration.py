@@ -244,7 +244,7 @@ def _read_declaration(skill: Skill, path: str) -> dict[str, Any]:
     content = read_bounded(path, MAX_DECLARATION_BYTES)
     declared = _parsed_json(content) if path.endswith(".json") else load_typed_mapping(decode(content))
     if declared.get("skill", skill.name) != skill.name:
-        raise SkillFileError(f"says skill {declared['skill']!r}, but SKILL.md says {skill.name!r}")
+        raise SkillFileError(f"says skill {declared['skill']!r}, but the skill is called {skill.name!r}")
     return declared
 
 
