@@ -53,6 +53,10 @@ def test_a_template_is_a_file_of_the_skill(tmp_path):
     (tmp_path / "assets/p.jinja").write_text("Topic: {{ topic }}\n{% if more %}\nmore\n{% endif %}\nend")
     script = str(tmp_path / "scripts/x.py")
     assert render_file(script, "assets/p.jinja", {"topic": "a", "more": False}) == "Topic: a\nend"
+    (tmp_path / "skill.yaml").write_text("id: quiz")
+    assert render_file(str(tmp_path / "handler.py"), "assets/p.jinja", {"topic": "a", "more": True}).endswith(
+        "more\nend"
+    )
     (tmp_path / "assets/bad.jinja").write_bytes(b"\xff")
     for name, reason in (("assets/none.jinja", "cannot be read"), ("assets/bad.jinja", "is not UTF-8")):
         with pytest.raises(SkillError, match=reason):
