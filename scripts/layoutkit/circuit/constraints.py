@@ -90,8 +90,18 @@ def _symmetry_groups(circuit: Circuit, supplies: Supplies) -> list[dict[str, Any
                 (seeds if module in seeds else mirrors).remove(module)
                 members.append(module)
                 nets |= _shared_nets(circuit, module, supplies)
-        groups.append(_symmetry_group(circuit, members, supplies, mirrored))
+        earlier = [pair for group in groups for pair in group["pairs"]]
+        groups.append(_symmetry_group(circuit, members, supplies, mirrored, earlier))
+    _one_place_each(groups)
     return groups
+
+
+def _one_place_each(groups: list[dict[str, Any]]) -> None:
+    """Leave on an axis no device that is one of a pair in another group, and none that is on another axis already."""
+    taken = {device for group in groups for pair in group["pairs"] for device in pair}
+    for group in groups:
+        group["self_symmetric"] = [device for device in group["self_symmetric"] if device not in taken]
+        taken.update(group["self_symmetric"])
 
 
 def _pairs_of(module: RecognisedModule) -> list[tuple[str, str]]:
@@ -121,9 +131,16 @@ def _hangs_on(circuit: Circuit, module: RecognisedModule, nets: set[frozenset[st
 
 
 def _symmetry_group(
-    circuit: Circuit, members: list[RecognisedModule], supplies: Supplies, mirrored: set[str]
+    circuit: Circuit,
+    members: list[RecognisedModule],
+    supplies: Supplies,
+    mirrored: set[str],
+    earlier: list[list[str]],
 ) -> dict[str, Any]:
-    """Return the group of some modules: pairs, devices on its axis, and net pairs unless ``mirrored`` already."""
+    """Return the group of some modules: pairs, devices on its axis, and net pairs unless ``mirrored`` already.
+
+    Inverters that are one of the ``earlier`` groups' pairs stay there.
+    """
     pairs = [pair for module in members for pair in _pairs_of(module)]
     words = [f"{_WORDS.get(module.type, 'mirror of ratio 1')} {'/'.join(module.devices[:2])}" for module in members]
     net_pairs: list[list[str]] = []
@@ -139,6 +156,8 @@ def _symmetry_group(
             elif nets[0] == nets[1] and terminal == "s":
                 axis.add(nets[0])
     for left_devices, right_devices, outputs in _inverter_pairs(circuit, net_pairs):
+        if any({*left_devices, *right_devices} & set(pair) for pair in (*pairs, *earlier)):
+            continue
         pairs += list(zip(left_devices, right_devices, strict=True))
         words.append(f"inverters {'+'.join(left_devices)}/{'+'.join(right_devices)}")
         if not mirrored & set(outputs):

@@ -150,10 +150,11 @@ class _Recognition:
         return above[0] if len(above) == 1 and drain not in self._supplies else None
 
     def _cascodes(self, top: Device, outputs: list[Device], by_source: dict[str, list[Device]]) -> list[Device]:
-        """Return the cascode of the reference and of every output, or nothing when a branch has none."""
+        """Return the cascode of the reference and of every output, or nothing when a branch has none of its own."""
         above = [self._cascode_above(output, by_source) for output in outputs]
         found = [d for d in above if d is not None and d.terminals["g"] == top.terminals["g"]]
-        return [top, *found] if len(found) == len(outputs) else []
+        distinct = {device.id for device in (top, *found)}
+        return [top, *found] if len(distinct) == 1 + len(outputs) else []
 
     def _add_mirror(self, reference: Device, outputs: list[Device], tops: list[Device], topology: str) -> None:
         ratios = {output.id: _ratio(output, reference) for output in outputs}

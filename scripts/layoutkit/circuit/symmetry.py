@@ -74,7 +74,9 @@ class _Search:
         there = self._unpaired(right)
         for key, firsts in self._unpaired(left).items():
             seconds = there.get(key, [])
-            if len(firsts) == 1 and len(seconds) == 1 and firsts[0] is not seconds[0]:
+            if len(firsts) != 1 or len(seconds) != 1 or firsts[0] is seconds[0]:
+                continue
+            if not {firsts[0].id, seconds[0].id} & self._paired:  # a terminal looked at before may have paired them
                 self._consider(firsts[0], seconds[0])
 
     def _unpaired(self, net: str) -> dict[tuple[object, ...], list[Device]]:

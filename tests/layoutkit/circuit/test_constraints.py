@@ -77,6 +77,23 @@ def test_a_circuit_without_structure_has_only_net_priorities():
     assert suggest_constraints(Circuit("none")) == {"symmetry": [], "matching": [], "net_priorities": []}
 
 
+def test_the_pair_that_feeds_two_others_is_no_tail_of_theirs(tmp_path):
+    lines = [
+        "MA op lop x vss",
+        "MB on lon x vss",
+        "MC on lop y vss",
+        "MD op lon y vss",
+        "M1 x rfp t vss",
+        "M2 y rfn t vss",
+    ]
+    cards = "\n".join(f"{line} nmos W=4u L=0.2u" for line in [*lines, "M0 t vb vss vss"])
+    (tmp_path / "mixer.sp").write_text(f".subckt mixer op on lop lon rfp rfn vb vss\n{cards}\n.ends\n")
+    circuit = read_netlist(tmp_path / "mixer.sp")
+    suggested = suggest_constraints(circuit)
+    assert find_faults(suggested, circuit) == []
+    assert [group["self_symmetric"] for group in suggested["symmetry"]] == [[], ["M0"]]
+
+
 NETS = st.sampled_from(["a", "b", "c", "d", "e", "vdd", "vss"])
 
 

@@ -96,6 +96,29 @@ def test_a_cascode_mirror_has_four_devices(spice):
     assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2", "M3", "M4"), "cascode")
 
 
+def test_two_outputs_under_one_cascode_are_no_cascode_mirror_with_that_device_twice(spice):
+    body = """
+M1 a bias vss vss nmos w=2u l=1u
+M2 bias bc a vss nmos w=2u l=1u
+M3 b bias vss vss nmos w=2u l=1u
+M4 b bias vss vss nmos w=2u l=1u
+M5 out bc b vss nmos w=2u l=1u
+"""
+    for module in recognise(spice(sub(body, "bias bc out vss"))):
+        assert len(set(module.devices)) == len(module.devices)
+
+
+def test_two_devices_across_the_same_two_nets_are_one_pair(spice):
+    body = """
+M1 a b vss vss nmos w=2u l=1u
+M2 b a vss vss nmos w=2u l=1u
+M3 b en a vss nmos w=1u l=1u
+M4 a en b vss nmos w=1u l=1u
+"""
+    devices = [device for module in recognise(spice(sub(body, "a b en vss"))) for device in module.devices]
+    assert sorted(devices) == ["M1", "M2", "M3", "M4"]
+
+
 def test_a_wide_swing_mirror_is_driven_through_its_cascode(spice):
     circuit = spice(
         sub("""
