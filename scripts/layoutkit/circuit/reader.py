@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.doubts import doubts
 from layoutkit.circuit.json_reader import circuit_from_json, parse_json
 from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.source import read_text
@@ -48,6 +50,7 @@ def read_netlist(
         circuit = circuit_from_json(parse_json(text), top=top)
     else:
         circuit = read_spice(path, top=top)
+    circuit = replace(circuit, warnings=(*circuit.warnings, *doubts(circuit)))
     return circuit.with_modules(recognise(circuit)) if identify_modules else circuit
 
 
