@@ -18,16 +18,16 @@ def doubts(circuit: Circuit) -> tuple[str, ...]:
     if not circuit.ports:
         return ()
     findings = Findings()
+    supplies = find_supplies(circuit)
     for net, connections in circuit.nets.items():
-        if net not in circuit.ports and _leads_nowhere(circuit, connections):
+        if net in circuit.ports:
+            continue
+        if _leads_nowhere(circuit, connections):
             told = " ".join(f"{each.device}.{each.terminal}" for each in connections[:MAX_TERMINALS])
             more = " ..." if len(connections) > MAX_TERMINALS else ""
-            findings.warn(
-                "nets that lead nowhere and are no ports, a typing error or a forgotten port", f"{net} ({told}{more})"
-            )
-    supplies = find_supplies(circuit)
-    for net in (*supplies.power, *supplies.ground):
-        if net not in circuit.ports:
+            subject = f"{net} ({told}{more})"
+            findings.warn("nets that lead nowhere and are no ports, a typing error or a forgotten port", subject)
+        elif net in supplies:
             findings.warn("supplies that are no ports, so that a layout has no pin for them", net)
     return findings.warnings
 
