@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -415,6 +416,15 @@ def test_what_is_wrong_with_a_steps_parameters_is_told_before_anything_runs(tool
 def test_what_is_wrong_with_a_step_is_told(tools, step, problem):
     (text,) = problems(tools, PARSE, {**PARSE, "id": "second", **step})
     assert problem in text
+
+
+@pytest.mark.parametrize("tool", ["w.weigh@1.0.0", "w.wiegh"], ids=["of an older version", "unknown"])
+def test_a_reference_that_leads_nowhere_is_told_of_a_step_whose_parameters_cannot_be_judged(tools, tool):
+    newer = replace(tools, by_id={**tools.by_id, "w.weigh": replace(tools.by_id["w.weigh"], version="1.1.0")})
+    params = {"count": ref("/steps/parse/cuont"), "factor": ref("/steps/last/count"), "name": ref("/inputs/nme")}
+    steps = [PARSE, {"id": "weigh", "tool": tool, "params": params}, {**PARSE, "id": "last"}]
+    found = [text for text in check_pipeline(pipeline(*steps), newer).problems if "unknown tool" not in text]
+    assert [text.split(": ")[2] for text in found] == ["/steps/parse/cuont", "/steps/last/count", "/inputs/nme"]
 
 
 def test_all_problems_are_told_at_once_and_a_run_is_refused_with_them(runner):

@@ -166,6 +166,9 @@ class _Checker:
         tool = self._tool(step, where)
         if tool is not None:
             self._check_params(step, tool, where)
+        else:
+            for path, reference in references(dict(step.params)):
+                self._source(f"{where}: {path_text(path) or 'params'}", reference)
         self._later.remove(step.id)
         schema = True if tool is None else tool.output_schema
         self._answers[step.id] = Place(schema, {} if tool is None else tool.output_schema)
