@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -55,11 +56,13 @@ class Server:
 
     def stop(self) -> int:
         """End the process and return the most memory it had. [KiB]."""
+        status = Path(f"/proc/{self.process.pid}/status")
+        peak = re.search(r"VmHWM:\s*(\d+)", status.read_text()) if status.exists() else None
         self.process.stdin.close()
         self.process.stdout.close()
         _, _, usage = os.wait4(self.process.pid, 0)
-        self.process.returncode = 0
-        return usage.ru_maxrss
+        # ru_maxrss begins with what this process had when it started the other.
+        return int(peak[1]) if peak else usage.ru_maxrss
 
 
 def make_graph(path: Path, nodes: int, relations: int) -> None:
