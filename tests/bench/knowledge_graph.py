@@ -61,6 +61,7 @@ class Server:
         self.process.stdin.close()
         self.process.stdout.close()
         _, _, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = 0
         # ru_maxrss begins with what this process had when it started the other.
         return int(peak[1]) if peak else usage.ru_maxrss
 
