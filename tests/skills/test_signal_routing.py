@@ -368,3 +368,40 @@ def test_an_area_too_large_to_search_is_refused(route):
     code, envelope = route([net("a", end(0, 0), end(90_000, 90_000))])
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
     assert "give a smaller routing area" in envelope["error"]["message"]
+
+
+def test_labels_become_ports_of_the_routed_cell(route, run_script, tmp_path):
+    _, drawn = run_script(
+        "mos-pcell/scripts/create_nmos_pcell.py",
+        *("--device-id", "M1", "--w", "2e-6", "--l", "0.5e-6", "--technology", "sky130A"),
+        *("--workspace", str(tmp_path / "ws")),
+    )
+    pins = {pin["net"]: pin for pin in drawn["data"]["pins"].values()}
+    labels = [
+        {"net_name": net, "x": pin["center"][0], "y": pin["center"][1], "layer": pin["layer_name"]}
+        for net, pin in sorted(pins.items())
+    ]
+    (tmp_path / "one.sp").write_text(
+        ".subckt one M1_B M1_D M1_G M1_S\nM1 M1_D M1_G M1_S M1_B nfet_01v8 w=2u l=0.5u\n.ends\n"
+    )
+    compare = (
+        "lvs-check/scripts/run_check.py",
+        *("--workspace", str(tmp_path / "ws"), "--netlist-path", str(tmp_path / "one.sp"), "--technology", "sky130A"),
+    )
+    _, unnamed = run_script(*compare)
+    assert {mismatch["kind"] for mismatch in unnamed["data"]["mismatches"]} == {"missing_port"}
+    for _ in range(2):  # the same labels again add nothing
+        assert route([], labels=labels, technology="sky130A")[0] == 0
+    layout = layout_of(tmp_path)
+    texts = [shape.text_string for index in layout.layer_indexes() for shape in layout.top_cell().shapes(index).each()]
+    assert sorted(texts) == sorted(pins)
+    assert run_script(*compare)[1]["data"]["matched"]
+
+
+def test_a_label_beside_the_metal_is_refused(route):
+    bar = net("a", end(0, 0), end(5, 0))
+    route([bar])
+    code, answer = route([], labels=[{"net_name": "a", "x": 0, "y": 9, "layer": "metal1"}])
+    assert code == 2
+    assert answer["error"]["details"]["param_name"] == "labels[0]"
+    assert "lies on no metal1 of the layout; give the centre of a pin" in answer["error"]["message"]

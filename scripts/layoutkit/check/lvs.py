@@ -200,7 +200,10 @@ class _Comparison:
             place = self.extraction.place_of(nets[port]) if port in nets else None
             where = f"; its net is{at(place)}" if place is not None else ""
             stray = off.get(port)
-            cause = "no label of that name on a label layer of the cell itself; labels in cells below do not count"
+            cause = (
+                "no label of that name on a label layer of the cell itself; labels in cells below do not count; "
+                "write one with the labels of layout.route_signal_nets_basic"
+            )
             if stray is not None:
                 cause = f"its label{at(stray.place)} lies beside the shapes of {stray.conductor}"
             message = f"Port {port} of the netlist has no label in the layout{where}"

@@ -8,9 +8,12 @@ from layoutkit.route.metal import cut_index
 from layoutkit.route.stack import make_stack
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import klayout.db as kdb
 
     from layoutkit.route.model import RoutingResult
+    from layoutkit.route.request import Endpoint
     from layoutkit.technology import Technology
 
 
@@ -36,3 +39,16 @@ def draw_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, resu
             shapes = cell.shapes(technology.layer(layout, stack.cuts[cut].layer))
             for rect in stack.cut_rects(cut, via.x, via.y, via.columns, via.rows):
                 shapes.insert(kdb.Box(*rect))
+
+
+def draw_labels(
+    layout: kdb.Layout, cell: kdb.Cell, technology: Technology, labels: Iterable[tuple[str, Endpoint]]
+) -> None:
+    """Write each name at its point of ``cell``, on the label layer of its conductor; one that is there stays alone."""
+    import klayout.db as kdb
+
+    for name, point in labels:
+        shapes = cell.shapes(technology.layer(layout, technology.conductor(point.layer).label_layer))
+        text = kdb.Text(name, kdb.Trans(point.x, point.y))
+        if not any(shape.text == text for shape in shapes.each(kdb.Shapes.STexts)):
+            shapes.insert(text)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutConflictError, LayoutkitError
-from layoutkit.route.drawing import draw_routes
+from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.model import NetRequest, Terminal, Via
 from layoutkit.route.router import route
 from layoutkit.route.stack import make_stack
@@ -35,12 +35,13 @@ class RoutedLayout:
 
 
 def route_in_layout(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> RoutedLayout:
-    """Route a job in ``cell`` and draw the nets that succeeded into it.
+    """Route a job in ``cell`` and draw the nets that succeeded into it, and its labels.
 
     Whatever metal an endpoint lies on belongs to that net, with all metal connected to it through the stack.
 
     Raises:
-        LayoutkitError: If the layout's database unit is not the technology's, or a pin reaches beyond its metal.
+        LayoutkitError: If the layout's database unit is not the technology's, a pin reaches beyond its metal, or a
+            label lies on none.
         LayoutConflictError: If existing metal already joins endpoints of different nets.
     """
     import klayout.db as kdb
@@ -53,6 +54,7 @@ def route_in_layout(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Rout
         )
     existing = _Existing(layout, cell, technology)
     _check_pins(job, existing)
+    _check_labels(job, existing)
     clusters = {(net.name, point): existing.cluster(point) for net in job.nets for point in net.endpoints}
     owners = _owners(clusters)
     obstacles = existing.obstacles(owners)
@@ -71,6 +73,7 @@ def route_in_layout(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Rout
     requests = [_request(technology, net, clusters) for net in job.nets]
     result = route(technology, requests, obstacles, area, job.layers)
     draw_routes(layout, cell, technology, result)
+    draw_labels(layout, cell, technology, job.labels)
     return RoutedLayout(result, area)
 
 
@@ -213,6 +216,25 @@ def _check_pins(job: RoutingJob, existing: _Existing) -> None:
                 )
                 value = {"x": um(point.x), "y": um(point.y), "layer": point.layer}
                 faults.append({"path": f"nets[{number}].endpoints[{i}]", "message": message, "provided_value": value})
+    _raise(faults)
+
+
+def _check_labels(job: RoutingJob, existing: _Existing) -> None:
+    """Refuse labels beside the metal: they would name nothing."""
+    um, faults = job.technology.to_um, []
+    for number, (name, point) in enumerate(job.labels):
+        if existing.cluster(point) is None:
+            value = {"net_name": name, "x": um(point.x), "y": um(point.y), "layer": point.layer}
+            message = (
+                f"label '{name}' at ({um(point.x):g}, {um(point.y):g}) um lies on no {point.layer} of the layout; "
+                "give the centre of a pin"
+            )
+            faults.append({"path": f"labels[{number}]", "message": message, "provided_value": value})
+    _raise(faults)
+
+
+def _raise(faults: list[dict[str, Any]]) -> None:
+    """Raise all faults in one error, if there are any."""
     if faults:
         first = {"param_name": faults[0]["path"], "provided_value": faults[0]["provided_value"]}
         raise LayoutkitError("; ".join(str(f["message"]) for f in faults), details={**first, "errors": faults})

@@ -53,7 +53,8 @@ class WantedNet:
 class RoutingJob:
     """A checked request. [dbu]
 
-    ``technology`` has the widths and spaces raised as asked; ``spelled`` gives back the caller's layer names.
+    ``technology`` has the widths and spaces raised as asked; ``spelled`` gives back the caller's layer names;
+    ``labels`` are names to write on metal that is there.
     """
 
     technology: Technology
@@ -63,6 +64,7 @@ class RoutingJob:
     obstacles: tuple[tuple[str, kdb.Box], ...]
     spelled: Mapping[str, str]
     warnings: tuple[str, ...]
+    labels: tuple[tuple[str, Endpoint], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class _Fault:
 
 
 def read_job(technology: Technology, params: Mapping[str, Any]) -> RoutingJob:
-    """Return the request in ``params`` (nets, drc_rules, routing_layers, via_layer, routing_area, obstacles).
+    """Return the request in ``params`` (nets, drc_rules, routing_layers, via_layer, routing_area, obstacles, labels).
 
     Raises:
         LayoutkitError: INVALID_PARAM with everything that is wrong in ``details["errors"]``.
@@ -100,9 +102,14 @@ class _Reader:
         self._twice(nets)
         self._positions(nets, area, obstacles)
         self._via_layer(layers, nets)
+        labels = tuple(self._label(number, entry) for number, entry in enumerate(self.params.get("labels", ())))
         if self.faults:
             raise self._error()
-        return RoutingJob(self.technology, nets, layers, area, obstacles, self.spelled, tuple(self.warnings))
+        return RoutingJob(self.technology, nets, layers, area, obstacles, self.spelled, tuple(self.warnings), labels)
+
+    def _label(self, number: int, entry: Mapping[str, Any]) -> tuple[str, Endpoint]:
+        x, y = (round(entry[axis] / self.technology.dbu_um) for axis in ("x", "y"))
+        return entry["net_name"], Endpoint(self._conductor(f"labels[{number}].layer", entry["layer"]), x, y)
 
     def _fault(self, path: str, message: str, value: Any) -> None:
         self.faults.append(_Fault(path, message, value))
