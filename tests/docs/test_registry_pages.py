@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from model_service import model_service, says  # noqa: I001
+
 from skillpack import Runner, find_tools, scan
 from skillpack.pipelines.pipeline import check_pipeline, load_pipeline, make_pipeline
 from skillpack.pipelines.run import RunOptions, run_pipeline
@@ -83,6 +86,23 @@ def test_the_python_of_the_registry_page_runs_as_printed(root):
     for block in blocks(PAGES[0], "python"):
         done = run([sys.executable, "-c", block], root)
         assert done.returncode == 0, done.stderr
+
+
+def test_the_tool_that_asks_a_model_gets_its_answer(tmp_path, monkeypatch):
+    pytest.importorskip("httpx", reason="skipped: needs the extra models")
+    pytest.importorskip("jinja2", reason="skipped: needs the extra models")
+    example = next(block for block in blocks(PAGES[0], "python") if "ask_model" in block)
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets/quiz.jinja").write_text("A quiz about {{ topic }}", encoding="utf-8")
+    (tmp_path / "skill.yaml").write_text('{"tools": [{"id": "quiz.make", "models": {"primary": "small"}}]}')
+    tool = {"__file__": str(tmp_path / "scripts/make.py")}
+    exec(example, tool)  # noqa: S102 - what the page prints
+    monkeypatch.delenv("SKILL_MODEL_URL", raising=False)
+    assert tool["execute"]({"topic": "limits"}, {}) == {"questions": []}
+    with model_service() as service:
+        service.script[:] = [says("no JSON"), says({"questions": ["x"]})]
+        monkeypatch.setenv("SKILL_MODEL_URL", service.url)
+        assert tool["execute"]({"topic": "limits"}, {}) == {"questions": ["x"]}
 
 
 def test_the_pipeline_of_the_page_has_no_problems(tools):
