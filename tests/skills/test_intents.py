@@ -10,7 +10,7 @@ from skillpack.registry.definitions import SkillRegistry
 
 @pytest.fixture(scope="module")
 def registry():
-    return SkillRegistry.from_tools(find_tools(scan(Path(__file__).parents[2] / "skills")))
+    return SkillRegistry.from_tools(find_tools(scan([Path(__file__).parents[2] / "skills"]).skills.values()))
 
 
 @pytest.mark.parametrize(
