@@ -152,6 +152,16 @@ def test_passives_are_refused_not_ignored(check, tmp_path):
     assert "R1 (resistor)" in envelope["error"]["message"]
 
 
+def test_a_passive_that_states_its_value_alone_proposes_mapping(check, tmp_path):
+    netlist = tmp_path / "r.spice"
+    text = (ASSETS / "pair.spice").read_text().replace(" nmos ", " nfet_01v8 ")
+    netlist.write_text(text.replace(".ends", "R1 outp outn res_high_po 10k\n.ends"))
+    code, envelope = check("--technology", "sky130A", netlist=netlist)
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert "'R1'" in envelope["error"]["message"]
+    assert "map_devices" in envelope["error"]["message"]
+
+
 def test_the_wrong_technology_does_not_match(check):
     code, envelope = check("--technology", "sky130A", "--map-devices")
     assert (code, envelope["data"]["matched"]) == (1, False)

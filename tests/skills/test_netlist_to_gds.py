@@ -212,3 +212,14 @@ def test_dummies_are_drawn_and_told_and_lvs_still_matches(build):
     code, envelope = build(OTA, "--dummies", "1")
     assert code == 0
     assert envelope["data"]["lvs"]["dummies"] == 6
+
+
+@pytest.mark.parametrize(
+    ("card", "told"),
+    [("C1 d q 1u", "C1 would be a plate of"), ("R1 d q 1M", "in SPICE m and M are milli, meg is mega")],
+)
+def test_a_value_of_the_wrong_unit_is_told_by_its_device(build, card, told):
+    code, envelope = build(LATCH.replace(".ends", f"{card}\n.ends"))
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert told in envelope["error"]["message"]
+    assert "is its value right?" in envelope["error"]["message"]

@@ -185,6 +185,11 @@ def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technolo
 
 
 def _passive(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technology) -> ReferenceDevice:
+    if not {"w", "l"} <= device.params.keys():
+        raise NetlistError(
+            f"Device '{device.id}' ({device.model}) states no w and l; state both, or have devices mapped "
+            "(map_devices), which takes the size from the value"
+        )
     w_um, l_um = device.w * 1e6, device.l * 1e6
     if w_um <= 0 or l_um <= 0 or device.m < 1:
         raise NetlistError(

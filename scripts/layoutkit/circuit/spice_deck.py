@@ -99,7 +99,9 @@ class DeckBuilder:
             self._take(statement)
         for open_definition in self._stack[1:]:
             if not open_definition.commented:
-                self._findings.fault(open_definition.where, f"subcircuit '{open_definition.name}' is never closed")
+                self._findings.fault(
+                    open_definition.where, f"subcircuit '{open_definition.name}' is never closed; write .ends"
+                )
         return self._deck
 
     @property

@@ -109,7 +109,10 @@ def resistor(
     m = _count("Multiplier", size.m)
     segments = _segments(tech, spec, width, total) if size.segments is None else _count("segments", size.segments)
     if segments * m > MAX_UNITS:
-        raise GeometryError(f"{device_id} has {segments * m} bars, at most {MAX_UNITS} are drawn")
+        raise GeometryError(
+            f"{device_id} would have {segments * m} bars, at most {MAX_UNITS} are drawn; "
+            "is its value right? (in SPICE m and M are milli, meg is mega)"
+        )
     length = _on_grid(tech, "Length", size.l_m, segments, warnings)
     _within(tech, "Length" if segments == 1 else f"Length of each of {segments} segments", length, spec)
     named = _nets(device_id, nets)

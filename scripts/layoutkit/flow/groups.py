@@ -91,7 +91,8 @@ def group_devices(circuit: Circuit, technology: Technology) -> tuple[tuple[Group
         if len(parts) > 1:
             split = "; ".join(" ".join(d.id for d, _ in part) for part in parts)
             notes.append(
-                f"{module.id} is drawn in {len(parts)} rows, its devices differ in size, flavour or body: {split}"
+                f"{module.id} is drawn in {len(parts)} rows, its devices differ in flavour, body, l or w / nf "
+                f"(equal fingers, with nf or m for the ratio, share one row): {split}"
             )
         for part in parts:
             kind = module.type if len(part) > 1 else "single"

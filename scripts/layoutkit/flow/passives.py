@@ -13,6 +13,7 @@ from layoutkit.circuit import find_supplies
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
+from layoutkit.errors import GeometryError
 from layoutkit.technology.passive_sizes import PassiveSize
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 PASSIVE_TYPES = frozenset({"resistor", "capacitor"})
 _MOST_IN_BANK = 8
+LARGEST_PLATE_M = 2e-3
+"""Side of a capacitor's plate above which its value is taken to be a mistake: no router board holds it."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +93,19 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
         technology: The process.
         group: What to draw.
         dummies: Dummy bars at each end of a bank of several resistors.
+
+    Raises:
+        GeometryError: If a size is not one to draw.
     """
     name = group.spec.name
     sizes = [PassiveSize(device.w, device.l, device.m) for device in group.devices]
     if group.spec.type == "capacitor":
         device, size = group.devices[0], sizes[0]
+        if max(size.w_m, size.l_m) > LARGEST_PLATE_M:
+            raise GeometryError(
+                f"{device.id} would be a plate of {size.w_m * 1e6:.6g} x {size.l_m * 1e6:.6g} um, at most "
+                f"{LARGEST_PLATE_M * 1e6:g} um are laid out; is its value right? (p is 1e-12, f is 1e-15)"
+            )
         drawn = capacitor(technology, device.id, name, size, device.terminals)
         return draw_capacitor(layout, technology, CapacitorSpec(group.name, drawn, labels=False))
     resistors = tuple(

@@ -125,7 +125,7 @@ def test_an_include_cannot_leave_the_folder(tmp_path, how):
 
 
 def test_a_truncated_netlist_is_told(netlist):
-    assert "'a' is never closed" in refused(netlist(".subckt a x\nR1 x x 1\n"))
+    assert "'a' is never closed; write .ends" in refused(netlist(".subckt a x\nR1 x x 1\n"))
 
 
 def test_text_that_is_no_netlist_at_all_is_refused(netlist):

@@ -41,6 +41,14 @@ def test_a_mirror_of_two_lengths_is_split_and_told():
     assert len(notes) <= 1
 
 
+def test_a_mirror_with_its_ratio_in_the_width_of_one_finger_is_told_how_to_share_a_row():
+    groups, (note,) = groups_of(mos("M1", "i i vss vss", nf=1), mos("M2", "o i vss vss", w=8e-6, nf=1))
+    assert [g.type for g in groups] == ["single", "single"]
+    assert "equal fingers, with nf or m for the ratio, share one row" in note
+    groups, notes = groups_of(mos("M1", "i i vss vss", nf=1), mos("M2", "o i vss vss", w=8e-6, nf=2))
+    assert ([g.type for g in groups], notes) == (["current_mirror"], ())
+
+
 def test_every_device_is_in_exactly_one_group():
     devices = [mos(f"M{i}", f"d{i % 3} g{i % 2} s{i % 4} vss") for i in range(12)]
     groups, _ = groups_of(*devices)
