@@ -195,8 +195,10 @@ def test_inputs_that_placement_refuses_stop_the_chain_with_nothing_drawn(tools, 
     with Runner(tools) as runner:
         wrong = run_pipeline(pipeline, {**inputs, "row_gap": -1}, runner)
         late = run_pipeline(pipeline, {**inputs, "technology": "nosuch"}, runner)
+        unknown = run_pipeline(pipeline, {**inputs, "net_priorities": [{"net": "nosuch", "priority": 1}]}, runner)
     assert (wrong.exit_code, wrong.error.code) == (2, "INVALID_PARAM")
     assert (late.exit_code, late.error.code, late.error.details["step"]) == (2, "INVALID_PARAM", "place")
+    assert unknown.error.message.startswith("step 'place' (layout.place_modules): net_priorities names nets that")
     assert not (tmp_path / "ws" / "layout.gds").exists()
 
 

@@ -52,7 +52,7 @@ def test_an_overlap_is_refused_and_the_free_place_told(module, tech, layout, dev
     place_module(module, tech, Place(0, 0))
     other = draw_mos(layout, tech, MosSpec(device("M2", 2, 0.5), "nmos_M2"))
     width = tech.to_um(module.bbox.width())
-    with pytest.raises(LayoutConflictError, match=f"x is free from {width:g} um on"):
+    with pytest.raises(LayoutConflictError, match=f"x is free from {width:g} um on; neighbours .* need a gap"):
         place_module(other, tech, Place(width - tech.to_um(tech.grid), 0))
     place_module(other, tech, Place(width, 0))
 
