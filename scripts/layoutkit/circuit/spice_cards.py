@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ UNKNOWN = "unknown"
 
 # A gate, resistor or capacitor is never a millimetre, so a larger number was written in micrometres.
 LARGEST_SIZE_M = 1e-3
+_IN_MILLIMETRES = re.compile(r"\w+=[\d.]+mm?", re.IGNORECASE)
 LARGEST_COUNT = 1_000_000
 
 _SOURCE_LETTERS = frozenset("viefghbswk")
@@ -212,7 +214,7 @@ class SizeReader:
         except NetlistError as error:
             raise NetlistError(f"'{device_id}': {key}: {error}") from None
         if key in _LENGTHS:
-            value = self._metres(value, device_id)
+            value = self._metres(value, device_id, f"{key}={text}")
         if value <= 0 and key != "r":
             raise NetlistError(f"'{device_id}': {key} must be positive, got {value:g}")
         if key in INTEGER_PARAMS:
@@ -221,10 +223,14 @@ class SizeReader:
             return round(value)
         return value
 
-    def _metres(self, value: float, device_id: str) -> float:
+    def _metres(self, value: float, device_id: str, stated: str) -> float:
         scaled = value * self._scale
         if scaled < LARGEST_SIZE_M:
             return scaled
+        if _IN_MILLIMETRES.fullmatch(stated):
+            raise NetlistError(
+                f"'{device_id}': {stated} is in millimetres, and no device is that large; u is micrometres"
+            )
         self._findings.warn(
             "w and l of 1 mm and more are read as micrometres, since no device is that large", device_id
         )

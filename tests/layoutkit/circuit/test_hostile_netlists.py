@@ -147,3 +147,9 @@ def test_latin_1_in_comments_is_no_obstacle(tmp_path):
     path = tmp_path / "a.sp"
     path.write_bytes(b"* Verst\xe4rker\n.subckt a x\nR1 x x 10\xb5\n.ends\n")
     assert read_spice(path).device("R1").params["r"] == pytest.approx(10e-6)
+
+
+def test_a_size_in_millimetres_is_refused_with_the_unit_that_was_meant(netlist):
+    card = ".subckt a x\nM1 x x x x nmos w=40m l=1u\n.ends\n"
+    assert "line 2: 'M1': w=40m is in millimetres" in refused(netlist(card))
+    assert read_netlist(netlist(card.replace("40m", "40"))).devices[0].w == 40e-6
