@@ -85,7 +85,7 @@ class CellChecker:
         known = {"name", "ports", "devices", "instances", "nets", "modules", "description", "warnings"}
         self.ignore_unknown(data, known, field)
         name = self._name(data, "name", field) if needs_name or data.get("name") else ""
-        ports = [self._word(port, _at(_join(field, "ports"), i)) for i, port in self._items(data, "ports", field)]
+        ports = [self.word(port, _at(_join(field, "ports"), i)) for i, port in self._items(data, "ports", field)]
         if len(set(ports)) < len(ports):
             self.fault(_join(field, "ports"), "names a port twice")
         devices = [self._device(d, _at(_join(field, "devices"), i)) for i, d in self._items(data, "devices", field)]
@@ -111,7 +111,7 @@ class CellChecker:
         self.ignore_unknown(data, {"id", "type", "model", "params", "terminals", "name"}, field)
         device_id = self._name(data, "id", field)
         device_type = self._type(data, field)
-        model = self._word(data["model"], f"{field}.model") if "model" in data else device_type
+        model = self.word(data["model"], f"{field}.model") if "model" in data else device_type
         params = self._params(data.get("params", {}), f"{field}.params")
         terminals = self._terminals(data, device_type, field)
         return Device(device_id, device_type, model, params, terminals) if device_id and device_type else None
@@ -155,7 +155,7 @@ class CellChecker:
             terminal = aliases.get(name.lower(), name.lower())
             if terminal in nets:
                 self.fault(field, f"terminal '{terminal}' is given twice")
-            nets[terminal] = self._word(net, f"{field}.{name}")
+            nets[terminal] = self.word(net, f"{field}.{name}")
         if not device_type:
             return nets
         needed, optional = TERMINALS[device_type]
@@ -177,7 +177,7 @@ class CellChecker:
         if not isinstance(terminals, dict):
             self.fault(f"{field}.terminals", f"must be an object, got {type_name(terminals)}")
             return None
-        nets = {port: self._word(net, f"{field}.terminals.{port}") for port, net in terminals.items()}
+        nets = {port: self.word(net, f"{field}.terminals.{port}") for port, net in terminals.items()}
         return Instance(instance_id, cell, nets, field) if instance_id and cell else None
 
     def _module(self, data: Any, field: str) -> RecognisedModule | None:
@@ -185,7 +185,7 @@ class CellChecker:
             self.fault(field, f"must be an object, got {type_name(data)}")
             return None
         module_id, kind = self._name(data, "id", field), self._name(data, "type", field)
-        devices = [self._word(d, _at(f"{field}.devices", i)) for i, d in self._items(data, "devices", field)]
+        devices = [self.word(d, _at(f"{field}.devices", i)) for i, d in self._items(data, "devices", field)]
         properties = data.get("properties", {})
         if not isinstance(properties, dict):
             self.fault(f"{field}.properties", f"must be an object, got {type_name(properties)}")
@@ -203,9 +203,10 @@ class CellChecker:
         if key not in data:
             self.fault(_join(field, key), "is missing")
             return ""
-        return self._word(data[key], _join(field, key))
+        return self.word(data[key], _join(field, key))
 
-    def _word(self, value: Any, field: str) -> str:
+    def word(self, value: Any, field: str) -> str:
+        """Return ``value``, or an empty text and a fault where it is no name."""
         if not isinstance(value, str):
             self.fault(field, f"must be a string, got {type_name(value)}")
             return ""

@@ -103,10 +103,7 @@ def _document(data: Any, checker: CellChecker) -> tuple[list[Cell], str]:
         checker.fault("cells", "is missing; a netlist has 'cells' and 'top', or 'name' and 'devices'")
         return [], ""
     checker.ignore_unknown(data, {"cells", "top", "name", "version", "description"}, "")
-    top = data.get("top", "")
-    if not isinstance(top, str):
-        checker.fault("top", f"must be a string, got {type_name(top)}")
-        top = ""
+    top = checker.word(data["top"], "top") if data.get("top", "") != "" else ""
     if not isinstance(data["cells"], list):
         checker.fault("cells", f"must be an array, got {type_name(data['cells'])}")
         return [], top

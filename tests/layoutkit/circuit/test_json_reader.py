@@ -105,6 +105,7 @@ def test_a_schema_fault_names_its_field_and_reason(change, field, reason):
         ({"cells": {}}, "Schema validation failed: cells - must be an array, got object"),
         ({"cells": [3]}, "Schema validation failed: cells[0] - must be an object, got number"),
         ({"cells": [], "top": 3}, "Schema validation failed: top - must be a string"),
+        ({"cells": [], "top": '"'}, "Schema validation failed: top - must be a word"),
         ({"cells": [{"devices": []}]}, "Schema validation failed: cells[0].name - is missing"),
         ({"cells": [], "top": "x", "name": "n"}, None),
         ({"name": "a", "devices": [mos(), mos()]}, "id 'M1' is used twice"),
