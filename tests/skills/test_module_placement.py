@@ -85,6 +85,15 @@ def test_the_layout_has_exactly_the_modules_clean_and_apart(place, technology):
     assert check(layout, cell, load(technology)).violated == ()
 
 
+@pytest.mark.parametrize("technology", PASSIVE)
+def test_port_names_lie_on_the_grid(place, technology):
+    layout, cell = top_cell(place(FILTER, technology=technology)[1]["data"]["layout_path"])
+    grid = load(technology).grid
+    texts = [shape.text for index in layout.layer_indexes() for shape in cell.shapes(index).each() if shape.is_text()]
+    assert {text.string for text in texts} == {"in", "out", "mid", "vdd", "vss"}
+    assert [(text.string, text.x, text.y) for text in texts if text.x % grid or text.y % grid] == []
+
+
 def test_the_modules_lie_symmetric_about_the_axis(place):
     """S0.5: the pair's poly and diffusion are their own mirror image about ``axis_x``."""
     data = place(OTA)[1]["data"]

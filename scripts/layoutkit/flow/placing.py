@@ -184,7 +184,8 @@ def label_ports(placed: PlacedModules, ports: Sequence[str]) -> list[str]:
         conductor = technology.conductor(layer)
         if conductor.pin_layer is not None:
             cell.shapes(technology.layer(layout, conductor.pin_layer)).insert(box)
-        text = kdb.Text(port, kdb.Trans(0, False, box.center().x, box.center().y))
+        middle = box.center()
+        text = kdb.Text(port, kdb.Trans(0, False, technology.snap(middle.x), technology.snap(middle.y)))
         cell.shapes(technology.layer(layout, conductor.label_layer)).insert(text)
     return missing
 
