@@ -1,6 +1,7 @@
 """Who may import whom, and what must not be loaded before it is needed. Read from the sources, nothing is run."""
 
 import ast
+import importlib
 import sys
 from pathlib import Path
 
@@ -142,6 +143,14 @@ def test_a_package_itself_imports_only_the_standard_library_and_itself(package):
     tree = ast.parse((PACKAGES[package] / "__init__.py").read_text(encoding="utf-8"))
     foreign = {name for _, name in imports_at_load(tree)} - sys.stdlib_module_names - {package}
     assert foreign == set()
+
+
+@pytest.mark.parametrize(
+    "package", [name for name, home in PACKAGES.items() if "_HOMES" in (home / "__init__.py").read_text()]
+)
+def test_no_public_name_is_that_of_a_module_which_would_hide_it_once_loaded(package):
+    public = set(importlib.import_module(package).__all__)
+    assert public & {path.stem for path in PACKAGES[package].iterdir()} == set()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .envelope import ErrorCode, SkillError, SkillResult
     from .faults import Fault, invalid_params
     from .model_call import ModelAnswer, Task, ask_model
-    from .model_settings import ModelSettings, model_settings
+    from .model_endpoints import ModelSettings, model_settings
     from .prompt import prompt_variables, render_file
     from .runtime import call, main, serve_tools
     from .schema import check_schema, fill_defaults, find_faults, validate
@@ -30,7 +30,7 @@ _HOMES = {
     "ErrorCode": "envelope",
     "Fault": "faults",
     "ModelAnswer": "model_call",
-    "ModelSettings": "model_settings",
+    "ModelSettings": "model_endpoints",
     "SkillError": "envelope",
     "SkillResult": "envelope",
     "Task": "model_call",
@@ -45,7 +45,7 @@ _HOMES = {
     "invalid_params": "faults",
     "load_tool": "tool",
     "main": "runtime",
-    "model_settings": "model_settings",
+    "model_settings": "model_endpoints",
     "parse_json": "strict_json",
     "prompt_variables": "prompt",
     "render_file": "prompt",

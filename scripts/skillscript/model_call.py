@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from .model_settings import Endpoint, ModelSettings
+    from .model_endpoints import Endpoint, ModelSettings
 
 MAX_TOLD = 20  # faults a model is told of; more are the same mistake
 MAX_ECHOED = 20_000  # characters of its own answer a model is shown again

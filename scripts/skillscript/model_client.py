@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from .model_settings import Endpoint
+    from .model_endpoints import Endpoint
 
 MAX_ANSWER_BYTES = 2 << 20
 CONNECT_SECONDS = 10.0

@@ -23,7 +23,7 @@ from model_service import (
 from skillscript.envelope import SkillError
 from skillscript.faults import Fault
 from skillscript.model_call import Task, ask_model
-from skillscript.model_settings import Endpoint, ModelSettings, model_settings
+from skillscript.model_endpoints import Endpoint, ModelSettings, model_settings
 
 SCHEMA = {
     "type": "object",
