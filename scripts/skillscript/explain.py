@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator, exceptions, validators
 from referencing import Registry
 
 from .accept import matches
-from .faults import MAX_ECHOED, Fault, did_you_mean, echo, show
+from .faults import MAX_ECHOED, TYPE_WORDS, Fault, did_you_mean, echo, show
 from .strict_json import path_text
 
 if TYPE_CHECKING:
@@ -21,16 +21,6 @@ MAX_FOUND = 1000  # faults looked for; a value with more is wrong as a whole
 
 Path = tuple[str | int, ...]
 ValidationError = Any  # jsonschema types its fields as possibly unset; those that iter_errors yields have them all
-
-_TYPE_WORDS = {
-    "string": "a string",
-    "number": "a number",
-    "integer": "an integer",
-    "boolean": "true or false",
-    "array": "an array",
-    "object": "an object",
-    "null": "null",
-}
 
 _LIMIT_WORDS = {
     "minimum": "must be at least {limit}",
@@ -167,7 +157,7 @@ def _described(error: ValidationError, keyword: str, who: str) -> str:
     received = f", got {show(value)}"
     if keyword == "type":
         names = [rule] if isinstance(rule, str) else list(rule)
-        return f"{who} must be {' or '.join(_TYPE_WORDS.get(name, name) for name in names)}{received}"
+        return f"{who} must be {' or '.join(TYPE_WORDS.get(name, name) for name in names)}{received}"
     if keyword == "enum":
         allowed = ", ".join(_text(item) for item in rule)
         return f"{who} must be one of {allowed}{received}{did_you_mean(value, rule)}"
@@ -195,7 +185,7 @@ def _form(branch: Any) -> str:
         return _text(branch["const"])
     rule = branch.get("type", ())
     names = [rule] if isinstance(rule, str) else list(rule)
-    return " or ".join(_TYPE_WORDS.get(name, name) for name in names) or str(branch.get("$ref", "another form"))
+    return " or ".join(TYPE_WORDS.get(name, name) for name in names) or str(branch.get("$ref", "another form"))
 
 
 def _allowed(error: ValidationError, keyword: str) -> Any:

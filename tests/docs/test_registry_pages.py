@@ -38,14 +38,7 @@ UNNAMED = json.dumps(
         ]
     }
 )
-FILTER = """
-.subckt filter in out mid vdd vss
-M1 vdd in mid vss nmos W=4u L=1u
-R1 mid out 20k
-R2 out vss 20k
-C1 out vss 200f
-.ends
-"""
+FILTER = (ROOT / "tests/skills/filter.spice").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

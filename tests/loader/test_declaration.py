@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 import skillpack
 from skillpack import SkillLoader, SkillRegistry, find_tools, scan
 from skillpack.hosts.pack import Pack
-from skillpack.patterns import never_ends
+from skillpack.registry.patterns import never_ends
 from skillpack.registry.schema_check import schema_problems
 from skillpack.strict_yaml import load_typed_mapping
 

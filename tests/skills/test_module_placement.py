@@ -16,14 +16,7 @@ from layoutkit.technology import load, names
 PLACE = "module-placement/scripts/place_modules.py"
 ROUTE = "signal-routing/scripts/route_signal_nets.py"
 OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
-FILTER = """
-.subckt filter in out mid vdd vss
-M1 vdd in mid vss nmos W=4u L=1u
-R1 mid out 20k
-R2 out vss 20k
-C1 out vss 200f
-.ends
-"""
+FILTER = Path(__file__).with_name("filter.spice").read_text(encoding="utf-8")
 CAPACITOR = ".subckt cap a b\nC1 a b 500f\n.ends"
 PASSIVE = [name for name in names() if load(name).passives]
 

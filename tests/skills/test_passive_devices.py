@@ -13,14 +13,7 @@ from layoutkit.technology import load, names
 
 RESISTOR, CAPACITOR = "passive-devices/scripts/create_resistor.py", "passive-devices/scripts/create_capacitor.py"
 REAL = [name for name in names() if load(name).passives]
-FILTER = """
-.subckt filter in out mid vdd vss
-M1 vdd in mid vss nmos W=4u L=1u
-R1 mid out 20k
-R2 out vss 20k
-C1 out vss 200f
-.ends
-"""
+FILTER = Path(__file__).with_name("filter.spice").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("technology", REAL)

@@ -60,9 +60,8 @@ def serve(app: App, host: str, port: int, *, path: str = "", grace: float = GRAC
         limit_concurrency=MAX_CONNECTIONS,
         timeout_graceful_shutdown=max(1, round(grace)),
     )
-    if (
-        sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
-    ):  # uvicorn would leave tools behind
+    # Left alone, SIGHUP would end this process and leave its tools behind.
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     listener = _listener(host, port)
     name = f"[{host}]" if ":" in host else host

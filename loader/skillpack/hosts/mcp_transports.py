@@ -78,10 +78,8 @@ def _refusal(error: ValidationError) -> types.JSONRPCError | None:
         if not line.strip():
             return None
         code, text = types.PARSE_ERROR, f"Parse error: {faults[0]['ctx']['error']}"
-        try:
-            message = json.loads(
-                line
-            )  # takes what pydantic refuses, such as half of a surrogate pair, and so has the id
+        try:  # takes what pydantic refuses, such as half of a surrogate pair, and so has the id
+            message = json.loads(line)
         except (ValueError, RecursionError):
             message = None
     else:

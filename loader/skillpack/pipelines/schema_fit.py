@@ -9,21 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skillpack.registry.schema_check import resolve_pointer
-from skillscript.faults import did_you_mean
+from skillscript.faults import TYPE_WORDS, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _EVERY_TYPE = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
-_WORDS = {
-    "string": "a string",
-    "number": "a number",
-    "integer": "an integer",
-    "boolean": "true or false",
-    "array": "an array",
-    "object": "an object",
-    "null": "null",
-}
 _MAX_DEPTH = 16
 
 
@@ -81,7 +72,7 @@ def _inside(place: Place, step: str | int) -> Place:
         return Place(True, place.root, certain=False, problem=f"there is no {name!r}{hint}")
     if "array" in types:
         return _item(place, schema, name)
-    words = " or ".join(_WORDS[kind] for kind in sorted(types))
+    words = " or ".join(TYPE_WORDS[kind] for kind in sorted(types))
     return Place(True, place.root, certain=False, problem=f"there is no {name!r} in {words}")
 
 
@@ -196,7 +187,7 @@ def _type_of(value: Any) -> str:
 
 
 def _words(types: set[str]) -> str:
-    return " or ".join(_WORDS[kind] for kind in sorted(types))
+    return " or ".join(TYPE_WORDS[kind] for kind in sorted(types))
 
 
 def _list(values: list[Any]) -> str:

@@ -10,7 +10,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from skillpack.patterns import never_ends
+from skillpack.registry.patterns import never_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

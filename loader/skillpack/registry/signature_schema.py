@@ -29,7 +29,7 @@ from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillpack.docstrings import read_docstring
+from skillpack.registry.docstrings import read_docstring
 from skillscript.envelope import SkillResult
 from skillscript.strict_json import NotJsonError, plain
 

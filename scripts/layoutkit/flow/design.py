@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layoutkit.circuit.model import Circuit
     from layoutkit.flow.groups import Group
     from layoutkit.flow.passives import PassiveGroup
@@ -35,6 +37,11 @@ class LayoutRequest:
     width_per: str = "device"
     dummies: int = 0
     seed: int = 1
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
+        """Return the request in a tool's parameters, which have these names; what else they hold is not looked at."""
+        return cls(**{each.name: params[each.name] for each in fields(cls) if each.name in params})
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def start(technologies: Mapping[str, str]) -> list[str]:
         LayoutkitError: If there is no such technology.
     """
     use_application()
-    from layoutkit.pcells.library import register
+    from layoutkit.pcells.registration import register
 
     return [
         register(name, klayout_technology=klayout_name).name() for name, klayout_name in sorted(technologies.items())
@@ -44,7 +44,9 @@ def use_application() -> None:
     except ImportError:
         pya = None
     if pya is None or not hasattr(pya, "Application"):
-        raise RuntimeError("this runs inside KLayout's application; elsewhere use layoutkit.pcells.library.register")
+        raise RuntimeError(
+            "this runs inside KLayout's application; elsewhere call layoutkit.pcells.registration"
+        )
     loaded = sys.modules.get("klayout.db")
     if loaded is not None and loaded is not pya and loaded.Layout is not pya.Layout:
         raise RuntimeError("klayout.db of PyPI is loaded already; start the PCell libraries before what loads it")

@@ -12,16 +12,8 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     from layoutkit.flow.design import LayoutRequest
     from layoutkit.flow.place_circuit import PlaceRequest, place_circuit
 
-    layout = LayoutRequest(
-        netlist_path=params["netlist_path"],
-        technology=params["technology"],
-        workspace=params["workspace"],
-        top=params.get("top"),
-        width_per=params["width_per"],
-        dummies=params["dummies"],
-        seed=params["seed"],
-    )
-    return place_circuit(PlaceRequest(layout, params.get("row_gap"), _priorities(params["net_priorities"])))
+    priorities = _priorities(params["net_priorities"])
+    return place_circuit(PlaceRequest(LayoutRequest.of(params), params.get("row_gap"), priorities))
 
 
 def _priorities(entries: list[dict[str, Any]]) -> dict[str, int]:

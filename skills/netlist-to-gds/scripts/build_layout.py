@@ -14,16 +14,7 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     from layoutkit.flow.design import LayoutRequest
     from layoutkit.flow.summary import faults, summary
 
-    request = LayoutRequest(
-        netlist_path=params["netlist_path"],
-        technology=params["technology"],
-        workspace=params["workspace"],
-        top=params.get("top"),
-        width_per=params["width_per"],
-        dummies=params["dummies"],
-        seed=params["seed"],
-    )
-    report = build_layout(request, progress=_tell)
+    report = build_layout(LayoutRequest.of(params), progress=_tell)
     _tell(summary(report))
     found = faults(report)
     if found:

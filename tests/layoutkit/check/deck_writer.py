@@ -5,6 +5,8 @@ Only kinds that a deck states in a call or two are written; ``WRITTEN`` names th
 
 import ast
 
+from drc_sketch import cases
+
 _SELECTIONS = {"interacting", "not_interacting", "overlapping", "not_overlapping", "inside", "not_inside"}
 _METRICS = {"euclidean": "euclidian", "projection": "projection", "square": "square"}
 
@@ -27,16 +29,6 @@ def writable(rule, technology):
 
 def _extra(kind, fields):
     return {"active"} if kind.startswith("gate") else ({"notches"} if fields.get("notches") == "ignored" else set())
-
-
-def cases(rule, technology):
-    common = {name: value for name, value in rule.options.items() if name not in {"cases", "layers"}}
-    if "cases" in rule.options:
-        return [{**common, **case} for case in rule.options["cases"]]
-    if "layers" in rule.options:
-        listed = technology.layers if rule.options["layers"] == "all" else rule.options["layers"]
-        return [{**common, "layer": name} for name in listed]
-    return [common]
 
 
 class _Ruby:

@@ -13,7 +13,7 @@ from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.errors import GeometryError
 from layoutkit.klayout_files import error_layer
 from layoutkit.klayout_package import write_package
-from layoutkit.pcells.library import instantiate, register
+from layoutkit.pcells.registration import instantiate, register
 from layoutkit.technology import load, names
 
 needs_klayout = pytest.mark.skipif(shutil.which("klayout") is None, reason="KLayout's application is not installed")
