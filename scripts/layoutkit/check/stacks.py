@@ -67,19 +67,22 @@ def _inner_nets(parts: Sequence[Part], named: Collection[Any]) -> dict[Any, list
 
 
 def _one_gate(parts: list[Part], named: Collection[Any]) -> list[Part]:
-    """Return the parts with the first two channels in series under one gate made one, repeatedly."""
+    """Return the parts with channels in series under one gate made one; each round joins pairs, so few are needed."""
     while True:
+        joined: dict[int, Part] = {}
+        gone: set[int] = set()
         for net, (first, second) in _inner_nets(parts, named).items():
+            if any(index in joined or index in gone for index in (first, second)):
+                continue
             one, other = parts[first], parts[second]
             same = all(one.nets[terminal] == other.nets[terminal] for terminal in "gb") and one.device == other.device
             if same and abs(one.w_um - other.w_um) <= _SAME * one.w_um:
-                joined = one.in_series(other, {**one.nets, "s": _other_end(one, net), "d": _other_end(other, net)})
-                parts = list(parts)
-                parts[first] = joined
-                del parts[second]
-                break
-        else:
+                nets = {**one.nets, "s": _other_end(one, net), "d": _other_end(other, net)}
+                joined[first] = one.in_series(other, nets)
+                gone.add(second)
+        if not joined:
             return parts
+        parts = [joined.get(index, part) for index, part in enumerate(parts) if index not in gone]
 
 
 def _in_parallel(parts: list[Part]) -> list[Part]:

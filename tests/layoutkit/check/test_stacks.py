@@ -3,8 +3,10 @@
 import pytest
 from transistor_sketch import Sketch
 
+from layoutkit.check import stacks
 from layoutkit.check.extract import extract
 from layoutkit.check.lvs import compare
+from layoutkit.check.reference import ReferenceDevice
 from layoutkit.circuit.model import Circuit, Device
 from layoutkit.technology import load
 
@@ -75,3 +77,28 @@ def test_one_gate_over_two_channels_is_one_transistor_of_their_length(technology
 def test_channels_of_unequal_width_in_series_are_not_one(technology):
     chain = (("M1", 2000, 500, "top a x vss"), ("M2", 3000, 500, "x a vss vss"))
     assert not judged(technology, chain, (("M1", 2000, 1000, "top a vss vss"),), ("a", "top", "vss")).matched
+
+
+def test_many_stacks_are_folded_together_and_not_one_after_the_other(monkeypatch):
+    looks = []
+    inner_nets = stacks._inner_nets
+    monkeypatch.setattr(stacks, "_inner_nets", lambda *given: looks.append(given) or inner_nets(*given))
+    nets = [("vss", "x"), ("x", "y"), ("y", "z"), ("z", "out")]
+    parts = [
+        ReferenceDevice(
+            id=f"M{stack}.{step}",
+            device="nmos",
+            w_um=1.0,
+            l_um=0.5,
+            drawn_w_um=1.0,
+            drawn_l_um=0.5,
+            fingers=1,
+            nets={"s": "vss" if step == 0 else f"{low}{stack}", "g": f"g{stack}", "d": f"{high}{stack}", "b": "vss"},
+        )
+        for stack in range(50)
+        for step, (low, high) in enumerate(nets)
+    ]
+    folded = stacks.fold_stacks(parts, {"vss", *(f"out{stack}" for stack in range(50))})
+    assert [(part.id, part.l_um) for part in folded[:1]] == [("M0.0+M0.1+M0.2+M0.3", 2.0)]
+    assert len(folded) == 50
+    assert len(looks) <= 6
