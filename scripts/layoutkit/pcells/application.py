@@ -44,9 +44,7 @@ def use_application() -> None:
     except ImportError:
         pya = None
     if pya is None or not hasattr(pya, "Application"):
-        raise RuntimeError(
-            "this runs inside KLayout's application; elsewhere call layoutkit.pcells.registration"
-        )
+        raise RuntimeError("this runs inside KLayout's application; elsewhere call layoutkit.pcells.registration")
     loaded = sys.modules.get("klayout.db")
     if loaded is not None and loaded is not pya and loaded.Layout is not pya.Layout:
         raise RuntimeError("klayout.db of PyPI is loaded already; start the PCell libraries before what loads it")
