@@ -14,6 +14,8 @@ import skillpack.commands
 from skillpack.command_line import SKILLS_DIR, fail
 from skillpack.errors import SkillpackError
 
+_UNWRITABLE = {errno.ENOSPC: "the disk is full", errno.EBADF: "standard output is closed"}
+
 
 class Subcommands(click.Group):
     """The subcommands: each module ``skillpack.commands.NAME`` has its own as ``command``."""
@@ -35,15 +37,27 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if sys.stdout is None:  # started with standard output closed; print() would say nothing and succeed
+        sys.stdout = _ClosedStream()
     try:
         command(prog_name="skillpack")
     except SkillpackError as error:
         fail(str(error))
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        reason = _UNWRITABLE.get(error.errno or 0)
+        if reason is None:
             raise
         sys.stdout = None  # nothing more is written when Python leaves
-        fail("the answer cannot be written: the disk is full")
+        fail(f"the answer cannot be written: {reason}")
+
+
+class _ClosedStream(io.TextIOBase):
+    """Standard output that was closed before the program started: what is written to it is an error."""
+
+    def write(self, text: str) -> int:
+        if text:
+            raise OSError(errno.EBADF, "standard output is closed")
+        return 0
 
 
 @click.group(cls=Subcommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

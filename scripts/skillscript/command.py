@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from . import supervisor
 from .call_log import log_path
 from .cli import Request, command_line, read_request
-from .envelope import SkillResult, to_json
+from .envelope import EXIT_CODES, ErrorCode, SkillResult, to_json
 from .faults import invalid_params
 from .runtime import call
 from .standard_streams import tell
@@ -26,14 +27,13 @@ def run_command(tool: Tool, argv: Sequence[str], stdout: EnvelopeStream) -> int:
     parser = command_line(tool)
     request = read_request(parser, tool, list(argv))
     if request.help:
-        stdout.write_line(parser.format_help().rstrip())
-        return 0
+        return _written(stdout, parser.format_help().rstrip(), 0)
     if request.schema:
         schemas = {"tool": tool.id, "input": tool.input_schema, "output": tool.output_schema}
-        stdout.write_line(to_json(schemas, indent=PRETTY))
-        return 0
+        return _written(stdout, to_json(schemas, indent=PRETTY), 0)
     log = log_path(request.log)
     if not request.serve:
+        supervisor.split(stdout, {tool.id: tool}, supervisor.Call(tool.id, request.params, request.context), log)
         result = call(tool, request.params, request.context, faults=request.faults, log=log)
     elif request.faults:
         result = SkillResult.failure(invalid_params(request.faults))
@@ -41,9 +41,18 @@ def run_command(tool: Tool, argv: Sequence[str], stdout: EnvelopeStream) -> int:
         from .worker import serve
 
         return serve({tool.id: tool}, stdout, log)
-    stdout.write_line(result.to_json(indent=PRETTY if request.pretty else None))
+    code = _written(stdout, result.to_json(indent=PRETTY if request.pretty else None), result.exit_code)
     _summarise(result, request)
-    return result.exit_code
+    return code
+
+
+def _written(stdout: EnvelopeStream, text: str, code: int) -> int:
+    """Write the answer and return the exit code: ``code``, or 4 if nobody can read the answer."""
+    if stdout.write_line(text):
+        return code
+    if stdout.was_closed:
+        tell("the answer cannot be written: standard output is closed")
+    return EXIT_CODES[ErrorCode.INTERNAL_ERROR]
 
 
 def _summarise(result: SkillResult, request: Request) -> None:

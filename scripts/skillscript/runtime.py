@@ -52,7 +52,7 @@ def main(
     """
     stdout = take_stdout()
     try:
-        _stop_on_sigterm()
+        _stop_on_signals()
         from .command import run_command
 
         tool = load_tool(script_file, tool_id, execute, violates)
@@ -84,7 +84,7 @@ def serve_tools(
     stdout = take_stdout()
     given = list(sys.argv[1:] if argv is None else argv)
     try:
-        _stop_on_sigterm()
+        _stop_on_signals()
         from .call_log import log_path
         from .worker import serve
 
@@ -213,15 +213,21 @@ def _without_folders(text: str) -> str:
     return shown if len(shown) <= MAX_MESSAGE else shown[:MAX_MESSAGE] + "..."
 
 
-def _stop_on_sigterm() -> None:
-    """Turn the first SIGTERM into ``Stopped``; further ones are ignored while the envelope is written."""
+def _stop_on_signals() -> None:
+    """Turn the first SIGTERM into ``Stopped``, the first Ctrl-C into ``KeyboardInterrupt``, and ignore further ones.
+
+    What is stopped has an envelope to write.
+    """
     import signal
 
-    def stop(_signal: int, _frame: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise Stopped
+    def stop(number: int, _frame: object) -> None:
+        for further in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(further, signal.SIG_IGN)
+        raise Stopped if number == signal.SIGTERM else KeyboardInterrupt
 
     try:
         signal.signal(signal.SIGTERM, stop)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, stop)
     except ValueError:  # not in the main thread: whoever runs this thread owns the signals
         return

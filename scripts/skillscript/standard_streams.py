@@ -7,19 +7,38 @@ that text out after the envelope.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from collections.abc import Mapping
+    from typing import Any, BinaryIO
 
 
 class EnvelopeStream:
-    """The process's original standard output; only envelopes, ``--help`` and ``--schema`` are written to it."""
+    """The process's original standard output; only envelopes, ``--help`` and ``--schema`` are written to it.
+
+    Attributes:
+        was_closed: Whether the process was started with standard output closed.
+    """
 
     def __init__(self, descriptor: int | None) -> None:
         self._descriptor = descriptor
+        self._supervisor: int | None = None
+        self.was_closed = descriptor is None
+
+    def announce_on(self, descriptor: int) -> None:
+        """Tell the supervisor at the other end of ``descriptor`` from now on which call is to be answered."""
+        self._supervisor = descriptor
+
+    def announce(self, call: Mapping[str, Any] | None) -> None:
+        """Tell the supervisor that ``call`` (fields of ``supervisor.Call``) begins, or ``None`` that it is answered."""
+        if self._supervisor is not None:
+            left = memoryview((json.dumps(call) + "\n").encode())
+            while left:
+                left = left[os.write(self._supervisor, left) :]
 
     def write_line(self, text: str) -> bool:
         """Write ``text`` and a newline as UTF-8; return whether somebody still listens.
@@ -27,6 +46,7 @@ class EnvelopeStream:
         Raises:
             OSError: If writing fails for another reason than a reader that has gone, such as a full disk.
         """
+        self.announce(None)
         if self._descriptor is None:
             return False
         # A lone surrogate can only stand inside a JSON string here, where its backslash form is the JSON escape.
@@ -48,16 +68,22 @@ def take_stdout() -> EnvelopeStream:
     """Return the original standard output, and from now on send everything else printed to standard error."""
     if sys.stdout is not None:
         sys.stdout.flush()
-    try:
-        descriptor: int | None = os.dup(1)
-    except OSError:  # started with standard output closed
-        descriptor = None
-    try:
-        os.dup2(2, 1)
-    except OSError:  # started with standard error closed
-        _point_at_null(1, os.O_WRONLY)
+    # A descriptor that was closed at the start would otherwise be taken by the next file or pipe that is opened.
+    closed = [number for number in (0, 1, 2) if not _is_open(number)]
+    for number in closed:
+        _point_at_null(number, os.O_RDONLY if number == 0 else os.O_WRONLY)
+    descriptor = None if 1 in closed else os.dup(1)
+    os.dup2(2, 1)
     sys.stdout = sys.stderr
     return EnvelopeStream(descriptor)
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
 
 
 def tell(text: str | None) -> None:
@@ -69,10 +95,7 @@ def tell(text: str | None) -> None:
 
 def take_stdin() -> BinaryIO:
     """Return the original standard input; whoever else reads standard input finds it empty from now on."""
-    try:
-        descriptor = os.dup(0)
-    except OSError:  # started with standard input closed
-        descriptor = os.open(os.devnull, os.O_RDONLY)
+    descriptor = os.dup(0)
     _point_at_null(0, os.O_RDONLY)
     return os.fdopen(descriptor, "rb")
 

@@ -9,8 +9,8 @@ call works on what another left behind, after a call that left threads or child 
 When the file of a module it has loaded was edited, it carries nothing out any more: it answers SERVICE_UNAVAILABLE with
 ``"stale": true, "last": true`` and ends, so that the same request can be given to a new one.
 
-A call that takes longer than its ``timeout_s`` and a little more ends the process, whatever it hangs in: whoever asked
-has given up by then, or is gone.
+A call that takes longer than its ``timeout_s`` is answered with TIMEOUT a little later and ends the worker, whatever it
+hangs in (``supervisor``).
 
 A program may serve several tools in one process (``serve_tools``), so that they share what they keep warm; each request
 then names its ``tool``.
@@ -21,25 +21,24 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import contextmanager
 
-from .envelope import ErrorCode, SkillError, SkillResult, to_json
+from . import supervisor
+from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
 from .faults import Fault, invalid_params
 from .runtime import Stopped, call
 from .schema import find_faults
 from .sources import LoadedSources
-from .standard_streams import take_stdin
+from .standard_streams import take_stdin, tell
 from .strict_json import MAX_BYTES, NotJsonError, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Any, BinaryIO
 
     from .standard_streams import EnvelopeStream
     from .tool import Tool
 
-_GRACE_SECONDS = 2.0
 _REQUEST_SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -54,13 +53,17 @@ _REQUEST_SCHEMA: dict[str, Any] = {
 
 
 def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) -> int:
-    """Answer the requests on standard input until it ends; return the exit code 0.
+    """Answer the requests on standard input until it ends; return the exit code: 0, or 4 if nobody can read answers.
 
     Args:
         tools: The tools served, by id. A request need not name the only one.
         stdout: Where the answers go.
         log: File to append call records to.
     """
+    if stdout.was_closed:
+        tell("no answer can be written: standard output is closed")
+        return EXIT_CODES[ErrorCode.INTERNAL_ERROR]
+    supervisor.split(stdout, tools, None, log)
     requests = take_stdin()
     surroundings = _Surroundings()
     sources = LoadedSources()
@@ -69,11 +72,9 @@ def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) ->
             line = _next_line(requests)
             if line == b"":
                 return 0
-            if line is not None and not line.strip():
-                continue
             begin = time.time_ns()
             stale = sources.edited()
-            request_id, result = _answer(tools, line, None if stale else log, stale=stale)
+            request_id, result = _Request(tools, stdout, None if stale else log).answer(line, stale=stale)
             answer = {"id": request_id, **result.to_dict(), "exit_code": result.exit_code}
             last = stale or not surroundings.restore()
             sources.take_note(begin)
@@ -136,47 +137,42 @@ def _next_line(requests: BinaryIO) -> bytes | None:
     return None
 
 
-def _answer(tools: Mapping[str, Tool], line: bytes | None, log: str | None, *, stale: bool) -> tuple[Any, SkillResult]:
-    """Return the request's id and its result; a stale worker carries nothing out."""
-    if line is None:
-        return None, _refused(Fault("", f"the request is longer than the {MAX_BYTES} bytes allowed on one line"))
-    try:
-        request = parse_json(line)
-    except NotJsonError as fault:
-        return None, _refused(Fault("", f"the request: {fault}"))
-    faults = find_faults(request, _REQUEST_SCHEMA)
-    request_id = request.get("id") if isinstance(request, dict) else None
-    if faults:
-        return request_id if isinstance(request_id, (str, int)) else None, _refused(*faults)
-    wanted = request.get("tool", next(iter(tools)) if len(tools) == 1 else "")
-    tool = tools.get(wanted)
-    if tool is None:
-        known = sorted(tools)
-        return request_id, _refused(Fault("tool", f"tool must be one of {', '.join(known)}", wanted, known))
-    if stale:
-        text = "the program has been edited since this process started; ask a new one"
-        return request_id, SkillResult.failure(SkillError(ErrorCode.SERVICE_UNAVAILABLE, text))
-    with _time_limit(request.get("timeout_s")):
-        return request_id, call(tool, request.get("params", {}), request.get("context"), log=log)
+class _Request:
+    """What a request is answered from."""
 
+    def __init__(self, tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) -> None:
+        self._tools = tools
+        self._stdout = stdout
+        self._log = log
 
-@contextmanager
-def _time_limit(seconds: float | None) -> Iterator[None]:
-    """End the process when the block takes ``seconds`` and a grace; a C thread does it, which no lock holds up."""
-    try:
-        descriptor = sys.stderr.fileno() if seconds is not None else None
-    except (AttributeError, OSError, ValueError):  # standard error is closed
-        descriptor = None
-    if seconds is None or descriptor is None:
-        yield
-        return
-    import faulthandler
+    def answer(self, line: bytes | None, *, stale: bool) -> tuple[Any, SkillResult]:
+        """Return the request's id and its result; a stale worker carries nothing out."""
+        if line is None:
+            return None, _refused(Fault("", f"the request is longer than the {MAX_BYTES} bytes allowed on one line"))
+        try:
+            request = parse_json(line)
+        except NotJsonError as fault:
+            return None, _refused(Fault("", f"the request: {fault}"))
+        faults = find_faults(request, _REQUEST_SCHEMA)
+        request_id = request.get("id") if isinstance(request, dict) else None
+        if faults:
+            return request_id if isinstance(request_id, (str, int)) else None, _refused(*faults)
+        wanted = request.get("tool", next(iter(self._tools)) if len(self._tools) == 1 else "")
+        tool = self._tools.get(wanted)
+        if tool is None:
+            known = sorted(self._tools)
+            return request_id, _refused(Fault("tool", f"tool must be one of {', '.join(known)}", wanted, known))
+        if stale:
+            text = "the program has been edited since this process started; ask a new one"
+            return request_id, SkillResult.failure(SkillError(ErrorCode.SERVICE_UNAVAILABLE, text))
+        return request_id, self._called(tool, request)
 
-    faulthandler.dump_traceback_later(seconds + _GRACE_SECONDS, exit=True, file=descriptor)
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
+    def _called(self, tool: Tool, request: dict[str, Any]) -> SkillResult:
+        params, context = request.get("params", {}), request.get("context")
+        logged = {"params": params, "context": context} if self._log is not None else {}
+        begun = {"tool": tool.id, "request_id": request.get("id"), "served": True, "seconds": request.get("timeout_s")}
+        self._stdout.announce({**begun, **logged})
+        return call(tool, params, context, log=self._log)
 
 
 def _refused(*faults: Fault) -> SkillResult:

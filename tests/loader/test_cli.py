@@ -247,3 +247,13 @@ def test_a_full_disk_is_told_in_one_line(arguments):
             [sys.executable, "-m", "skillpack", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (done.returncode, done.stderr) == (2, "skillpack: the answer cannot be written: the disk is full\n")
+
+
+@pytest.mark.parametrize("arguments", ["list", "--help", "show mos-pcell", "run no.such_tool"])
+def test_no_answer_vanishes_into_a_closed_standard_output(arguments):
+    command = f'"$0" -m skillpack {arguments} >&-'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable], capture_output=True, text=True, check=False, timeout=60
+    )
+    message = "skillpack: the answer cannot be written: standard output is closed\n"
+    assert (done.returncode, done.stderr) == (2, message)

@@ -152,7 +152,7 @@ def test_after_a_call_that_leaves_a_doubtful_process_the_next_gets_a_new_one(run
     process = total(runner, "pid")
     call = ask(runner, mode)
     if mode == "crash":
-        assert "was ended by SIGSEGV without a valid answer" in call.result.error.message
+        assert "ended with SIGSEGV before it answered" in call.result.error.message
     if mode == "child":
         assert gone(call.result.data["total"])
     assert total(runner, "pid") != process

@@ -259,3 +259,11 @@ print("klayout" in {{name.split(".")[0] for name in sys.modules}}, file=sys.stde
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr.strip().endswith("False")
     assert "--drc-rules-path" in done.stdout + done.stderr
+
+
+def test_the_check_needs_no_docstrings():
+    """PYTHONOPTIMIZE=2 takes them away."""
+    plain, _ = run("--layout-path", EXAMPLE, "--drc-rules-path", RULES)
+    optimised, _ = run("--layout-path", EXAMPLE, "--drc-rules-path", RULES, environment={"PYTHONOPTIMIZE": "2"})
+    assert optimised["ok"], optimised["error"]
+    assert optimised["data"] == plain["data"]

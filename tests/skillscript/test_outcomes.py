@@ -143,12 +143,12 @@ def test_ctrl_c_ends_a_call_with_an_envelope(make_skill):
     assert run.error["message"] == "interrupted before the work was done"
 
 
-def test_a_reader_that_has_gone_is_no_noise(skill):
+def test_a_reader_that_has_gone_is_no_noise_but_no_success_either(skill):
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(skill.command("--w", "1"), stdout=write, stderr=subprocess.PIPE, check=False, timeout=20)
     os.close(write)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stderr) == (4, b"")
 
 
 def test_a_full_disk_under_standard_output_is_told(skill):
@@ -163,8 +163,20 @@ def test_closed_standard_streams_do_not_break_a_call(skill, closed):
     done = subprocess.run(
         ["sh", "-c", f'"$0" "$@" {closed}', *skill.command("--w", "1")], capture_output=True, check=False, timeout=20
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == b"" if ">&-" in closed.replace("2>&-", "") else json.loads(done.stdout)["ok"]
+    if ">&-" not in closed.replace("2>&-", ""):
+        assert (done.returncode, json.loads(done.stdout)["ok"]) == (0, True)
+        return
+    assert (done.returncode, done.stdout) == (4, b"")  # nobody can have read the answer
+    if "2>&-" not in closed:
+        assert done.stderr == b"the answer cannot be written: standard output is closed\n"
+
+
+@pytest.mark.parametrize("option", ["--help", "--schema", "--serve"])
+def test_no_other_answer_vanishes_into_a_closed_standard_output(skill, option):
+    command = ["sh", "-c", '"$0" "$@" >&-', *skill.command(option)]
+    done = subprocess.run(command, capture_output=True, input=b'{"params": {}}', check=False, timeout=20)
+    assert done.returncode == 4
+    assert b"standard output is closed" in done.stderr
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]"])

@@ -26,10 +26,10 @@ def test_requests_are_answered_in_order_with_their_ids(skill):
 
 def test_a_bad_line_is_answered_and_the_worker_lives_on(skill):
     bad = [b"not json", b"[1]", b"\xff", b'{"id": 7, "parms": {}}', b'{"id": {}}', b"[" * 100_000]
-    got = answers(skill, *bad, b"", {"id": "last", "params": {"w": 1}})
-    assert [answer["ok"] for answer in got] == [False] * 6 + [True]
-    assert {answer["error"]["code"] for answer in got[:6]} == {"INVALID_PARAM"}
-    assert [answer["id"] for answer in got] == [None, None, None, 7, None, None, "last"]
+    got = answers(skill, *bad, b"", b"  \r", {"id": "last", "params": {"w": 1}})
+    assert [answer["ok"] for answer in got] == [False] * 8 + [True]
+    assert {answer["error"]["code"] for answer in got[:8]} == {"INVALID_PARAM"}
+    assert [answer["id"] for answer in got] == [None, None, None, 7, None, None, None, None, "last"]
     assert "did you mean 'params'?" in got[3]["error"]["message"]
 
 

@@ -54,7 +54,6 @@ class Kind:
             of the layers it is made from.
         flat: Whether a hierarchical check flattens this kind's layers first, because it walks over polygons or nets.
         whole: Whether an empty subject is looked at as well: nothing drawn is a density of 0.
-        summary: What must hold, in one line.
     """
 
     name: str
@@ -69,7 +68,6 @@ class Kind:
     counts: Literal["subject", "drawn"] = "subject"
     flat: bool = False
     whole: bool = False
-    summary: str = ""
 
     @property
     def fields(self) -> frozenset[str]:
@@ -86,8 +84,7 @@ def rule_kind(
     """Register the decorated function as the check of kind ``name``; see ``Kind`` for the declaration."""
 
     def register(check: Callable[[Case], Found]) -> Callable[[Case], Found]:
-        summary = (check.__doc__ or "").strip().splitlines()[0]
-        KINDS[name] = Kind(name, check, operands, summary=summary, **declaration)
+        KINDS[name] = Kind(name, check, operands, **declaration)
         return check
 
     return register

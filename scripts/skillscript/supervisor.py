@@ -1,0 +1,235 @@
+"""A supervisor process that answers when the process that works cannot.
+
+KLayout computes in C++ with Python's global lock held. Until such a call returns, the process runs no signal handler
+and no thread, so it can neither answer SIGTERM nor keep a deadline. Therefore the process splits before the work begins::
+
+    supervisor (the process that was started)  --SIGTERM, SIGINT-->  worker (its child)
+         waits, kills, answers in its place     <----messages----    runs the tool, writes the answer
+
+A worker that has been told to stop gets a moment to answer for itself. If it does not, or if it crashes, the supervisor
+kills it, writes the envelope and ends with the envelope's exit code. Otherwise it ends with the worker's exit code. A
+worker whose supervisor is killed ends, too (SIGIO from a pipe between them, where the system has it).
+
+Where processes cannot be forked (Windows), or threads run already, the work is done without a supervisor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from dataclasses import dataclass, field
+from time import monotonic
+
+from .envelope import ErrorCode, SkillError, SkillResult, to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
+
+    from .standard_streams import EnvelopeStream
+    from .tool import Tool
+
+GRACE_SECONDS = 1.0  # how long a worker that was told to stop may take to answer for itself
+LATE_SECONDS = 0.25  # a caller that keeps its own deadline gives up first
+_FORWARDED = (signal.SIGTERM, signal.SIGINT)
+_INTERNAL_EXIT = 4
+
+
+@dataclass
+class Call:
+    """A call that has not been answered yet.
+
+    Attributes:
+        tool: Id of the tool.
+        params: Parameters, for the call log.
+        context: Context, for the call log.
+        request_id: ``id`` of the request.
+        served: Whether the answer is a line of ``--serve``.
+        seconds: Longest duration, ``None`` for no limit. [s]
+        begun: When it began. [s, monotonic]
+    """
+
+    tool: str
+    params: Any = None
+    context: Any = None
+    request_id: Any = None
+    served: bool = False
+    seconds: float | None = None
+    begun: float = field(default_factory=monotonic)
+
+
+def split(stdout: EnvelopeStream, tools: Mapping[str, Tool], call: Call | None, log: str | None) -> None:
+    """Go on in a child process that this one supervises; the function returns in the child only.
+
+    Args:
+        stdout: Where answers go.
+        tools: The tools that may be called, by id.
+        call: The call that begins now, ``None`` for a worker that waits for requests.
+        log: Call log of the calls that the supervisor answers.
+    """
+    if not hasattr(os, "fork") or _has_threads():
+        return
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    messages, sender = os.pipe()
+    ended, alive = os.pipe()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
+    worker = os.fork()
+    if worker:
+        os.close(sender)
+        os.close(ended)
+        _Supervisor(worker, messages, stdout, tools, call, log).run()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
+    os.close(messages)
+    os.close(alive)
+    _end_with(ended)
+    stdout.announce_on(sender)
+
+
+def _has_threads() -> bool:
+    threading = sys.modules.get("threading")
+    return threading is not None and threading.active_count() > 1
+
+
+def _end_with(pipe: int) -> None:
+    """Have this process end with SIGIO when the other end of ``pipe`` closes, even while it computes in C++."""
+    try:
+        import fcntl
+
+        fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | fcntl.FASYNC)
+    except (ImportError, AttributeError, OSError):  # without it, a worker whose supervisor was killed finishes its call
+        return
+
+
+class _Supervisor:
+    """What the process that was started does while its child works."""
+
+    def __init__(
+        self,
+        worker: int,
+        messages: int,
+        stdout: EnvelopeStream,
+        tools: Mapping[str, Tool],
+        call: Call | None,
+        log: str | None,
+    ) -> None:
+        self.worker = worker
+        self.messages = messages
+        self.stdout = stdout
+        self.tools = tools
+        self.call = call
+        self.log = log
+        self.stopped_by: int | None = None
+        self.kill_at: float | None = None
+        self._unread = b""
+
+    def run(self) -> NoReturn:
+        """Wait for the worker, answer in its place where it did not, and end with its exit code."""
+        try:
+            code = self._watched()
+        except BaseException:  # whatever is wrong here, the worker must not go on alone
+            self._signal(signal.SIGKILL)
+            raise
+        finally:
+            if sys.stderr is not None:
+                sys.stderr.flush()
+        os._exit(code)
+
+    def _watched(self) -> int:
+        wakeup, alarm = os.pipe()
+        os.set_blocking(alarm, False)
+        os.set_blocking(wakeup, False)
+        signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
+        for number in _FORWARDED:
+            signal.signal(number, self._forward)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
+        from select import select
+
+        while True:
+            ready, _, _ = select([self.messages, wakeup], [], [], self._seconds_left())
+            if wakeup in ready:
+                os.read(wakeup, 64)
+            if self.messages in ready and not self._read_messages():
+                break
+            if self._overdue():
+                self._signal(signal.SIGKILL)
+                break
+        _, status = os.waitpid(self.worker, 0)
+        if self.call is None:
+            return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else _INTERNAL_EXIT
+        return self._answer(self.call, status)
+
+    def _forward(self, number: int, _frame: object) -> None:
+        """Pass a signal on; the worker answers, or is killed when its moment has passed."""
+        if self.stopped_by is None:
+            self.stopped_by = number
+            self.kill_at = monotonic() + GRACE_SECONDS
+        self._signal(number)
+
+    def _seconds_left(self) -> float | None:
+        """Return how long to wait for the next event at most, ``None`` for as long as it takes. [s]"""
+        if self.kill_at is not None:
+            return max(0.0, self.kill_at - monotonic())
+        if self.call is not None and self.call.seconds is not None:
+            return max(0.0, self.call.begun + self.call.seconds + LATE_SECONDS - monotonic())
+        return None
+
+    def _overdue(self) -> bool:
+        """Return whether the worker must be killed now; one whose deadline has passed is first told to stop."""
+        if self._seconds_left() != 0.0:
+            return False
+        if self.kill_at is not None:
+            return self.call is not None or self.stopped_by is not None
+        self.kill_at = monotonic() + GRACE_SECONDS
+        self._signal(signal.SIGTERM)
+        return False
+
+    def _read_messages(self) -> bool:
+        """Take what the worker says; return whether it still runs."""
+        piece = os.read(self.messages, 1 << 16)
+        *lines, self._unread = (self._unread + piece).split(b"\n")
+        for line in lines:
+            said = json.loads(line)
+            self.call = None if said is None else Call(**said)
+            if said is None and self.stopped_by is None:
+                self.kill_at = None
+        return bool(piece)
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.kill(self.worker, number)
+        except ProcessLookupError:
+            return
+
+    def _answer(self, call: Call, status: int) -> int:
+        """Write the answer that the worker owes and return its exit code."""
+        error = self._error(call, status)
+        result = SkillResult.failure(error, round((monotonic() - call.begun) * 1000))
+        if self.log is not None:
+            from .call_log import append_record, call_record
+
+            append_record(self.log, call_record(self.tools[call.tool], call.params, call.context, result))
+        answer = result.to_dict()
+        if call.served:
+            answer = {"id": call.request_id, **answer, "exit_code": result.exit_code, "last": True}
+        self.stdout.write_line(to_json(answer))
+        return result.exit_code
+
+    def _error(self, call: Call, status: int) -> SkillError:
+        if self.stopped_by == signal.SIGINT:
+            return SkillError(ErrorCode.INTERNAL_ERROR, "interrupted before the work was done")
+        if self.stopped_by is not None:
+            return SkillError(ErrorCode.TIMEOUT, "stopped by SIGTERM before the work was done")
+        if self.kill_at is not None:
+            text = f"the call took longer than its timeout_s, {call.seconds:g} s, and was stopped"
+            return SkillError(ErrorCode.TIMEOUT, text, {"timeout_s": call.seconds})
+        if os.WIFSIGNALED(status):
+            how = signal.Signals(os.WTERMSIG(status)).name
+        else:
+            how = f"exit code {os.waitstatus_to_exitcode(status)}"
+        text = f"the tool's process ended with {how} before it answered"
+        return SkillError(ErrorCode.INTERNAL_ERROR, text, {"ended_with": how})
