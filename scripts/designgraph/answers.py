@@ -91,8 +91,13 @@ _PAGE = ("limit", "cursor", "fields")
 _OPERATIONS: dict[str, _Operation] = {
     "kg.init": (
         ("graphId",),
-        ("nodes", "relations"),
-        lambda graph, given: graph.init(given["graphId"], given.get("nodes", ()), given.get("relations", ())),
+        ("nodes", "relations", "input_path"),
+        lambda graph, given: graph.init(
+            given["graphId"],
+            given.get("nodes", ()),
+            given.get("relations", ()),
+            input_path=given.get("input_path"),
+        ),
     ),
     "kg.create_node": (
         ("graphId", "id", "type"),

@@ -76,7 +76,8 @@ def _parsed(content: bytes, path: Path) -> dict[str, Any]:
     if not content.strip(b"\0 \t\r\n"):
         raise unreadable(path, "it is empty; restore it, or delete it if the graph may begin anew")
     try:
-        document = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_refuse)
+        text = content.decode("utf-8-sig")
+        document = json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant)
     except UnicodeDecodeError as error:
         raise unreadable(path, f"it is not UTF-8 text (byte {error.start})") from None
     except RecursionError:
@@ -90,7 +91,8 @@ def _parsed(content: bytes, path: Path) -> dict[str, Any]:
     return document
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object of ``pairs``; a key that stands twice raises ``ValueError``."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -100,7 +102,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse(constant: str) -> None:
+def refuse_constant(constant: str) -> None:
+    """Raise ``ValueError`` for NaN and infinities, which JSON has not."""
     raise ValueError(f"{constant} is no JSON number")
 
 

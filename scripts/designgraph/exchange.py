@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from designgraph.graph import Graph
 
 FORMATS = ("json", "node_link", "graphml")
-SUFFIXES = {"json": ".json", "node_link": ".node-link.json", "graphml": ".graphml"}
+SUFFIXES = {".node-link.json": "node_link", ".json": "json", ".graphml": "graphml"}
 _GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
   <key id="type" for="node" attr.name="type" attr.type="string"/>

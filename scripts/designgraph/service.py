@@ -5,10 +5,12 @@ The service stores and finds; what a design needs is judged by ``check`` and by 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from designgraph.bulk_file import Parts, read_parts
 from designgraph.errors import GraphError, InvalidTypeError, ManyFaultsError
 from designgraph.graph import Graph, Relation, relation_json
 from designgraph.location import graph_path
@@ -19,7 +21,7 @@ from designgraph.type_rule import TypeRule, type_rule
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from designgraph.changes import Change
 
@@ -68,7 +70,12 @@ class KnowledgeGraph:
         self._folder = str(self.store.path.parent)
 
     def init(
-        self, graph_id: str, nodes: Iterable[Mapping[str, Any]] = (), relations: Iterable[Mapping[str, Any]] = ()
+        self,
+        graph_id: str,
+        nodes: Iterable[Mapping[str, Any]] = (),
+        relations: Iterable[Mapping[str, Any]] = (),
+        *,
+        input_path: str | None = None,
     ) -> dict[str, Any]:
         """Replace a whole graph in one step, and return how much it has and had.
 
@@ -76,12 +83,20 @@ class KnowledgeGraph:
             graph_id: The graph.
             nodes: ``{id, type, properties}`` each.
             relations: ``{from, to, type}`` each.
+            input_path: A file with both instead (``bulk_file``), for a graph too large for one request.
 
         Raises:
             GraphError: With the code of the first thing that is wrong and all of them in ``details["errors"]``.
         """
         check_id(graph_id, "graphId")
-        changes = self._whole(graph_id, nodes, relations)
+        parts = Parts(list(nodes), list(relations))
+        if input_path is not None:
+            if parts.nodes or parts.relations:
+                text = "give either input_path or nodes and relations, not both"
+                raise GraphError(text, {"param_name": "input_path", "provided_value": input_path})
+            parts = read_parts(input_path)
+        changes = self._whole(graph_id, parts)
+        del parts
         before = [0, 0]
 
         def plan(graphs: dict[str, Graph]) -> list[Change]:
@@ -252,13 +267,29 @@ class KnowledgeGraph:
             count.update(nodesCreated=0, nodesUpdated=0, relationsCreated=0, relationsDeleted=0, unchanged=0)
             graph = graphs.get(graph_id, Graph())
             addition = build(graph)
-            wanted = self._whole(graph_id, addition.nodes, addition.relations)[1:]
+            wanted = self._whole(graph_id, Parts(addition.nodes, addition.relations))[1:]
             outdated = [["no_relation", *relation] for relation in addition.outdated]
             count["relationsDeleted"] = len(outdated)
             return outdated + [made for change in wanted if (made := _merged(graph, change, count)) is not None]
 
         self.store.change(graph_id, plan)
         return self._told({"graphId": graph_id, **count})
+
+    @contextmanager
+    def reading(self, graph_id: str) -> Iterator[Graph]:
+        """Give one graph as it is on disk, for reading in a block.
+
+        Raises:
+            GraphError: If there is no such graph, or the files cannot be used.
+        """
+        with self.store.reading() as graphs:
+            if graph_id not in graphs:
+                known = sorted(graphs)
+                raise GraphError(
+                    f"graph '{graph_id}' does not exist; there are: {', '.join(known[:50]) or 'none'}",
+                    {"param_name": "graphId", "provided_value": graph_id, "allowed": known[:50]},
+                )
+            yield graphs[graph_id]
 
     def types(self, graph_id: str) -> TypeRule:
         """Return which types a graph may have.
@@ -272,20 +303,19 @@ class KnowledgeGraph:
         for value, what in ((graph_id, "graphId"), (from_id, "fromId"), (to_id, "toId")):
             check_id(value, what)
 
-    def _whole(
-        self, graph_id: str, nodes: Iterable[Mapping[str, Any]], relations: Iterable[Mapping[str, Any]]
-    ) -> list[Change]:
+    def _whole(self, graph_id: str, parts: Parts) -> list[Change]:
         """Return the changes that make a graph of these nodes and relations, having checked all of them."""
         rule = self.types(graph_id)
         graph = Graph()
         changes: list[Change] = [["clear"]]
         faults: list[tuple[str, GraphError]] = []
-        for kind, items, read in (("nodes", nodes, _node_change), ("relations", relations, _relation_change)):
+        sources = (("nodes", parts.nodes, _node_change), ("relations", parts.relations, _relation_change))
+        for kind, items, read in sources:
             for index, item in enumerate(items):
                 try:
                     changes.append(read(graph, rule, item))
                 except GraphError as error:  # noqa: PERF203 - all faults are told at once
-                    faults.append((f"{kind}[{index}]", error))
+                    faults.append((parts.place(kind, index), error))
         if faults:
             raise ManyFaultsError(faults)
         return changes

@@ -10,7 +10,34 @@ from typing import TYPE_CHECKING
 from designgraph.errors import GraphError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from designgraph.service import KnowledgeGraph
+
+
+def chosen_form(form: str | None, path: str | None, suffixes: Mapping[str, str], default: str) -> str:
+    """Return the form of the file to write: ``form``, else what the path's suffix stands for.
+
+    Args:
+        form: The form asked for, ``None`` if the suffix decides.
+        path: The file to write, ``None`` if the caller did not name one.
+        suffixes: Forms by suffix; of several that fit, the first counts.
+        default: The form without a path.
+
+    Raises:
+        GraphError: If form and suffix contradict each other, or neither is known.
+    """
+    if path is None:
+        return form or default
+    meant = next((suffixes[suffix] for suffix in suffixes if path.lower().endswith(suffix)), None)
+    if form is None and meant is None:
+        text = f"the name {Path(path).name!r} says no format; give format, or a name that ends in {', '.join(suffixes)}"
+        raise GraphError(text, {"param_name": "output_path", "provided_value": path, "allowed": list(suffixes)})
+    possible = {suffixes[suffix] for suffix in suffixes if path.lower().endswith(suffix)}
+    if form is not None and possible and form not in possible:
+        text = f"{Path(path).name!r} is the name of a {meant} file, but format is {form}; change one of them"
+        raise GraphError(text, {"param_name": "format", "provided_value": form})
+    return form or str(meant)
 
 
 def write_text(knowledge: KnowledgeGraph, path: str, text: str) -> int:

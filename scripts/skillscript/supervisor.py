@@ -1,7 +1,7 @@
 """A supervisor process that answers when the process that works cannot.
 
 KLayout computes in C++ with Python's global lock held. Until such a call returns, the process runs no signal handler
-and no thread, so it can neither answer SIGTERM nor keep a deadline. Therefore the process splits before the work begins::
+and no thread, so it can neither answer SIGTERM nor keep a deadline. Therefore the process splits before work begins::
 
     supervisor (the process that was started)  --SIGTERM, SIGINT-->  worker (its child)
          waits, kills, answers in its place     <----messages----    runs the tool, writes the answer

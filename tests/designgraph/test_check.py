@@ -38,9 +38,10 @@ def machine(*steps, **register):
     return nodes, [("state", f"t{i}", "STATETRANSITION") for i in range(len(steps))]
 
 
-def test_an_empty_graph_is_told_as_unchecked(graph):
+def test_an_empty_graph_is_not_clean(graph):
+    graph.init("g")
     verdict = check_graph(graph, "g")
-    assert verdict["passed"] is True
+    assert verdict["passed"] is False
     assert verdict["warnings"] == ["graph 'g' has no nodes, so nothing was checked"]
 
 
@@ -305,6 +306,7 @@ def test_a_project_has_rules_of_its_own_as_data(graph, path):
         ("names", ["clk3"]),
         ("plan_is_implemented", ["p"]),
     ]
+    graph.init("other", nodes)
     verdict = check_graph(graph, "other")
     assert "plan_is_implemented" not in verdict["rulesChecked"]
 

@@ -173,6 +173,7 @@ def test_a_picture_can_show_what_lies_around_a_node_or_some_types(uart):
 
 @pytest.mark.parametrize("form", sorted(BOUNDS))
 def test_an_empty_graph_has_a_picture_too(graph, form):
+    graph.init("nothing")
     text, shown = drawn(graph, "nothing", form)
     assert text
     assert shown.nodes == ()

@@ -282,3 +282,42 @@ def test_the_eight_operations_declare_all_codes_of_the_seed():
         schema = json.loads((SKILL / "schemas" / f"kg.{name}.output.json").read_text())
         codes |= set(schema["x-error-codes"])
     assert codes == set(ERROR_CODES)
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [("render_graph", []), ("render_graph", ["--output-path", "x.svg"]), ("export_graph", ["--output-path", "x.json"]),
+     ("check_graph", [])],
+)  # fmt: skip
+def test_a_graph_that_does_not_exist_is_refused_by_name(uart, tmp_path, program, arguments):
+    arguments = [str(tmp_path / word) if word.startswith("x.") else word for word in arguments]
+    code, envelope = uart(program, "--graph-id", "urat", *arguments)
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert envelope["error"]["message"] == "graph 'urat' does not exist; there are: uart"
+    assert not list(tmp_path.glob("x.*"))
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "start"),
+    [("render_graph", "a.svg", "<svg"), ("render_graph", "a.HTML", "<!doctype html>"), ("render_graph", "a.md", "flow"),
+     ("export_graph", "a.graphml", "<?xml"), ("export_graph", "a.json", '{\n  "nodes"'),
+     ("export_graph", "a.node-link.json", '{\n  "directed"')],
+)  # fmt: skip
+def test_the_suffix_of_the_file_chooses_its_format(uart, tmp_path, program, name, start):
+    code, envelope = uart(program, "--graph-id", "uart", "--output-path", tmp_path / name)
+    assert code == 0, envelope
+    assert (tmp_path / name).read_text().lower().startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "format_", "message"),
+    [("render_graph", "a.svg", "mermaid", "is the name of a svg file, but format is mermaid"),
+     ("render_graph", "a.png", None, "says no format; give format, or a name that ends in .mmd, "),
+     ("export_graph", "a.graphml", "json", "is the name of a graphml file, but format is json")],
+)  # fmt: skip
+def test_a_file_never_holds_another_format_than_its_name_says(uart, tmp_path, program, name, format_, message):
+    asked = [] if format_ is None else ["--format", format_]
+    code, envelope = uart(program, "--graph-id", "uart", "--output-path", tmp_path / name, *asked)
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert message in envelope["error"]["message"]
+    assert not (tmp_path / name).exists()

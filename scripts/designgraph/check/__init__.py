@@ -9,7 +9,6 @@ from designgraph.check.findings import Finding, Findings
 from designgraph.check.kinds import KINDS, Subject
 from designgraph.check.rules import rules_for
 from designgraph.errors import GraphFileError
-from designgraph.graph import Graph
 from designgraph.names import check_id
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ DEFAULT_LIMIT = 200
 
 
 def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = DEFAULT_LIMIT) -> dict[str, Any]:
-    """Return the verdict on one graph: ``passed`` is whether nothing of severity error was found.
+    """Return the verdict on one graph: ``passed`` is whether it has nodes and nothing of severity error was found.
 
     A file that cannot be used because it was edited is a verdict too: its faults are the findings.
 
@@ -29,7 +28,7 @@ def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = DEFAULT_L
         limit: Findings listed at most; ``counts`` speaks of all.
 
     Raises:
-        GraphError: If the id, the file or the project's rules cannot be used.
+        GraphError: If there is no such graph, or the id, the file or the project's rules cannot be used.
     """
     check_id(graph_id, "graphId")
     rules = rules_for(str(knowledge.store.path.parent), graph_id)
@@ -37,8 +36,7 @@ def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = DEFAULT_L
     findings = Findings()
     size = {"nodes": 0, "relations": 0}
     try:
-        with knowledge.store.reading() as graphs:
-            graph = graphs.get(graph_id, Graph())
+        with knowledge.reading(graph_id) as graph:
             size = {"nodes": len(graph.nodes), "relations": graph.relation_count}
             subject = Subject(graph, types)
             for rule in rules:
@@ -50,12 +48,13 @@ def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = DEFAULT_L
         rules = []
     found = sorted(findings.found, key=lambda item: (item.severity != "error", item.rule, item.ids, item.message))
     warnings = knowledge.store.take_notices()
-    if not any(size.values()) and not found:
+    nothing_checked = not size["nodes"] and not found
+    if nothing_checked:
         warnings.append(f"graph '{graph_id}' has no nodes, so nothing was checked")
     counts = Counter(item.rule for item in found)
     return {
         "graphId": graph_id,
-        "passed": not any(item.severity == "error" for item in found),
+        "passed": not nothing_checked and not any(item.severity == "error" for item in found),
         **size,
         "total": len(found),
         "counts": dict(sorted(counts.items())),

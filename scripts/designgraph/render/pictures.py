@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from designgraph.errors import GraphError
-from designgraph.graph import Graph
 from designgraph.names import check_id
 from designgraph.render.excerpt import Excerpt, Selection, excerpt
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 # form: (default number of nodes, largest number of nodes, largest number of relations)
 BOUNDS = {"mermaid": (100, 500, 500), "svg": (200, 1000, 4000), "html": (1000, 5000, 20_000)}
-SUFFIXES = {"mermaid": ".mmd", "svg": ".svg", "html": ".html"}
+SUFFIXES = {".mmd": "mermaid", ".mermaid": "mermaid", ".md": "mermaid", ".svg": "svg", ".html": "html", ".htm": "html"}
 
 
 def picture(knowledge: KnowledgeGraph, graph_id: str, form: str, selection: Selection) -> tuple[str, Excerpt]:
@@ -36,8 +35,8 @@ def picture(knowledge: KnowledgeGraph, graph_id: str, form: str, selection: Sele
         raise GraphError(f"{form} shows at most {most} nodes, got {selection.max_nodes}; choose a node and a depth")
     bounded = replace(selection, max_nodes=selection.max_nodes or usual, max_relations=most_relations)
     rule = knowledge.types(graph_id)
-    with knowledge.store.reading() as graphs:
-        shown = excerpt(graphs.get(graph_id, Graph()), graph_id, rule, bounded)
+    with knowledge.reading(graph_id) as graph:
+        shown = excerpt(graph, graph_id, rule, bounded)
     return _drawn(form, shown), shown
 
 

@@ -8,9 +8,10 @@ def execute(params: dict, context: dict) -> dict:
     from designgraph import open_graph
     from designgraph.render.excerpt import Selection
     from designgraph.render.pictures import SUFFIXES, picture
-    from designgraph.text_file import write_text
+    from designgraph.text_file import chosen_form, write_text
 
-    graph, form = open_graph(), params["format"]
+    graph, path = open_graph(), params.get("output_path")
+    form = chosen_form(params.get("format"), path, SUFFIXES, "mermaid")
     types = params.get("types")
     selection = Selection(
         focus=params.get("nodeId", ""),
@@ -26,9 +27,8 @@ def execute(params: dict, context: dict) -> dict:
         "relations": len(shown.relations),
         "leftOut": shown.left_out,
     }
-    path = params.get("output_path")
     if path is None and form != "mermaid":
-        path = str(graph.store.path.parent / f"{params['graphId']}{SUFFIXES[form]}")
+        path = str(graph.store.path.parent / f"{params['graphId']}.{form}")
     if path is None:
         data["text"] = text
     else:
