@@ -67,14 +67,15 @@ def passive_layers(technology: Technology, layer: Callable[[str], kdb.Region]) -
 def _unrecognised(
     resistors: list[PassiveSpec], cores: kdb.Region, layer: Callable[[str], kdb.Region]
 ) -> list[tuple[kdb.Region, str]]:
-    """Return the parts of bodies that are resistive or marked outside all ``cores``, each with what covers it."""
-    found = []
+    """Return the parts of bodies that are resistive or marked outside all ``cores``, each once, with what covers it."""
+    known, found = cores.dup(), []
     covers = {(spec.parts["body"], name) for spec in resistors for name in (spec.parts["core"], *spec.core_markers)}
     for body, name in sorted(covers):
-        found.append(((layer(body) & layer(name)) - cores, f"{name} covers it without making the body of a resistor"))
+        found.append(((layer(body) & layer(name)) - known, f"{name} covers it outside the core of every resistor"))
+        known += found[-1][0]
     for body, name in sorted({(spec.parts["body"], name) for spec in resistors for name in spec.resistive}):
-        loose = (layer(body) & layer(name)).merged().not_interacting(cores)
-        found.append((loose, f"{name} makes it resistive, and no marker makes it a resistor"))
+        loose = (layer(body) & layer(name)).merged().not_interacting(known)
+        found.append((loose, f"{name} makes it resistive, but it is not part of a resistor"))
     return [(region, reason) for region, reason in found if not region.is_empty()]
 
 
@@ -89,6 +90,7 @@ def _marked(
         if other.type == spec.type and _drawn_alike(spec, other)
         for marker in other.markers
     }
+    others -= {technology.role("poly_contact_marker")}
     others |= {*spec.excludes, *_other_cores(technology, spec)}
     for marker in spec.markers:
         found = found.inside(layer(marker))
