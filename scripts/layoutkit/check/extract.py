@@ -244,7 +244,8 @@ class _Reading:
     def _refused(self, *, on_passive: bool) -> list[tuple[Point, str]]:
         """Return the devices that KLayout did not take, those of passives or the others, with its reason."""
         entries = [
-            (entry, entry.message.startswith("Expected two polygons on contacts")) for entry in self.lvs.each_log_entry()
+            (entry, entry.message.startswith("Expected two polygons on contacts"))
+            for entry in self.lvs.each_log_entry()
         ]
         return [
             (Point(round(centre.x, 6), round(centre.y, 6)), entry.message)

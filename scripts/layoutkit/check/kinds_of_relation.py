@@ -36,7 +36,7 @@ def contains(case: Case) -> Found:
 
 @rule_kind("count", "layer", "inner", optional=("beside",), lengths=("width_um",), value="ratio")
 def count(case: Case) -> Found:
-    """Each polygon of ``layer``, or each that shares an edge of ``width_um`` with ``beside``, holds ``value`` ``inner``."""
+    """Each polygon of ``layer`` (that shares an edge of ``width_um`` with ``beside``) has ``value`` of ``inner``."""
     layer, number = case.region("layer"), round(case.ratio)
     if case.has("beside"):
         width = case.length("width_um")

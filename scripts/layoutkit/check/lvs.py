@@ -300,8 +300,8 @@ def _ignored_resistors(extraction: Extraction) -> list[Mismatch]:
         Mismatch(
             "unrecognised_device",
             f"Poly{at(place)} is no wire and makes no resistor of {extraction.technology.name}: {reason}",
-            "the marker is missing, covers a head or is not exactly as long as the resistor; or a layer of the device is"
-            " missing, or belongs to another device",
+            "the marker is missing, covers a head or is not exactly as long as the resistor; or a layer of the device"
+            " is missing, or one belongs to another device",
             (),
             (("resistor", place),),
         )

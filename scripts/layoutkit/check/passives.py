@@ -4,8 +4,8 @@
     capacitor  top conductor --[cut]-- plate (over the bottom conductor)  the cuts on a plate do not reach the bottom
 
 A shape becomes a device only if all markers of its flavour cover it and none of another flavour does. The core markers
-give the ends of a resistor: the heads are the body outside them, so that a marker over a head cuts the head off. Body that
-a core layer or a core marker covers without making a resistor is reported, since it is no wire in silicon.
+give the ends of a resistor: the heads are the body outside them, so that a marker over a head cuts the head off. Body
+that a core layer or a core marker covers without making a resistor is reported, since it is no wire in silicon.
 """
 
 from __future__ import annotations

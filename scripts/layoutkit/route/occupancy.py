@@ -22,7 +22,7 @@ class Shape(NamedTuple):
 
 
 class FixedMetal(NamedTuple):
-    """Metal, or a cut, that is already there: the name of its layer, its net, and whether wide-metal spacing applies."""
+    """Metal or a cut that is already there: its layer, its net, and whether wide-metal spacing applies to it."""
 
     layer: str
     rect: Rect

@@ -77,9 +77,7 @@ def route(
     return first
 
 
-def _near_terminals(
-    stack: Stack, nets: Sequence[NetRequest], fixed: Sequence[FixedMetal]
-) -> list[FixedMetal]:
+def _near_terminals(stack: Stack, nets: Sequence[NetRequest], fixed: Sequence[FixedMetal]) -> list[FixedMetal]:
     """Return the fixed metal that a wire or via on a terminal of ``nets`` may have to pass closely."""
     boxes = [
         terminal.box.enlarged(reach, reach)

@@ -205,7 +205,9 @@ class Inspection:
     def _passive(self, place: str, entry: dict[str, Any]) -> None:
         kind = entry["type"]
         needed, optional = VALUES[kind]
-        self._keys(place, entry, PASSIVE[0] | needed | set(PASSIVE_PARTS[kind]), PASSIVE[1] | optional | {*LAYER_LISTS[kind]})
+        self._keys(
+            place, entry, PASSIVE[0] | needed | set(PASSIVE_PARTS[kind]), PASSIVE[1] | optional | {*LAYER_LISTS[kind]}
+        )
         parts = [entry[part] for part in PASSIVE_PARTS[kind] if part in entry]
         lists = ("markers", *LAYER_LISTS[kind])
         self._drawn_on(place, [*parts, *(layer for key in lists for layer in self._names(place, entry, key))])

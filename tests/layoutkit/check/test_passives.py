@@ -167,7 +167,7 @@ def with_marker(technology, flavour, change):
     "change",
     [
         lambda drawn, _: kdb.Region(drawn.bbox().enlarged(0, 3000)),
-        lambda drawn, _: kdb.Region(),
+        lambda _drawn, _spec: kdb.Region(),
         # By one grid step where another layer gives the length, by more than the tolerance where the marker does.
         lambda drawn, spec: drawn.sized(0, 5 if spec.core_markers else 200, 2),
         lambda drawn, spec: drawn.sized(0, -5 if spec.core_markers else -200, 2),

@@ -1,5 +1,7 @@
 """Resistors and capacitors over a grid of sizes: clean by every rule, and the device that was asked for."""
 
+from itertools import pairwise
+
 import klayout.db as kdb
 import pytest
 
@@ -78,7 +80,9 @@ def bank_of(technology, flavour, width, shape=(20, 2, 2, 1)):
     tech = load(technology)
     size = PassiveSize(width * tech.dbu_um * 1e-6, length_um * 1e-6, m, segments)
     device = resistor(tech, "R1", flavour, size, {"p": "a", "n": "c"})
-    return drawn(technology, lambda layout, tech: draw_resistors(layout, tech, ResistorSpec("X", (device,), "b", dummies)))
+    return drawn(
+        technology, lambda layout, tech: draw_resistors(layout, tech, ResistorSpec("X", (device,), "b", dummies))
+    )
 
 
 def shapes_of(tech, module, layer):
@@ -110,7 +114,7 @@ def test_heads_of_sky130_have_their_slots_and_the_slots_their_distances(flavour,
     for head in heads.each():
         own = sorted(box.bbox().left for box in (slots & kdb.Region(head)).each())
         assert len(own) == SLOTS[width_um]
-        assert all(right - left >= 190 + 510 for left, right in zip(own, own[1:], strict=False))
+        assert all(right - left >= 190 + 510 for left, right in pairwise(own))
         assert own[0] - head.bbox().left == head.bbox().right - (own[-1] + 190)  # centred
     assert violated(tech, module) == []
 
