@@ -5,8 +5,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import klayout.db as kdb
 import pytest
 
+from layoutkit.check.drc import check
+from layoutkit.check.extract import extract
+from layoutkit.check.lvs import compare
+from layoutkit.circuit import read_netlist
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load, names
@@ -86,6 +91,43 @@ def test_a_circuit_with_resistors_and_a_capacitor_is_laid_out_clean(built, techn
     assert (report["drc"]["passed"], report["drc"]["total_violations"]) == (True, 0)
     assert report["lvs"]["mismatches"] == []
     assert report["lvs"]["matched"]
+
+
+@pytest.mark.parametrize(
+    ("technology", "marker", "blocks", "poly"),
+    [("gf180mcuD", (110, 5), [(49, 0)], (30, 0)), ("sg13g2", (128, 0), [(28, 0), (24, 0)], (5, 0))],
+)
+def test_resistors_of_a_finished_circuit_are_marked_exactly_where_they_are(built, technology, marker, blocks, poly):
+    layout = kdb.Layout()
+    layout.read(built(technology)["files"]["gds"])
+
+    def shapes(*gds):
+        index = layout.find_layer(*gds)
+        return kdb.Region() if index is None else kdb.Region(layout.top_cell().begin_shapes_rec(index)).merged()
+
+    blocked = kdb.Region()
+    for block in blocks:
+        blocked += shapes(*block)
+    assert not blocked.is_empty()
+    assert (shapes(*marker) ^ (blocked & shapes(*poly))).is_empty()
+
+
+@pytest.mark.parametrize("technology", REAL)
+def test_a_finished_circuit_whose_resistor_markers_cover_the_heads_fails_both_checks(built, technology):
+    """Foreign LVS finds no device there; DRC of sky130A has no rule about it."""
+    tech = load(technology)
+    layout = kdb.Layout()
+    layout.read(built(technology)["files"]["gds"])
+    cell = layout.top_cell()
+    for marker in {layer for spec in tech.passives.values() if spec.type == "resistor" for layer in spec.cuts_body}:
+        index = tech.layer(layout, marker)
+        wide = kdb.Region(cell.begin_shapes_rec(index)).sized(0, 3000, 2)
+        cell.shapes(index).insert(wide)
+    circuit = read_netlist(built(technology)["files"]["reference_netlist"], identify_modules=False)
+    result = compare(extract(layout, cell, tech), circuit)
+    assert "unrecognised_device" in {mismatch.kind for mismatch in result.mismatches}
+    rules = {verdict.rule.id for verdict in check(layout, cell, tech).violated}
+    assert rules & {"PRES.9a", "LRES.9a", "PolyRes.a"} or technology == "sky130A"
 
 
 @pytest.mark.skipif(shutil.which("netgen-lvs") is None, reason="skipped: needs netgen-lvs")

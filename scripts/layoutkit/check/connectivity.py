@@ -72,7 +72,7 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
         "deep_nwell": drawn.role("deep_nwell"),
         "p_body": p_body,
         SUBSTRATE: kdb.Region() if technology.role("pwell") else p_body - drawn.role("deep_nwell"),
-        "poly": poly - passives.core_area(),
+        "poly": poly - passives.marked,
         "contact": drawn.layer(technology.contact.layer),
     }
     conducting.update({conductor.name: drawn.layer(conductor.layer) for conductor in technology.conductors})

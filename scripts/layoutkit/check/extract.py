@@ -64,6 +64,7 @@ def extract(layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> Extra
         nets=reading.named(nets, devices, apart),
         labels_off_metal=reading.labels_off_metal(),
         ignored_gates=reading.ignored_gates(),
+        ignored_resistors=reading.ignored_resistors(),
         lvs=lvs,
         layout=layout,
     )
@@ -229,10 +230,29 @@ class _Reading:
             (point_um(polygon.bbox().center(), self.dbu), "its implants, well and markers are those of no device")
             for polygon in self.layers.unrecognised_gates.merged().each()
         ]
-        for entry in self.lvs.each_log_entry():
-            centre = entry.geometry.bbox().center()
-            found.append((Point(round(centre.x, 6), round(centre.y, 6)), entry.message))
-        return tuple(sorted(found))
+        return tuple(sorted(found + self._refused(on_passive=False)))
+
+    def ignored_resistors(self) -> tuple[tuple[Point, str], ...]:
+        """Return where resistive or marked poly is no resistor that has two ends, with the reason."""
+        found = [
+            (point_um(polygon.bbox().center(), self.dbu), reason)
+            for region, reason in self.layers.passives.unrecognised
+            for polygon in region.merged().each()
+        ]
+        return tuple(sorted(found + self._refused(on_passive=True)))
+
+    def _refused(self, *, on_passive: bool) -> list[tuple[Point, str]]:
+        """Return the devices that KLayout did not take, those of passives or the others, with its reason."""
+        entries = [
+            (entry, entry.message.startswith("Expected two polygons on contacts"))
+            for entry in self.lvs.each_log_entry()
+        ]
+        return [
+            (Point(round(centre.x, 6), round(centre.y, 6)), entry.message)
+            for entry, of_passive in entries
+            if of_passive == on_passive
+            for centre in [entry.geometry.bbox().center()]
+        ]
 
 
 def _combined(fingers: list[Finger], dbu: float) -> tuple[ExtractedDevice, ...]:

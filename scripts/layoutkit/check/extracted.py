@@ -118,6 +118,7 @@ class Extraction:
         nets: Nets with a device or a label, by id.
         labels_off_metal: Labels that name nothing, since no shape of their conductor is under them.
         ignored_gates: Where poly crosses diffusion without making a known device, and why.
+        ignored_resistors: Where the body of a resistor makes no known device, and why.
         lvs: KLayout's database: shapes, nets, netlist; ready to be compared.
     """
 
@@ -128,6 +129,7 @@ class Extraction:
     nets: dict[int, LayoutNet]
     labels_off_metal: tuple[Label, ...]
     ignored_gates: tuple[tuple[Point, str], ...]
+    ignored_resistors: tuple[tuple[Point, str], ...]
     lvs: kdb.LayoutVsSchematic
     layout: kdb.Layout = field(repr=False)  # its shapes must outlive the database
 

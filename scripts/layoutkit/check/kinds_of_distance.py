@@ -80,12 +80,15 @@ def notch(case: Case) -> Found:
     yield case.region("layer").notch_check(case.value, **measure_options(case))
 
 
-@rule_kind("wide_space", "layer", lengths=("wide_um", "attached_um", *PROJECTION), needed_lengths=("wide_um",),
-           choices={"metrics": METRICS})  # fmt: skip
+@rule_kind("wide_space", "layer", lengths=("wide_um", "attached_um", "long_edges_um", *PROJECTION),
+           needed_lengths=("wide_um",), choices={"metrics": METRICS})  # fmt: skip
 def wide_space(case: Case) -> Found:
     """``layer`` wider than ``wide_um`` (or what is attached to it within ``attached_um``) is ``value`` from any."""
     layer = case.region("layer")
     wide = _wider(layer, case.length("wide_um"))
+    if case.has("long_edges_um"):
+        short = case.edges("layer").with_length(0, case.length("long_edges_um") + 1, False)
+        wide = (wide + layer.not_interacting(short)).merged()
     if wide.is_empty():
         return
     if case.has("attached_um"):

@@ -34,6 +34,19 @@ def contains(case: Case) -> Found:
     yield layer.not_interacting(case.region("inner").inside(layer))
 
 
+@rule_kind("count", "layer", "inner", optional=("beside",), lengths=("width_um",), value="ratio")
+def count(case: Case) -> Found:
+    """Each polygon of ``layer`` (that shares an edge of ``width_um`` with ``beside``) has ``value`` of ``inner``."""
+    layer, number = case.region("layer"), round(case.ratio)
+    if case.has("beside"):
+        width = case.length("width_um")
+        layer = layer.interacting((case.edges("layer") & case.edges("beside")).with_length(width, width + 1, False))
+    if number:
+        yield layer - layer.interacting(case.region("inner"), number, number)
+    else:
+        yield layer.interacting(case.region("inner"))
+
+
 @rule_kind("corner", "layer", "other", value="none", choices={"corners": ("all", "convex", "concave")})
 def corner(case: Case) -> Found:
     """``layer`` has no corner (all, convex or concave ones) strictly inside ``other``."""

@@ -91,7 +91,7 @@ class _Comparison:
 
     def run(self) -> None:
         """Find a pairing under the labels; without one under fewer labels; without any, words for the difference."""
-        self.found += _ignored_gates(self.extraction)
+        self.found += _ignored_gates(self.extraction) + _ignored_resistors(self.extraction)
         self.found += self.labels.mismatches
         if not (self.reference.devices or self.reference.ports or self.extraction.devices):
             self.found.append(_nothing())
@@ -292,6 +292,20 @@ def _ignored_gates(extraction: Extraction) -> list[Mismatch]:
             (("gate", place),),
         )
         for place, reason in extraction.ignored_gates
+    ]
+
+
+def _ignored_resistors(extraction: Extraction) -> list[Mismatch]:
+    return [
+        Mismatch(
+            "unrecognised_device",
+            f"Poly{at(place)} is no wire and makes no resistor of {extraction.technology.name}: {reason}",
+            "the marker is missing, covers a head or is not exactly as long as the resistor; or a layer of the device"
+            " is missing, or one belongs to another device",
+            (),
+            (("resistor", place),),
+        )
+        for place, reason in extraction.ignored_resistors
     ]
 
 

@@ -1,10 +1,11 @@
 """Resistors and capacitors in a layout: where they are, and what they mean for what conducts.
 
-    resistor   head [poly]--[ core: body & core layer ]--[poly] head      the core is taken out of the poly
+    resistor   head [poly]--[ core: body & core layer ]--[poly] head      what its marker covers is no wire
     capacitor  top conductor --[cut]-- plate (over the bottom conductor)  the cuts on a plate do not reach the bottom
 
-A shape becomes a device only if all markers of its flavour cover it and none of another flavour does; an unmarked core
-stays poly.
+A shape becomes a device only if all markers of its flavour cover it and none of another flavour does. The core markers
+give the ends of a resistor: the heads are the body outside them, so that a marker over a head cuts the head off. Body
+that a core layer or a core marker covers without making a resistor is reported, since it is no wire in silicon.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ class PassiveLayers:
     Attributes:
         cores: Resistor name to its cores.
         plates: Capacitor name to its plates.
+        marked: All that a core marker of a resistor covers: body there conducts only as a resistor.
+        unrecognised: Body that is resistive, or marked as a resistor, without being the core of one, with the reason.
     """
 
     cores: dict[str, kdb.Region] = field(default_factory=dict)
     plates: dict[str, kdb.Region] = field(default_factory=dict)
-
-    def core_area(self) -> kdb.Region:
-        """Return all cores: poly that does not conduct freely."""
-        return _union(self.cores)
+    marked: kdb.Region = field(default_factory=kdb.Region)
+    unrecognised: list[tuple[kdb.Region, str]] = field(default_factory=list)
 
 
 def passive_layers(technology: Technology, layer: Callable[[str], kdb.Region]) -> PassiveLayers:
@@ -50,11 +51,32 @@ def passive_layers(technology: Technology, layer: Callable[[str], kdb.Region]) -
     for name, spec in sorted(technology.passives.items()):
         parts = spec.parts
         if spec.type == "resistor":
-            found.cores[name] = _marked(technology, spec, layer(parts["body"]) & layer(parts["core"]), layer)
+            core = layer(parts["body"]) & layer(parts["core"])
+            for marker in spec.core_markers:
+                core &= layer(marker)
+            found.cores[name] = _marked(technology, spec, core, layer)
         else:
             plates = layer(parts["plate"]).inside(layer(technology.conductor(parts["bottom"]).layer))
             found.plates[name] = _marked(technology, spec, plates, layer)
+    resistors = [spec for _, spec in sorted(technology.passives.items()) if spec.type == "resistor"]
+    found.marked = _union({name: layer(name) for spec in resistors for name in spec.cuts_body})
+    found.unrecognised = _unrecognised(resistors, _union(found.cores), layer)
     return found
+
+
+def _unrecognised(
+    resistors: list[PassiveSpec], cores: kdb.Region, layer: Callable[[str], kdb.Region]
+) -> list[tuple[kdb.Region, str]]:
+    """Return the parts of bodies that are resistive or marked outside all ``cores``, each once, with what covers it."""
+    known, found = cores.dup(), []
+    covers = {(spec.parts["body"], name) for spec in resistors for name in (spec.parts["core"], *spec.core_markers)}
+    for body, name in sorted(covers):
+        found.append(((layer(body) & layer(name)) - known, f"{name} covers it outside the core of every resistor"))
+        known += found[-1][0]
+    for body, name in sorted({(spec.parts["body"], name) for spec in resistors for name in spec.resistive}):
+        loose = (layer(body) & layer(name)).merged().not_interacting(known)
+        found.append((loose, f"{name} makes it resistive, but it is not part of a resistor"))
+    return [(region, reason) for region, reason in found if not region.is_empty()]
 
 
 def _marked(
@@ -68,11 +90,22 @@ def _marked(
         if other.type == spec.type and _drawn_alike(spec, other)
         for marker in other.markers
     }
+    others -= {technology.role("poly_contact_marker")}
+    others |= {*spec.excludes, *_other_cores(technology, spec)}
     for marker in spec.markers:
         found = found.inside(layer(marker))
     for marker in sorted(others - set(spec.markers)):
         found = found.outside(layer(marker))
     return found
+
+
+def _other_cores(technology: Technology, spec: PassiveSpec) -> set[str]:
+    """Return the core layers of other resistors with the body of ``spec``: a core under two of them is of neither."""
+    if spec.type != "resistor":
+        return set()
+    resistors = [other for other in technology.passives.values() if other.type == "resistor"]
+    alike = {other.parts["core"] for other in resistors if other.parts["body"] == spec.parts["body"]}
+    return alike - {spec.parts["core"]}
 
 
 def _drawn_alike(one: PassiveSpec, other: PassiveSpec) -> bool:

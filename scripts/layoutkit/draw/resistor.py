@@ -108,12 +108,14 @@ class _Drawing:
 
     def _draw_covers(self) -> None:
         sketch = self.sketch
-        core = self.flavour.parts["core"]
+        core, on_bars = self.flavour.parts["core"], list(self.flavour.core_markers)
         if self.flavour.dimensions.get("core_enclosure", 0):
             sketch.box(core, self.plan.core())
         else:
-            for bar in self.plan.bars:
-                sketch.box(core, Area(bar.left, 0, bar.left + self.sizes.width, self.sizes.length))
+            on_bars.append(core)
+        for bar in self.plan.bars:
+            for layer in on_bars:
+                sketch.box(layer, Area(bar.left, 0, bar.left + self.sizes.width, self.sizes.length))
         for marker, area in self.plan.covers().items():
             sketch.box(marker, area)
         role = self.tech.role("poly_contact_marker")

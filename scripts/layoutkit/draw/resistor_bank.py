@@ -268,7 +268,7 @@ class BankPlan:
         for area, space in covers:
             grown = area.enlarged(space, space)
             inner = _union(inner, grown)
-        pads, space = [self.pad_x(bar) for bar in self.bars], self.sizes.pad_space
+        pads, space = [self.pad_x(bar) for bar in self.bars], max(self.sizes.pad_space, ring.strip_space)
         inner = _union(inner, Area(pads[0][0] - space, inner.bottom, pads[-1][1] + space, inner.top))
         over = max(0, (rows.rail - ring.width + 1) // 2)
         for high in (False, True):

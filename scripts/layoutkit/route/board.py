@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from layoutkit.route.metal import NetMetal
     from layoutkit.route.model import NetRequest, Rect, RouteOptions
+    from layoutkit.route.occupancy import FixedMetal
     from layoutkit.route.stack import Stack
 
     IntArray = npt.NDArray[np.int64]
@@ -48,7 +49,7 @@ class Access:
 class Hugging:
     """Further tracks, on which wires of ``nets`` just keep their distance to ``metal``; at most ``limit`` nodes."""
 
-    metal: Sequence[tuple[str, Rect, str | None]]
+    metal: Sequence[FixedMetal]
     nets: Sequence[NetRequest]
     limit: int
 
@@ -59,7 +60,7 @@ class Board:
     Args:
         stack: The rules.
         nets: What will be routed; their terminals are fixed metal and align the tracks.
-        fixed: ``(layer key, rect, net)``: conductors' or cuts' names, metal that is already there.
+        fixed: Metal and cuts that are already there.
         area: Nothing is drawn outside it. [dbu]
         options: How to search.
         hugging: Further tracks, beside fixed metal; none by default.
@@ -72,7 +73,7 @@ class Board:
         self,
         stack: Stack,
         nets: Sequence[NetRequest],
-        fixed: Sequence[tuple[str, Rect, str | None]],
+        fixed: Sequence[FixedMetal],
         area: Rect,
         options: RouteOptions,
         *,
@@ -97,14 +98,15 @@ class Board:
             )
         self.occupancy = Occupancy()
         self.own: dict[str, list[tuple[int, Rect]]] = {net.name: [] for net in nets}
+        self._own_shapes: dict[str, list[tuple[int, Shape]]] = {net.name: [] for net in nets}
         self._fixed: dict[int | None, EdgeCounts] = {}
         self._routed: dict[int | None, EdgeCounts] = {}
         for width in sorted({net.width for net in nets}, key=lambda w: -1 if w is None else w):
             self._fixed[width] = EdgeCounts(stack, self.tracks, width)
             self._fixed[width].bound(area)
             self._routed[width] = EdgeCounts(stack, self.tracks, width)
-        for layer, rect, net_name in fixed:
-            self._add_fixed(layer, rect, net_name)
+        for piece in fixed:
+            self._add_fixed(piece)
         self._base = self._base_costs()
         shape = self._base.right.shape
         self.history = EdgeCosts(*(np.zeros(shape, dtype=np.int64) for _ in range(3)))
@@ -136,11 +138,11 @@ class Board:
         stack, grid = self.stack, self.stack.technology.grid
         levels = {conductor.name: level for level, conductor in enumerate(stack.conductors)}
         more: tuple[set[int], set[int]] = (set(), set())
-        for layer, rect, _ in hugging.metal:
+        for layer, rect, _, wide in hugging.metal:
             level = levels.get(layer)
             if level is None or not stack.wired[level]:
                 continue
-            space = stack.space(level, wide=stack.is_wide(level, rect))
+            space = stack.space(level, wide=wide)
             for half in sorted({(half, half) for net in hugging.nets for half in [stack.width(level, net.width) // 2]}):
                 for axis in (0, 1):
                     more[axis].add((rect[axis] - half[axis] - space) // grid * grid)
@@ -150,7 +152,8 @@ class Board:
         ys = sorted({*self.tracks.ys, *(y for y in more[1] if bottom <= y <= top)})
         return Tracks(tuple(xs), tuple(ys))
 
-    def _add_fixed(self, layer: str, rect: Rect, net_name: str | None) -> None:
+    def _add_fixed(self, piece: FixedMetal) -> None:
+        layer, rect, net_name, wide = piece
         cuts = [cut.name for cut in self.stack.cuts]
         if layer in cuts:
             self.occupancy.add(layer, Shape(rect, net_name, wide=False))
@@ -158,12 +161,13 @@ class Board:
                 counts.add_cut(cuts.index(layer), rect)
             return
         level = self.stack.index(layer)
-        shape = Shape(rect, net_name, self.stack.is_wide(level, rect))
+        shape = Shape(rect, net_name, wide)
         self.occupancy.add(self.stack.conductors[level].name, shape)
         for counts in self._fixed.values():
             counts.add_metal(level, shape)
         if net_name in self.own:
             self.own[net_name].append((level, rect))
+            self._own_shapes[net_name].append((level, shape))
 
     def _base_costs(self) -> EdgeCosts:
         """Return the cost of every edge on an empty board: length, times the wrong-way factor where it applies."""
@@ -214,7 +218,7 @@ class Board:
             weight: Price of crossing another net's route, in lengths of the edge; ``HARD`` forbids it.
         """
         fixed = self._fixed[net.width]
-        own = [(level, Shape(rect, net.name, self.stack.is_wide(level, rect))) for level, rect in self.own[net.name]]
+        own = self._own_shapes[net.name]
         for level, shape in own:
             fixed.add_metal(level, shape, -1)
         try:

@@ -21,6 +21,15 @@ class Shape(NamedTuple):
     wide: bool
 
 
+class FixedMetal(NamedTuple):
+    """Metal or a cut that is already there: its layer, its net, and whether wide-metal spacing applies to it."""
+
+    layer: str
+    rect: Rect
+    net: str | None
+    wide: bool = False
+
+
 class Occupancy:
     """Rectangles per layer key (a conductor's or a cut's name), findable by area and removable by net."""
 

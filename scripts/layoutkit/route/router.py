@@ -9,6 +9,7 @@ from layoutkit.errors import GeometryError
 from layoutkit.route.board import Board, Hugging
 from layoutkit.route.model import NetRequest, RouteOptions, RoutingResult
 from layoutkit.route.negotiation import Negotiation
+from layoutkit.route.occupancy import FixedMetal
 from layoutkit.route.stack import Stack, make_stack
 
 if TYPE_CHECKING:
@@ -76,9 +77,7 @@ def route(
     return first
 
 
-def _near_terminals(
-    stack: Stack, nets: Sequence[NetRequest], fixed: Sequence[tuple[str, Rect, str | None]]
-) -> list[tuple[str, Rect, str | None]]:
+def _near_terminals(stack: Stack, nets: Sequence[NetRequest], fixed: Sequence[FixedMetal]) -> list[FixedMetal]:
     """Return the fixed metal that a wire or via on a terminal of ``nets`` may have to pass closely."""
     boxes = [
         terminal.box.enlarged(reach, reach)
@@ -87,9 +86,9 @@ def _near_terminals(
         for terminal in net.terminals
     ]
     return [
-        entry
-        for entry in fixed
-        for left, bottom, right, top in [entry[1]]
+        piece
+        for piece in fixed
+        for left, bottom, right, top in [piece.rect]
         if any(b.left <= right and b.right >= left and b.bottom <= top and b.top >= bottom for b in boxes)
     ]
 
@@ -113,15 +112,19 @@ def _check_request(nets: Sequence[NetRequest], area: kdb.Box, options: RouteOpti
         raise GeometryError("; ".join(faults))
 
 
-def _terminal_metal(stack: Stack, nets: Sequence[NetRequest]) -> Iterable[tuple[str, Rect, str | None]]:
+def _terminal_metal(stack: Stack, nets: Sequence[NetRequest]) -> Iterable[FixedMetal]:
     for net in nets:
         for terminal in net.terminals:
-            box = terminal.box
-            name = stack.conductors[stack.index(terminal.layer)].name
-            yield name, (box.left, box.bottom, box.right, box.top), net.name
+            level = stack.index(terminal.layer)
+            rect = _rect(terminal.box)
+            yield FixedMetal(stack.conductors[level].name, rect, net.name, stack.is_wide(level, rect))
 
 
-def _fixed_metal(stack: Stack, obstacles: Mapping[str, Iterable[Obstacle]]) -> Iterable[tuple[str, Rect, str | None]]:
+def _rect(box: kdb.Box) -> Rect:
+    return box.left, box.bottom, box.right, box.top
+
+
+def _fixed_metal(stack: Stack, obstacles: Mapping[str, Iterable[Obstacle]]) -> Iterable[FixedMetal]:
     """Yield rectangles that cover the obstacles; slanted parts become their bounding boxes."""
     import klayout.db as kdb
 
@@ -136,10 +139,14 @@ def _fixed_metal(stack: Stack, obstacles: Mapping[str, Iterable[Obstacle]]) -> I
         for net, region in by_net.items():
             merged = region.merged()
             pieces = [piece.bbox() for piece in merged.decompose_trapezoids_to_region().each()]
-            if levels:
-                pieces += _wide_parts(stack, levels[0], merged)
-            for box in pieces:
-                yield name, (box.left, box.bottom, box.right, box.top), net
+            if not levels:
+                yield from (FixedMetal(name, _rect(box), net) for box in pieces)
+                continue
+            level = levels[0]
+            pieces += _wide_parts(stack, level, merged)
+            yield from (FixedMetal(name, _rect(box), net, stack.is_wide(level, _rect(box))) for box in pieces)
+            rings = stack.long_edged(level, merged).decompose_trapezoids_to_region()
+            yield from (FixedMetal(name, _rect(piece.bbox()), net, wide=True) for piece in rings.each())
 
 
 def _wide_parts(stack: Stack, level: int, merged: kdb.Region) -> list[kdb.Box]:

@@ -18,6 +18,8 @@ from layoutkit.errors import TechnologyError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import klayout.db as kdb
+
     from layoutkit.route.model import Rect
     from layoutkit.technology import Technology
     from layoutkit.technology.model import Conductor, Cut
@@ -63,6 +65,15 @@ class Stack:
         """Return whether a rectangle on a level is subject to wide-metal spacing."""
         limit = self.conductors[level].wide_width
         return limit is not None and min(rect[2] - rect[0], rect[3] - rect[1]) > limit
+
+    def long_edged(self, level: int, merged: kdb.Region) -> kdb.Region:
+        """Return the polygons of ``merged`` on a level whose edges are all so long that a deck takes them for wide."""
+        import klayout.db as kdb
+
+        limit = self.conductors[level].long_edges
+        if limit is None:
+            return kdb.Region()
+        return merged.not_interacting(merged.edges().with_length(0, limit + 1, False))
 
     def pad(self, cut_index: int, level: int, columns: int = 1, rows: int = 1) -> tuple[int, int]:
         """Return half the width and half the height of the metal around ``columns`` x ``rows`` cuts on a level."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import dimensions
-from layoutkit.technology.loader import AREA_KINDS, DIMENSIONLESS_KINDS, PASSIVE_PARTS
+from layoutkit.technology.loader import AREA_KINDS, DIMENSIONLESS_KINDS, PASSIVE_PARTS, RESISTOR_LAYERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +23,10 @@ TOP = {"technology", "dbu_um", "grid_um", "layers", "roles", "stack", "dimension
 TOP_OPTIONAL = {"description", "sources", "notes", "aliases", "derived", "rules"}
 LAYER = ({"gds"}, {"color", "description"})
 ROLES = ({"active", "tap", "poly", "contact"}, {"nwell", "pwell", "deep_nwell", "poly_contact_marker", "device_text"})
-CONDUCTOR = ({"name", "width", "space"}, {"layer", "label", "pin", "area", "wide_width", "wide_space", "max_width"})
+CONDUCTOR = (
+    {"name", "width", "space"},
+    {"layer", "label", "pin", "area", "wide_width", "wide_space", "long_edges", "max_width"},
+)
 CUT = (
     {"name", "below", "above", "size", "space"},
     {"layer", "enclose_below", "enclose_below_end", "enclose_above", "enclose_above_end", "array_space", "array_count"},
@@ -38,6 +41,7 @@ PASSIVE = (
     {"model", "default", "terminals", "markers", "widths", "max_l", "max_w", "min_area", "max_area", "dimensions"},
 )
 VALUES = {"resistor": ({"ohm_per_square"}, set[str]()), "capacitor": ({"farad_per_um2"}, {"farad_per_um"})}
+LAYER_LISTS = {"resistor": RESISTOR_LAYERS, "capacitor": ()}
 LEAST_CONDUCTORS = 3  # strips, rails, risers
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 _LARGEST_GDS = 65535
@@ -137,13 +141,15 @@ class Inspection:
         self._drawn_on(
             place, [entry.get("layer", entry.get("name")), *(entry.get(k) for k in ("label", "pin") if k in entry)]
         )
-        for key in ("width", "space", "wide_width", "wide_space", "max_width"):
+        for key in ("width", "space", "wide_width", "wide_space", "long_edges", "max_width"):
             if key in entry:
                 self._length(f"{place}.{key}", entry[key])
         if "area" in entry:
             self._area(f"{place}.area", entry["area"])
         if ("wide_width" in entry) != ("wide_space" in entry):
             self.add(place, "wide_width and wide_space are given together or not at all")
+        if "long_edges" in entry and "wide_space" not in entry:
+            self.add(place, "long_edges needs wide_space, the spacing of metal without an edge that is not longer")
 
     def _cut(self, place: str, entry: object) -> None:
         if not isinstance(entry, dict):
@@ -199,9 +205,12 @@ class Inspection:
     def _passive(self, place: str, entry: dict[str, Any]) -> None:
         kind = entry["type"]
         needed, optional = VALUES[kind]
-        self._keys(place, entry, PASSIVE[0] | needed | set(PASSIVE_PARTS[kind]), PASSIVE[1] | optional)
+        self._keys(
+            place, entry, PASSIVE[0] | needed | set(PASSIVE_PARTS[kind]), PASSIVE[1] | optional | {*LAYER_LISTS[kind]}
+        )
         parts = [entry[part] for part in PASSIVE_PARTS[kind] if part in entry]
-        self._drawn_on(place, [*parts, *self._names(place, entry, "markers")])
+        lists = ("markers", *LAYER_LISTS[kind])
+        self._drawn_on(place, [*parts, *(layer for key in lists for layer in self._names(place, entry, key))])
         for key in sorted(needed | optional):
             if key in entry and not (_is_number(entry[key]) and entry[key] > 0):
                 self.add(f"{place}.{key}", f"must be a number above 0, got {short(entry[key])}")

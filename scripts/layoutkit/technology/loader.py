@@ -18,6 +18,7 @@ DIMENSIONLESS_KINDS = frozenset({"angle", "max_ratio", "density", "antenna"})
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
 MAX_FILE_BYTES = 4_000_000
 PASSIVE_PARTS = {"resistor": ("body", "core"), "capacitor": ("bottom", "plate", "cut", "top")}
+RESISTOR_LAYERS = ("core_markers", "resistive", "excludes")
 
 
 def names() -> list[str]:
@@ -205,6 +206,7 @@ class _Reader:
             wide_width=self._optional(entry.get("wide_width"), name),
             wide_space=self._optional(entry.get("wide_space"), name),
             max_width=self._optional(entry.get("max_width"), name),
+            long_edges=self._optional(entry.get("long_edges"), name),
         )
 
     def _cut(self, entry: Mapping[str, Any]) -> Cut:
@@ -271,6 +273,7 @@ class _Reader:
             max_area=self._area(entry["max_area"], f"{where}.max_area") if "max_area" in entry else None,
             default=bool(entry.get("default", False)),
             dimensions=self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
+            **{key: tuple(entry.get(key, ())) for key in RESISTOR_LAYERS},
         )
 
     def _area(self, reference: Any, where: str) -> int:

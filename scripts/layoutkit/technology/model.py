@@ -43,6 +43,7 @@ class Conductor:
     wide_width: int | None
     wide_space: int | None
     max_width: int | None
+    long_edges: int | None = None
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,9 @@ class PassiveSpec:
         parts: Layer by part. Resistor: ``body`` carries the current, ``core`` on it makes it resistive and gives the
             length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor).
         markers: Layers drawn over the whole device as well.
+        core_markers: Layers drawn exactly over the core of each resistor. Poly under them is no wire.
+        resistive: Layers that make the body of a resistor resistive outside its core as well.
+        excludes: Layers that must not touch the core of a resistor.
         value: Ohms per square, or farads per square micrometre of plate.
         edge_value: Farads per micrometre of the plate's edge; 0 for resistors.
         widths: The only widths there are; empty where any is allowed.
@@ -140,6 +144,14 @@ class PassiveSpec:
     max_area: int | None
     default: bool
     dimensions: Mapping[str, int] = field(default_factory=dict)
+    core_markers: tuple[str, ...] = ()
+    resistive: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+
+    @property
+    def cuts_body(self) -> tuple[str, ...]:
+        """The layers that separate a resistor from its heads: its core markers, else its core layer."""
+        return self.core_markers or (self.parts["core"],)
 
     def model_of(self, width_um: float) -> str:
         """Return the name of the model for a width [um]."""

@@ -315,6 +315,10 @@ def _exact_size(judge, fields, rule):
 def _wide_space(judge, fields, rule):
     layer, half = judge.area(fields["layer"]), (round(fields["wide_um"] / judge.technology.dbu_um) + 1) / 2
     wide = faces(layer.buffer(-half, join_style="mitre").buffer(half, join_style="mitre"))
+    if "long_edges_um" in fields:
+        long = round(fields["long_edges_um"] / judge.technology.dbu_um)
+        slim = [part for part in layer.geoms if all(e.high - e.low > long for e in edges_of(MultiPolygon([part])))]
+        wide = faces(shapely.union_all([wide, *slim]))
     if wide.is_empty:
         return False
     if "attached_um" in fields:
@@ -398,6 +402,15 @@ def _contains(judge, fields, _rule):
     return not all(any(part.covers(one) for one in inner.geoms) for part in judge.area(fields["layer"]).geoms)
 
 
+def _count(judge, fields, rule):
+    inner, parts = list(judge.area(fields["inner"]).geoms), list(judge.area(fields["layer"]).geoms)
+    if "beside" in fields:
+        width, beside = round(fields["width_um"] / judge.technology.dbu_um), judge.edges(fields["beside"])
+        meeting = [(part, shared(edges_of(MultiPolygon([part])), beside)) for part in parts]
+        parts = [part for part, edges in meeting if any(edge.high - edge.low == width for edge in edges)]
+    return any(sum(part.intersects(one) for one in inner) != rule.value_um for part in parts)
+
+
 def _abutting(judge, fields, _rule):
     meeting = shared(judge.edges(fields["layer"]), judge.edges(fields["abutting"]))
     return None if meeting else False
@@ -436,6 +449,7 @@ JUDGES = {
     "forbidden": lambda judge, fields, _: judge.area(fields["layer"]).area > 0.5,
     "covered": lambda judge, f, _: judge.area(f["inner"]).difference(judge.area(f["outer"])).area > 0.5,
     "contains": _contains,
+    "count": _count,
     "corner": _corner,
     "tap_distance": _tap_distance,
     "abutting_width": _abutting,

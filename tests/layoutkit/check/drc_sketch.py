@@ -355,6 +355,22 @@ def _contains(d):
     return [at(1000 - 170)], [at(1000 - 170 + d.g), d.new().box(d.layer, 0, 0, 1000, 1000)]
 
 
+def _count(d):
+    """Squares in a row on a plate of which one edge is ``width_um`` long, or one grid step longer."""
+    width, number = round(d.fields.get("width_um", 1.0) / d.technology.dbu_um), round(d.rule.value_um)
+
+    def holding(count, edge=width):
+        sketch = d.new().box(d.layer, 0, 0, edge, 4000)
+        if "beside" in d.fields:
+            sketch.box(d.beside, 0, -2000, edge, 0)
+        for i in range(count):
+            sketch.box(d.inner, 50, 50 + 400 * i, 240, 250 + 400 * i)
+        return sketch
+
+    kept, broken = [holding(number)], [holding(number - 1), holding(number + 1)]
+    return [*kept, holding(number + 1, width + d.g)] if "beside" in d.fields else kept, broken
+
+
 def _corner(d):
     def inside(by):
         sketch = d.new().box(d.other, -500, -500, by, 500)
@@ -384,9 +400,16 @@ def _tap_distance(d):
 
 def _wide_space(d):
     wide = round(d.wide_um / d.technology.dbu_um)
+    tall = max(BIG, 2 * wide)
 
     def beside(gap, size):
-        return d.new().box(d.layer, 0, 0, size, BIG).box(d.layer, size + gap, 0, size + gap + 500, BIG)
+        return d.new().box(d.layer, 0, 0, size, tall).box(d.layer, size + gap, 0, size + gap + 500, tall)
+
+    def in_ring(gap, edge):
+        """A frame 300 wide, closed, whose inner edges are ``edge`` long, and a line in it beside its left side."""
+        sketch = d.new().box(d.layer, -300, -300, 0, edge + 300).box(d.layer, edge, -300, edge + 300, edge + 300)
+        sketch.box(d.layer, -300, -300, edge + 300, 0).box(d.layer, -300, edge, edge + 300, edge + 300)
+        return sketch.box(d.layer, gap, 3000, gap + 500, 5000)
 
     def before_stub(gap):
         stub = round(d.attached_um / d.technology.dbu_um)
@@ -395,7 +418,12 @@ def _wide_space(d):
 
     if "attached_um" in d.fields:
         return [before_stub(d.v)], [before_stub(d.v - d.g)]
-    return [beside(d.v, wide + d.g), beside(d.v - d.g, wide)], [beside(d.v - d.g, wide + d.g)]
+    kept, broken = [beside(d.v, wide + d.g), beside(d.v - d.g, wide)], [beside(d.v - d.g, wide + d.g)]
+    if "long_edges_um" in d.fields:
+        long = round(d.long_edges_um / d.technology.dbu_um)
+        kept += [in_ring(d.v, long + d.g), in_ring(d.v - d.g, long)]
+        broken.append(in_ring(d.v - d.g, long + d.g))
+    return kept, broken
 
 
 def _abutting_width(d):
@@ -450,6 +478,7 @@ SKETCHES = {
     "forbidden": _forbidden_any,
     "covered": _covered,
     "contains": _contains,
+    "count": _count,
     "corner": _corner,
     "tap_distance": _tap_distance,
     "abutting_width": _abutting_width,

@@ -138,6 +138,83 @@ def test_a_shorted_bar_is_a_shorter_resistor(bank, tech):
     assert not judged(bank, tech, asked(tech)).matched
 
 
+FLAVOURS = [
+    (name, flavour) for name in REAL for flavour, spec in load(name).passives.items() if spec.type == "resistor"
+]
+
+
+def with_marker(technology, flavour, change):
+    """Return the mismatches of a resistor of two bars whose marker, all of it, is changed before it is read."""
+    tech = load(technology)
+    spec = tech.passive(flavour)
+    width = (spec.widths or (spec.min_w,))[0] * tech.dbu_um * 1e-6
+    layout = kdb.Layout()
+    layout.dbu = tech.dbu_um
+    device = resistor(tech, "R1", flavour, PassiveSize(width, 20e-6, 1, 2), {"p": "a", "n": "c"})
+    module = draw_resistors(layout, tech, ResistorSpec("X", (device,), "b"))
+    for marker in spec.cuts_body:
+        shapes = module.cell.shapes(tech.layer(layout, marker))
+        changed = change(kdb.Region(shapes).merged(), spec)
+        shapes.clear()
+        shapes.insert(changed)
+    nets = {"p": "a", "n": "c"} | ({"b": "b"} if spec.terminals > 2 else {})
+    asked = Device("R1", "resistor", spec.model_of(width * 1e6), {"w": width, "l": 20e-6}, nets)
+    return judged(module, tech, Circuit("x", (asked,), ("a", "c", "b")))
+
+
+@pytest.mark.parametrize(("technology", "flavour"), FLAVOURS)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda drawn, _: kdb.Region(drawn.bbox().enlarged(0, 3000)),
+        lambda _drawn, _spec: kdb.Region(),
+        # By one grid step where another layer gives the length, by more than the tolerance where the marker does.
+        lambda drawn, spec: drawn.sized(0, 5 if spec.core_markers else 200, 2),
+        lambda drawn, spec: drawn.sized(0, -5 if spec.core_markers else -200, 2),
+    ],
+    ids=["over the heads", "missing", "too long", "too short"],
+)
+def test_a_marker_that_is_not_the_body_of_the_resistor_is_a_mismatch(technology, flavour, change):
+    assert with_marker(technology, flavour, lambda drawn, _: drawn).matched
+    assert not with_marker(technology, flavour, change).matched
+
+
+@pytest.mark.parametrize(
+    ("technology", "layers"),
+    [
+        ("gf180mcuD", ["SAB"]),
+        ("gf180mcuD", ["RES_MK"]),
+        ("sg13g2", ["SalBlock"]),
+        ("sg13g2", ["RES"]),
+        ("sg13g2", ["PolyRes"]),
+        ("sky130A", ["rpm"]),
+        ("sky130A", ["urpm"]),
+    ],
+)
+def test_resistive_or_marked_poly_that_is_no_resistor_is_reported(technology, layers):
+    tech = load(technology)
+    layout = kdb.Layout()
+    layout.dbu = tech.dbu_um
+    cell = layout.create_cell("X")
+    cell.shapes(tech.layer(layout, "poly")).insert(kdb.Box(0, 0, 1000, 9000))
+    assert compare(extract(layout, cell, tech), Circuit("x", (), ())).mismatches[0].kind == "nothing_compared"
+    for layer in layers:
+        cell.shapes(tech.layer(layout, layer)).insert(kdb.Box(-500, 3000, 1500, 6000))
+    extraction = extract(layout, cell, tech)
+    ((place, reason),) = extraction.ignored_resistors
+    assert 3.0 <= place.y <= 6.0
+    assert layers[0] in reason
+    assert "unrecognised_device" in {mismatch.kind for mismatch in compare(extraction, Circuit("x", (), ())).mismatches}
+
+
+def test_a_layer_of_another_resistor_makes_it_none(bank, tech):
+    foreign = {"gf180mcuD": "Resistor", "sg13g2": "ThickGateOx", "sky130A": "urpm"}[tech.name]
+    bank.cell.shapes(tech.layer(bank.layout, foreign)).insert(bars(bank)[2])
+    result = judged(bank, tech, asked(tech))
+    assert not result.matched
+    assert len(result.extraction.ignored_resistors) == 1
+
+
 def test_a_cut_link_is_found(bank, tech):
     box = bars(bank)[0]
     first = tech.conductors[1].layer

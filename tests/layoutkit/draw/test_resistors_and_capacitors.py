@@ -1,5 +1,7 @@
 """Resistors and capacitors over a grid of sizes: clean by every rule, and the device that was asked for."""
 
+from itertools import pairwise
+
 import klayout.db as kdb
 import pytest
 
@@ -63,6 +65,69 @@ def test_resistors_are_clean_and_what_was_asked_for(technology, flavour, factor,
     assert result.matched
     # A technology whose resistors need no substrate contact still draws the ring, whose net meets no device.
     assert len(result.extraction.dummies) == 2 * dummies
+
+
+MARKED = {  # the marker, and the layers whose common area it is
+    "gf180mcuD": ("RES_MK", ("SAB",), "Poly2"),
+    "sg13g2": ("PolyRes", ("SalBlock", "RES"), "GatPoly"),
+}
+SLOTS = {0.35: 1, 0.69: 1, 1.41: 2, 2.85: 4, 5.73: 8}  # rpm.1g to rpm.1k
+
+
+def bank_of(technology, flavour, width, shape=(20, 2, 2, 1)):
+    """Return a technology and a bank of ``shape``: length of the string [um], bars in series, strings, dummies."""
+    length_um, segments, m, dummies = shape
+    tech = load(technology)
+    size = PassiveSize(width * tech.dbu_um * 1e-6, length_um * 1e-6, m, segments)
+    device = resistor(tech, "R1", flavour, size, {"p": "a", "n": "c"})
+    return drawn(
+        technology, lambda layout, tech: draw_resistors(layout, tech, ResistorSpec("X", (device,), "b", dummies))
+    )
+
+
+def shapes_of(tech, module, layer):
+    return kdb.Region(module.cell.begin_shapes_rec(tech.layer(module.layout, layer))).merged()
+
+
+@pytest.mark.parametrize(
+    ("technology", "flavour"), [(name, flavour) for name, flavour in KINDS["resistor"] if name in MARKED]
+)
+@pytest.mark.parametrize("factor", [1, 4.2])
+def test_the_marker_is_exactly_the_blocked_poly(technology, flavour, factor):
+    spec = load(technology).passive(flavour)
+    tech, module = bank_of(technology, flavour, load(technology).snap(spec.min_w * factor))
+    marker, blocks, poly = MARKED[technology]
+    blocked = kdb.Region()
+    for block in blocks:
+        blocked += shapes_of(tech, module, block)
+    assert not blocked.is_empty()
+    assert (shapes_of(tech, module, marker) ^ (blocked & shapes_of(tech, module, poly))).is_empty()
+
+
+@pytest.mark.parametrize("flavour", ["res_high_po", "res_xhigh_po"])
+@pytest.mark.parametrize("width_um", SLOTS)
+def test_heads_of_sky130_have_their_slots_and_the_slots_their_distances(flavour, width_um):
+    tech, module = bank_of("sky130A", flavour, round(width_um * 1000))
+    heads = (shapes_of(tech, module, "poly") - shapes_of(tech, module, "poly.resistor")).merged()
+    slots = shapes_of(tech, module, "licon1") & shapes_of(tech, module, "rpm" if flavour == "res_high_po" else "urpm")
+    assert heads.count() == 2 * 6
+    for head in heads.each():
+        own = sorted(box.bbox().left for box in (slots & kdb.Region(head)).each())
+        assert len(own) == SLOTS[width_um]
+        assert all(right - left >= 190 + 510 for left, right in pairwise(own))
+        assert own[0] - head.bbox().left == head.bbox().right - (own[-1] + 190)  # centred
+    assert violated(tech, module) == []
+
+
+@pytest.mark.parametrize(("factor", "shape"), [(2.6, (50, 4, 1, 0)), (1, (60, 3, 4, 0)), (6.3, (50, 2, 2, 0))])
+def test_nothing_stands_nearer_to_a_long_closed_ring_than_the_deck_of_gf180_allows(factor, shape):
+    """M1.2b as the shipped deck reads it: Metal1 without an edge of up to 10 um counts as wide and keeps 0.3 um."""
+    spec = load("gf180mcuD").passive("ppolyf_u")
+    tech, module = bank_of("gf180mcuD", "ppolyf_u", load("gf180mcuD").snap(spec.min_w * factor), shape)
+    metal = shapes_of(tech, module, "Metal1")
+    ring = metal.not_interacting(metal.edges().with_length(0, 10_005, False))
+    assert ring.count() == 1
+    assert metal.separation_check(ring, 300).count() == 0
 
 
 @pytest.mark.parametrize(("technology", "flavour"), KINDS["capacitor"])

@@ -201,6 +201,24 @@ def test_metal_wider_than_the_wide_limit_is_kept_at_its_own_distance(gap):
     assert faults(SKY, [net], result, plates) == []
 
 
+def ring(inner, width=300):
+    """Return the closed ring around a square of the side ``inner``."""
+    hole = kdb.Box(0, 0, inner, inner)
+    return kdb.Region(hole.enlarged(width, width)) - kdb.Region(hole)
+
+
+@pytest.mark.parametrize(("inner", "gap"), [(10005, 300), (10005, 295), (10000, 230), (10000, 225)])
+@pytest.mark.parametrize("owner", [None, "vss"])
+def test_a_closed_ring_without_a_short_edge_is_kept_at_the_distance_of_wide_metal(inner, gap, owner):
+    # M1.2b of gf180mcuD: metal with no edge up to 10 um counts as wide and asks for 0.3 um; other metal asks for 0.23.
+    wall = gap + 230 + 230  # a wire of 0.23 just fits between the left side of the ring and the wall, or not
+    ends = [point("Metal1", gap + 115, y, 115) for y in (1000, 9000)]
+    metal = [(ring(inner), owner), (kdb.Region(kdb.Box(wall, 2000, inner, 8000)), "wall")]
+    area = kdb.Box(0, 0, inner, inner)
+    result = route(load("gf180mcuD"), [two("a", *ends)], {"Metal1": metal}, area, ["Metal1"])
+    assert result.net("a").success == (gap in {300, 230})
+
+
 def test_a_via_stack_gets_the_metal_that_the_area_rule_asks_for():
     net = two("a", Terminal("met1", kdb.Box(0, 0, 600, 300)), Terminal("met4", kdb.Box(0, 0, 800, 800)))
     result = route(SKY, [net], {}, AREA, ["met1", "met4"])
