@@ -14,7 +14,7 @@ import klayout.db as kdb
 
 from layoutkit.check.rules import fields_of, kind_of
 from layoutkit.errors import LayoutkitError, TechnologyError
-from layoutkit.technology.expressions import Numbered, parse, whole_layers
+from layoutkit.technology.expressions import Numbered, Selection, parse, whole_layers
 from layoutkit.technology.model import PURPOSES
 
 if TYPE_CHECKING:
@@ -139,7 +139,10 @@ def judged_layers(technology: Technology, rules: Iterable[Rule]) -> set[Gds]:
             continue
         for fields in fields_of(rule, kind, tuple(technology.layers)):
             for operand in kind.judges:
-                judged.update(_numbers(parse(str(fields[operand])), technology))
+                measured = parse(str(fields[operand]))
+                if kind.name == "forbidden" and isinstance(measured, Selection) and measured.other is not None:
+                    measured = measured.layer  # where some polygons of a layer are forbidden, each is looked at
+                judged.update(_numbers(measured, technology))
     return judged
 
 

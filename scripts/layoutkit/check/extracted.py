@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.check.drawn_layers import Coverage
 from layoutkit.check.parallel import FoldKey, fold_key
 from layoutkit.circuit.model import Circuit, Device
 
@@ -119,6 +120,7 @@ class Extraction:
         labels_off_metal: Labels that name nothing, since no shape of their conductor is under them.
         ignored_gates: Where poly crosses diffusion without making a known device, and why.
         lvs: KLayout's database: shapes, nets, netlist; ready to be compared.
+        coverage: Drawn layers that were not read.
     """
 
     cell_name: str
@@ -130,6 +132,7 @@ class Extraction:
     ignored_gates: tuple[tuple[Point, str], ...]
     lvs: kdb.LayoutVsSchematic
     layout: kdb.Layout = field(repr=False)  # its shapes must outlive the database
+    coverage: Coverage = field(default_factory=Coverage)
 
     def without_bulks_of(self, names: Collection[str]) -> Extraction:
         """Return it with the bulk terminals of the devices of these types left out."""

@@ -1,4 +1,4 @@
-"""Drawings for rules about rings and the holes in them; see drc_sketch."""
+"""Drawings for rules about rings, the holes in them, and what a marker touches; see drc_sketch."""
 
 
 def ring(sketch, layer, inner, width):
@@ -38,10 +38,22 @@ def beyond_hole(d):
     return [around(v, v, v, v)], broken
 
 
+def touched(d):
+    """A marker that touches what it marks, and one that is a grid step away."""
+    marker, marked = d.layer.removeprefix("not_interacting(").removesuffix(")").split(", ")
+
+    def beside(gap):
+        return d.new().box(marker, 0, 0, 1000, 1000).box(marked, 1000 + gap, 0, 2000, 1000)
+
+    return [beside(0), beside(-500)], [beside(d.g), d.new().box(marker, 0, 0, 1000, 1000)]
+
+
 def special(d):
     """Return the drawing for a rule about a ring or its hole, None for any other."""
     if d.rule.kind == "forbidden" and ", holes(" in d.fields["layer"]:
         return ringed
+    if d.rule.kind == "forbidden" and d.fields["layer"].startswith("not_interacting("):
+        return touched
     inner = d.fields.get("inner")
     if d.rule.kind == "enclosure" and "holes(" in d.technology.derived.get(inner, ""):
         return beyond_hole
