@@ -63,7 +63,7 @@ def read_layers(technology: Technology) -> set[tuple[int, int]]:
 
     Shapes on any other layer that ends up on the wafer may change devices or nets without extraction knowing.
     """
-    read = {technology.contact.layer, *(stacked.layer for stacked in (*technology.conductors, *technology.cuts))}
+    read = {technology.contact.layer, *(c.layer for c in technology.conductors), *(c.layer for c in technology.cuts)}
     read |= {layer for role, layer in technology.roles.items() if role != "device_text"}
     for device in technology.devices.values():
         read |= {layer for layer in (device.implant, device.bulk_implant, device.well) if layer is not None}

@@ -109,25 +109,27 @@ def waived_layers(waived: Sequence[str], technology: Technology) -> set[Gds]:
     Raises:
         LayoutkitError: If an entry is neither a layer's name nor ``layer/datatype``; all such are named.
     """
-    found: set[Gds] = set()
-    unknown = []
-    for entry in waived:
-        try:
-            tree = None if technology.resolve(entry) in technology.other_layers else parse(entry)
-            found.add((tree.layer, tree.datatype) if isinstance(tree, Numbered) else technology.spec(entry).gds)
-        except TechnologyError:
-            unknown.append(entry)
+    numbers = {entry: _number_of(entry, technology) for entry in waived}
+    unknown = [entry for entry, number in numbers.items() if number is None]
     if unknown:
         raise LayoutkitError(
             f"waived_layers: {', '.join(map(repr, unknown))}: {technology.name} has no such layer; "
             "give a layer's name, or layer/datatype such as 200/3",
             details={"param_name": "waived_layers", "unknown": unknown},
         )
-    return found
+    return {number for number in numbers.values() if number is not None}
+
+
+def _number_of(entry: str, technology: Technology) -> Gds | None:
+    try:
+        tree = None if technology.resolve(entry) in technology.other_layers else parse(entry)
+        return (tree.layer, tree.datatype) if isinstance(tree, Numbered) else technology.spec(entry).gds
+    except TechnologyError:
+        return None
 
 
 def judged_layers(technology: Technology, rules: Iterable[Rule]) -> set[Gds]:
-    """Return the GDS layers that at least one of ``rules`` judges.
+    """Return the GDS layers that at least one of ``rules``, all without faults, judges.
 
     A rule judges the layers all of whose polygons it measures. Rules about the grid and about angles hold for any
     layer; they say nothing of what a layer is for and do not count.

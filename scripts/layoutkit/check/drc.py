@@ -7,8 +7,6 @@ from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
-import klayout.db as kdb
-
 from layoutkit.check.drawn_layers import Coverage, coverage, drawn_layers, judged_layers, waived_layers
 from layoutkit.check.regions import LayerRegions
 from layoutkit.check.report import DrcReport, Marks, Verdict
@@ -18,6 +16,8 @@ from layoutkit.technology.expressions import names, parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import klayout.db as kdb
 
     from layoutkit.check.rules import Case, Shapes
     from layoutkit.technology.model import Rule, Technology
@@ -60,11 +60,9 @@ def check(
     rule_ids: Sequence[str] | None = None,
     max_violations: int = 100,
     region: kdb.DBox | None = None,
-    waived_layers: Sequence[str] = (),
 ) -> DrcReport:
     """Return ``check_cell`` of ``cell`` in ``layout`` with ``Options`` of these fields."""
-    options = Options(rule_ids, max_violations, region, waived_layers=waived_layers)
-    return check_cell(layout, cell, technology, options)
+    return check_cell(layout, cell, technology, Options(rule_ids, max_violations, region))
 
 
 def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, options: Options) -> DrcReport:
@@ -102,7 +100,7 @@ def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, optio
         unit_um=layers.unit_um,
         max_violations=options.max_violations,
         check_time_ms=(perf_counter() - start) * 1000,
-        coverage=_coverage(cell, technology, options),
+        coverage=_coverage(cell, technology, options, verdicts),
         chosen=options.rule_ids is not None,
         empty=not any(drawn_layers(cell)),
         hierarchical=layers.hierarchical,
@@ -212,10 +210,12 @@ def touching(shapes: Shapes, window: kdb.Box) -> Shapes:
     return kept
 
 
-def _coverage(cell: kdb.Cell, technology: Technology, options: Options) -> Coverage:
-    """Return which drawn layers the technology's rules judge; chosen rules need not judge any."""
+def _coverage(
+    cell: kdb.Cell, technology: Technology, options: Options, verdicts: Sequence[Verdict]
+) -> Coverage:
+    """Return which drawn layers the checked rules judge; chosen rules need not judge any."""
     if options.chosen_rules or options.rule_ids is not None:
         waived_layers(options.waived_layers, technology)
         return Coverage()
-    judged = judged_layers(technology, technology.rules)
+    judged = judged_layers(technology, (verdict.rule for verdict in verdicts if verdict.status != "unchecked"))
     return coverage(cell, technology, judged, options.waived_layers, f"{technology.name} has no rule for it")

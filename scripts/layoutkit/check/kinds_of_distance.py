@@ -110,7 +110,8 @@ def array_space(case: Case) -> Found:
         yield layer.interacting(arrays.sized(half, 2)).space_check(case.value)
 
 
-@rule_kind("separation", "layer", "other", mutual=True, optional=("abutting", "net_of", "other_net_of"), lengths=PROJECTION,
+@rule_kind("separation", "layer", "other", mutual=True, lengths=PROJECTION,
+           optional=("abutting", "net_of", "other_net_of"),
            choices={"metrics": METRICS, "overlap": ("forbidden", "allowed"), "nets": NETS})  # fmt: skip
 def separation(case: Case) -> Found:
     """``layer`` and ``other`` are at least ``value`` apart; edges of ``other`` shared with ``abutting`` are exempt."""

@@ -78,7 +78,6 @@ class Kind:
         """The names of all fields a case of this kind may have."""
         return frozenset((*self.operands, *self.optional, *self.lengths, *self.ratios, *self.choices))
 
-
     @property
     def judges(self) -> tuple[str, ...]:
         """The operands all of whose polygons a rule of this kind measures."""

@@ -163,9 +163,10 @@ class _Job:
             self.workspace.write_json("circuit.json", {"circuit": self.circuit.to_json()})
 
     def _drc(self, cell: kdb.Cell) -> DrcReport:
-        from layoutkit.check.drc import check
+        from layoutkit.check.drc import Options, check_cell
 
-        report = check(cell.layout(), cell, self.technology, waived_layers=self.request.waived_layers)
+        options = Options(waived_layers=self.request.waived_layers)
+        report = check_cell(cell.layout(), cell, self.technology, options)
         report.write_lyrdb(self.workspace.path(FILES["drc_report"]))
         return report
 
