@@ -210,9 +210,7 @@ def touching(shapes: Shapes, window: kdb.Box) -> Shapes:
     return kept
 
 
-def _coverage(
-    cell: kdb.Cell, technology: Technology, options: Options, verdicts: Sequence[Verdict]
-) -> Coverage:
+def _coverage(cell: kdb.Cell, technology: Technology, options: Options, verdicts: Sequence[Verdict]) -> Coverage:
     """Return which drawn layers the checked rules judge; chosen rules need not judge any."""
     if options.chosen_rules or options.rule_ids is not None:
         waived_layers(options.waived_layers, technology)

@@ -1,10 +1,12 @@
-"""500 generated layouts of each process: hierarchical and flat checks give the same verdicts and places.
+"""Generated layouts of each process: hierarchical and flat checks give the same verdicts and places.
 
 Each layout is the drawing of a rule at its limit or a grid step beyond (see drc_sketch), taken apart over a hierarchy:
 shapes in cells that are turned and placed, alone, overlapping or in arrays, shapes of which the parent holds one half,
-shapes drawn twice. It is judged by its rule and by others that read what it draws.
+shapes drawn twice. It is judged by its rule and by others that read what it draws. A test run takes some of the 500
+layouts of each process, ``make hierarchy`` all.
 """
 
+import os
 import random
 
 import klayout.db as kdb
@@ -14,7 +16,7 @@ from drc_sketch import cases, pairs
 from layoutkit.check.drc import Options, check_cell
 from layoutkit.technology import load, names
 
-LAYOUTS = 500
+LAYOUTS = int(os.environ.get("HIERARCHY_LAYOUTS", "40"))
 OTHERS = 3  # rules beside its own that judge each layout
 
 
@@ -39,7 +41,9 @@ def hierarchical(tech, shapes, rng):
 
 def take_apart(tech, layout, parent, shapes, rng):
     """Draw ``shapes`` in ``parent`` and in two cells below it, of which one is in the other or beside it."""
-    places = [kdb.Trans(rng.randrange(4), rng.random() < 0.5, *(rng.randrange(-900, 900) * 5 for _ in "xy")) for _ in "ab"]
+    places = [
+        kdb.Trans(rng.randrange(4), rng.random() < 0.5, *(rng.randrange(-900, 900) * 5 for _ in "xy")) for _ in "ab"
+    ]
     cells = [layout.create_cell(f"{parent.name}{name}") for name in "ab"]
     nested = rng.random() < 0.5
     to_parent = [places[0], places[0] * places[1] if nested else places[1]]
@@ -92,7 +96,7 @@ def judged_by(tech, rule, shapes, rng):
 
 
 @pytest.mark.parametrize("name", sorted(names()))
-def test_both_modes_give_the_same_verdict_on_500_layouts(name):
+def test_both_modes_give_the_same_verdict_on_generated_layouts(name):
     tech = load(name)
     rng = random.Random(9)
     violated = 0
