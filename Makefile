@@ -12,7 +12,7 @@ SOURCES := loader scripts skills tests
 COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader scripts
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix bench lint types docs host-tools clean
+.PHONY: help demo test hierarchy check fix bench lint types docs host-tools clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ demo: $(VENV)/.installed ## Turn a 5T OTA netlist into a DRC- and LVS-clean sky1
 test: $(VENV)/.installed-dev ## Run the tests
 	@$(BIN)/python -m pytest -n 2
 
+hierarchy: $(VENV)/.installed-dev ## Compare hierarchical and flat DRC on 500 generated layouts of each process
+	@HIERARCHY_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q tests/layoutkit/check/test_drc_hierarchy.py
+
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
@@ -53,7 +56,7 @@ types: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest -q tests/docs
 
-check: lint types test ## What CI runs: lint, types, tests (which include the documents)
+check: lint types test hierarchy ## What CI runs: lint, types, tests (which include the documents), hierarchy
 
 fix: $(VENV)/.installed-dev ## Apply the formatter and the safe lint fixes
 	@$(BIN)/ruff check --fix $(SOURCES) || true

@@ -133,6 +133,25 @@ def test_another_process_is_not_clean():
     assert "name the technology" in envelope["data"]["notes"][0]
 
 
+def test_a_layer_that_no_rule_judges_fails_the_check_until_it_is_waived(tmp_path):
+    import klayout.db as kdb
+
+    layout = kdb.Layout()
+    layout.dbu = 0.001
+    cell = layout.create_cell("TWO")
+    for layer in (4, 250):
+        cell.shapes(layout.layer(layer, 0)).insert(kdb.Box(0, 0, 2000, 2000))
+    layout.write(str(tmp_path / "two.gds"))
+    envelope, status = run("--layout-path", tmp_path / "two.gds")
+    data = envelope["data"]
+    assert (status, data["passed"], data["complete"]) == (1, False, False)
+    assert [(layer["layer"], layer["name"]) for layer in data["layers_unchecked"]] == [("250/0", None)]
+    envelope, status = run("--layout-path", tmp_path / "two.gds", "--waived-layers", '["250/0"]')
+    data = envelope["data"]
+    assert (status, data["passed"], data["layers_unchecked"], data["layers_waived"]) == (0, True, [], ["250/0"])
+    assert "no such layer" in refused("--layout-path", EXAMPLE, "--waived-layers", '["metal17"]')["message"]
+
+
 DECK = """
 source($input, $topcell)
 report("A foundry's rules", $report)

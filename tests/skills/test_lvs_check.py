@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import klayout.db as kdb
 import pytest
 
 from layoutkit.check.extract import extract
@@ -160,6 +161,20 @@ def test_a_passive_that_states_its_value_alone_proposes_mapping(check, tmp_path)
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
     assert "'R1'" in envelope["error"]["message"]
     assert "map_devices" in envelope["error"]["message"]
+
+
+def test_a_layer_that_extraction_does_not_read_fails_the_comparison_until_it_is_waived(check, tmp_path):
+    layout = kdb.Layout()
+    layout.read(str(ASSETS / "pair.gds"))
+    layout.top_cell().shapes(layout.layer(250, 0)).insert(kdb.Box(0, 0, 100, 100))
+    layout.write(str(tmp_path / "more.gds"))
+    code, envelope = check(layout=tmp_path / "more.gds")
+    data = envelope["data"]
+    assert (code, data["matched"], data["complete"], data["mismatches"]) == (1, False, False, [])
+    assert [layer["layer"] for layer in data["layers_unchecked"]] == ["250/0"]
+    code, envelope = check("--waived-layers", '["250/0"]', layout=tmp_path / "more.gds")
+    data = envelope["data"]
+    assert (code, data["matched"], data["complete"], data["layers_waived"]) == (0, True, True, ["250/0"])
 
 
 def test_the_wrong_technology_does_not_match(check):

@@ -153,6 +153,25 @@ def test_a_violated_rule_is_a_failure_in_words_with_the_report_beside_it(build, 
     assert envelope["data"]["lvs"]["matched"]
 
 
+def test_a_layer_that_no_check_understands_is_not_clean_until_it_is_waived(build, tmp_path):
+    """Pins of an own process that end up on the wafer, with no rule for them and no device that has them."""
+    lines = Path(load("generic").path).read_text(encoding="utf-8").splitlines()
+    text = "\n".join(line for line in lines if "id: PIN_IN_METAL" not in line)
+    technology = tmp_path / "own.yaml"
+    technology.write_text(text.replace("purpose: pin", "purpose: marker"), encoding="utf-8")
+    code, envelope = build(OTA, technology=technology)
+    assert (code, envelope["error"]["code"]) == (1, "DRC_VIOLATION")
+    assert "no design rule judges what is drawn on metal" in envelope["error"]["message"]
+    assert "LVS does not read what is drawn on metal" in envelope["error"]["message"]
+    drc, lvs = envelope["data"]["drc"], envelope["data"]["lvs"]
+    assert (drc["passed"], drc["complete"], drc["total_violations"]) == (False, False, 0)
+    assert (lvs["matched"], lvs["complete"], lvs["mismatches"]) == (False, False, [])
+    pins = [layer["name"] for layer in drc["layers_unchecked"]]
+    code, envelope = build(OTA, "--waived-layers", json.dumps(pins), technology=technology)
+    assert (code, envelope["ok"]) == (0, True)
+    assert envelope["data"]["drc"]["layers_waived"] == envelope["data"]["lvs"]["layers_waived"] != []
+
+
 def test_a_port_without_a_device_fails_lvs_in_words(build):
     code, envelope = build(OTA.read_text().replace("bias vdd vss\n", "bias spare vdd vss\n", 1))
     assert (code, envelope["ok"], envelope["error"]["code"]) == (1, False, "LAYOUT_CONFLICT")

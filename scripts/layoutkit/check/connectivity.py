@@ -13,6 +13,8 @@ The p substrate is one global net where the process draws no p well. It gets no 
 but p+ taps, so that a missing substrate tap leaves the bulks on a net of their own. A p region that a deep n well and a
 ring of n well cut off from the substrate is a net of its own, and where the process draws p wells, so is each of them:
 a tap inside must reach it.
+
+Fill is of the material of the layer that it fills and conducts as that does; what slots take out of a layer does not.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ import klayout.db as kdb
 from layoutkit.check.passives import PassiveLayers, add_plates, passive_layers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from layoutkit.technology import DeviceSpec, Technology
 
 SUBSTRATE = "substrate"  # the layer that is one net wherever it lies, and the name of that net
@@ -54,6 +58,24 @@ class ElectricalLayers:
     passives: PassiveLayers
 
 
+def read_layers(technology: Technology) -> set[tuple[int, int]]:
+    """Return the GDS layers whose shapes extraction reads, or that cannot matter to it: openings in insulators.
+
+    Shapes on any other layer that ends up on the wafer may change devices or nets without extraction knowing.
+    """
+    read = {technology.contact.layer, *(c.layer for c in technology.conductors), *(c.layer for c in technology.cuts)}
+    read |= {layer for role, layer in technology.roles.items() if role != "device_text"}
+    for device in technology.devices.values():
+        read |= {layer for layer in (device.implant, device.bulk_implant, device.well) if layer is not None}
+        read |= set(device.marked_by)
+    for passive in technology.passives.values():
+        read |= {*passive.parts.values(), *passive.markers}
+    specs = [technology.spec(name) for name in read]
+    specs += [technology.spec(name) for spec in specs for name in (*spec.fill, *spec.slots)]
+    every = (*technology.layers.values(), *technology.other_layers.values())
+    return {spec.gds for spec in (*specs, *(spec for spec in every if spec.purpose == "opening"))}
+
+
 def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayers:
     """Return the regions of ``cell``, all levels of its hierarchy flattened, as ``technology`` connects them."""
     drawn = _Drawn(cell, technology)
@@ -78,7 +100,8 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
     conducting.update({conductor.name: drawn.layer(conductor.layer) for conductor in technology.conductors})
     conducting.update({cut.name: drawn.layer(cut.layer) for cut in technology.cuts})
     joins = _joins(technology) + add_plates(technology, passives, conducting)
-    crossings = (poly & diffusion).merged()
+    only_fill = drawn.fill("poly") & (drawn.fill("active") + drawn.fill("tap"))
+    crossings = (poly & diffusion).merged().not_inside(only_fill)  # a crossing of fill is a transistor of no circuit
     gates = {
         spec.name: drawn.gates(spec, crossings.inside(active), p_body) for _, spec in sorted(technology.devices.items())
     }
@@ -125,8 +148,24 @@ class _Drawn:
         self.technology = technology
 
     def layer(self, name: str) -> kdb.Region:
-        index = self.technology.layer(self.cell.layout(), name)
-        return kdb.Region(self.cell.begin_shapes_rec(index)).merged()
+        """Return the merged shapes of a layer with its fill, without its slots."""
+        spec = self.technology.spec(name)
+        found = self._shapes((spec.name, *spec.fill))
+        slots = self._shapes(spec.slots)
+        return found if slots.is_empty() else found - slots
+
+    def fill(self, role: str) -> kdb.Region:
+        """Return the merged fill of the layer of ``role``."""
+        layer = self.technology.role(role)
+        return kdb.Region() if layer is None else self._shapes(self.technology.spec(layer).fill)
+
+    def _shapes(self, names: Iterable[str]) -> kdb.Region:
+        found = kdb.Region()
+        for name in names:
+            index = self.cell.layout().find_layer(*self.technology.spec(name).gds)
+            if index is not None:
+                found += kdb.Region(self.cell.begin_shapes_rec(index))
+        return found.merged()
 
     def role(self, role: str) -> kdb.Region:
         return self.layer(role) if self.technology.role(role) is not None else kdb.Region()

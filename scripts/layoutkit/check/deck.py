@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from layoutkit.check.deck_report import read_deck_report
+from layoutkit.check.drawn_layers import drawn_layers
 from layoutkit.check.drc import Options, touching
 from layoutkit.check.report import DrcReport, Marks, Verdict
 from layoutkit.errors import FileError, MissingProgramError, RuleNotFoundError, TimeLimitError
@@ -148,6 +149,8 @@ def run_deck(layout: kdb.Layout, cell: kdb.Cell, deck: Deck, options: Options | 
         unit_um=layout.dbu,
         max_violations=options.max_violations,
         check_time_ms=(perf_counter() - start) * 1000,
+        chosen=True,
+        empty=not any(drawn_layers(cell)),
     )
 
 

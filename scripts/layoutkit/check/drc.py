@@ -7,8 +7,7 @@ from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
-import klayout.db as kdb
-
+from layoutkit.check.drawn_layers import Coverage, coverage, drawn_layers, judged_layers, waived_layers
 from layoutkit.check.regions import LayerRegions
 from layoutkit.check.report import DrcReport, Marks, Verdict
 from layoutkit.check.rules import KINDS, Measured, cases_of, kind_of
@@ -17,6 +16,8 @@ from layoutkit.technology.expressions import names, parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import klayout.db as kdb
 
     from layoutkit.check.rules import Case, Shapes
     from layoutkit.technology.model import Rule, Technology
@@ -38,12 +39,17 @@ class Options:
         region: Report only violations whose marker touches this box; the shapes outside still count. [um]
         mode: ``flat``, ``hierarchical`` (what repeats is checked once where its surroundings allow) or ``auto``,
             which decides by how much repeats. The verdicts are the same: what fails is measured again flat.
+        waived_layers: Layers that may be drawn without being judged: names of the technology, or ``layer/datatype``.
+        chosen_rules: Whether the technology's rules are a choice of the caller's, such as a rule file, so that they
+            need not judge every layer. ``rule_ids`` are such a choice as well.
     """
 
     rule_ids: Sequence[str] | None = None
     max_violations: int = 100
     region: kdb.DBox | None = None
     mode: Mode = "auto"
+    waived_layers: Sequence[str] = ()
+    chosen_rules: bool = False
 
 
 def check(
@@ -62,9 +68,9 @@ def check(
 def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, options: Options) -> DrcReport:
     """Return the verdict of every rule of ``technology`` on ``cell`` and all below it.
 
-    A rule that meets no shapes is passed with ``shapes`` 0; where no rule meets any although something is drawn, the
-    report is not complete. A rule that cannot be run (an unknown kind or layer, a
-    KLayout failure) is unchecked with the reason, and the report is then neither complete nor passed.
+    A rule that meets no shapes is passed with ``shapes`` 0. A rule that cannot be run (an unknown kind or layer, a
+    KLayout failure) is unchecked with the reason, and so is a drawn layer that no rule judges; the report is then
+    neither complete nor passed. Nor is it where nothing is drawn, or nothing that any rule concerns.
 
     Args:
         layout: Layout that owns ``cell``; it is left as it is.
@@ -74,7 +80,9 @@ def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, optio
 
     Raises:
         RuleNotFoundError: If ``options`` names a rule that the technology does not have.
-        GeometryError: If the layout's database unit does not fit the technology's, or the region is empty.
+        GeometryError: If the layout's database unit does not fit the technology's, the cell does not fit into 32 bits
+            in a unit that is whole in both, or the region is empty.
+        LayoutkitError: If a waived layer is neither a name of the technology nor a number.
     """
     start = perf_counter()
     region = options.region
@@ -92,7 +100,9 @@ def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, optio
         unit_um=layers.unit_um,
         max_violations=options.max_violations,
         check_time_ms=(perf_counter() - start) * 1000,
-        unruled_layers=_unruled(layout, cell, layers) if options.rule_ids is None else (),
+        coverage=_coverage(cell, technology, options, verdicts),
+        chosen=options.rule_ids is not None,
+        empty=not any(drawn_layers(cell)),
         hierarchical=layers.hierarchical,
     )
 
@@ -200,12 +210,10 @@ def touching(shapes: Shapes, window: kdb.Box) -> Shapes:
     return kept
 
 
-def _unruled(layout: kdb.Layout, cell: kdb.Cell, layers: LayerRegions) -> tuple[str, ...]:
-    """Return the GDS layers with polygons below ``cell`` that no rule has read."""
-    found = []
-    for index in layout.layer_indexes():
-        info = layout.get_info(index)
-        read = layers.has_read(info.layer, info.datatype)
-        if not read and not kdb.Region(cell.begin_shapes_rec(index)).is_empty():
-            found.append((info.layer, info.datatype))
-    return tuple(f"{layer}/{datatype}" for layer, datatype in sorted(found))
+def _coverage(cell: kdb.Cell, technology: Technology, options: Options, verdicts: Sequence[Verdict]) -> Coverage:
+    """Return which drawn layers the checked rules judge; chosen rules need not judge any."""
+    if options.chosen_rules or options.rule_ids is not None:
+        waived_layers(options.waived_layers, technology)
+        return Coverage()
+    judged = judged_layers(technology, (verdict.rule for verdict in verdicts if verdict.status != "unchecked"))
+    return coverage(cell, technology, judged, options.waived_layers, f"{technology.name} has no rule for it")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.cells import FLAT_SHAPE_LIMIT, flat_shape_count
-from layoutkit.check.connectivity import SUBSTRATE, ElectricalLayers, device_texts, electrical_layers
+from layoutkit.check.connectivity import SUBSTRATE, ElectricalLayers, device_texts, electrical_layers, read_layers
+from layoutkit.check.drawn_layers import coverage
 from layoutkit.check.extracted import ExtractedDevice, Extraction, Finger, Label, LayoutNet, Point, point_um
 from layoutkit.check.parallel import FoldKey, dummies
 from layoutkit.check.passives import extract_passives, size_of
@@ -22,21 +23,27 @@ from layoutkit.check.series import fold_series
 from layoutkit.errors import UnsupportedOperationError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from layoutkit.technology import DeviceSpec, Technology
 
 _TRANSISTOR_TERMINALS = {"S": "s", "G": "g", "D": "d", "B": "b"}
 _PASSIVE_TERMINALS = {"A": "p", "B": "n", "W": "b"}
 
 
-def extract(layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> Extraction:
+def extract(
+    layout: kdb.Layout, cell: kdb.Cell, technology: Technology, *, waived_layers: Sequence[str] = ()
+) -> Extraction:
     """Return what ``cell`` and everything below it is electrically.
 
     Args:
         layout: The layout that holds ``cell``; it is left as it is.
         cell: Cell to read. Its own labels name the nets; labels in cells below it do not.
         technology: Process that says what the layers mean.
+        waived_layers: Layers that may be drawn without being read: names of the technology, or ``layer/datatype``.
 
     Raises:
+        LayoutkitError: If a waived layer is neither a name of the technology nor a number.
         UnsupportedOperationError: If the cell holds more shapes than fit into memory when flattened.
     """
     shapes = flat_shape_count(cell)
@@ -44,6 +51,8 @@ def extract(layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> Extra
         raise UnsupportedOperationError(
             f"cell {cell.name} holds {shapes} shapes when flattened; up to {FLAT_SHAPE_LIMIT} are extracted"
         )
+    why = "extraction does not read it"
+    covered = coverage(cell, technology, read_layers(technology), waived_layers, why)
     layers = electrical_layers(cell, technology)
     lvs = _database(cell, technology, layers)
     reading = _Reading(lvs, layers, device_texts(cell, technology), layout.dbu)
@@ -67,6 +76,7 @@ def extract(layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> Extra
         ignored_resistors=reading.ignored_resistors(),
         lvs=lvs,
         layout=layout,
+        coverage=covered,
     )
 
 

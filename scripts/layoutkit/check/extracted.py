@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.check.drawn_layers import Coverage
 from layoutkit.check.parallel import FoldKey, fold_key
 from layoutkit.circuit.model import Circuit, Device
 
@@ -120,6 +121,7 @@ class Extraction:
         ignored_gates: Where poly crosses diffusion without making a known device, and why.
         ignored_resistors: Where the body of a resistor makes no known device, and why.
         lvs: KLayout's database: shapes, nets, netlist; ready to be compared.
+        coverage: Drawn layers that were not read.
     """
 
     cell_name: str
@@ -132,6 +134,7 @@ class Extraction:
     ignored_resistors: tuple[tuple[Point, str], ...]
     lvs: kdb.LayoutVsSchematic
     layout: kdb.Layout = field(repr=False)  # its shapes must outlive the database
+    coverage: Coverage = field(default_factory=Coverage)
 
     def without_bulks_of(self, names: Collection[str]) -> Extraction:
         """Return it with the bulk terminals of the devices of these types left out."""

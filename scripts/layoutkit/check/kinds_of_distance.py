@@ -113,7 +113,8 @@ def array_space(case: Case) -> Found:
         yield layer.interacting(arrays.sized(half, 2)).space_check(case.value)
 
 
-@rule_kind("separation", "layer", "other", optional=("abutting", "net_of", "other_net_of"), lengths=PROJECTION,
+@rule_kind("separation", "layer", "other", mutual=True, lengths=PROJECTION,
+           optional=("abutting", "net_of", "other_net_of"),
            choices={"metrics": METRICS, "overlap": ("forbidden", "allowed"), "nets": NETS})  # fmt: skip
 def separation(case: Case) -> Found:
     """``layer`` and ``other`` are at least ``value`` apart; edges of ``other`` shared with ``abutting`` are exempt."""
@@ -145,7 +146,7 @@ def _by_nets(case: Case) -> kdb.EdgePairs:
     return layer.separation_check(other, case.value, **measure_options(case), **_net_constraint(case))
 
 
-@rule_kind("overlap", "layer", "other", **MEASURE)
+@rule_kind("overlap", "layer", "other", mutual=True, **MEASURE)
 def overlap(case: Case) -> Found:
     """Where ``layer`` and ``other`` overlap, they do so by at least ``value``."""
     yield case.region("layer").overlap_check(case.region("other"), case.value, **measure_options(case))

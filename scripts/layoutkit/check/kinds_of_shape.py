@@ -74,13 +74,13 @@ def max_ratio(case: Case) -> Found:
     yield slender
 
 
-@rule_kind("grid", "layer")
+@rule_kind("grid", "layer", any_layer=True)
 def grid(case: Case) -> Found:
     """Each drawn vertex of ``layer`` is at a multiple of ``value``."""
     yield case.layers.drawn(case.text("layer")).grid_check(case.value, case.value)
 
 
-@rule_kind("angle", "layer", value="angle")
+@rule_kind("angle", "layer", value="angle", any_layer=True)
 def angle(case: Case) -> Found:
     """Each edge of ``layer`` is at a multiple of ``value`` (90 or 45 degrees) from the x axis."""
     allowed = {90: kdb.Edges.OrthoEdges, 45: kdb.Edges.OrthoDiagonalEdges}

@@ -6,7 +6,8 @@ A layout matches only if all of this holds:
   netlist, bulks included;
 - every port of the netlist is labelled in the layout, and every label that names a net of the netlist is on that net;
 - no name is on two nets, no net has two names, no gate was left out of extraction;
-- W (of all parallel fingers) and L agree within the tolerance, or are the nearest grid points to what was asked.
+- W (of all parallel fingers) and L agree within the tolerance, or are the nearest grid points to what was asked;
+- extraction read every layer that is drawn, but for those that the caller waived.
 
 Where the circuits do not match as they are, transistors in series are folded on both sides (see ``stacks``).
 
@@ -55,7 +56,7 @@ def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = DEFA
     result = comparison.result()
     if not result.matched:
         result = _with_stacks_folded(result) or result
-    return replace(result, warnings=(*result.warnings, *untold))
+    return replace(result, matched=result.matched and result.complete, warnings=(*result.warnings, *untold))
 
 
 def _with_stacks_folded(result: LvsResult) -> LvsResult | None:

@@ -21,7 +21,7 @@ class LvsResult:
 
     Attributes:
         matched: Whether the layout is the circuit.
-        mismatches: At most ``MAX_MISMATCHES`` differences, causes first; empty exactly when matched.
+        mismatches: At most ``MAX_MISMATCHES`` differences, causes first; empty where nothing differs.
         mismatch_count: How many there are in all.
         device_pairs: Extracted device -> ids of the netlist's transistors it stands for; empty unless nets pair up.
         nets: Net of the layout, by number -> net of the netlist: proven under all labels, else what labels say.
@@ -43,6 +43,11 @@ class LvsResult:
     extraction: Extraction
     reference: Reference
 
+    @property
+    def complete(self) -> bool:
+        """Whether extraction read every layer that is drawn, but for the waived ones."""
+        return not self.extraction.coverage.unchecked
+
     def to_json(self) -> dict[str, Any]:
         """Return verdict, mismatches, counts, ports and dummies as JSON data; places and sizes in micrometres."""
         extraction, reference = self.extraction, self.reference
@@ -56,6 +61,9 @@ class LvsResult:
         }
         return {
             "matched": self.matched,
+            "complete": self.complete,
+            "layers_unchecked": [layer.to_data() for layer in extraction.coverage.unchecked],
+            "layers_waived": list(extraction.coverage.waived),
             "mismatches": [mismatch.to_json() for mismatch in self.mismatches],
             "mismatch_count": self.mismatch_count,
             "devices": {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.check.drawn_layers import joined_fill
 from layoutkit.errors import GeometryError
 from layoutkit.technology.expressions import Named, Numbered, evaluate, parse, require
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from layoutkit.technology.model import Technology
 
 MAX_REFINEMENT = 1000  # a layout whose database unit needs a finer common unit than this is refused
+MAX_REACH = 2**30  # working units; KLayout has 32 bits, and the distance of two points has to fit as well
 
 
 class LayerRegions:
@@ -30,7 +32,8 @@ class LayerRegions:
         hierarchical: Keep what repeats in its cells (KLayout's deep regions). Results are the same and read as flat.
 
     Raises:
-        GeometryError: If the layout's database unit is no usable fraction of the technology's.
+        GeometryError: If the layout's database unit is no usable fraction of the technology's, or the cell reaches
+            further than 32 bits hold in working units.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class LayerRegions:
         self.refinement = ratio.denominator
         self._magnification = ratio.numerator
         self.unit_um = technology.dbu_um / self.refinement
+        check_reach(cell, self._magnification, self.unit_um)
         self._merged: dict[str, kdb.Region] = {}
         self._drawn: dict[tuple[int, int], kdb.Region] = {}
         self._edges: dict[str, kdb.Edges] = {}
@@ -128,8 +132,25 @@ class LayerRegions:
         if isinstance(tree, Numbered):
             return self._raw(tree.layer, tree.datatype)
         if isinstance(tree, Named) and tree.name not in self.technology.derived:
-            return self._raw(*self.technology.spec(tree.name).gds)
+            spec = self.technology.spec(tree.name)
+            fill = [self._raw(*self.technology.spec(part).gds) for part in joined_fill(spec, self.technology)]
+            drawn = sum(fill, self._raw(*spec.gds))
+            drawn.merged_semantics = False
+            return drawn
         return self.region(expression)
+
+    def _with_fill(self, name: str) -> kdb.Region:
+        """Return the merged shapes of a layer and of the fill that counts as it."""
+        spec = self.technology.spec(name)
+        fill = [self.numbered(*self.technology.spec(part).gds) for part in joined_fill(spec, self.technology)]
+        drawn = self.numbered(*spec.gds)
+        fill = [region for region in fill if not region.is_empty()]
+        if not fill:
+            return drawn
+        key = spec.name
+        if key not in self._merged:
+            self._merged[key] = sum(fill, drawn).merged()
+        return self._merged[key]
 
     def named(self, name: str) -> kdb.Region:
         """Return the merged shapes of the layer, role, alias or derived layer ``name``.
@@ -141,7 +162,7 @@ class LayerRegions:
             return self._merged[name]
         derived = self.technology.derived.get(name)
         if derived is None:
-            return self.numbered(*self.technology.spec(name).gds)
+            return self._with_fill(name)
         require(derived, self.technology, (name,))
         self._merged[name] = evaluate(parse(derived), self)
         return self._merged[name]
@@ -152,10 +173,6 @@ class LayerRegions:
         if key not in self._merged:
             self._merged[key] = self._raw(layer, datatype).merged()
         return self._merged[key]
-
-    def has_read(self, layer: int, datatype: int) -> bool:
-        """Return whether anything has asked for this GDS layer."""
-        return (layer, datatype) in self._drawn or (self._flat is not None and self._flat.has_read(layer, datatype))
 
     def length(self, length_um: float) -> int:
         """Return ``length_um`` in working units, rounded to the nearest."""
@@ -176,3 +193,27 @@ class LayerRegions:
     def _shapes_of(self, index: int) -> kdb.Region:
         shapes = self._cell.begin_shapes_rec(index)
         return kdb.Region(shapes) if self._store is None else kdb.Region(shapes, self._store)
+
+
+def check_reach(cell: kdb.Cell, magnification: int, unit_um: float) -> None:
+    """Refuse a cell whose coordinates do not fit into 32 bits once they are in working units.
+
+    KLayout does not report an overflow: shapes land elsewhere, and a check of them finds nothing.
+
+    Args:
+        cell: The cell, with all below it.
+        magnification: How many working units a database unit of its layout is.
+        unit_um: The working unit. [um]
+
+    Raises:
+        GeometryError: If it does not fit; says how far the cell reaches and how far it may.
+    """
+    box = cell.bbox()
+    reach = 0 if box.empty() else max(abs(side) for side in (box.left, box.bottom, box.right, box.top))
+    if reach * magnification > MAX_REACH:
+        raise GeometryError(
+            f"cell {cell.name} reaches to {reach * cell.layout().dbu:g} um; in units of {unit_um:g} um, in which the "
+            f"layout and the technology are whole numbers, {MAX_REACH * unit_um:g} um fit: move the cell to the "
+            "origin, choose a smaller one, or write the layout in the technology's database unit",
+            details={"cell_name": cell.name, "reach_um": reach * cell.layout().dbu, "unit_um": unit_um},
+        )

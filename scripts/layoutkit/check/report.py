@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import klayout.db as kdb
 
+from layoutkit.check.drawn_layers import Coverage
+from layoutkit.check.rules import kind_of
 from layoutkit.files import write_bytes
 
 if TYPE_CHECKING:
@@ -92,7 +94,9 @@ class DrcReport:
         unit_um: The unit of the marks. [um]
         max_violations: How many locations ``to_data`` lists at most.
         check_time_ms: How long the check took. [ms]
-        unruled_layers: GDS layers that hold shapes and that no checked rule looks at.
+        coverage: Drawn layers that no rule judges.
+        chosen: Whether the caller chose the rules by id, or gave a deck, so that they need not concern what is drawn.
+        empty: Whether nothing is drawn.
         hierarchical: Whether cells were checked as cells.
     """
 
@@ -102,7 +106,9 @@ class DrcReport:
     unit_um: float
     max_violations: int = 100
     check_time_ms: float = 0.0
-    unruled_layers: tuple[str, ...] = field(default=())
+    coverage: Coverage = field(default_factory=Coverage)
+    chosen: bool = False
+    empty: bool = False
     hierarchical: bool = False
 
     @property
@@ -122,13 +128,15 @@ class DrcReport:
 
     @property
     def complete(self) -> bool:
-        """Whether there were rules, all of them were checked, and they are of the process that is drawn here."""
-        return bool(self.verdicts) and not self.unchecked and not self.foreign
+        """Whether there were rules, all of them were checked, and they judge every layer that is drawn."""
+        nothing = not self.verdicts or self.empty or self.foreign
+        return not (nothing or self.unchecked or self.coverage.unchecked)
 
     @property
     def foreign(self) -> bool:
         """Whether something is drawn, but nothing that any rule concerns: most likely another process's layout."""
-        return bool(self.unruled_layers) and all(verdict.shapes == 0 for verdict in self.verdicts)
+        telling = [verdict for verdict in self.verdicts if not _for_any_layer(verdict.rule)] or self.verdicts
+        return not self.empty and not self.chosen and all(verdict.shapes == 0 for verdict in telling)
 
     @property
     def passed(self) -> bool:
@@ -169,7 +177,8 @@ class DrcReport:
             "rules_unchecked": [{"rule_id": v.rule.id, "reason": v.reason or ""} for v in self.unchecked],
             "rules_passed": [_passed(v) for v in self.verdicts if v.status == "passed"],
             "rules_without_shapes": sum(v.status == "passed" and v.shapes == 0 for v in self.verdicts),
-            "unruled_layers": list(self.unruled_layers),
+            "layers_unchecked": [layer.to_data() for layer in self.coverage.unchecked],
+            "layers_waived": list(self.coverage.waived),
             "notes": list(self._notes()),
             "cell_name": self.cell_name,
             "technology": self.technology,
@@ -179,13 +188,19 @@ class DrcReport:
     def _notes(self) -> Iterator[str]:
         if not self.verdicts:
             yield f"{self.technology} has no rules: nothing was checked"
+        if self.empty:
+            yield f"nothing is drawn in cell {self.cell_name}: nothing was checked"
+        unchecked = ", ".join(layer.shown for layer in self.coverage.unchecked)
         if self.foreign:
             yield (
-                f"no rule of {self.technology} concerns anything drawn here (layers {', '.join(self.unruled_layers)}): "
-                "name the technology that the layout is drawn in"
+                f"no rule of {self.technology} concerns anything drawn here"
+                + (f" (layers {unchecked})" if unchecked else "")
+                + ": name the technology that the layout is drawn in"
             )
-        elif self.unruled_layers:
-            yield f"no rule looks at layers {', '.join(self.unruled_layers)}"
+        elif unchecked:
+            yield f"no rule judges what is drawn on {unchecked}: the check is not complete"
+        if self.coverage.waived:
+            yield f"not judged, because waived: layers {', '.join(self.coverage.waived)}"
 
     def markers(self) -> list[Marker]:
         """Return the violations for a picture, as many as one can show."""
@@ -245,6 +260,11 @@ class DrcReport:
 
     def _um(self, length: float) -> float:
         return round(length * self.unit_um, 6)
+
+
+def _for_any_layer(rule: Rule) -> bool:
+    kind = kind_of(rule)
+    return kind is not None and kind.any_layer
 
 
 def _passed(verdict: Verdict) -> dict[str, Any]:

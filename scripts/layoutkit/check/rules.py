@@ -54,6 +54,8 @@ class Kind:
             of the layers it is made from.
         flat: Whether a hierarchical check flattens this kind's layers first, because it walks over polygons or nets.
         whole: Whether an empty subject is looked at as well: nothing drawn is a density of 0.
+        mutual: Whether the second operand is measured as the first is.
+        any_layer: Whether the rule holds for any layer, so that it says nothing of what a layer is for.
     """
 
     name: str
@@ -68,11 +70,18 @@ class Kind:
     counts: Literal["subject", "drawn"] = "subject"
     flat: bool = False
     whole: bool = False
+    mutual: bool = False
+    any_layer: bool = False
 
     @property
     def fields(self) -> frozenset[str]:
         """The names of all fields a case of this kind may have."""
         return frozenset((*self.operands, *self.optional, *self.lengths, *self.ratios, *self.choices))
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The operands all of whose polygons a rule of this kind measures."""
+        return () if self.any_layer else self.operands[: 2 if self.mutual else 1]
 
 
 KINDS: dict[str, Kind] = {}

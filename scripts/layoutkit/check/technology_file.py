@@ -100,6 +100,12 @@ def _surroundings(data: Mapping[str, Any], path: Path) -> Technology:
         devices={},
         derived={str(k): str(v) for k, v in _mapping(data, "derived").items()},
         rules=(),
+        other_layers={
+            str(name): LayerSpec(str(name), (0, 0))
+            for named in _mapping(data, "other_layers").values()
+            if isinstance(named, dict)
+            for name in named
+        },
     )
 
 
@@ -110,7 +116,7 @@ def _mapping(data: Mapping[str, Any], name: str) -> Mapping[Any, Any]:
 
 def _derived_faults(surroundings: Technology) -> Iterator[Fault]:
     for name, text in surroundings.derived.items():
-        if name in surroundings.layers:
+        if name in surroundings.layers or name in surroundings.other_layers:
             yield Fault(f"derived.{name}", "is the name of a drawn layer")
         try:
             require(text, surroundings, (name,))

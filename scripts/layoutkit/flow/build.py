@@ -163,9 +163,10 @@ class _Job:
             self.workspace.write_json("circuit.json", {"circuit": self.circuit.to_json()})
 
     def _drc(self, cell: kdb.Cell) -> DrcReport:
-        from layoutkit.check.drc import check
+        from layoutkit.check.drc import Options, check_cell
 
-        report = check(cell.layout(), cell, self.technology)
+        options = Options(waived_layers=self.request.waived_layers)
+        report = check_cell(cell.layout(), cell, self.technology, options)
         report.write_lyrdb(self.workspace.path(FILES["drc_report"]))
         return report
 
@@ -174,12 +175,14 @@ class _Job:
         from layoutkit.check.lvs import compare
         from layoutkit.check.lvs_files import write_extracted, write_report
 
-        extraction = extract(cell.layout(), cell, self.technology)
+        waived = self.request.waived_layers
+        extraction = extract(cell.layout(), cell, self.technology, waived_layers=waived)
         result = compare(extraction, self.circuit)
         write_extracted(extraction, self.workspace.path(FILES["extracted_netlist"]))
         write_report(result, self.workspace.path(FILES["lvs_report"]))
+        told = result.to_json()
         return {
-            "matched": result.matched,
+            **{name: told[name] for name in ("matched", "complete", "layers_unchecked", "layers_waived")},
             "mismatches": [mismatch.to_json() for mismatch in result.mismatches],
             "dummies": len(extraction.dummies),
         }
@@ -221,9 +224,12 @@ def _drc_data(report: DrcReport) -> dict[str, Any]:
     data = report.to_data()
     return {
         "passed": data["passed"],
+        "complete": data["complete"],
         "total_violations": data["summary"]["total_violations"],
         "rules_checked": data["summary"]["rules_checked"],
         "rules_unchecked": data["rules_unchecked"],
+        "layers_unchecked": data["layers_unchecked"],
+        "layers_waived": data["layers_waived"],
         "violations": data["violations"],
     }
 

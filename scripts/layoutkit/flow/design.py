@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.model import Circuit
     from layoutkit.flow.groups import Group
@@ -28,6 +28,7 @@ class LayoutRequest:
         width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``.
         dummies: Dummy fingers at each end of a matched row.
         seed: Seed of the placement search.
+        waived_layers: Layers that DRC need not judge and LVS need not read.
     """
 
     netlist_path: str
@@ -37,6 +38,7 @@ class LayoutRequest:
     width_per: str = "device"
     dummies: int = 0
     seed: int = 1
+    waived_layers: Sequence[str] = ()
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:

@@ -24,12 +24,21 @@ def faults(report: Mapping[str, Any]) -> list[str]:
     if drc["rules_unchecked"]:
         rules = ", ".join(entry["rule_id"] for entry in drc["rules_unchecked"][:SHOWN])
         found.append(f"{len(drc['rules_unchecked'])} design rules could not be checked: {rules}")
-    if not drc["passed"] and not (drc["total_violations"] or drc["rules_unchecked"]):
+    if drc["layers_unchecked"]:
+        found.append(f"no design rule judges what is drawn on {_layers(drc)}")
+    if not drc["passed"] and not (drc["total_violations"] or drc["rules_unchecked"] or drc["layers_unchecked"]):
         found.append("DRC did not pass")
-    if not report["lvs"]["matched"]:
-        reasons = "; ".join(str(entry.get("message", entry)) for entry in report["lvs"]["mismatches"][:SHOWN])
+    lvs = report["lvs"]
+    if lvs["layers_unchecked"]:
+        found.append(f"LVS does not read what is drawn on {_layers(lvs)}")
+    if not lvs["matched"] and not (lvs["layers_unchecked"] and not lvs["mismatches"]):
+        reasons = "; ".join(str(entry.get("message", entry)) for entry in lvs["mismatches"][:SHOWN])
         found.append(f"LVS does not match: {reasons or 'no reason given'}")
     return found
+
+
+def _layers(verdict: Mapping[str, Any]) -> str:
+    return ", ".join(entry["name"] or entry["layer"] for entry in verdict["layers_unchecked"][:SHOWN])
 
 
 def summary(report: Mapping[str, Any]) -> str:
@@ -47,7 +56,9 @@ def summary(report: Mapping[str, Any]) -> str:
         f"  routing   {routing['routed']} of {routing['total_nets']} nets",
         f"  DRC       {drc['total_violations']} violations, {drc['rules_checked']} rules checked"
         + (f", {len(drc['rules_unchecked'])} unchecked" if drc["rules_unchecked"] else ""),
-        "  LVS       " + ("matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches"),
+        "  LVS       "
+        + ("matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches")
+        + ("" if lvs["complete"] else ", not complete"),
         f"  time      {sum(stage['duration_ms'] for stage in report['stages']) / 1000:.1f} s",
         *(f"  warning   {text}" for text in report["warnings"]),
         *(f"  FAULT     {text}" for text in found),

@@ -127,6 +127,17 @@ def names(expression: Expression) -> Iterator[str]:
             yield from names(expression.other)
 
 
+def whole_layers(expression: Expression) -> Iterator[Named | Numbered]:
+    """Yield the layers all of whose polygons ``expression`` holds: itself, the parts of a union, what is sized."""
+    if isinstance(expression, (Named, Numbered)):
+        yield expression
+    elif isinstance(expression, Boolean) and expression.operator == "|":
+        yield from whole_layers(expression.left)
+        yield from whole_layers(expression.right)
+    elif isinstance(expression, Selection) and expression.function == "sized":
+        yield from whole_layers(expression.layer)
+
+
 def require(text: str, technology: Technology, within: tuple[str, ...] = ()) -> None:
     """Check that ``text`` can be read and names only layers that ``technology`` has.
 

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import dimensions
 from layoutkit.technology.loader import AREA_KINDS, DIMENSIONLESS_KINDS, PASSIVE_PARTS, RESISTOR_LAYERS
+from layoutkit.technology.model import PURPOSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 TOP = {"technology", "dbu_um", "grid_um", "layers", "roles", "stack", "dimensions", "devices"}
-TOP_OPTIONAL = {"description", "sources", "notes", "aliases", "derived", "rules"}
-LAYER = ({"gds"}, {"color", "description"})
+TOP_OPTIONAL = {"description", "sources", "notes", "aliases", "other_layers", "derived", "rules"}
+LAYER = ({"gds"}, {"color", "description", "purpose", "fill", "slots"})
 ROLES = ({"active", "tap", "poly", "contact"}, {"nwell", "pwell", "deep_nwell", "poly_contact_marker", "device_text"})
 CONDUCTOR = (
     {"name", "width", "space"},
@@ -71,6 +72,7 @@ class Inspection:
         self.rules = {str(rule["id"]): rule for rule in self._list("rules") if isinstance(rule, dict) and "id" in rule}
         self.dbu_um = self._positive("dbu_um") or 0.001
         self.layers = self._section("layers")
+        self.other_layers = self._section("other_layers", optional=True)
         self.roles = self._section("roles")
         self.aliases = self._section("aliases", optional=True)
 
@@ -100,14 +102,33 @@ class Inspection:
             place = f"layers.{name}"
             if not self._keys(place, entry, *LAYER):
                 continue
-            gds = entry.get("gds")
-            good = isinstance(gds, list) and [type(number) for number in gds] == [int, int]
-            if not good or not all(0 <= number <= _LARGEST_GDS for number in gds):
-                self.add(place, f"gds must be [layer, datatype], each from 0 to {_LARGEST_GDS}, got {short(gds)}")
-            elif numbers.setdefault((gds[0], gds[1]), name) != name:
-                self.add(place, f"has the GDS number of layer '{numbers[gds[0], gds[1]]}'")
+            self._number(place, name, entry.get("gds"), numbers)
             if "color" in entry and not _COLOR.fullmatch(str(entry["color"])):
                 self.add(place, f'color must be "#rrggbb", got {short(entry["color"])}')
+            self._purpose(f"{place}.purpose", entry.get("purpose", "mask"))
+            for key in ("fill", "slots"):
+                self._drawn_on(f"{place}.{key}", self._names(place, entry, key))
+        for purpose, named in self.other_layers.items():
+            self._purpose("other_layers", purpose)
+            if not isinstance(named, dict):
+                self.add(f"other_layers.{purpose}", "must be a mapping of names to [layer, datatype]")
+                continue
+            for name, gds in named.items():
+                place = f"other_layers.{purpose}.{name}"
+                if name in self.layers:
+                    self.add(place, "is the name of another layer as well")
+                self._number(place, name, gds, numbers)
+
+    def _number(self, place: str, name: str, gds: object, numbers: dict[tuple[int, int], str]) -> None:
+        good = isinstance(gds, list) and [type(number) for number in gds] == [int, int]
+        if not good or not all(0 <= number <= _LARGEST_GDS for number in gds):  # type: ignore[attr-defined]
+            self.add(place, f"gds must be [layer, datatype], each from 0 to {_LARGEST_GDS}, got {short(gds)}")
+        elif numbers.setdefault((gds[0], gds[1]), name) != name:  # type: ignore[index]
+            self.add(place, f"has the GDS number of layer '{numbers[gds[0], gds[1]]}'")  # type: ignore[index]
+
+    def _purpose(self, place: str, purpose: object) -> None:
+        if purpose not in PURPOSES:
+            self.add(place, f"purpose must be one of {', '.join(PURPOSES)}, got {short(purpose)}")
 
     def _roles(self) -> None:
         self._keys("roles", self.roles, *ROLES)
@@ -288,7 +309,8 @@ class Inspection:
     def _drawn_on(self, place: str, names: Iterable[object]) -> None:
         for name in names:
             known = (name, self.aliases.get(str(name)), self.roles.get(str(name)))
-            if not any(isinstance(layer, str) and layer in self.layers for layer in known):
+            others = {other for named in self.other_layers.values() if isinstance(named, dict) for other in named}
+            if not any(isinstance(layer, str) and layer in {*self.layers, *others} for layer in known):
                 self.add(place, self._no_layer(name))
 
     def _no_layer(self, name: object) -> str:

@@ -112,6 +112,18 @@ def read_rule(entry: Mapping[str, Any], dbu_um: float) -> Rule:
         raise TechnologyError(f"malformed rule {short(entry)}: {error}") from error
 
 
+def _layer(name: str, entry: Mapping[str, Any]) -> LayerSpec:
+    return LayerSpec(
+        name=name,
+        gds=(int(entry["gds"][0]), int(entry["gds"][1])),
+        color=entry.get("color"),
+        description=entry.get("description", ""),
+        purpose=str(entry.get("purpose", "mask")),
+        fill=tuple(entry.get("fill", ())),
+        slots=tuple(entry.get("slots", ())),
+    )
+
+
 class _Reader:
     """Turns the parsed file into the model; lengths become database units here and nowhere else."""
 
@@ -139,12 +151,7 @@ class _Reader:
                 path=str(self.path),
                 dbu_um=self.dbu_um,
                 grid=self._length(self._get("grid_um"), "grid_um"),
-                layers={
-                    name: LayerSpec(
-                        name, (int(e["gds"][0]), int(e["gds"][1])), e.get("color"), e.get("description", "")
-                    )
-                    for name, e in self._get("layers").items()
-                },
+                layers={name: _layer(name, entry) for name, entry in self._get("layers").items()},
                 roles=dict(self._get("roles")),
                 aliases=dict(data.get("aliases", {})),
                 conductors=tuple(self._conductor(entry) for entry in stack["conductors"]),
@@ -160,6 +167,11 @@ class _Reader:
                     n: self._passive(n, e) for n, e in self._get("devices").items() if e["type"] in PASSIVE_PARTS
                 },
                 notes=tuple(str(note) for note in data.get("notes", ())),
+                other_layers={
+                    name: _layer(name, {"gds": gds, "purpose": purpose})
+                    for purpose, named in data.get("other_layers", {}).items()
+                    for name, gds in named.items()
+                },
             )
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise self._fault(f"malformed entry ({type(error).__name__}: {error})") from error

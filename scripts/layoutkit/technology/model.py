@@ -16,17 +16,58 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
 DeviceType = Literal["nmos", "pmos"]
+PURPOSES = {
+    "active": "diffusion",
+    "well": "well or deep well",
+    "implant": "implant, or what keeps one away",
+    "oxide": "thick oxide",
+    "silicide_block": "keeps silicide away",
+    "conductor": "wiring or poly",
+    "cut": "contact or via",
+    "plate": "plate of a capacitor",
+    "opening": "opening in an insulator",
+    "fill": "added shapes of another layer that only fill space; they are made of the same material",
+    "slot": "what is taken out of another layer",
+    "marker": "changes what a device or a net is, or which rules hold",
+    "mask_data": "made for the mask from drawn layers",
+    "other": "belongs to an option of the process",
+    "mask": "drawn, and nothing more is said of it",
+    "pin": "pin shapes",
+    "text": "labels and other texts",
+    "boundary": "outline of a cell or chip",
+    "exclusion": "keeps fill or wires away",
+}
+NOT_ON_A_MASK = frozenset({"pin", "text", "boundary", "exclusion"})
+"""Purposes of layers that leave nothing on the wafer, so that they need no rules."""
 PassiveType = Literal["resistor", "capacitor"]
 
 
 @dataclass(frozen=True)
 class LayerSpec:
-    """One drawn layer: its name in the process, its GDS number and how it is shown."""
+    """One layer of the process.
+
+    Attributes:
+        name: Name in the process.
+        gds: GDS layer and datatype.
+        color: How it is shown, ``#rrggbb``.
+        description: What it is, where the name does not say it.
+        purpose: What it is for, one of ``PURPOSES``.
+        fill: Layers whose shapes are of the same material on the wafer: fill, and what is added to the mask.
+        slots: Layers whose shapes are taken out of it.
+    """
 
     name: str
     gds: tuple[int, int]
     color: str | None = None
     description: str = ""
+    purpose: str = "mask"
+    fill: tuple[str, ...] = ()
+    slots: tuple[str, ...] = ()
+
+    @property
+    def on_a_mask(self) -> bool:
+        """Whether its shapes end up on the wafer, or change what does."""
+        return self.purpose not in NOT_ON_A_MASK
 
 
 @dataclass(frozen=True)
@@ -191,7 +232,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class Technology:
-    """A process, read from one YAML file. Every number in it comes from a rule or a stated constant."""
+    """A process, read from one YAML file. Every number in it comes from a rule or a stated constant.
+
+    ``layers`` are those that the generators and the checks know by role or rule, ``other_layers`` all others that the
+    process has.
+    """
 
     name: str
     description: str
@@ -210,6 +255,7 @@ class Technology:
     rules: tuple[Rule, ...]
     passives: Mapping[str, PassiveSpec] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    other_layers: Mapping[str, LayerSpec] = field(default_factory=dict)
 
     def role(self, role: str) -> str | None:
         """Return the layer name of ``role`` (active, tap, poly, contact, ...), None where the process has none."""
@@ -227,6 +273,8 @@ class Technology:
             TechnologyError: If the technology has no such layer; the message lists what it has.
         """
         resolved = self.resolve(name)
+        if resolved in self.other_layers:
+            return self.other_layers[resolved]
         if resolved not in self.layers:
             raise TechnologyError(
                 f"technology {self.name} has no layer '{name}'; it has: {', '.join(sorted(self.layers))}"
@@ -239,6 +287,11 @@ class Technology:
             return name
         name = self.aliases.get(name, name)
         return self.roles.get(name, name) if name not in self.layers else name
+
+    def layer_at(self, gds: tuple[int, int]) -> LayerSpec | None:
+        """Return the layer of a GDS layer and datatype, None where the technology names none."""
+        every = (*self.layers.values(), *self.other_layers.values())
+        return next((spec for spec in every if spec.gds == gds), None)
 
     def conductor(self, name: str) -> Conductor:
         """Return the conductor called ``name`` (its own name or an alias)."""

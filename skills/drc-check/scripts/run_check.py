@@ -34,7 +34,14 @@ def execute(params: dict, context: dict) -> dict:
     layout, _ = current_layout(params.get("layout_path"), params.get("workspace"))
     cell = choose_cell(layout, params.get("cell_name"))
     region = kdb.DBox(*params["region"]) if "region" in params else None
-    options = Options(params.get("rule_ids"), params["max_violations"], region, params["mode"])
+    options = Options(
+        params.get("rule_ids"),
+        params["max_violations"],
+        region,
+        params["mode"],
+        waived_layers=params["waived_layers"],
+        chosen_rules="drc_rules_path" in params,
+    )
     report = _run_deck(layout, cell, params, options) if deck else check_cell(layout, cell, process, options)
     data = report.to_data()
     if "report_path" in params:

@@ -25,7 +25,8 @@ def execute(params: dict, context: dict) -> dict:
         circuit = map_circuit(circuit, Target.from_technology(process), options).circuit
     layout, source = current_layout(params.get("layout_path"), params.get("workspace"))
     cell = choose_cell(layout, params.get("cell_name"))
-    result = compare(extract(layout, cell, process), circuit, tolerance=params["tolerance"])
+    extraction = extract(layout, cell, process, waived_layers=params["waived_layers"])
+    result = compare(extraction, circuit, tolerance=params["tolerance"])
     data = result.to_json()
     data["warnings"] = [*circuit.warnings, *data["warnings"]]
     data["files"] = {"layout": str(source), "netlist": str(netlist_path)}

@@ -41,6 +41,8 @@ class _Ruby:
     def _node(self, node):
         if isinstance(node, ast.Name | ast.Attribute):
             return self._layer(ast.unparse(node))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            return f"input({node.left.value}, {node.right.value})"
         if isinstance(node, ast.BinOp):
             sign = {ast.BitAnd: "&", ast.BitOr: "|", ast.Add: "|", ast.Sub: "-", ast.BitXor: "^"}[type(node.op)]
             return f"({self._node(node.left)} {sign} {self._node(node.right)})"
@@ -55,8 +57,11 @@ class _Ruby:
             return self(technology.derived[name])
         for names in (technology.aliases, technology.roles):
             name = name if name in technology.layers else names.get(name, name)
-        number, datatype = technology.layers[name].gds
-        return f"input({number}, {datatype})"
+        drawn = {**technology.layers, **technology.other_layers}
+        wiring = {technology.resolve(conductor.layer) for conductor in technology.conductors}
+        parts = [drawn[name], *(drawn[fill] for fill in drawn[name].fill if name in wiring)]
+        inputs = " | ".join(f"input({spec.gds[0]}, {spec.gds[1]})" for spec in parts)
+        return f"({inputs})" if len(parts) > 1 else inputs
 
 
 def _measure(rule, fields):

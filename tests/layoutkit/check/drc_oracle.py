@@ -40,21 +40,33 @@ class Judge:
     # Layers
 
     def gds(self, name):
+        return self.spec(name).gds
+
+    def spec(self, name):
         technology = self.technology
+        if name in technology.other_layers:
+            return technology.other_layers[name]
         name = name if name in technology.layers else technology.aliases.get(name, name)
-        name = name if name in technology.layers else technology.roles[name]
-        return tuple(technology.layers[name].gds)
+        return technology.layers[name if name in technology.layers else technology.roles[name]]
+
+    def numbers(self, name):
+        """Return the GDS numbers that count as a layer: its own and, of wiring, its fill."""
+        spec = self.spec(name)
+        wiring = {self.technology.resolve(conductor.layer) for conductor in self.technology.conductors}
+        return [spec.gds, *(self.gds(fill) for fill in spec.fill if spec.name in wiring)]
 
     def layers_of(self, text):
         """Return the GDS numbers that an expression depends on."""
-        found = set()
+        found, tech = set(), self.technology
         for node in ast.walk(ast.parse(str(text), mode="eval")):
             if isinstance(node, ast.Name | ast.Attribute):
                 name = ast.unparse(node)
                 if name in self.technology.derived:
                     found |= self.layers_of(self.technology.derived[name])
-                elif name in self.technology.layers or name in self.technology.aliases or name in self.technology.roles:
-                    found.add(self.gds(name))
+                elif any(name in named for named in (tech.layers, tech.aliases, tech.roles, tech.other_layers)):
+                    found |= set(self.numbers(name))
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                found.add((node.left.value, node.right.value))
         return found
 
     def area(self, text):
@@ -71,7 +83,9 @@ class Judge:
             name = ast.unparse(node)
             if name in self.technology.derived:
                 return self.area(self.technology.derived[name])
-            return union_of(self.drawn.get(self.gds(name), ()))
+            return union_of([polygon for gds in self.numbers(name) for polygon in self.drawn.get(gds, ())])
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            return union_of(self.drawn.get((node.left.value, node.right.value), ()))
         if isinstance(node, ast.BinOp):
             left, right = self.area(ast.unparse(node.left)), self.area(ast.unparse(node.right))
             operation = {

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass, replace
 
 import drc_sketch_nets
+import drc_sketch_wells
 import klayout.db as kdb
 
 from layoutkit.technology import Rule
@@ -50,6 +51,10 @@ class Sketch:
                 self.polygon(self.technology.derived[name], polygon)
             else:
                 self.shapes.append((name, polygon))
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            gds = (node.left.value, node.right.value)
+            name = next(name for name, spec in self.technology.layers.items() if spec.gds == gds)
+            self.shapes.append((name, polygon))
         elif isinstance(node, ast.BinOp):
             self._draw(node.left, polygon)
             if isinstance(node.op, ast.BitAnd):
@@ -87,7 +92,8 @@ def pairs(rule, fields, technology):
         KeyError: If there is no drawing for a rule of this kind; write one.
     """
     drawing = Drawing(rule, fields, technology)
-    return (drc_sketch_nets.special(drawing) or SKETCHES[rule.kind])(drawing)
+    special = drc_sketch_nets.special(drawing) or drc_sketch_wells.special(drawing)
+    return (special or SKETCHES[rule.kind])(drawing)
 
 
 @dataclass

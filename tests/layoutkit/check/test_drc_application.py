@@ -22,7 +22,8 @@ def random_layout(tech, seed, *, hierarchical=False):
     layout = kdb.Layout()
     layout.dbu = tech.dbu_um
     sizes = {tech.resolve(cut.layer): cut.size for cut in (tech.contact, *tech.cuts)}
-    layers = [name for name, spec in tech.layers.items() if "." not in name and spec.gds is not None]
+    layers = [name for name in tech.layers if "." not in name]
+    layers += [fill for spec in tech.layers.values() for fill in spec.fill]
 
     def fill(cell, count, span):
         for _ in range(count):

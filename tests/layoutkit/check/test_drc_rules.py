@@ -104,8 +104,9 @@ def test_every_rule_says_what_it_is_and_where_it_comes_from(name):
 
 
 @pytest.mark.parametrize("name", sorted(TECHNOLOGIES))
-def test_an_empty_layout_passes_every_rule_with_no_shapes(name):
+def test_an_empty_layout_is_not_clean_because_nothing_was_checked(name):
     layout = kdb.Layout()
     report = check(layout, layout.create_cell("EMPTY"), TECHNOLOGIES[name])
-    assert report.passed
     assert {verdict.shapes for verdict in report.verdicts} == {0}
+    assert (report.total_violations, report.complete, report.passed) == (0, False, False)
+    assert report.to_data()["notes"] == ["nothing is drawn in cell EMPTY: nothing was checked"]

@@ -1,0 +1,60 @@
+"""Drawings for rules about rings, the holes in them, and what a marker touches; see drc_sketch."""
+
+
+def ring(sketch, layer, inner, width):
+    """Draw a closed square ring of ``layer`` about the origin: half the side of its hole and its width."""
+    outer = inner + width
+    for left, bottom, right, top in (
+        (-outer, -outer, outer, -inner),
+        (-outer, inner, outer, outer),
+        (-outer, -inner, -inner, inner),
+        (inner, -inner, outer, inner),
+    ):
+        sketch.box(layer, left, bottom, right, top)
+    return sketch
+
+
+def ringed(d):
+    """A well in a closed ring of ``holes(...)``; a well across the ring, beside it, or in a ring with a gap."""
+    well, ring_layer = d.layer.removeprefix("not_inside(").removesuffix("))").split(", holes(")
+
+    def inside(right):
+        return ring(d.new(), ring_layer, 8000, 1000).box(well, -2000, -2000, right, 2000)
+
+    gap = d.new().box(well, -2000, -2000, 2000, 2000).box(ring_layer, -9000, -9000, 9000, -8000)
+    gap.box(ring_layer, -9000, -8000, -8000, 9000).box(ring_layer, 8000, -8000, 9000, 9000)
+    return [inside(2000), inside(8000)], [inside(8000 + d.g), gap, d.new().box(well, 0, 0, 2000, 2000)]
+
+
+def beyond_hole(d):
+    """A hole in a ring of nwell, and dnwell that reaches beyond it on all sides, or on three."""
+
+    def around(left, bottom, right, top):
+        sketch = ring(d.new(), "nwell", 5000, 3000)
+        return sketch.box(d.outer, -5000 - left, -5000 - bottom, 5000 + right, 5000 + top)
+
+    v, less = d.v, d.v - d.g
+    broken = [around(*(less if side == short else v for side in range(4))) for short in range(4)]
+    return [around(v, v, v, v)], broken
+
+
+def touched(d):
+    """A marker that touches what it marks, and one that is a grid step away."""
+    marker, marked = d.layer.removeprefix("not_interacting(").removesuffix(")").split(", ")
+
+    def beside(gap):
+        return d.new().box(marker, 0, 0, 1000, 1000).box(marked, 1000 + gap, 0, 2000, 1000)
+
+    return [beside(0), beside(-500)], [beside(d.g), d.new().box(marker, 0, 0, 1000, 1000)]
+
+
+def special(d):
+    """Return the drawing for a rule about a ring or its hole, None for any other."""
+    if d.rule.kind == "forbidden" and ", holes(" in d.fields["layer"]:
+        return ringed
+    if d.rule.kind == "forbidden" and d.fields["layer"].startswith("not_interacting("):
+        return touched
+    inner = d.fields.get("inner")
+    if d.rule.kind == "enclosure" and "holes(" in d.technology.derived.get(inner, ""):
+        return beyond_hole
+    return None
