@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.cells import FLAT_SHAPE_LIMIT, flat_shape_count
+from layoutkit.cells import check_flat_size
 from layoutkit.check.connectivity import SUBSTRATE, ElectricalLayers, device_texts, electrical_layers
 from layoutkit.check.extracted import ExtractedDevice, Extraction, Finger, Label, LayoutNet, Point, point_um
 from layoutkit.check.parallel import FoldKey, dummies
 from layoutkit.check.passives import extract_passives, size_of
 from layoutkit.check.series import fold_series
-from layoutkit.errors import UnsupportedOperationError
 
 if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, Technology
@@ -37,13 +36,9 @@ def extract(layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> Extra
         technology: Process that says what the layers mean.
 
     Raises:
-        UnsupportedOperationError: If the cell holds more shapes than fit into memory when flattened.
+        LayoutkitError: If the cell holds more shapes than fit into memory when flattened.
     """
-    shapes = flat_shape_count(cell)
-    if shapes > FLAT_SHAPE_LIMIT:
-        raise UnsupportedOperationError(
-            f"cell {cell.name} holds {shapes} shapes when flattened; up to {FLAT_SHAPE_LIMIT} are extracted"
-        )
+    check_flat_size(cell)
     layers = electrical_layers(cell, technology)
     lvs = _database(cell, technology, layers)
     reading = _Reading(lvs, layers, device_texts(cell, technology), layout.dbu)
