@@ -19,6 +19,7 @@ from layoutkit.check.extracted import ExtractedDevice, Extraction, Finger, Label
 from layoutkit.check.parallel import FoldKey, dummies
 from layoutkit.check.passives import extract_passives, size_of
 from layoutkit.check.series import fold_series
+from layoutkit.check.soft_connections import metal_nets, soft_connections
 
 if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, Technology
@@ -40,6 +41,7 @@ def extract(layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> Extra
     """
     check_flat_size(cell)
     layers = electrical_layers(cell, technology)
+    metal = metal_nets(layers, layout.dbu)
     lvs = _database(cell, technology, layers)
     reading = _Reading(lvs, layers, device_texts(cell, technology), layout.dbu)
     nets, fingers = reading.nets(), reading.fingers()
@@ -50,6 +52,7 @@ def extract(layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> Extra
         {net for net, labels in nets.items() if labels},
     )
     apart = tuple(sorted((fingers[index] for index in idle), key=_by_place))
+    soft = soft_connections(lvs, metal, nets)
     reading.fold(idle)
     return Extraction(
         cell_name=cell.name,
@@ -58,6 +61,7 @@ def extract(layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> Extra
         dummies=apart,
         nets=reading.named(nets, devices, apart),
         labels_off_metal=reading.labels_off_metal(),
+        soft_connections=soft,
         ignored_gates=reading.ignored_gates(),
         lvs=lvs,
         layout=layout,
