@@ -1,6 +1,7 @@
 """LVS: whether a layout is the circuit that was asked for, and if not, where it differs.
 
-A layout matches only if all of this holds:
+A layout matches only if all of this holds (what black boxes of the netlist hold is not compared; the verdict is then
+not complete):
 
 - a renaming of its nets turns its devices, folded in parallel and resistors in series, into exactly those of the
   netlist, bulks included;
@@ -63,7 +64,7 @@ def _with_stacks_folded(result: LvsResult) -> LvsResult | None:
     """Return the match of both sides with their stacks folded, None where there is nothing to fold or no match."""
     extraction, reference = result.extraction, result.reference
     drawn = fold_stacks(extraction.devices, {net for net, found in extraction.nets.items() if found.labels})
-    asked = fold_stacks(reference.devices, reference.ports)
+    asked = fold_stacks(reference.devices, reference.outer_nets)
     counts = (len(extraction.devices) - len(drawn), len(reference.devices) - len(asked))
     if not any(counts):
         return None

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.check.extracted import ExtractedDevice, Extraction, Point
     from layoutkit.check.mismatch import Mismatch
     from layoutkit.check.reference import Reference
+    from layoutkit.circuit.model import BlackBox
 
 MAX_MISMATCHES = 50
 
@@ -43,6 +44,11 @@ class LvsResult:
     extraction: Extraction
     reference: Reference
 
+    @property
+    def complete(self) -> bool:
+        """Whether the whole netlist was compared: it holds no black boxes."""
+        return not self.reference.black_boxes
+
     def to_json(self) -> dict[str, Any]:
         """Return verdict, mismatches, counts, ports and dummies as JSON data; places and sizes in micrometres."""
         extraction, reference = self.extraction, self.reference
@@ -56,6 +62,8 @@ class LvsResult:
         }
         return {
             "matched": self.matched,
+            "complete": self.complete,
+            "not_compared": not_compared(self.reference.black_boxes),
             "mismatches": [mismatch.to_json() for mismatch in self.mismatches],
             "mismatch_count": self.mismatch_count,
             "devices": {
@@ -88,6 +96,11 @@ class LvsResult:
             "nets": {terminal: self.extraction.nets[net].name for terminal, net in sorted(device.nets.items())},
             **_place_json(device.place),
         }
+
+
+def not_compared(black_boxes: Sequence[BlackBox]) -> list[dict[str, str]]:
+    """Return the instances that were not compared, as JSON data."""
+    return [{"instance": box.id, "cell": box.cell} for box in black_boxes]
 
 
 def _place_json(place: Point | None) -> dict[str, float | None]:

@@ -147,7 +147,7 @@ class _Job:
                 break
         placed, routing = best if best is not None else (placed, routing)
         warnings.extend(warning for item in placed.drawn for warning in item.module.warnings)
-        warnings.extend(label_ports(placed, self.circuit.ports))
+        warnings.extend(label_ports(placed, self.circuit))
         return placed, routing, attempt
 
     def _write_inputs(self, cell: kdb.Cell) -> None:
@@ -173,6 +173,7 @@ class _Job:
         from layoutkit.check.extract import extract
         from layoutkit.check.lvs import compare
         from layoutkit.check.lvs_files import write_extracted, write_report
+        from layoutkit.check.lvs_result import not_compared
 
         extraction = extract(cell.layout(), cell, self.technology)
         result = compare(extraction, self.circuit)
@@ -180,6 +181,8 @@ class _Job:
         write_report(result, self.workspace.path(FILES["lvs_report"]))
         return {
             "matched": result.matched,
+            "complete": result.complete,
+            "not_compared": not_compared(result.reference.black_boxes),
             "mismatches": [mismatch.to_json() for mismatch in result.mismatches],
             "dummies": len(extraction.dummies),
         }

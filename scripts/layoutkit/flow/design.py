@@ -28,6 +28,7 @@ class LayoutRequest:
         width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``.
         dummies: Dummy fingers at each end of a matched row.
         seed: Seed of the placement search.
+        black_boxes: Empty or undefined subcircuits whose instances are left out.
     """
 
     netlist_path: str
@@ -37,6 +38,7 @@ class LayoutRequest:
     width_per: str = "device"
     dummies: int = 0
     seed: int = 1
+    black_boxes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
@@ -71,13 +73,17 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     """
     from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist, recognise
 
-    read = read_netlist(request.netlist_path, top=request.top, identify_modules=False)
+    read = read_netlist(request.netlist_path, top=request.top, identify_modules=False, black_boxes=request.black_boxes)
     if not read.devices:
         raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {request.netlist_path}")
     options = MapOptions(width_per="finger" if request.width_per == "finger" else "device")
     mapped = map_circuit(read, Target.from_technology(technology), options)
     circuit = mapped.circuit.with_modules(recognise(mapped.circuit))
-    return circuit, [*read.warnings, *(w for w in mapped.circuit.warnings if w not in read.warnings)]
+    left_out = [
+        f"black box {box.id} ({box.cell}) is neither drawn nor compared; its nets bear labels"
+        for box in read.black_boxes
+    ]
+    return circuit, [*read.warnings, *left_out, *(w for w in mapped.circuit.warnings if w not in read.warnings)]
 
 
 def make_design(technology: Technology, circuit: Circuit, dummies: int) -> tuple[Design, list[str]]:

@@ -29,6 +29,9 @@ def faults(report: Mapping[str, Any]) -> list[str]:
     if not report["lvs"]["matched"]:
         reasons = "; ".join(str(entry.get("message", entry)) for entry in report["lvs"]["mismatches"][:SHOWN])
         found.append(f"LVS does not match: {reasons or 'no reason given'}")
+    if not report["lvs"]["complete"]:
+        boxes = ", ".join(f"{entry['instance']} ({entry['cell']})" for entry in report["lvs"]["not_compared"][:SHOWN])
+        found.append(f"LVS is not complete: these black boxes were not compared: {boxes}")
     return found
 
 
@@ -47,7 +50,9 @@ def summary(report: Mapping[str, Any]) -> str:
         f"  routing   {routing['routed']} of {routing['total_nets']} nets",
         f"  DRC       {drc['total_violations']} violations, {drc['rules_checked']} rules checked"
         + (f", {len(drc['rules_unchecked'])} unchecked" if drc["rules_unchecked"] else ""),
-        "  LVS       " + ("matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches"),
+        "  LVS       "
+        + ("matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches")
+        + ("" if lvs["complete"] else f", {len(lvs['not_compared'])} black boxes not compared"),
         f"  time      {sum(stage['duration_ms'] for stage in report['stages']) / 1000:.1f} s",
         *(f"  warning   {text}" for text in report["warnings"]),
         *(f"  FAULT     {text}" for text in found),
