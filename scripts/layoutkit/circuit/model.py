@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.errors import DeviceNotFoundError, NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 MOS_TYPES = ("nmos", "pmos")
 
@@ -220,7 +220,7 @@ class Circuit:
         }
 
     @classmethod
-    def from_json(cls, data: Any) -> Circuit:
+    def from_json(cls, data: Any, *, black_boxes: Collection[str] = ()) -> Circuit:
         """Return the circuit of a document that ``to_json`` wrote, or of any netlist in the JSON format.
 
         Raises:
@@ -228,7 +228,7 @@ class Circuit:
         """
         from layoutkit.circuit.json_reader import circuit_from_json
 
-        return circuit_from_json(data)
+        return circuit_from_json(data, black_boxes=black_boxes)
 
 
 def _plain_number(name: str, value: float) -> float | int:

@@ -59,7 +59,8 @@ def read_netlist(
         circuit = circuit_from_json(parse_json(text), top=top, black_boxes=black_boxes)
     else:
         circuit = read_spice(path, top=top, black_boxes=black_boxes)
-    circuit = replace(circuit, warnings=(*circuit.warnings, *doubts(circuit)))
+    boxes = tuple(f"black box {box.id} ({box.cell}): its content is unknown" for box in circuit.black_boxes)
+    circuit = replace(circuit, warnings=(*circuit.warnings, *boxes, *doubts(circuit)))
     return circuit.with_modules(recognise(circuit)) if identify_modules else circuit
 
 
