@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from layoutkit.bounds import MAX_FLAT_SHAPES, cell_counts
 from layoutkit.errors import FileError, LayoutkitError
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 _NAME_LIMIT = 32000  # KLayout cuts longer GDSII names
-FLAT_SHAPE_LIMIT = 20_000_000
 
 
 def check_cell_name(name: str) -> None:
@@ -179,7 +179,7 @@ def _matches(wanted: int | str, pair: tuple[int, int], technology: Technology | 
     return pair == technology.spec(wanted).gds
 
 
-def check_flat_size(cell: kdb.Cell, limit: int = FLAT_SHAPE_LIMIT) -> None:
+def check_flat_size(cell: kdb.Cell, limit: int = MAX_FLAT_SHAPES) -> None:
     """Refuse a cell that holds more shapes than fit into memory once its hierarchy is resolved.
 
     A file of a few kilobytes can describe more shapes than any memory holds (arrays of arrays), so operations that
@@ -199,14 +199,4 @@ def check_flat_size(cell: kdb.Cell, limit: int = FLAT_SHAPE_LIMIT) -> None:
 
 def flat_shape_count(cell: kdb.Cell) -> int:
     """Return how many shapes the flattened ``cell`` would hold, without flattening it."""
-    layout = cell.layout()
-    layers = list(layout.layer_indexes())
-    counts: dict[int, int] = {}
-    below = {cell.cell_index(), *cell.called_cells()}
-    for index in layout.each_cell_bottom_up():
-        if index in below:
-            current = layout.cell(index)
-            own = sum(current.shapes(layer).size() for layer in layers)
-            children = (instance.cell_inst for instance in current.each_inst())
-            counts[index] = own + sum(counts[array.cell_index] * array.size() for array in children)
-    return counts[cell.cell_index()]
+    return cell_counts(cell.layout(), cell)[cell.cell_index()].shapes

@@ -2,7 +2,8 @@
 
 Reading never hangs and never trusts a file's name: the format is taken from the content, sizes are bounded, and OASIS
 (where 300 corrupt bytes can keep KLayout's reader busy for ever) is first read in a process that can be killed.
-GDSII is read directly; KLayout's GDSII reader ends on every mutation that was tried.
+GDSII is read directly; KLayout's GDSII reader ends on every mutation that was tried. A layout that was read is
+returned only if it is complete and within the limits of ``layoutkit.bounds``.
 
 Writing is deterministic (no timestamps, cells and layers in name order) and atomic (written beside, synced, renamed).
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, Literal
 
+from layoutkit.bounds import gds_faults, layout_faults
 from layoutkit.cells import check_cell_name, copy_content, sorted_layers
 from layoutkit.errors import FileError, KlayoutError
 
@@ -49,13 +51,19 @@ try:
 except (ImportError, AttributeError, ValueError, OSError):
     pass
 import klayout.db as kdb
+from layoutkit.bounds import layout_faults
 options = kdb.LoadLayoutOptions()
 options.warn_level = 0
+layout = kdb.Layout(False)  # keeps repetitions as they are; an editable layout expands them
 try:
-    kdb.Layout().read_bytes(sys.stdin.buffer.read(), options)
+    layout.read_bytes(sys.stdin.buffer.read(), options)
+    faults = layout_faults(layout)
 except (RuntimeError, UnicodeDecodeError, MemoryError) as error:
     sys.stderr.buffer.write(b"\\0" + str(error).encode("utf-8", "replace"))
     sys.exit(1)
+if faults:
+    sys.stderr.buffer.write(b"\\0" + "; ".join(faults).encode("utf-8", "replace"))
+    sys.exit(2)
 """
 
 
@@ -69,7 +77,8 @@ def read_layout(path: PathLike, *, timeout_s: float | None = None, max_bytes: in
 
     Raises:
         FileError: If the file is missing, not a regular file, empty, neither GDSII nor OASIS, truncated, corrupt,
-            too large, or keeps the reader busy for longer than ``timeout_s``.
+            too large, keeps the reader busy for longer than ``timeout_s``, refers to a cell that it does not hold, or
+            exceeds a limit of ``layoutkit.bounds``.
     """
     data = read_bytes(path, max_bytes=max_bytes)
     if data.startswith(_GZIP_MAGIC):
@@ -79,6 +88,8 @@ def read_layout(path: PathLike, *, timeout_s: float | None = None, max_bytes: in
         _prove_readable(path, data, limit_s)
     elif not data.startswith(_GDS_MAGIC):
         raise _unreadable(path, "it is neither GDSII nor OASIS; give a layout written as .gds or .oas")
+    else:
+        _refuse(path, gds_faults(data))
     import klayout.db as kdb
 
     options = kdb.LoadLayoutOptions()
@@ -90,6 +101,7 @@ def read_layout(path: PathLike, *, timeout_s: float | None = None, max_bytes: in
         raise _unreadable(path, _reader_reason(str(error))) from error
     if not _DBU_RANGE_UM[0] <= layout.dbu <= _DBU_RANGE_UM[1]:
         raise _unreadable(path, f"its database unit of {layout.dbu:g} um is not usable")
+    _refuse(path, layout_faults(layout))
     return layout
 
 
@@ -309,9 +321,14 @@ def _prove_readable(path: PathLike, data: bytes, timeout_s: float) -> None:
     except OSError as error:
         raise KlayoutError(f"cannot start a process to read {os.fspath(path)}: {_os_reason(error)}") from error
     if outcome.returncode != 0:
-        _, _, told = outcome.stderr.rpartition(b"\0")
-        reason = told.decode("utf-8", "replace") if outcome.returncode == 1 else "the reader crashed"
-        raise _unreadable(path, _reader_reason(reason))
+        _, _, report = outcome.stderr.rpartition(b"\0")
+        reason = report.decode("utf-8", "replace") if outcome.returncode in {1, 2} else "the reader crashed"
+        raise _unreadable(path, reason if outcome.returncode == 2 else _reader_reason(reason))
+
+
+def _refuse(path: PathLike, faults: list[str]) -> None:
+    if faults:
+        raise _unreadable(path, "; ".join(faults))
 
 
 def _reader_reason(message: str) -> str:

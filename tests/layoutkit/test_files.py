@@ -193,11 +193,15 @@ def test_a_huge_oasis_repetition_is_told_in_time(tmp_path):
 
 def test_reading_says_nothing_on_stdout(tmp_path, capfd):
     """KLayout prints its warnings to stdout, where the result envelope belongs."""
-    data = files.layout_bytes(sample(), "GDS2")
-    sname = struct.pack(">HH", 6, 0x1206)
-    (tmp_path / "x.gds").write_bytes(data.replace(sname + b"A\0", sname + b"Z\0"))  # a cell that is not there
-    files.read_layout(tmp_path / "x.gds")
+    (tmp_path / "x.gds").write_bytes(without_cell_a())
+    assert "Z" in refused(tmp_path / "x.gds")
     assert capfd.readouterr().out == ""
+
+
+def without_cell_a():
+    """The sample as GDSII, with its references to A changed to a cell Z that is not there."""
+    sname = struct.pack(">HH", 6, 0x1206)
+    return files.layout_bytes(sample(), "GDS2").replace(sname + b"A\0", sname + b"Z\0")
 
 
 def unwritable(path):

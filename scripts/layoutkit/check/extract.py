@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.cells import FLAT_SHAPE_LIMIT, flat_shape_count
+from layoutkit.cells import check_flat_size
 from layoutkit.check.connectivity import SUBSTRATE, ElectricalLayers, device_texts, electrical_layers, read_layers
 from layoutkit.check.drawn_layers import coverage
 from layoutkit.check.extracted import ExtractedDevice, Extraction, Finger, Label, LayoutNet, Point, point_um
 from layoutkit.check.parallel import FoldKey, dummies
 from layoutkit.check.passives import extract_passives, size_of
 from layoutkit.check.series import fold_series
-from layoutkit.errors import UnsupportedOperationError
+from layoutkit.check.soft_connections import metal_nets, soft_connections
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,16 +44,13 @@ def extract(
 
     Raises:
         LayoutkitError: If a waived layer is neither a name of the technology nor a number.
-        UnsupportedOperationError: If the cell holds more shapes than fit into memory when flattened.
+        LayoutkitError: If the cell holds more shapes than fit into memory when flattened.
     """
-    shapes = flat_shape_count(cell)
-    if shapes > FLAT_SHAPE_LIMIT:
-        raise UnsupportedOperationError(
-            f"cell {cell.name} holds {shapes} shapes when flattened; up to {FLAT_SHAPE_LIMIT} are extracted"
-        )
+    check_flat_size(cell)
     why = "extraction does not read it"
     covered = coverage(cell, technology, read_layers(technology), waived_layers, why)
     layers = electrical_layers(cell, technology)
+    metal = metal_nets(layers, layout.dbu)
     lvs = _database(cell, technology, layers)
     reading = _Reading(lvs, layers, device_texts(cell, technology), layout.dbu)
     nets, fingers = reading.nets(), reading.fingers()
@@ -64,6 +61,7 @@ def extract(
         {net for net, labels in nets.items() if labels},
     )
     apart = tuple(sorted((fingers[index] for index in idle), key=_by_place))
+    soft = soft_connections(lvs, metal, nets)
     reading.fold(idle)
     return Extraction(
         cell_name=cell.name,
@@ -72,6 +70,7 @@ def extract(
         dummies=apart,
         nets=reading.named(nets, devices, apart),
         labels_off_metal=reading.labels_off_metal(),
+        soft_connections=soft,
         ignored_gates=reading.ignored_gates(),
         ignored_resistors=reading.ignored_resistors(),
         lvs=lvs,

@@ -108,6 +108,14 @@ class LayoutNet:
 
 
 @dataclass(frozen=True)
+class SoftConnection:
+    """A net whose pieces nothing but a well or the substrate joins; of each piece a name and a place."""
+
+    net: int
+    pieces: tuple[tuple[str, Point], ...]
+
+
+@dataclass(frozen=True)
 class Extraction:
     """What a cell holds.
 
@@ -118,6 +126,7 @@ class Extraction:
         dummies: Fingers that can carry no current.
         nets: Nets with a device or a label, by id.
         labels_off_metal: Labels that name nothing, since no shape of their conductor is under them.
+        soft_connections: Nets that only wells or substrate hold together.
         ignored_gates: Where poly crosses diffusion without making a known device, and why.
         ignored_resistors: Where the body of a resistor makes no known device, and why.
         lvs: KLayout's database: shapes, nets, netlist; ready to be compared.
@@ -130,6 +139,7 @@ class Extraction:
     dummies: tuple[Finger, ...]
     nets: dict[int, LayoutNet]
     labels_off_metal: tuple[Label, ...]
+    soft_connections: tuple[SoftConnection, ...]
     ignored_gates: tuple[tuple[Point, str], ...]
     ignored_resistors: tuple[tuple[Point, str], ...]
     lvs: kdb.LayoutVsSchematic

@@ -54,16 +54,22 @@ def _windows(case: Case, extent: kdb.Box) -> Iterator[kdb.Box]:
     step = case.length("step_um") if case.has("step_um") else size
     if size <= 0 or step <= 0:
         raise TechnologyError("window_um and step_um must be greater than 0")
-    columns, rows = (list(_starts(*axis, size, step)) for axis in _axes(extent))
-    if len(columns) * len(rows) > MAX_WINDOWS:
-        raise TechnologyError(f"{len(columns) * len(rows)} windows are more than {MAX_WINDOWS}; take a larger step_um")
-    for y in rows:
-        for x in columns:
+    across, along = _axes(extent)
+    count = _count(*across, size, step) * _count(*along, size, step)
+    if count > MAX_WINDOWS:
+        raise TechnologyError(f"{count} windows are more than {MAX_WINDOWS}; take a larger step_um")
+    for y in _starts(*along, size, step):
+        for x in _starts(*across, size, step):
             yield kdb.Box(x, y, x + size, y + size) & extent
 
 
 def _axes(extent: kdb.Box) -> tuple[tuple[int, int], tuple[int, int]]:
     return (extent.left, extent.right), (extent.bottom, extent.top)
+
+
+def _count(low: int, high: int, size: int, step: int) -> int:
+    """Return how many starts ``_starts`` yields."""
+    return len(range(low, max(high - size, low), step)) + 1
 
 
 def _starts(low: int, high: int, size: int, step: int) -> Iterator[int]:

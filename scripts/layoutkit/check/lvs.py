@@ -1,10 +1,12 @@
 """LVS: whether a layout is the circuit that was asked for, and if not, where it differs.
 
-A layout matches only if all of this holds:
+A layout matches only if all of this holds (what black boxes of the netlist hold is not compared; the verdict is then
+not complete):
 
 - a renaming of its nets turns its devices, folded in parallel and resistors in series, into exactly those of the
   netlist, bulks included;
 - every port of the netlist is labelled in the layout, and every label that names a net of the netlist is on that net;
+- no net is held together by wells or substrate alone (see ``soft_connections``);
 - no name is on two nets, no net has two names, no gate was left out of extraction;
 - W (of all parallel fingers) and L agree within the tolerance, or are the nearest grid points to what was asked;
 - extraction read every layer that is drawn, but for those that the caller waived.
@@ -63,7 +65,7 @@ def _with_stacks_folded(result: LvsResult) -> LvsResult | None:
     """Return the match of both sides with their stacks folded, None where there is nothing to fold or no match."""
     extraction, reference = result.extraction, result.reference
     drawn = fold_stacks(extraction.devices, {net for net, found in extraction.nets.items() if found.labels})
-    asked = fold_stacks(reference.devices, reference.ports)
+    asked = fold_stacks(reference.devices, reference.outer_nets)
     counts = (len(extraction.devices) - len(drawn), len(reference.devices) - len(asked))
     if not any(counts):
         return None
@@ -108,6 +110,7 @@ class _Comparison:
             self.found += self._missing_dummies(self.pairing)
         else:
             self.found += explain(self.extraction, self.reference, self.labels, self.tolerance)
+        self.found += self._soft_connections()
         self.found += self._missing_ports()
         if not self.found and not self.proven:
             self.found.append(unexplained(self.extraction, self.reference))
@@ -189,6 +192,31 @@ class _Comparison:
             if other == net
         ]
         return found or ["nothing"]
+
+    def _soft_connections(self) -> list[Mismatch]:
+        """Return the nets that wells or substrate alone hold together; those of two names are told as shorts."""
+        claimed: dict[int, set[str]] = {}
+        for net, claim in self.labels.claims:
+            claimed.setdefault(net, set()).add(claim)
+        paired = {} if self.pairing is None else self.pairing.nets
+        found = []
+        for soft in self.extraction.soft_connections:
+            names = sorted(claimed.get(soft.net, ()))
+            if soft.net not in self.extraction.nets or len(names) > 1:
+                continue
+            name: str | None = names[0] if names else paired.get(soft.net)
+            pieces = listed(f"{text}{at(place)}" for text, place in soft.pieces)
+            found.append(
+                Mismatch(
+                    "open",
+                    f"Net {name or self.extraction.nets[soft.net].name} is open: nothing but a well or the substrate "
+                    f"joins {len(soft.pieces)} pieces of it: {pieces}",
+                    "a wire from the taps to the rest of the net is missing; a well ties bodies, it is no wire",
+                    () if name is None else (name,),
+                    soft.pieces,
+                )
+            )
+        return found
 
     def _missing_ports(self) -> list[Mismatch]:
         labelled = {name for _, name in self.labels.claims}

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.check.extracted import ExtractedDevice, Extraction, Point
     from layoutkit.check.mismatch import Mismatch
     from layoutkit.check.reference import Reference
+    from layoutkit.circuit.model import BlackBox
 
 MAX_MISMATCHES = 50
 
@@ -45,8 +46,8 @@ class LvsResult:
 
     @property
     def complete(self) -> bool:
-        """Whether extraction read every layer that is drawn, but for the waived ones."""
-        return not self.extraction.coverage.unchecked
+        """Whether extraction read every layer drawn (but for waived ones) and the whole netlist was compared."""
+        return not (self.extraction.coverage.unchecked or self.reference.black_boxes)
 
     def to_json(self) -> dict[str, Any]:
         """Return verdict, mismatches, counts, ports and dummies as JSON data; places and sizes in micrometres."""
@@ -64,6 +65,7 @@ class LvsResult:
             "complete": self.complete,
             "layers_unchecked": [layer.to_data() for layer in extraction.coverage.unchecked],
             "layers_waived": list(extraction.coverage.waived),
+            "not_compared": not_compared(self.reference.black_boxes),
             "mismatches": [mismatch.to_json() for mismatch in self.mismatches],
             "mismatch_count": self.mismatch_count,
             "devices": {
@@ -96,6 +98,11 @@ class LvsResult:
             "nets": {terminal: self.extraction.nets[net].name for terminal, net in sorted(device.nets.items())},
             **_place_json(device.place),
         }
+
+
+def not_compared(black_boxes: Sequence[BlackBox]) -> list[dict[str, str]]:
+    """Return the instances that were not compared, as JSON data."""
+    return [{"instance": box.id, "cell": box.cell} for box in black_boxes]
 
 
 def _place_json(place: Point | None) -> dict[str, float | None]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.circuit.model import Circuit, Device
+    from layoutkit.circuit.model import BlackBox, Circuit, Device
     from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
 
 DEFAULT_TOLERANCE = 1e-3  # largest relative difference of W and L [1]
@@ -81,6 +81,12 @@ class Reference:
     dummies: tuple[ReferenceDevice, ...]
     ports: tuple[str, ...]
     nets: frozenset[str]
+    black_boxes: tuple[BlackBox, ...] = ()
+
+    @property
+    def outer_nets(self) -> tuple[str, ...]:
+        """Nets that something outside of the compared devices is on: ports, and nets of black boxes."""
+        return (*self.ports, *(net for box in self.black_boxes for net in box.nets.values()))
 
     @cached_property
     def groups(self) -> dict[FoldKey[str], tuple[ReferenceDevice, ...]]:
@@ -123,15 +129,17 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
         )
     specs = _specs(circuit, technology)
     devices = [_device(device, specs[device.id], technology) for device in circuit.devices]
-    idle = dummies([device.nets for device in devices], circuit.ports)
+    outer = (*circuit.ports, *circuit.black_box_nets)
+    idle = dummies([device.nets for device in devices], outer)
     resistors = {name for name, spec in technology.passives.items() if spec.type == "resistor"}
     kept = [device for index, device in enumerate(devices) if index not in idle]
     return Reference(
         name=circuit.name or "top",
-        devices=fold_series(kept, resistors, circuit.ports),
+        devices=fold_series(kept, resistors, outer),
         dummies=tuple(device for index, device in enumerate(devices) if index in idle),
         ports=circuit.ports,
         nets=frozenset(circuit.nets),
+        black_boxes=circuit.black_boxes,
     )
 
 

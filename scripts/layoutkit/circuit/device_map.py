@@ -343,4 +343,5 @@ def _join_taps(circuit: Circuit, findings: Findings) -> Circuit:
         if device.type != "tap"
     )
     ports = tuple(dict.fromkeys(root(port) for port in circuit.ports))
-    return replace(circuit, devices=devices, ports=ports)
+    boxes = tuple(replace(box, nets={port: root(net) for port, net in box.nets.items()}) for box in circuit.black_boxes)
+    return replace(circuit, devices=devices, ports=ports, black_boxes=boxes)

@@ -20,7 +20,7 @@ def doubts(circuit: Circuit) -> tuple[str, ...]:
     findings = Findings()
     supplies = find_supplies(circuit)
     for net, connections in circuit.nets.items():
-        if net in circuit.ports:
+        if net in circuit.ports or net in circuit.black_box_nets:
             continue
         if _leads_nowhere(circuit, connections):
             told = " ".join(f"{each.device}.{each.terminal}" for each in connections[:MAX_TERMINALS])

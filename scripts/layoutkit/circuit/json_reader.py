@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.black_boxes import BLACK_BOX_HINT, check_listed
 from layoutkit.circuit.json_cells import Cell, CellChecker, Instance, type_name
-from layoutkit.circuit.model import DEVICE_TYPES, Circuit, Device
+from layoutkit.circuit.model import DEVICE_TYPES, BlackBox, Circuit, Device
 from layoutkit.circuit.source import read_text
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from layoutkit.circuit.json_cells import Faults
@@ -64,15 +66,16 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def circuit_from_json(data: Any, *, top: str | None = None) -> Circuit:
+def circuit_from_json(data: Any, *, top: str | None = None, black_boxes: Collection[str] = ()) -> Circuit:
     """Return the flat circuit of a netlist document.
 
     Args:
         data: The parsed document.
         top: Cell to read, as for ``read_json``.
+        black_boxes: Cells that may be empty or undefined; their instances are kept as black boxes.
 
     Raises:
-        NetlistError: If the document is not a netlist.
+        NetlistError: If the document is not a netlist, or instantiates an empty or undefined cell that is not listed.
     """
     if isinstance(data, dict) and isinstance(data.get("circuit"), dict) and "devices" not in data:
         data = data["circuit"]
@@ -88,11 +91,13 @@ def circuit_from_json(data: Any, *, top: str | None = None) -> Circuit:
             raise NetlistError(f"Top cell '{top}' not found; the netlist defines none")
         return Circuit(named_top)
     chosen = _choose_top(cells, by_name, top or named_top)
-    expansion = _Expansion(by_name, checker.faults)
+    expansion = _Expansion(by_name, checker.faults, black_boxes)
     expansion.expand(chosen, "", {port: port for port in chosen.ports}, (chosen.name,))
     _raise_faults(checker.faults)
+    check_listed(black_boxes, expansion.black_boxes)
     warnings = tuple(f"ignored field: {name}" for name in sorted(checker.ignored))
-    return Circuit(chosen.name, tuple(expansion.devices), chosen.ports, chosen.modules, warnings)
+    boxes = tuple(expansion.black_boxes)
+    return Circuit(chosen.name, tuple(expansion.devices), chosen.ports, chosen.modules, boxes, warnings)
 
 
 def _document(data: Any, checker: CellChecker) -> tuple[list[Cell], str]:
@@ -150,8 +155,10 @@ def _choose_top(cells: list[Cell], by_name: dict[str, Cell], top: str) -> Cell:
 class _Expansion:
     """Replaces instances by what their cells contain."""
 
-    def __init__(self, cells: dict[str, Cell], faults: Faults) -> None:
+    def __init__(self, cells: dict[str, Cell], faults: Faults, black_boxes: Collection[str]) -> None:
         self._cells = cells
+        self._listed = {name.lower() for name in black_boxes}
+        self.black_boxes: list[BlackBox] = []
         self._faults = faults
         self._visited = 0
         self.devices: list[Device] = []
@@ -168,8 +175,8 @@ class _Expansion:
 
     def _instance(self, instance: Instance, path: str, nets: dict[str, str], ancestors: tuple[str, ...]) -> None:
         cell = self._cells.get(instance.cell)
-        if cell is None:
-            self._faults.append((f"{instance.field}.cell", f"no cell is named '{instance.cell}'"))
+        if cell is None or not (cell.devices or cell.instances):
+            self._keep(instance, path, nets, "no cell is named" if cell is None else "no device is in the cell")
             return
         if cell.name in ancestors:
             raise NetlistError(
@@ -184,3 +191,11 @@ class _Expansion:
             return
         inner = {port: nets.get(net, path + net) for port, net in instance.terminals.items()}
         self.expand(cell, f"{path}{instance.id}{SEPARATOR}", inner, (*ancestors, cell.name))
+
+    def _keep(self, instance: Instance, path: str, nets: dict[str, str], reason: str) -> None:
+        """Keep an instance whose content is unknown, if the caller listed its cell."""
+        if instance.cell.lower() not in self._listed:
+            self._faults.append((f"{instance.field}.cell", f"{reason} '{instance.cell}'; {BLACK_BOX_HINT}"))
+            return
+        terminals = {port: nets.get(net, path + net) for port, net in instance.terminals.items()}
+        self.black_boxes.append(BlackBox(path + instance.id, instance.cell, terminals))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.errors import DeviceNotFoundError, NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 MOS_TYPES = ("nmos", "pmos")
 
@@ -107,6 +107,25 @@ class Device:
 
 
 @dataclass(frozen=True)
+class BlackBox:
+    """An instance of a cell whose content the netlist does not hold, kept because the caller listed the cell.
+
+    Attributes:
+        id: Name, unique in the circuit; instance path and name joined by dots.
+        cell: Name of the empty or undefined subcircuit.
+        nets: Port to net; ports of an undefined cell are numbered from 1.
+    """
+
+    id: str
+    cell: str
+    nets: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as an instance of the netlist format."""
+        return {"id": self.id, "cell": self.cell, "terminals": dict(self.nets)}
+
+
+@dataclass(frozen=True)
 class RecognisedModule:
     """A group of devices that belongs together in a layout.
 
@@ -137,6 +156,7 @@ class Circuit:
         devices: In the order of the netlist.
         ports: Nets that leave the circuit, in order.
         modules: What recognition found; empty when it did not run.
+        black_boxes: Instances of listed cells whose content is unknown; nothing is drawn or compared for them.
         warnings: What the reader decided or ignored, in words. Not part of equality or of the JSON form.
     """
 
@@ -144,16 +164,24 @@ class Circuit:
     devices: tuple[Device, ...] = ()
     ports: tuple[str, ...] = ()
     modules: tuple[RecognisedModule, ...] = ()
+    black_boxes: tuple[BlackBox, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def nets(self) -> dict[str, tuple[Connection, ...]]:
-        """Net name to its connections: ports first, then nets in order of first use."""
+        """Net name to its connections: ports first, then nets in order of first use, those of black boxes last."""
         found: dict[str, list[Connection]] = {port: [] for port in self.ports}
         for device in self.devices:
             for terminal, net in device.terminals.items():
                 found.setdefault(net, []).append(Connection(device.id, terminal))
+        for net in self.black_box_nets:
+            found.setdefault(net, [])
         return {net: tuple(connections) for net, connections in found.items()}
+
+    @cached_property
+    def black_box_nets(self) -> tuple[str, ...]:
+        """The nets that black boxes are on, in the order of first use."""
+        return tuple(dict.fromkeys(net for box in self.black_boxes for net in box.nets.values()))
 
     @cached_property
     def _by_id(self) -> dict[str, Device]:
@@ -178,7 +206,7 @@ class Circuit:
         return replace(self, modules=tuple(modules))
 
     def to_json(self) -> dict[str, Any]:
-        """Return ``{name, ports, devices, nets, modules}`` as plain JSON data."""
+        """Return ``{name, ports, devices, nets, modules}`` as plain JSON data, black boxes as ``instances``."""
         return {
             "name": self.name,
             "ports": list(self.ports),
@@ -188,10 +216,11 @@ class Circuit:
                 for net, connections in self.nets.items()
             ],
             "modules": [module.to_json() for module in self.modules],
+            **({"instances": [box.to_json() for box in self.black_boxes]} if self.black_boxes else {}),
         }
 
     @classmethod
-    def from_json(cls, data: Any) -> Circuit:
+    def from_json(cls, data: Any, *, black_boxes: Collection[str] = ()) -> Circuit:
         """Return the circuit of a document that ``to_json`` wrote, or of any netlist in the JSON format.
 
         Raises:
@@ -199,7 +228,7 @@ class Circuit:
         """
         from layoutkit.circuit.json_reader import circuit_from_json
 
-        return circuit_from_json(data)
+        return circuit_from_json(data, black_boxes=black_boxes)
 
 
 def _plain_number(name: str, value: float) -> float | int:

@@ -15,6 +15,8 @@ from layoutkit.circuit.spice_reader import read_spice
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from layoutkit.circuit.model import Circuit
 
 FORMATS = ("auto", "json", "spice")
@@ -29,7 +31,12 @@ _SPICE_LINE = re.compile(
 
 
 def read_netlist(
-    path: str | Path, *, netlist_format: str = "auto", top: str | None = None, identify_modules: bool = True
+    path: str | Path,
+    *,
+    netlist_format: str = "auto",
+    top: str | None = None,
+    identify_modules: bool = True,
+    black_boxes: Collection[str] = (),
 ) -> Circuit:
     """Return the flat circuit of a netlist file.
 
@@ -38,19 +45,22 @@ def read_netlist(
         netlist_format: ``json``, ``spice`` (which includes CDL and Spectre) or ``auto``: by suffix, then by content.
         top: Cell or subcircuit to read; default: the one the netlist marks or the only one nobody instantiates.
         identify_modules: Whether to recognise differential pairs, current mirrors and other groups.
+        black_boxes: Subcircuits that may be empty or undefined; their instances are kept as black boxes.
 
     Raises:
         FileError: If a file is missing, unreadable, too large or binary.
-        NetlistError: If the netlist is faulty or does not say which cell is the top.
+        NetlistError: If the netlist is faulty, does not say which cell is the top, or instantiates an empty or
+            undefined subcircuit that is not listed.
     """
     if netlist_format not in FORMATS:
         raise NetlistError(f"Unknown netlist format '{netlist_format}'; known are {', '.join(FORMATS)}")
     text = read_text(path)
     if netlist_format == "json" or (netlist_format == "auto" and _is_json(text, Path(path).suffix.lower())):
-        circuit = circuit_from_json(parse_json(text), top=top)
+        circuit = circuit_from_json(parse_json(text), top=top, black_boxes=black_boxes)
     else:
-        circuit = read_spice(path, top=top)
-    circuit = replace(circuit, warnings=(*circuit.warnings, *doubts(circuit)))
+        circuit = read_spice(path, top=top, black_boxes=black_boxes)
+    boxes = tuple(f"black box {box.id} ({box.cell}): its content is unknown" for box in circuit.black_boxes)
+    circuit = replace(circuit, warnings=(*circuit.warnings, *boxes, *doubts(circuit)))
     return circuit.with_modules(recognise(circuit)) if identify_modules else circuit
 
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.expressions import parse_number
-from layoutkit.circuit.model import TERMINALS, Device
+from layoutkit.circuit.model import TERMINALS, BlackBox, Device
 from layoutkit.circuit.spice_cards import SOURCE, UNKNOWN, Card, SizeReader, read_card
 from layoutkit.circuit.spice_deck import GROUND_NAMES, Deck, Scope, Subcircuit
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from layoutkit.circuit.findings import Findings
     from layoutkit.circuit.spice_lines import Statement
 
@@ -39,11 +41,14 @@ class _Instance:
 
 
 class Flattener:
-    """Expands one deck. Faults and warnings go to ``findings``."""
+    """Expands one deck. Faults and warnings go to ``findings``; instances of ``listed`` are kept as black boxes."""
 
-    def __init__(self, deck: Deck, findings: Findings) -> None:
+    def __init__(self, deck: Deck, findings: Findings, listed: Collection[str] = ()) -> None:
         self._deck = deck
         self._findings = findings
+        self.listed = {name.lower() for name in listed}
+        self.black_boxes: list[BlackBox] = []
+        self.empty: dict[str, list[str]] = {}
         self._sizes = SizeReader(deck.scale, findings)
         self._globals = Scope()
         self._globals.define(deck.main.params)
@@ -53,6 +58,11 @@ class Flattener:
         self.undefined: dict[str, list[str]] = {}
         self.used_globals: dict[str, str] = {}
         self.source_nets: dict[str, None] = {}
+
+    @property
+    def findings(self) -> Findings:
+        """Where faults and warnings go."""
+        return self._findings
 
     def flatten(self, top: Subcircuit) -> tuple[str, ...]:
         """Expand ``top`` into ``devices`` and return its ports.
@@ -93,7 +103,10 @@ class Flattener:
             self._descend(statement, words, master, instance)
             return
         card = read_card(statement, instance.definition, instance.scope)
-        if card.kind == UNKNOWN:
+        if card.kind == UNKNOWN and card.model.lower() in self.listed:
+            ports = [str(number) for number in range(1, len(card.nodes) + 1)]
+            self._keep(instance.path + card.name, card.model, ports, card.nodes, instance)
+        elif card.kind == UNKNOWN:
             self.undefined.setdefault(card.model, []).append(instance.path + card.name)
         elif card.kind == SOURCE:
             nets = [self._net(node, instance) for node in card.nodes]
@@ -145,6 +158,12 @@ class Flattener:
         if len(instance.ancestors) > MAX_DEPTH:
             raise _fatal(f"{statement.where}: subcircuits are nested deeper than {MAX_DEPTH} levels")
         nodes = _connected_nodes(statement, words, master)
+        if not master.cards:
+            if master.name.lower() in self.listed:
+                self._keep(instance.path + words[0], master.name, master.ports, nodes, instance)
+            else:
+                self.empty.setdefault(master.name, []).append(instance.path + words[0])
+            return
         path = f"{instance.path}{words[0]}{SEPARATOR}"
         inner = self._instance(master, path, Scope(self._globals), instance.ancestors)
         overrides = dict(statement.params)
@@ -153,6 +172,11 @@ class Flattener:
         for port, node in zip(master.ports, nodes, strict=True):
             inner.nets[inner.key(port)] = self._net(node, instance)
         self._expand(inner)
+
+    def _keep(self, box_id: str, cell: str, ports: Sequence[str], nodes: Sequence[str], instance: _Instance) -> None:
+        """Keep an instance as a black box."""
+        nets = {port: self._net(node, instance) for port, node in zip(ports, nodes, strict=True)}
+        self.black_boxes.append(BlackBox(box_id, cell, nets))
 
     @staticmethod
     def _take_multiplier(overrides: dict[str, str], master: Subcircuit, instance: _Instance, name: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.black_boxes import BLACK_BOX_HINT, check_listed, refuse_empty
 from layoutkit.circuit.findings import Findings
 from layoutkit.circuit.model import Circuit
 from layoutkit.circuit.spice_cards import SOURCE, read_card
@@ -14,16 +15,17 @@ from layoutkit.circuit.spice_flatten import Flattener
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
 
-def read_spice(path: str | Path, *, top: str | None = None) -> Circuit:
+def read_spice(path: str | Path, *, top: str | None = None, black_boxes: Collection[str] = ()) -> Circuit:
     """Return the flat circuit of a SPICE, CDL or Spectre netlist.
 
     Args:
         path: The netlist; files it includes are read only from its own folder.
         top: Subcircuit to read. Default: Spectre's ``topckt``, else the only subcircuit nobody instantiates, else the
             devices outside of subcircuits.
+        black_boxes: Subcircuits that may be empty or undefined; their instances are kept as black boxes.
 
     Raises:
         FileError: If a file cannot be read.
@@ -35,17 +37,18 @@ def read_spice(path: str | Path, *, top: str | None = None) -> Circuit:
         reader = StatementReader(Path(path), findings)
         deck = DeckBuilder(findings).build(reader.statements())
         findings.raise_faults("Invalid netlist")
-        return _circuit(deck, top, Path(path).stem, findings)
+        return _circuit(deck, _choose_top(deck, top, findings), Path(path).stem, Flattener(deck, findings, black_boxes))
     except RecursionError:
         raise NetlistError("Invalid netlist: parameters or subcircuits are nested too deeply") from None
 
 
-def _circuit(deck: Deck, top: str | None, file_name: str, findings: Findings) -> Circuit:
-    chosen = _choose_top(deck, top, findings)
-    flattener = Flattener(deck, findings)
+def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattener) -> Circuit:
+    findings = flattener.findings
     ports = flattener.flatten(chosen)
     findings.raise_faults("Invalid netlist")
     _raise_undefined(flattener.undefined, deck)
+    refuse_empty(flattener.empty)
+    check_listed(flattener.listed, flattener.black_boxes)
     if chosen is deck.main:
         ports = _flat_ports(flattener)
         findings.warn(
@@ -58,7 +61,8 @@ def _circuit(deck: Deck, top: str | None, file_name: str, findings: Findings) ->
     if not flattener.devices:
         findings.warn(f"subcircuit '{chosen.name}' holds no devices")
     name = chosen.name or file_name
-    return Circuit(name, tuple(flattener.devices), (*ports, *extra), warnings=findings.warnings)
+    boxes = tuple(flattener.black_boxes)
+    return Circuit(name, tuple(flattener.devices), (*ports, *extra), black_boxes=boxes, warnings=findings.warnings)
 
 
 def _raise_undefined(undefined: dict[str, list[str]], deck: Deck) -> None:
@@ -70,8 +74,7 @@ def _raise_undefined(undefined: dict[str, list[str]], deck: Deck) -> None:
     )
     hint = f"; not read because outside the netlist's folder: {', '.join(deck.skipped_includes)}"
     raise NetlistError(
-        f"Undefined subcircuits: {listed}{hint if deck.skipped_includes else ''}. "
-        "Add their .subckt definitions to the netlist",
+        f"Undefined subcircuits: {listed}{hint if deck.skipped_includes else ''}. For each, {BLACK_BOX_HINT}",
         details={"undefined": {name: users[:100] for name, users in sorted(undefined.items())}},
     )
 

@@ -41,8 +41,19 @@ def write_spice(circuit: Circuit, *, models: Mapping[str, str] | None = None, su
     for device in circuit.devices:
         letter = "X" if device.model in subcircuits else _LETTERS[device.type]
         lines += _wrapped(_card(device, devices.of(device.id, letter), nets, models or {}))
-    lines += [f".ends {_safe(circuit.name) or 'top'}", ".end"]
+    for box in circuit.black_boxes:
+        nodes = [nets.of(net) for net in box.nets.values()]
+        lines += _wrapped(" ".join([devices.of(box.id, "X"), *nodes, _safe(box.cell)]))
+    lines += [f".ends {_safe(circuit.name) or 'top'}", *_empty_subcircuits(circuit), ".end"]
     return "\n".join(lines) + "\n"
+
+
+def _empty_subcircuits(circuit: Circuit) -> Iterable[str]:
+    """Return an empty definition of each black box, as netgen and KLayout expect it."""
+    ports = {_safe(box.cell): [_safe(port) for port in box.nets] for box in circuit.black_boxes}
+    for cell, names in sorted(ports.items()):
+        yield from _wrapped(" ".join([f".subckt {cell}", *names]))
+        yield f".ends {cell}"
 
 
 class _Names:

@@ -31,6 +31,7 @@ FILES = {
     "lvs_report": "lvs.lvsdb",
     "summary": "summary.json",
 }
+LVS_FIELDS = ("matched", "complete", "layers_unchecked", "layers_waived", "not_compared")
 
 
 @dataclass
@@ -147,7 +148,7 @@ class _Job:
                 break
         placed, routing = best if best is not None else (placed, routing)
         warnings.extend(warning for item in placed.drawn for warning in item.module.warnings)
-        warnings.extend(label_ports(placed, self.circuit.ports))
+        warnings.extend(label_ports(placed, self.circuit))
         return placed, routing, attempt
 
     def _write_inputs(self, cell: kdb.Cell) -> None:
@@ -182,7 +183,7 @@ class _Job:
         write_report(result, self.workspace.path(FILES["lvs_report"]))
         told = result.to_json()
         return {
-            **{name: told[name] for name in ("matched", "complete", "layers_unchecked", "layers_waived")},
+            **{name: told[name] for name in LVS_FIELDS},
             "mismatches": [mismatch.to_json() for mismatch in result.mismatches],
             "dummies": len(extraction.dummies),
         }

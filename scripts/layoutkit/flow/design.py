@@ -29,6 +29,7 @@ class LayoutRequest:
         dummies: Dummy fingers at each end of a matched row.
         seed: Seed of the placement search.
         waived_layers: Layers that DRC need not judge and LVS need not read.
+        black_boxes: Empty or undefined subcircuits whose instances are left out.
     """
 
     netlist_path: str
@@ -39,6 +40,7 @@ class LayoutRequest:
     dummies: int = 0
     seed: int = 1
     waived_layers: Sequence[str] = ()
+    black_boxes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
@@ -73,7 +75,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     """
     from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist, recognise
 
-    read = read_netlist(request.netlist_path, top=request.top, identify_modules=False)
+    read = read_netlist(request.netlist_path, top=request.top, identify_modules=False, black_boxes=request.black_boxes)
     if not read.devices:
         raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {request.netlist_path}")
     options = MapOptions(width_per="finger" if request.width_per == "finger" else "device")

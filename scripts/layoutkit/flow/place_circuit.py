@@ -62,7 +62,7 @@ def place_circuit(request: PlaceRequest) -> dict[str, Any]:
     design, notes = make_design(technology, circuit, request.layout.dummies)
     placed = place_modules(design, PlacementOptions(row_gap=row_gap, seed=request.layout.seed))
     warnings = [*warnings, *notes, *(text for item in placed.drawn for text in item.module.warnings)]
-    warnings += label_ports(placed, circuit.ports)
+    warnings += label_ports(placed, circuit)
     routing = routing_request(placed, design.supplies, request.priorities)
     _write(workspace, placed, circuit, routing)
     placement = {**placement_data(placed), "row_gap": technology.to_um(row_gap), "instances": _instances(placed)}

@@ -15,6 +15,7 @@ from layoutkit.place.clearance import Clearances
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from layoutkit.circuit.model import Circuit
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design
     from layoutkit.flow.modules import Drawn
@@ -167,11 +168,14 @@ def _joined(region: kdb.Region, space: int, width: int) -> kdb.Region:
     return region
 
 
-def label_ports(placed: PlacedModules, ports: Sequence[str]) -> list[str]:
-    """Write each port's name and pin shape on its widest rail; return the ports that have no metal, in words."""
+def label_ports(placed: PlacedModules, circuit: Circuit) -> list[str]:
+    """Write each port's name and pin shape on its widest rail; return the ports that have no metal, in words.
+
+    Nets of black boxes are labelled as ports are, so that the black box can be connected there.
+    """
     technology, layout, cell = placed.technology, placed.layout, placed.cell
     missing = []
-    for port in ports:
+    for port in dict.fromkeys((*circuit.ports, *(net for net in circuit.black_box_nets if circuit.nets[net]))):
         boxes = [
             (placed.place_of(item.module, pin.box), pin.layer)
             for item in placed.drawn

@@ -34,6 +34,9 @@ def faults(report: Mapping[str, Any]) -> list[str]:
     if not lvs["matched"] and not (lvs["layers_unchecked"] and not lvs["mismatches"]):
         reasons = "; ".join(str(entry.get("message", entry)) for entry in lvs["mismatches"][:SHOWN])
         found.append(f"LVS does not match: {reasons or 'no reason given'}")
+    if lvs["not_compared"]:
+        boxes = ", ".join(f"{entry['instance']} ({entry['cell']})" for entry in lvs["not_compared"][:SHOWN])
+        found.append(f"LVS is not complete: these black boxes were not compared: {boxes}")
     return found
 
 
@@ -58,7 +61,8 @@ def summary(report: Mapping[str, Any]) -> str:
         + (f", {len(drc['rules_unchecked'])} unchecked" if drc["rules_unchecked"] else ""),
         "  LVS       "
         + ("matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches")
-        + ("" if lvs["complete"] else ", not complete"),
+        + ("" if lvs["complete"] else ", not complete")
+        + (f", {len(lvs['not_compared'])} black boxes not compared" if lvs["not_compared"] else ""),
         f"  time      {sum(stage['duration_ms'] for stage in report['stages']) / 1000:.1f} s",
         *(f"  warning   {text}" for text in report["warnings"]),
         *(f"  FAULT     {text}" for text in found),

@@ -47,10 +47,10 @@ def read_circuit(params: dict[str, Any]) -> Circuit:
     if ("netlist_path" in params) is ("circuit" in params):
         raise SkillError("INVALID_PARAM", "give either netlist_path or circuit", {"param_name": "netlist_path"})
     if "netlist_path" in params:
-        return read_netlist(params["netlist_path"], top=params.get("top"))
+        return read_netlist(params["netlist_path"], top=params.get("top"), black_boxes=params.get("black_boxes", ()))
     if "top" in params:
         raise SkillError("INVALID_PARAM", "top chooses in a netlist; a circuit is flat already", {"param_name": "top"})
-    circuit = Circuit.from_json(params["circuit"])
+    circuit = Circuit.from_json(params["circuit"], black_boxes=params.get("black_boxes", ()))
     return circuit.with_modules(recognise(circuit))
 
 

@@ -1,0 +1,103 @@
+"""Instances of empty or undefined subcircuits: refused by name, or kept as black boxes where the caller lists them."""
+
+import json
+
+import pytest
+
+from layoutkit.circuit import Circuit, read_netlist, write_spice
+from layoutkit.circuit.model import BlackBox
+from layoutkit.errors import NetlistError
+
+SPICE = """.subckt BOX a b
+.ends
+.subckt stage in out vss
+M1 out in vss vss nmos W=1u L=1u
+XB out inner BOX
+.ends
+.subckt top in out vss
+X1 in out vss stage
+XU in far elsewhere
+.ends
+"""
+SPECTRE = """simulator lang=spectre
+subckt BOX a b
+ends BOX
+subckt top in out vss
+M1 (out in vss vss) nmos w=1u l=1u
+I1 (out in) BOX
+ends top
+"""
+KEPT = (
+    BlackBox("X1.XB", "BOX", {"a": "out", "b": "X1.inner"}),
+    BlackBox("XU", "elsewhere", {"1": "in", "2": "far"}),
+)
+
+
+def written(tmp_path, text, name="n.spice"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def json_netlist(cells):
+    return json.dumps({"cells": cells, "top": "top"})
+
+
+MOS = {"id": "M1", "type": "nmos", "terminals": {"d": "out", "g": "in", "s": "vss", "b": "vss"}}
+USE = {"id": "XB", "cell": "box", "terminals": {"a": "out"}}
+TOP = {"name": "top", "ports": ["in", "out", "vss"], "devices": [MOS], "instances": [USE]}
+
+
+def test_an_undefined_subcircuit_is_refused_by_name(tmp_path):
+    with pytest.raises(NetlistError, match=r"Undefined subcircuits: 'elsewhere' \(used by XU\).*black_boxes"):
+        read_netlist(written(tmp_path, SPICE))
+
+
+@pytest.mark.parametrize("text", [SPICE.replace("XU in far elsewhere\n", ""), SPECTRE])
+def test_an_empty_subcircuit_is_refused_by_name(tmp_path, text):
+    with pytest.raises(NetlistError, match=r"Empty subcircuits.*'BOX' \(used by (X1\.XB|I1)\).*black_boxes") as caught:
+        read_netlist(written(tmp_path, text))
+    assert list(caught.value.details["empty"]) == ["BOX"]
+
+
+def test_listed_subcircuits_are_kept_with_their_nets(tmp_path):
+    circuit = read_netlist(written(tmp_path, SPICE), black_boxes=["box", "elsewhere"])
+    assert circuit.black_boxes == KEPT
+    assert [device.id for device in circuit.devices] == ["X1.M1"]
+    assert {"X1.inner", "far"} <= circuit.nets.keys()
+
+
+def test_a_listed_name_that_is_no_black_box_is_refused(tmp_path):
+    with pytest.raises(NetlistError, match="black_boxes lists stage, typo"):
+        read_netlist(written(tmp_path, SPICE), black_boxes=["BOX", "elsewhere", "stage", "typo"])
+
+
+@pytest.mark.parametrize("cells", [[TOP, {"name": "box", "ports": ["a"]}], [TOP]])
+def test_an_empty_or_undefined_cell_of_a_json_netlist_is_refused_by_name(tmp_path, cells):
+    path = written(tmp_path, json_netlist(cells), "n.json")
+    with pytest.raises(NetlistError, match=r"cells\[0\]\.instances\[0\]\.cell - no .* 'box'; .*black_boxes"):
+        read_netlist(path)
+    assert read_netlist(path, black_boxes=["box"]).black_boxes == (BlackBox("XB", "box", {"a": "out"}),)
+
+
+def test_black_boxes_survive_json_and_are_refused_there_again(tmp_path):
+    circuit = read_netlist(written(tmp_path, SPICE), black_boxes=["BOX", "elsewhere"])
+    path = written(tmp_path, json.dumps({"circuit": circuit.to_json()}), "circuit.json")
+    assert read_netlist(path, black_boxes=["BOX", "elsewhere"]).black_boxes == KEPT
+    with pytest.raises(NetlistError, match="BOX"):
+        Circuit.from_json(circuit.to_json())
+
+
+def test_black_boxes_survive_spice(tmp_path):
+    circuit = read_netlist(written(tmp_path, SPICE), black_boxes=["BOX", "elsewhere"])
+    again = read_netlist(
+        written(tmp_path, write_spice(circuit), "r.spice"), black_boxes=["BOX", "elsewhere"], top="top"
+    )
+    assert [(box.cell, tuple(box.nets.values())) for box in again.black_boxes] == [
+        (box.cell, tuple(box.nets.values())) for box in KEPT
+    ]
+
+
+def test_a_circuit_without_black_boxes_has_no_instances_in_json(tmp_path):
+    text = SPICE.replace("XU in far elsewhere\n", "").replace("XB out inner BOX\n", "")
+    assert "instances" not in read_netlist(written(tmp_path, text), top="top").to_json()
