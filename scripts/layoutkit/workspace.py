@@ -2,6 +2,10 @@
 
 Several processes may work on one workspace: every change of the layout is read, made and saved under one lock, and
 every file is written beside and renamed, so that readers need no lock and a crash loses nothing that was saved.
+
+``workspace.json`` records which technology the layout is drawn in and which reports were made from it. When a tool
+changes the layout or the circuit, the reports of before get ``.stale`` into their names. When something else changes
+the layout, such as KLayout, the next tool says which reports are out of date.
 """
 
 from __future__ import annotations
@@ -10,21 +14,42 @@ import os
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit import files
-from layoutkit.errors import FileError, TimeLimitError
+from layoutkit.errors import FileError, TechnologyError, TimeLimitError
+from layoutkit.part_file import remove_leftovers
+from layoutkit.provenance import CIRCUIT, LAYOUT, sha256_of, sources_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     import klayout.db as kdb
+
+    from layoutkit.record import Record
+    from layoutkit.technology import Technology
 
 ENVIRONMENT_VARIABLE = "ANALOG_LAYOUT_WORKSPACE"
 DEFAULT_DIRECTORY = "workspace"
 LOCK_TIMEOUT_S = 60.0
 _LOCK_POLL_S = 0.01
+DEFAULT_TECHNOLOGY = "generic"
+REPORTS = ("drc.lyrdb", "extracted.spice", "layout.png", "lvs.lvsdb", "reference.spice", "summary.json")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What saving a layout did.
+
+    Attributes:
+        sha256: Of the layout file.
+        warnings: Which reports of before no longer hold, and what else the caller should know.
+    """
+
+    sha256: str
+    warnings: tuple[str, ...] = ()
 
 
 class Workspace:
@@ -37,6 +62,9 @@ class Workspace:
     Raises:
         FileError: If ``directory`` is a file, or leads through one.
     """
+
+    saved: Saved | None = None
+    """What the last ``update_layout`` of this object did; None before it."""
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         self.directory = Path(directory or os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_DIRECTORY)
@@ -113,19 +141,192 @@ class Workspace:
         return layout
 
     @contextmanager
-    def update_layout(self, dbu_um: float) -> Iterator[kdb.Layout]:
+    def update_layout(self, dbu_um: float, technology: Technology | None = None) -> Iterator[kdb.Layout]:
         """Yield the layout for changing, and save it when the block ends without an exception.
 
-        No other process updates it meanwhile. When the block raises, nothing is saved.
+        No other process updates it meanwhile. When the block raises, nothing is saved. ``saved`` says what was.
+
+        Args:
+            dbu_um: Database unit of a new layout. [um]
+            technology: What is drawn in; recorded at the first drawing. None leaves the record as it is.
 
         Raises:
             FileError: If the layout cannot be read or saved; what was saved before stays.
+            TechnologyError: If the layout is drawn in another technology.
             TimeLimitError: If other processes keep the workspace locked.
         """
         with self.lock():
             layout = self.open_layout(dbu_um)
+            if technology is not None:
+                self._check_technology(technology, layout)
             yield layout
-            files.write_layout(layout, self.layout_path)
+            self.saved = self.save_layout(layout, technology)
+
+    def save_layout(self, layout: kdb.Layout, technology: Technology | None = None) -> Saved:
+        """Save the layout, record its technology, and mark the reports of before; the caller holds the lock.
+
+        Raises:
+            FileError: If that fails.
+            TechnologyError: If the layout of before is drawn in another technology.
+        """
+        from layoutkit.record import DrawnIn, Record
+
+        before, warnings = sha256_of(self.layout_path), []
+        if technology is not None:
+            warnings = self._check_technology(technology)
+            record = self.record() or Record()
+            drawn_in = replace(record, technology=DrawnIn.of(technology))
+            if drawn_in != record:
+                drawn_in.write(self.record_path)
+        files.write_layout(layout, self.layout_path)
+        sha256 = sha256_of(self.layout_path) or ""
+        return Saved(sha256, (*warnings, *self.mark_stale(changed=sha256 != before)))
+
+    @property
+    def record_path(self) -> Path:
+        """The file that says which technology the layout is drawn in, and which reports were made from it."""
+        return self.path("workspace.json")
+
+    def record(self) -> Record | None:
+        """Return what is recorded; None for a workspace without a record.
+
+        Raises:
+            FileError: If the record is not one that this version understands.
+        """
+        from layoutkit.record import read_record
+
+        return read_record(self.record_path)
+
+    def technology(self, asked: str | None, usual: str = DEFAULT_TECHNOLOGY) -> Technology:
+        """Return the technology to work in: ``asked`` if given, else that of the layout, else ``usual``.
+
+        A layout without a record, from an earlier version or another program, is judged by its layers.
+
+        Args:
+            asked: Shipped name or path of a technology file; None where the caller leaves it open.
+            usual: What to take for a workspace without a layout.
+
+        Raises:
+            TechnologyError: If there is no such technology, the layout is drawn in another one, or ``asked`` is None
+                and nothing says what the layout is drawn in.
+            FileError: If the record or the layout cannot be read.
+        """
+        from layoutkit.record import fitting
+        from layoutkit.technology import load
+
+        if asked is not None:
+            technology = load(asked)
+            self._check_technology(technology)
+            return technology
+        record = self.record()
+        if not self.layout_path.exists():
+            return load(usual)
+        if record is None or record.technology is None:
+            return load(fitting(self.read_layout(), self.directory, usual))
+        try:
+            technology = load(record.technology.source)
+        except TechnologyError as error:
+            raise TechnologyError(
+                f"workspace {self.directory} is drawn in {record.technology.name}, which cannot be loaded: "
+                f"{error.message}; give the path of its file as technology",
+                details={"param_name": "technology", "workspace": str(self.directory)},
+            ) from error
+        self._check_technology(technology)
+        return technology
+
+    def _check_technology(self, technology: Technology, layout: kdb.Layout | None = None) -> list[str]:
+        """Check that the layout, if there is one, is drawn in ``technology``; return what to say about it."""
+        from layoutkit.record import DrawnIn, check_fits, check_same
+
+        record = self.record()
+        if not self.layout_path.exists():
+            return []
+        if record is not None and record.technology is not None:
+            return check_same(record.technology, DrawnIn.of(technology), self.directory)
+        check_fits(self.read_layout() if layout is None else layout, technology, self.layout_path)
+        return []
+
+    def add_reports(self, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+        """Remember these files as made from the layout; return which reports no longer hold, in words.
+
+        A workspace that cannot be written to remembers nothing, which is then said.
+        """
+        from layoutkit.record import Record
+
+        try:
+            with self.lock():
+                record = self.record() or Record()
+                record.with_reports({*record.reports, *(self._name_of(path) for path in paths)}).write(self.record_path)
+                return self.mark_stale()
+        except FileError as error:
+            return [f"the workspace cannot note which reports were made from its layout: {error.message}"]
+
+    def stale_reports(self) -> list[str]:
+        """Return one sentence for each report that was made from another layout or circuit than the present one."""
+        record = self.record()
+        present = self._present()
+        found = []
+        for path in self._reports(record):
+            reasons = _changed(sources_of(path), present)
+            if reasons:
+                found.append(f"{path} is out of date: it was made from another {' and '.join(reasons)}; make it again")
+            elif reasons is None:
+                found.append(f"{path} does not say which layout it was made from; make it again")
+        return found
+
+    def mark_stale(self, *, changed: bool = False) -> list[str]:
+        """Rename the reports that no longer hold (``drc.lyrdb`` to ``drc.stale.lyrdb``); the caller holds the lock.
+
+        Files outside the workspace are not touched. Returned is what happened, a sentence for each report.
+
+        Args:
+            changed: Whether the layout has just been changed, so that reports that do not say what they were made
+                from, such as those of earlier versions, are out of date too.
+        """
+        record = self.record()
+        present, told, kept = self._present(), [], set()
+        for path in self._reports(record):
+            sources = sources_of(path)
+            reasons = _changed(sources, present)
+            if sources is None or (reasons is None and not changed):
+                continue
+            if reasons == []:
+                kept.add(self._name_of(path))
+                continue
+            reason = f"it was made from another {' and '.join(reasons or ['layout'])}"
+            renamed = self._mark(path) if self._lies_within(path) else None
+            if renamed is None:
+                kept.add(self._name_of(path))
+                told.append(f"{path} is out of date: {reason}; make it again")
+            else:
+                told.append(f"{path} is out of date ({reason}) and is now called {renamed.name}")
+        if record is not None and kept != set(record.reports):
+            record.with_reports(kept).write(self.record_path)
+        return told
+
+    def _present(self) -> dict[str, str | None]:
+        return {LAYOUT: sha256_of(self.layout_path), CIRCUIT: sha256_of(self.circuit_path)}
+
+    def _reports(self, record: Record | None) -> list[Path]:
+        """Return the reports that are recorded or have one of the usual names, if they exist."""
+        names = {*REPORTS, *(record.reports if record is not None else ())}
+        return [path for path in (self.directory / name for name in sorted(names)) if path.is_file()]
+
+    def _name_of(self, path: str | os.PathLike[str]) -> str:
+        resolved = Path(path).resolve()
+        return str(resolved.relative_to(self.directory.resolve())) if self._lies_within(path) else str(resolved)
+
+    def _lies_within(self, path: str | os.PathLike[str]) -> bool:
+        return Path(path).resolve().is_relative_to(self.directory.resolve())
+
+    @staticmethod
+    def _mark(path: Path) -> Path | None:
+        """Return the new name of the report, None if it cannot be renamed."""
+        target = path.with_name(f"{path.stem}.stale{path.suffix}")
+        try:
+            return path.replace(target)
+        except OSError:
+            return None
 
     @contextmanager
     def lock(self, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
@@ -154,6 +355,7 @@ class Workspace:
                         details={"workspace": str(self.directory)},
                     )
                 time.sleep(_LOCK_POLL_S)
+            remove_leftovers(self.directory)
             yield
         finally:
             os.close(descriptor)  # releases the lock, as does the end of the process
@@ -180,17 +382,18 @@ class Workspace:
         files.write_json(self.path(name), value)
         return self.path(name)
 
+    def save_circuit(self, value: Any) -> list[str]:
+        """Save ``value`` as the circuit; return which reports no longer hold, in words; the caller holds the lock."""
+        self.write_json(self.circuit_path.name, value)
+        return self.mark_stale()
 
-def current_layout(layout_path: str | None, workspace: str | None) -> tuple[kdb.Layout, Path]:
-    """Return the layout a tool is to look at and the file it came from: ``layout_path`` if given, else the workspace's.
 
-    Raises:
-        FileError: If there is none, or it cannot be read.
-    """
-    if layout_path is not None:
-        return files.read_layout(layout_path), Path(layout_path)
-    place = Workspace(workspace)
-    return place.read_layout(), place.layout_path
+def _changed(sources: Mapping[str, str] | None, present: Mapping[str, str | None]) -> list[str] | None:
+    """Return what has changed since a report was made; None if the report does not say what it was made from."""
+    if not sources:
+        return None
+    words = {LAYOUT: "layout", CIRCUIT: "circuit"}
+    return [words[name] for name, value in sources.items() if present[name] != value]
 
 
 def _try_lock(descriptor: int) -> bool:

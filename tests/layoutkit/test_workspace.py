@@ -9,8 +9,9 @@ import pytest
 
 from layoutkit import files
 from layoutkit.cells import choose_cell, flat_shape_count, fresh_cell, store_cell
+from layoutkit.current_layout import CurrentLayout
 from layoutkit.errors import FileError, LayoutkitError, TimeLimitError
-from layoutkit.workspace import Workspace, current_layout
+from layoutkit.workspace import Workspace
 
 ADD_CELL = """
 import sys
@@ -125,7 +126,7 @@ def test_a_workspace_that_is_a_file_is_told(tmp_path):
 
 def test_a_workspace_without_a_layout_is_told(tmp_path):
     with pytest.raises(FileError, match="holds no layout yet"):
-        current_layout(None, str(tmp_path))
+        CurrentLayout({"workspace": str(tmp_path)}).read()
 
 
 def test_the_folder_is_the_one_given_else_the_environments_else_workspace(tmp_path, monkeypatch):
