@@ -259,7 +259,8 @@ class Workspace:
                 record.with_reports({*record.reports, *(self._name_of(path) for path in paths)}).write(self.record_path)
                 return self.mark_stale()
         except FileError as error:
-            return [f"the workspace cannot note which reports were made from its layout: {error.message}"]
+            text = f"the workspace cannot note which reports were made from its layout: {error.message}"
+            return [text, *self.stale_reports()]
 
     def stale_reports(self) -> list[str]:
         """Return one sentence for each report that was made from another layout or circuit than the present one."""
