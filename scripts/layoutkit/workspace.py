@@ -262,6 +262,10 @@ class Workspace:
             text = f"the workspace cannot note which reports were made from its layout: {error.message}"
             return [text, *self.stale_reports()]
 
+    def changed_since(self, name: str) -> list[str] | None:
+        """Return what changed since the report ``name`` was made: "layout", "circuit"; None if it does not say."""
+        return _changed(sources_of(self.path(name)), self._present())
+
     def stale_reports(self) -> list[str]:
         """Return one sentence for each report that was made from another layout or circuit than the present one."""
         record = self.record()

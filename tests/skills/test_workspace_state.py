@@ -42,6 +42,8 @@ SCRIPTS = {
     "export.gds": "gds-export/scripts/export_gds.py",
     "flow.build_layout": "netlist-to-gds/scripts/build_layout.py",
     "netlist.parse": "netlist-parse/scripts/parse_netlist.py",
+    "kg.import_circuit": "design-knowledge-graph/scripts/import_circuit.py",
+    "kg.list": "design-knowledge-graph/scripts/list_nodes.py",
 }
 
 
@@ -279,6 +281,22 @@ def test_a_layout_edited_by_hand_is_noticed_by_every_tool(built, tools):
     view = done("layout.render_view", workspace=str(built), report_path=str(built / "drc.lyrdb"))
     assert any("is about another layout" in text for text in view["warnings"])
     assert digest(built / "layout.gds").encode() in (built / "layout.png").read_bytes()
+
+
+def test_the_design_graph_takes_the_digest_of_a_verdict_and_no_verdict_that_is_out_of_date(
+    built, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("KG_FILE", str(tmp_path / "graph.json"))
+    assert done("kg.import_circuit", graphId="before", workspace=str(built))["warnings"] == []
+    edit_by_hand(built / "layout.gds")
+    told = done("kg.import_circuit", graphId="after", workspace=str(built))["warnings"]
+    assert ["its verdicts are left out" in text for text in told] == [True]
+    kinds = {
+        graph: [node["type"] for node in done("kg.list", graphId=graph, fields=["type"])["nodes"]]
+        for graph in ("before", "after")
+    }
+    assert kinds["before"].count("Verification") == 3
+    assert "Verification" not in kinds["after"]
 
 
 def test_reports_that_the_user_named_are_followed_too(built, tmp_path):

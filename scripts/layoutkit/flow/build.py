@@ -94,7 +94,7 @@ class _Job:
         cell = placed.cell
         files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items()}
         with stage("export", "layout and reference netlist"):
-            warnings.extend(self._write_inputs(cell))
+            out_of_date = self._write_inputs(cell)
         with stage("drc", f"{len(self.technology.rules)} rules"):
             drc = self._drc(cell)
         with stage("lvs", "against the input netlist"):
@@ -122,7 +122,8 @@ class _Job:
             "stages": self.stages.done,
         }
         self.workspace.write_json(FILES["summary"], report)
-        warnings.extend(self.workspace.add_reports(self.workspace.path(FILES[kind]) for kind in REPORTS))
+        out_of_date += self.workspace.add_reports(self.workspace.path(FILES[kind]) for kind in REPORTS)
+        report["warnings"] = [*warnings, *out_of_date]  # of other files than this report
         return report
 
     def _layout(self, warnings: list[str]) -> tuple[PlacedModules, RoutingResult, int]:
@@ -153,7 +154,7 @@ class _Job:
         warnings.extend(label_ports(placed, self.circuit.ports))
         return placed, routing, attempt
 
-    def _write_inputs(self, cell: kdb.Cell) -> tuple[str, ...]:
+    def _write_inputs(self, cell: kdb.Cell) -> list[str]:
         """Write layout, circuit and reference netlist; return which reports of before no longer hold, in words."""
         from layoutkit import files
         from layoutkit.circuit import write_spice
@@ -168,7 +169,7 @@ class _Job:
             text = write_spice(named, subcircuits=subcircuits)
             files.write_bytes(workspace.path(FILES["reference_netlist"]), noted(text.encode(), circuit))
         self.sources = {LAYOUT: saved.sha256, **circuit}
-        return saved.warnings
+        return list(saved.warnings)
 
     def _drc(self, cell: kdb.Cell) -> DrcReport:
         from layoutkit.check.drc import check
