@@ -258,7 +258,7 @@ class Workspace:
                 record = self.record() or Record()
                 record.with_reports({*record.reports, *(self._name_of(path) for path in paths)}).write(self.record_path)
                 return self.mark_stale()
-        except FileError as error:
+        except (FileError, TimeLimitError) as error:
             text = f"the workspace cannot note which reports were made from its layout: {error.message}"
             return [text, *self.stale_reports()]
 
@@ -334,13 +334,14 @@ class Workspace:
             return None
 
     @contextmanager
-    def lock(self, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    def lock(self, timeout_s: float | None = None) -> Iterator[None]:
         """Keep other processes and threads from updating this workspace while the block runs (not re-entrant).
 
         Raises:
             FileError: If the workspace is not writable.
-            TimeLimitError: If it stays locked by others for ``timeout_s``.
+            TimeLimitError: If it stays locked by others for ``timeout_s``, by default ``LOCK_TIMEOUT_S``.
         """
+        timeout_s = LOCK_TIMEOUT_S if timeout_s is None else timeout_s
         self.create()
         lock_path = self.path(".lock")
         try:
