@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit import files
 from layoutkit.errors import FileError
 from layoutkit.provenance import CIRCUIT, LAYOUT, sha256_of, sources_of
+from layoutkit.reports import add_reports, stale_reports
 from layoutkit.workspace import DEFAULT_TECHNOLOGY, Workspace
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class CurrentLayout:
         else:
             raise FileError(f"{self.path} is changed by another program again and again; try again later")
         self.sha256 = before
-        self.warnings = self.workspace.stale_reports() if own and self.workspace else []
+        self.warnings = stale_reports(self.workspace) if own and self.workspace else []
         return layout
 
     def sources(self, *, circuit: bool = False) -> dict[str, str]:
@@ -96,7 +97,7 @@ class CurrentLayout:
     def add_reports(self, *paths: str) -> None:
         """Remember these files as made from this layout, and look again which reports no longer hold."""
         if self.workspace is not None and self._is_current() and paths:
-            self.warnings = self.workspace.add_reports(paths)
+            self.warnings = add_reports(self.workspace, paths)
 
     def _is_current(self) -> bool:
         return self.workspace is not None and self.path == self.workspace.layout_path

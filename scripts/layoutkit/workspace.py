@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 from layoutkit import files
 from layoutkit.errors import FileError, TechnologyError, TimeLimitError
 from layoutkit.part_file import remove_leftovers
-from layoutkit.provenance import CIRCUIT, LAYOUT, sha256_of, sources_of
+from layoutkit.provenance import sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator
 
     import klayout.db as kdb
 
@@ -36,7 +36,6 @@ DEFAULT_DIRECTORY = "workspace"
 LOCK_TIMEOUT_S = 60.0
 _LOCK_POLL_S = 0.01
 DEFAULT_TECHNOLOGY = "generic"
-REPORTS = ("drc.lyrdb", "extracted.spice", "layout.png", "lvs.lvsdb", "reference.spice", "summary.json")
 
 
 @dataclass(frozen=True)
@@ -170,6 +169,7 @@ class Workspace:
             TechnologyError: If the layout of before is drawn in another technology.
         """
         from layoutkit.record import DrawnIn, Record
+        from layoutkit.reports import mark_stale
 
         before, warnings = sha256_of(self.layout_path), []
         if technology is not None:
@@ -180,7 +180,7 @@ class Workspace:
                 drawn_in.write(self.record_path)
         files.write_layout(layout, self.layout_path)
         sha256 = sha256_of(self.layout_path) or ""
-        return Saved(sha256, (*warnings, *self.mark_stale(changed=sha256 != before)))
+        return Saved(sha256, (*warnings, *mark_stale(self, changed=sha256 != before)))
 
     @property
     def record_path(self) -> Path:
@@ -246,93 +246,6 @@ class Workspace:
         check_fits(self.read_layout() if layout is None else layout, technology, self.layout_path)
         return []
 
-    def add_reports(self, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-        """Remember these files as made from the layout; return which reports no longer hold, in words.
-
-        A workspace that cannot be written to remembers nothing, which is then said.
-        """
-        from layoutkit.record import Record
-
-        try:
-            with self.lock():
-                record = self.record() or Record()
-                record.with_reports({*record.reports, *(self._name_of(path) for path in paths)}).write(self.record_path)
-                return self.mark_stale()
-        except (FileError, TimeLimitError) as error:
-            text = f"the workspace cannot note which reports were made from its layout: {error.message}"
-            return [text, *self.stale_reports()]
-
-    def changed_since(self, name: str) -> list[str] | None:
-        """Return what changed since the report ``name`` was made: "layout", "circuit"; None if it does not say."""
-        return _changed(sources_of(self.path(name)), self._present())
-
-    def stale_reports(self) -> list[str]:
-        """Return one sentence for each report that was made from another layout or circuit than the present one."""
-        record = self.record()
-        present = self._present()
-        found = []
-        for path in self._reports(record):
-            reasons = _changed(sources_of(path), present)
-            if reasons:
-                found.append(f"{path} is out of date: it was made from another {' and '.join(reasons)}; make it again")
-            elif reasons is None:
-                found.append(f"{path} does not say which layout it was made from; make it again")
-        return found
-
-    def mark_stale(self, *, changed: bool = False) -> list[str]:
-        """Rename the reports that no longer hold (``drc.lyrdb`` to ``drc.stale.lyrdb``); the caller holds the lock.
-
-        Files outside the workspace are not touched. Returned is what happened, a sentence for each report.
-
-        Args:
-            changed: Whether the layout has just been changed, so that reports that do not say what they were made
-                from, such as those of earlier versions, are out of date too.
-        """
-        record = self.record()
-        present, told, kept = self._present(), [], set()
-        for path in self._reports(record):
-            sources = sources_of(path)
-            reasons = _changed(sources, present)
-            if sources is None or (reasons is None and not changed):
-                continue
-            if reasons == []:
-                kept.add(self._name_of(path))
-                continue
-            reason = f"it was made from another {' and '.join(reasons or ['layout'])}"
-            renamed = self._mark(path) if self._lies_within(path) else None
-            if renamed is None:
-                kept.add(self._name_of(path))
-                told.append(f"{path} is out of date: {reason}; make it again")
-            else:
-                told.append(f"{path} is out of date ({reason}) and is now called {renamed.name}")
-        if record is not None and kept != set(record.reports):
-            record.with_reports(kept).write(self.record_path)
-        return told
-
-    def _present(self) -> dict[str, str | None]:
-        return {LAYOUT: sha256_of(self.layout_path), CIRCUIT: sha256_of(self.circuit_path)}
-
-    def _reports(self, record: Record | None) -> list[Path]:
-        """Return the reports that are recorded or have one of the usual names, if they exist."""
-        names = {*REPORTS, *(record.reports if record is not None else ())}
-        return [path for path in (self.directory / name for name in sorted(names)) if path.is_file()]
-
-    def _name_of(self, path: str | os.PathLike[str]) -> str:
-        resolved = Path(path).resolve()
-        return str(resolved.relative_to(self.directory.resolve())) if self._lies_within(path) else str(resolved)
-
-    def _lies_within(self, path: str | os.PathLike[str]) -> bool:
-        return Path(path).resolve().is_relative_to(self.directory.resolve())
-
-    @staticmethod
-    def _mark(path: Path) -> Path | None:
-        """Return the new name of the report, None if it cannot be renamed."""
-        target = path.with_name(f"{path.stem}.stale{path.suffix}")
-        try:
-            return path.replace(target)
-        except OSError:
-            return None
-
     @contextmanager
     def lock(self, timeout_s: float | None = None) -> Iterator[None]:
         """Keep other processes and threads from updating this workspace while the block runs (not re-entrant).
@@ -390,16 +303,10 @@ class Workspace:
 
     def save_circuit(self, value: Any) -> list[str]:
         """Save ``value`` as the circuit; return which reports no longer hold, in words; the caller holds the lock."""
+        from layoutkit.reports import mark_stale
+
         self.write_json(self.circuit_path.name, value)
-        return self.mark_stale()
-
-
-def _changed(sources: Mapping[str, str] | None, present: Mapping[str, str | None]) -> list[str] | None:
-    """Return what has changed since a report was made; None if the report does not say what it was made from."""
-    if not sources:
-        return None
-    words = {LAYOUT: "layout", CIRCUIT: "circuit"}
-    return [words[name] for name, value in sources.items() if present[name] != value]
+        return mark_stale(self)
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -11,12 +11,14 @@ from layoutkit import files
 from layoutkit.cells import choose_cell, flat_shape_count, fresh_cell, store_cell
 from layoutkit.current_layout import CurrentLayout
 from layoutkit.errors import FileError, LayoutkitError, TechnologyError, TimeLimitError
+from layoutkit.reports import add_reports
 from layoutkit.workspace import Workspace
 
 ADD_CELL = """
 import sys
 import klayout.db as kdb
 from layoutkit.cells import fresh_cell
+from layoutkit.reports import add_reports
 from layoutkit.workspace import Workspace
 for number in range(3):
     with Workspace(sys.argv[1]).update_layout(0.001) as layout:
@@ -223,6 +225,6 @@ def test_a_lock_that_others_keep_does_not_lose_a_verdict(tmp_path, monkeypatch):
     monkeypatch.setattr("layoutkit.workspace.LOCK_TIMEOUT_S", 0.0)
     workspace = Workspace(tmp_path)
     with workspace.lock():
-        told = Workspace(tmp_path).add_reports([tmp_path / "drc.lyrdb"])
+        told = add_reports(Workspace(tmp_path), [tmp_path / "drc.lyrdb"])
     assert "cannot note which reports" in told[0]
     assert "was locked by another process" in told[0]

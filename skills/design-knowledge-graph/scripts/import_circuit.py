@@ -52,12 +52,13 @@ def netlist_path(params: dict[str, Any]) -> str:
 
 def flow_report(params: dict[str, Any]) -> tuple[Any, list[str]]:
     """Return the report in the workspace and what to say about it; a report on another layout is left out."""
+    from layoutkit.reports import changed_since
     from layoutkit.workspace import Workspace
 
     if "workspace" not in params:
         return None, []
     workspace = Workspace(params["workspace"])
-    reasons = workspace.changed_since(REPORT_FILE)
+    reasons = changed_since(workspace, REPORT_FILE)
     if reasons:
         text = f"{workspace.path(REPORT_FILE)} is out of date: it was made from another {' and '.join(reasons)}"
         return None, [f"{text}; its verdicts are left out"]
