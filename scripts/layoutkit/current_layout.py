@@ -9,7 +9,7 @@ from layoutkit import files
 from layoutkit.errors import FileError
 from layoutkit.provenance import CIRCUIT, LAYOUT, sha256_of, sources_of
 from layoutkit.reports import add_reports, stale_reports
-from layoutkit.workspace import DEFAULT_TECHNOLOGY, Workspace
+from layoutkit.workspace import DEFAULT_TECHNOLOGY, RECORD, Workspace
 
 if TYPE_CHECKING:
     import os
@@ -107,6 +107,6 @@ def workspace_of(path: str | os.PathLike[str]) -> Workspace | None:
     """Return the workspace whose folder the file ``path`` lies in; None if that folder has no record of one."""
     home = Path(path).parent
     try:
-        return Workspace(home) if (home / "workspace.json").is_file() else None
+        return Workspace(home) if (home / RECORD).is_file() else None
     except (OSError, ValueError):
         return None

@@ -1,6 +1,6 @@
 """What a workspace remembers about its layout: the technology it is drawn in, and the reports made from it.
 
-It is the file ``workspace.json``. The technology is remembered by its name and its layer numbers, which no other
+It is the file ``layout_workspace.json``. The technology is remembered by its name and its layer numbers, which no other
 process shares, and by where it was read from.
 """
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from layoutkit.technology import Technology
 
-RECORD = "workspace.json"
 FORMAT = 1
 MAX_RECORD_BYTES = 1 << 20
 MAX_REPORTS = 1000
@@ -88,7 +87,7 @@ class DrawnIn:
 
 @dataclass(frozen=True)
 class Record:
-    """What ``workspace.json`` holds.
+    """What ``layout_workspace.json`` holds.
 
     Attributes:
         technology: What the layout is drawn in; None before the first drawing.

@@ -3,9 +3,9 @@
 Several processes may work on one workspace: every change of the layout is read, made and saved under one lock, and
 every file is written beside and renamed, so that readers need no lock and a crash loses nothing that was saved.
 
-``workspace.json`` records which technology the layout is drawn in and which reports were made from it. When a tool
-changes the layout or the circuit, the reports of before get ``.stale`` into their names. When something else changes
-the layout, such as KLayout, the next tool says which reports are out of date.
+``layout_workspace.json`` records which technology the layout is drawn in and which reports were made from it. When a
+tool changes the layout or the circuit, the reports of before get ``.stale`` into their names. When something else
+changes the layout, such as KLayout, the next tool says which reports are out of date.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 ENVIRONMENT_VARIABLE = "ANALOG_LAYOUT_WORKSPACE"
 DEFAULT_DIRECTORY = "workspace"
+RECORD = "layout_workspace.json"
 LOCK_TIMEOUT_S = 60.0
 _LOCK_POLL_S = 0.01
 DEFAULT_TECHNOLOGY = "generic"
@@ -185,7 +186,7 @@ class Workspace:
     @property
     def record_path(self) -> Path:
         """The file that says which technology the layout is drawn in, and which reports were made from it."""
-        return self.path("workspace.json")
+        return self.path(RECORD)
 
     def record(self) -> Record | None:
         """Return what is recorded; None for a workspace without a record.

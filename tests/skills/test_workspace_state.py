@@ -197,12 +197,12 @@ def test_an_own_technology_file_is_remembered_by_what_it_says(tmp_path):
 
 
 def test_a_workspace_without_a_record_is_judged_by_its_layers(built):
-    (built / "workspace.json").unlink()
+    (built / "layout_workspace.json").unlink()
     assert done("drc.run_check", workspace=str(built))["technology"] == "gf180mcuD"
     error = run("layout.create_nmos_pcell", **NMOS, workspace=str(built), technology="sky130A")["error"]
     assert "it is not drawn in sky130A" in error["message"]
     assert done("layout.create_nmos_pcell", **NMOS, workspace=str(built))["technology"] == "gf180mcuD"
-    assert json.loads((built / "workspace.json").read_text())["technology"]["source"] == "gf180mcuD"
+    assert json.loads((built / "layout_workspace.json").read_text())["technology"]["source"] == "gf180mcuD"
 
 
 def test_a_workspace_whose_layers_no_technology_knows_needs_one_named(tmp_path):
@@ -220,7 +220,7 @@ def test_a_workspace_whose_layers_no_technology_knows_needs_one_named(tmp_path):
     ["", "no JSON", "[]", '{"format": 2}', '{"format": 1, "technology": {"name": 1}, "reports": []}', "[" * 100_000],
 )
 def test_a_record_that_cannot_be_read_is_one_clear_error(built, tools, content):
-    (built / "workspace.json").write_text(content)
+    (built / "layout_workspace.json").write_text(content)
     asked = tools if content == "no JSON" else ("layout.create_nmos_pcell", "drc.run_check")
     for tool_id in asked:
         params = tools[tool_id]
@@ -314,7 +314,7 @@ def test_reports_that_the_user_named_are_followed_too(built, tmp_path):
 
 
 def test_a_report_without_a_note_is_marked_when_the_layout_changes(built):
-    (built / "workspace.json").unlink()
+    (built / "layout_workspace.json").unlink()
     (built / "drc.lyrdb").write_text("<report-database></report-database>")
     assert any("does not say" in text for text in done("drc.run_check", workspace=str(built))["notes"])
     done("layout.create_nmos_pcell", **NMOS, workspace=str(built))
@@ -344,8 +344,8 @@ def test_a_workspace_that_cannot_be_written_to_is_still_judged(built, tmp_path):
 def test_a_record_cannot_make_the_pack_rename_files_elsewhere(built, tmp_path):
     elsewhere = tmp_path / "summary.json"
     shutil.copy(built / "summary.json", elsewhere)
-    record = json.loads((built / "workspace.json").read_text())
+    record = json.loads((built / "layout_workspace.json").read_text())
     record["reports"] += [str(elsewhere), "../summary.json", "/dev/zero", "/etc/passwd"]
-    (built / "workspace.json").write_text(json.dumps(record))
+    (built / "layout_workspace.json").write_text(json.dumps(record))
     done("layout.create_nmos_pcell", **NMOS, workspace=str(built))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["summary.json", "w"]
