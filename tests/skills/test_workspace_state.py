@@ -49,11 +49,12 @@ SCRIPTS = {
 
 def run(tool_id, **params):
     """Return the envelope of a tool called as its script calls it: schema check, handler, schema check."""
+    small = {"width": 200, "height": 200} if tool_id == "layout.render_view" else {}
     path = file_of("generic").parents[3] / "skills" / SCRIPTS[tool_id]
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return call(load_tool(str(path), tool_id, module.execute), params).to_dict()
+    return call(load_tool(str(path), tool_id, module.execute), {**small, **params}).to_dict()
 
 
 def done(tool_id, **params):
