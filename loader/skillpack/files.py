@@ -1,9 +1,14 @@
-"""Reading files that a stranger wrote: bounded, never blocking, never outside their folder."""
+"""Reading files that a stranger wrote: bounded, never blocking, never outside their folder; replacing files."""
 
 import os
 import stat
+import sys
 
 from skillpack.errors import FileRefusedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _OPEN_FLAGS = (
     os.O_RDONLY
@@ -84,3 +89,54 @@ def _kind(mode: int) -> str:
         (stat.S_ISSOCK, "a socket"),
     )
     return next((name for test, name in kinds if test(mode)), "a special file")
+
+
+def replace_file(path: "Path", content: bytes) -> None:
+    """Give ``path`` the content in one step, by way of the part file ``.NAME.part`` beside it.
+
+    The part file is locked while it is written. One that a killed writer left is taken over by the next writer.
+
+    Raises:
+        OSError: If that fails; the file is as it was.
+    """
+    part = path.with_name(f".{path.name}.part")
+    with os.fdopen(_locked_part(part), "wb") as stream:
+        try:
+            stream.truncate(0)
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+            if sys.platform == "win32":  # an open file cannot be renamed there
+                stream.close()
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+
+def _locked_part(part: "Path") -> int:
+    """Return a descriptor of the part file, once no other writer has it."""
+    while True:
+        flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(part, flags | _NO_FOLLOW, 0o666)
+        try:
+            if sys.platform != "win32":
+                _wait_for_lock(descriptor)
+            if os.path.samestat(os.fstat(descriptor), part.lstat()):
+                return descriptor
+        except FileNotFoundError:  # the writer that had the lock has given the file its final name
+            pass
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _wait_for_lock(descriptor: int) -> None:
+    """Lock the open file, where the file system has locks."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError:
+        return

@@ -203,7 +203,7 @@ class CircuitNodes:
 def _verdicts(report: Mapping[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
     """Return the verdicts in a flow's report, in short."""
     drc, lvs, routing = (report.get(name) for name in ("drc", "lvs", "routing"))
-    technology = {"technology": report["technology"]} if "technology" in report else {}
+    judged = {name: report[name] for name in ("technology", "layout_sha256") if name in report}
     if isinstance(drc, dict):
         rules = {str(entry.get("rule_id")): entry.get("count") for entry in drc.get("violations", ())[:50]}
         yield (
@@ -213,16 +213,16 @@ def _verdicts(report: Mapping[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]
                 "passed": drc.get("passed"),
                 "total_violations": drc.get("total_violations"),
                 "violations": rules,
-                **technology,
+                **judged,
             },
         )
     if isinstance(lvs, dict):
         reasons = [str(entry.get("message", entry)) for entry in lvs.get("mismatches", ())[:20]]
-        yield "lvs", {"kind": "LVS", "passed": lvs.get("matched"), "mismatches": reasons, **technology}
+        yield "lvs", {"kind": "LVS", "passed": lvs.get("matched"), "mismatches": reasons, **judged}
     if isinstance(routing, dict):
         failed = [str(entry.get("net", entry)) for entry in routing.get("failed", ())[:50]]
         facts = {"kind": "routing", "passed": not failed, "routed": routing.get("routed"), "failed": failed}
-        yield "routing", {**facts, **technology}
+        yield "routing", {**facts, **judged}
 
 
 def _listed(constraints: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from designgraph import durable
 from designgraph.errors import GraphError
 
 if TYPE_CHECKING:
@@ -52,14 +52,10 @@ def write_text(knowledge: KnowledgeGraph, path: str, text: str) -> int:
     if not target.name:
         raise GraphError(f"{path} is a folder; name a file", {"param_name": "output_path", "provided_value": path})
     content = text.encode()
-    beside = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(content)
-        beside.replace(target)
+        durable.write_file(target, content)
     except OSError as error:
-        with suppress(OSError):
-            beside.unlink()
         raise GraphError(
             f"{path} cannot be written: {error.strerror}", {"param_name": "output_path", "provided_value": path}
         ) from error

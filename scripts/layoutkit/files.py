@@ -11,7 +11,6 @@ Writing is deterministic (no timestamps, cells and layers in name order) and ato
 from __future__ import annotations
 
 import os
-import threading
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from layoutkit.bounds import gds_faults, layout_faults
 from layoutkit.cells import check_cell_name, copy_content, sorted_layers
 from layoutkit.errors import FileError, KlayoutError
+from layoutkit.part_file import replace_file
 
 if TYPE_CHECKING:
     import klayout.db as kdb
@@ -241,18 +241,8 @@ def write_bytes(path: PathLike, data: bytes) -> None:
         FileError: If the target cannot be written; then nothing is left behind and an old file stays.
     """
     target = check_target(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
-        # Not tempfile: its import costs more than the write, and its files are closed to the group (mode 0600).
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
+        replace_file(target, data)
         _sync_folder(target.parent)
     except OSError as error:
         raise _unwritable(path, _os_reason(error)) from error

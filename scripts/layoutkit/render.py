@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING
 from layoutkit import files, raster
 from layoutkit.cells import select_layers, sorted_layers
 from layoutkit.errors import LayoutkitError
+from layoutkit.provenance import noted
 from layoutkit.raster import CHARACTER_HEIGHT, CHARACTER_WIDTH, Lettering
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -168,13 +169,13 @@ def _rounded(window: kdb.DBox) -> tuple[float, float, float, float]:
     return round(window.left, 6), round(window.bottom, 6), round(window.right, 6), round(window.top, 6)
 
 
-def save(picture: Picture, path: str | os.PathLike[str]) -> None:
-    """Write ``picture`` to the PNG file ``path``.
+def save(picture: Picture, path: str | os.PathLike[str], sources: Mapping[str, str] | None = None) -> None:
+    """Write ``picture`` to the PNG file ``path``, with a note of its ``sources`` (``layoutkit.provenance``).
 
     Raises:
         FileError: If it cannot be written.
     """
-    files.write_bytes(path, picture.png)
+    files.write_bytes(path, noted(picture.png, sources or {}))
 
 
 def _styles(cell: kdb.Cell, technology: Technology | None, wanted: Sequence[int | str] | None) -> list[_Style]:

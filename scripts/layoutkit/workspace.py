@@ -2,6 +2,10 @@
 
 Several processes may work on one workspace: every change of the layout is read, made and saved under one lock, and
 every file is written beside and renamed, so that readers need no lock and a crash loses nothing that was saved.
+
+``layout_workspace.json`` records which technology the layout is drawn in and which reports were made from it. When a
+tool changes the layout or the circuit, the reports of before get ``.stale`` into their names. When something else
+changes the layout, such as KLayout, the next tool says which reports are out of date.
 """
 
 from __future__ import annotations
@@ -10,21 +14,42 @@ import os
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit import files
-from layoutkit.errors import FileError, TimeLimitError
+from layoutkit.errors import FileError, TechnologyError, TimeLimitError
+from layoutkit.part_file import remove_leftovers
+from layoutkit.provenance import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import klayout.db as kdb
 
+    from layoutkit.record import Record
+    from layoutkit.technology import Technology
+
 ENVIRONMENT_VARIABLE = "ANALOG_LAYOUT_WORKSPACE"
 DEFAULT_DIRECTORY = "workspace"
+RECORD = "layout_workspace.json"
 LOCK_TIMEOUT_S = 60.0
 _LOCK_POLL_S = 0.01
+DEFAULT_TECHNOLOGY = "generic"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What saving a layout did.
+
+    Attributes:
+        sha256: Of the layout file.
+        warnings: Which reports of before no longer hold, and what else the caller should know.
+    """
+
+    sha256: str
+    warnings: tuple[str, ...] = ()
 
 
 class Workspace:
@@ -37,6 +62,9 @@ class Workspace:
     Raises:
         FileError: If ``directory`` is a file, or leads through one.
     """
+
+    saved: Saved | None = None
+    """What the last ``update_layout`` of this object did; None before it."""
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         self.directory = Path(directory or os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_DIRECTORY)
@@ -113,28 +141,121 @@ class Workspace:
         return layout
 
     @contextmanager
-    def update_layout(self, dbu_um: float) -> Iterator[kdb.Layout]:
+    def update_layout(self, dbu_um: float, technology: Technology | None = None) -> Iterator[kdb.Layout]:
         """Yield the layout for changing, and save it when the block ends without an exception.
 
-        No other process updates it meanwhile. When the block raises, nothing is saved.
+        No other process updates it meanwhile. When the block raises, nothing is saved. ``saved`` says what was.
+
+        Args:
+            dbu_um: Database unit of a new layout. [um]
+            technology: What is drawn in; recorded at the first drawing. None leaves the record as it is.
 
         Raises:
             FileError: If the layout cannot be read or saved; what was saved before stays.
+            TechnologyError: If the layout is drawn in another technology.
             TimeLimitError: If other processes keep the workspace locked.
         """
         with self.lock():
             layout = self.open_layout(dbu_um)
+            if technology is not None:
+                self._check_technology(technology, layout)
             yield layout
-            files.write_layout(layout, self.layout_path)
+            self.saved = self.save_layout(layout, technology)
+
+    def save_layout(self, layout: kdb.Layout, technology: Technology | None = None) -> Saved:
+        """Save the layout, record its technology, and mark the reports of before; the caller holds the lock.
+
+        Raises:
+            FileError: If that fails.
+            TechnologyError: If the layout of before is drawn in another technology.
+        """
+        from layoutkit.record import DrawnIn, Record
+        from layoutkit.reports import mark_stale
+
+        before, warnings = sha256_of(self.layout_path), []
+        if technology is not None:
+            warnings = self._check_technology(technology)
+            record = self.record() or Record()
+            drawn_in = replace(record, technology=DrawnIn.of(technology))
+            if drawn_in != record:
+                drawn_in.write(self.record_path)
+        files.write_layout(layout, self.layout_path)
+        sha256 = sha256_of(self.layout_path) or ""
+        return Saved(sha256, (*warnings, *mark_stale(self, changed=sha256 != before)))
+
+    @property
+    def record_path(self) -> Path:
+        """The file that says which technology the layout is drawn in, and which reports were made from it."""
+        return self.path(RECORD)
+
+    def record(self) -> Record | None:
+        """Return what is recorded; None for a workspace without a record.
+
+        Raises:
+            FileError: If the record is not one that this version understands.
+        """
+        from layoutkit.record import read_record
+
+        return read_record(self.record_path)
+
+    def technology(self, asked: str | None, usual: str = DEFAULT_TECHNOLOGY) -> Technology:
+        """Return the technology to work in: ``asked`` if given, else that of the layout, else ``usual``.
+
+        A layout without a record, from an earlier version or another program, is judged by its layers.
+
+        Args:
+            asked: Shipped name or path of a technology file; None where the caller leaves it open.
+            usual: What to take for a workspace without a layout.
+
+        Raises:
+            TechnologyError: If there is no such technology, the layout is drawn in another one, or ``asked`` is None
+                and nothing says what the layout is drawn in.
+            FileError: If the record or the layout cannot be read.
+        """
+        from layoutkit.record import fitting
+        from layoutkit.technology import load
+
+        if asked is not None:
+            technology = load(asked)
+            self._check_technology(technology)
+            return technology
+        record = self.record()
+        if not self.layout_path.exists():
+            return load(usual)
+        if record is None or record.technology is None:
+            return load(fitting(self.read_layout(), self.directory, usual))
+        try:
+            technology = load(record.technology.source)
+        except TechnologyError as error:
+            raise TechnologyError(
+                f"workspace {self.directory} is drawn in {record.technology.name}, which cannot be loaded: "
+                f"{error.message}; give the path of its file as technology",
+                details={"param_name": "technology", "workspace": str(self.directory)},
+            ) from error
+        self._check_technology(technology)
+        return technology
+
+    def _check_technology(self, technology: Technology, layout: kdb.Layout | None = None) -> list[str]:
+        """Check that the layout, if there is one, is drawn in ``technology``; return what to say about it."""
+        from layoutkit.record import DrawnIn, check_fits, check_same
+
+        record = self.record()
+        if not self.layout_path.exists():
+            return []
+        if record is not None and record.technology is not None:
+            return check_same(record.technology, DrawnIn.of(technology), self.directory)
+        check_fits(self.read_layout() if layout is None else layout, technology, self.layout_path)
+        return []
 
     @contextmanager
-    def lock(self, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    def lock(self, timeout_s: float | None = None) -> Iterator[None]:
         """Keep other processes and threads from updating this workspace while the block runs (not re-entrant).
 
         Raises:
             FileError: If the workspace is not writable.
-            TimeLimitError: If it stays locked by others for ``timeout_s``.
+            TimeLimitError: If it stays locked by others for ``timeout_s``, by default ``LOCK_TIMEOUT_S``.
         """
+        timeout_s = LOCK_TIMEOUT_S if timeout_s is None else timeout_s
         self.create()
         lock_path = self.path(".lock")
         try:
@@ -154,6 +275,7 @@ class Workspace:
                         details={"workspace": str(self.directory)},
                     )
                 time.sleep(_LOCK_POLL_S)
+            remove_leftovers(self.directory)
             yield
         finally:
             os.close(descriptor)  # releases the lock, as does the end of the process
@@ -180,17 +302,12 @@ class Workspace:
         files.write_json(self.path(name), value)
         return self.path(name)
 
+    def save_circuit(self, value: Any) -> list[str]:
+        """Save ``value`` as the circuit; return which reports no longer hold, in words; the caller holds the lock."""
+        from layoutkit.reports import mark_stale
 
-def current_layout(layout_path: str | None, workspace: str | None) -> tuple[kdb.Layout, Path]:
-    """Return the layout a tool is to look at and the file it came from: ``layout_path`` if given, else the workspace's.
-
-    Raises:
-        FileError: If there is none, or it cannot be read.
-    """
-    if layout_path is not None:
-        return files.read_layout(layout_path), Path(layout_path)
-    place = Workspace(workspace)
-    return place.read_layout(), place.layout_path
+        self.write_json(self.circuit_path.name, value)
+        return mark_stale(self)
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -1,10 +1,12 @@
 """Other forms of a graph, read back by the programs they are for."""
 
 import json
+import threading
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from designgraph import durable
 from designgraph.exchange import as_text, to_node_link, xml_text
 
 NODES = [
@@ -65,3 +67,22 @@ def test_networkx_reads_the_same_graph(content):
 def test_xml_holds_no_character_that_xml_forbids():
     text = xml_text("".join(map(chr, range(0x20))) + "\ufffe\uffff<&>\"'")
     assert ET.fromstring(f"<a>{text}</a>").text.endswith("<&>\"'")  # noqa: S314 - made here
+
+
+def test_the_part_file_of_a_killed_export_is_taken_over_by_the_next(tmp_path):
+    target, part = tmp_path / "graph.svg", tmp_path / ".graph.svg.part"
+    part.write_bytes(b"half of a picture, and longer than the next")
+    durable.write_file(target, b"whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["graph.svg"]
+    assert target.read_bytes() == b"whole"
+
+
+def test_exports_to_one_file_at_once_leave_one_whole_content(tmp_path):
+    contents = [bytes([65 + number]) * 100_000 for number in range(8)]
+    threads = [threading.Thread(target=durable.write_file, args=(tmp_path / "f", content)) for content in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "f").read_bytes() in contents
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]

@@ -9,13 +9,16 @@ import pytest
 
 from layoutkit import files
 from layoutkit.cells import choose_cell, flat_shape_count, fresh_cell, store_cell
-from layoutkit.errors import FileError, LayoutkitError, TimeLimitError
-from layoutkit.workspace import Workspace, current_layout
+from layoutkit.current_layout import CurrentLayout
+from layoutkit.errors import FileError, LayoutkitError, TechnologyError, TimeLimitError
+from layoutkit.reports import add_reports
+from layoutkit.workspace import Workspace
 
 ADD_CELL = """
 import sys
 import klayout.db as kdb
 from layoutkit.cells import fresh_cell
+from layoutkit.reports import add_reports
 from layoutkit.workspace import Workspace
 for number in range(3):
     with Workspace(sys.argv[1]).update_layout(0.001) as layout:
@@ -125,7 +128,7 @@ def test_a_workspace_that_is_a_file_is_told(tmp_path):
 
 def test_a_workspace_without_a_layout_is_told(tmp_path):
     with pytest.raises(FileError, match="holds no layout yet"):
-        current_layout(None, str(tmp_path))
+        CurrentLayout({"workspace": str(tmp_path)}).read()
 
 
 def test_the_folder_is_the_one_given_else_the_environments_else_workspace(tmp_path, monkeypatch):
@@ -202,3 +205,26 @@ def test_flat_shapes_are_counted_without_flattening():
         cell.insert(kdb.CellInstArray(below.cell_index(), kdb.Trans(0, False, 0, 0), step, step, 100, 10))
         below = cell
     assert flat_shape_count(below) == sum(1000**level for level in range(8))
+
+
+def test_of_two_first_drawings_at_once_the_second_is_refused_when_it_is_of_another_technology(tmp_path):
+    technologies = {name: Workspace(tmp_path).technology(name) for name in ("sky130A", "gf180mcuD")}
+    for name in ("sky130A", "sky130A"):
+        with Workspace(tmp_path).update_layout(0.001, technologies[name]) as layout:
+            cell_with_box(layout, f"M{layout.cells()}")
+    before = Workspace(tmp_path).layout_path.read_bytes()
+    with (
+        pytest.raises(TechnologyError, match="is drawn in sky130A, not in gf180mcuD"),
+        Workspace(tmp_path).update_layout(0.001, technologies["gf180mcuD"]),
+    ):
+        pytest.fail("a layout of another technology must not be opened for drawing")
+    assert Workspace(tmp_path).layout_path.read_bytes() == before
+
+
+def test_a_lock_that_others_keep_does_not_lose_a_verdict(tmp_path, monkeypatch):
+    monkeypatch.setattr("layoutkit.workspace.LOCK_TIMEOUT_S", 0.0)
+    workspace = Workspace(tmp_path)
+    with workspace.lock():
+        told = add_reports(Workspace(tmp_path), [tmp_path / "drc.lyrdb"])
+    assert "cannot note which reports" in told[0]
+    assert "was locked by another process" in told[0]

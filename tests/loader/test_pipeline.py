@@ -510,3 +510,11 @@ def test_a_place_is_certain_only_when_every_step_to_it_is_required():
         False,
         False,
     ]
+
+
+def test_the_part_file_of_a_killed_run_is_taken_over_by_the_next(runner, tmp_path):
+    state, part = tmp_path / "state.json", tmp_path / ".state.json.part"
+    part.write_bytes(b"x" * 100_000)
+    run_pipeline(GOOD, {"file": "text"}, runner, RunOptions(state_path=state))
+    assert not part.exists()
+    assert json.loads(state.read_text())["steps"]

@@ -1,5 +1,7 @@
 """export.gds through its command line: the seed's parameters and answer (S0.9), and every kind of bad file."""
 
+import hashlib
+
 import klayout.db as kdb
 import pytest
 
@@ -39,6 +41,8 @@ def test_the_answer_is_the_seeds(tmp_path, run_script, source):
         "output_path": str(tmp_path / "out.gds"),
         "cell_name": "TOP",
         "file_size_bytes": (tmp_path / "out.gds").stat().st_size,
+        "layout_sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
+        "warnings": [],
     }
     assert stats == {
         "cell_count": 2,

@@ -1,5 +1,7 @@
 """layout.render_view through its command line."""
 
+import hashlib
+
 import klayout.db as kdb
 import pytest
 from klayout import lay, rdb
@@ -38,6 +40,8 @@ def test_a_picture_is_drawn_and_described(tmp_path, run_script, source):
         "layers_drawn": ["poly", "metal1"],
         "labels_drawn": 1,
         "markers_drawn": 0,
+        "layout_sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
+        "warnings": [],
     }
     assert size(tmp_path / "a.png") == (320, 900)
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillpack.errors import FileRefusedError, PipelineError
 from skillpack.execution.tool_choice import choose
-from skillpack.files import read_bounded
+from skillpack.files import read_bounded, replace_file
 from skillpack.pipelines.pipeline import check_pipeline
 from skillpack.pipelines.references import LostReferenceError, resolve
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
@@ -247,12 +245,9 @@ class _Run:
         if len(text) > MAX_STATE_BYTES:
             self._warn_once(f"the state file {path.name} would be longer than {MAX_STATE_BYTES} bytes: left as it was")
             return
-        beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
-            beside.write_bytes(text)
-            beside.replace(path)
+            replace_file(path, text)
         except OSError as error:
-            beside.unlink(missing_ok=True)
             self._warn_once(f"the state file {path.name} cannot be written: {error.strerror}")
 
     def _warn_once(self, text: str) -> None:

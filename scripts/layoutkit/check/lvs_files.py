@@ -11,9 +11,12 @@ from layoutkit.check.mismatch import at
 from layoutkit.check.reference import klayout_netlist
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import KlayoutError
-from layoutkit.files import check_target, write_bytes, write_text
+from layoutkit.files import check_target, write_bytes
+from layoutkit.provenance import noted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import klayout.db as kdb
 
     from layoutkit.check.extracted import ExtractedDevice, Extraction
@@ -22,10 +25,15 @@ if TYPE_CHECKING:
     from layoutkit.files import PathLike
 
 
-def write_report(result: LvsResult, path: PathLike) -> None:
+def write_report(result: LvsResult, path: PathLike, sources: Mapping[str, str] | None = None) -> None:
     """Write layout, netlist and their comparison as KLayout's database, for its netlist browser.
 
     KLayout's comparer is given the nets that were paired, so that it marks what differs and guesses nothing.
+
+    Args:
+        result: The comparison.
+        path: Target.
+        sources: What the report was made from; see ``layoutkit.provenance``.
 
     Raises:
         FileError: If the target cannot be written.
@@ -39,7 +47,7 @@ def write_report(result: LvsResult, path: PathLike) -> None:
             result.extraction.lvs.write(str(written), False)
         except RuntimeError as error:
             raise KlayoutError(f"KLayout cannot write the LVS report: {error}") from error
-        write_bytes(path, written.read_bytes())
+        write_bytes(path, noted(written.read_bytes(), sources or {}))
 
 
 def _compare(result: LvsResult) -> None:
@@ -105,10 +113,10 @@ def _kept_params(device: Device) -> set[str]:
     return {"w", "l", "m"} if not device.is_mos and device.m > 1 else {"w", "l"}
 
 
-def write_extracted(extraction: Extraction, path: PathLike) -> None:
-    """Write the extracted circuit as SPICE to ``path``.
+def write_extracted(extraction: Extraction, path: PathLike, sources: Mapping[str, str] | None = None) -> None:
+    """Write the extracted circuit as SPICE to ``path``, with a note of its ``sources`` (``layoutkit.provenance``).
 
     Raises:
         FileError: If the target cannot be written.
     """
-    write_text(path, extracted_spice(extraction))
+    write_bytes(path, noted(extracted_spice(extraction).encode(), sources or {}))

@@ -11,10 +11,11 @@ import klayout.db as kdb
 from layoutkit.check.drawn_layers import Coverage
 from layoutkit.check.rules import kind_of
 from layoutkit.files import write_bytes
+from layoutkit.provenance import noted
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from layoutkit.check.rules import Shapes
     from layoutkit.markers import Marker
@@ -214,15 +215,19 @@ class DrcReport:
         )
         return [Marker(rule_id, (kdb.DPolygon(box),), box) for rule_id, box in boxes]
 
-    def write_lyrdb(self, path: str | os.PathLike[str]) -> None:
+    def write_lyrdb(self, path: str | os.PathLike[str], sources: Mapping[str, str] | None = None) -> None:
         """Write all violations as a report database, which KLayout's marker browser opens.
 
         Every checked rule is a category, so that the browser also shows what is clean.
 
+        Args:
+            path: Target.
+            sources: What the report was made from; see ``layoutkit.provenance``.
+
         Raises:
             FileError: If ``path`` cannot be written.
         """
-        write_bytes(path, self._lyrdb())
+        write_bytes(path, noted(self._lyrdb(), sources or {}))
 
     def _lyrdb(self) -> bytes:
         import tempfile

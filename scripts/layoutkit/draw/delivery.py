@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.placing import Place, box_um, place_module
 from layoutkit.errors import DrcViolationError, GeometryError, KlayoutError
-from layoutkit.technology import load
-from layoutkit.workspace import Workspace
+from layoutkit.workspace import Saved, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,6 +35,7 @@ class Delivered:
     place: Place
     layout_path: str
     drc: dict[str, Any] | None
+    saved: Saved
 
     def common_data(self) -> dict[str, Any]:
         """Return what every generator tells: cell, box, place, nets, check and warnings. [um]"""
@@ -46,9 +46,10 @@ class Delivered:
             "orientation": self.place.orientation,
             "geometry_stats": self.geometry_stats(),
             "layout_path": self.layout_path,
+            "layout_sha256": self.saved.sha256,
             "technology": self.tech.name,
             "drc": self.drc,
-            "warnings": list(self.module.warnings),
+            "warnings": [*self.module.warnings, *self.saved.warnings],
         }
 
     def point(self, x: float, y: float) -> list[float]:
@@ -122,11 +123,12 @@ def deliver(
         DrcViolationError: If the drawn cell violates a rule of ``tech``.
         KlayoutError: If KLayout fails.
         FileError: If the workspace cannot be read or written.
+        TechnologyError: If the workspace's layout is drawn in another technology.
     """
     workspace = Workspace(params.get("workspace"))
     x_um, y_um = params["position"]
     place = Place(float(x_um), float(y_um), params["orientation"])
-    with workspace.update_layout(tech.dbu_um) as layout:
+    with workspace.update_layout(tech.dbu_um, tech) as layout:
         name = free_cell_name(layout, tech, params["cell_name"], devices)
         try:
             module = draw(layout, name)
@@ -134,7 +136,7 @@ def deliver(
         except RuntimeError as error:  # what KLayout raises
             raise KlayoutError(f"Failed to create cell: {error}") from error
         drc = checked(module, tech) if params["check"] else None
-    return Delivered(tech, module, trans, place, str(workspace.layout_path), drc)
+    return Delivered(tech, module, trans, place, str(workspace.layout_path), drc, workspace.saved or Saved(""))
 
 
 def checked(module: Module, tech: Technology) -> dict[str, Any]:
@@ -169,17 +171,18 @@ def free_cell_name(layout: kdb.Layout, tech: Technology, name: str, devices: Seq
 
 
 def technology_of(params: Mapping[str, Any], flavour: str) -> Technology:
-    """Return the technology that ``params`` name, with their ``layer_map`` where given.
+    """Return the technology that ``params`` name, or else the workspace's, with their ``layer_map`` where given.
 
     Args:
-        params: ``technology`` and, optionally, ``layer_map``: layer, role or alias to GDS layer or [layer, datatype].
+        params: ``technology``, ``workspace`` and ``layer_map``, each optional; the last is layer, role or alias to GDS
+            layer or [layer, datatype].
         flavour: Device to be drawn; its well must be mapped.
 
     Raises:
-        TechnologyError: If there is no such technology, layer or device.
+        TechnologyError: If there is no such technology, layer or device, or the workspace is drawn in another one.
         GeometryError: If the map leaves out a layer that it must name, or puts two layers on one number.
     """
-    tech = load(params["technology"])
+    tech = Workspace(params.get("workspace")).technology(params.get("technology"))
     layer_map = params.get("layer_map")
     if layer_map is None:
         return tech

@@ -10,14 +10,16 @@ from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
 from layoutkit.errors import GeometryError
-from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, resistor_size
+from layoutkit.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from layoutkit.draw.passive import Capacitor, Resistor
     from layoutkit.technology import PassiveSpec, Technology
+
+USUAL_TECHNOLOGY = "sky130A"  # the generic process has no resistors and capacitors
 
 
 def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,7 +28,7 @@ def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
     """
-    tech = load(params["technology"])
+    tech = Workspace(params.get("workspace")).technology(params.get("technology"), USUAL_TECHNOLOGY)
     spec = tech.passive(params.get("device") or "resistor")
     size = _size(tech, spec, params, "r", lambda value: resistor_size(tech, spec, value, _width(tech, params)))
     size = PassiveSize(size.w_m, size.l_m, size.m, params.get("segments"))
@@ -68,7 +70,7 @@ def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
     """
-    tech = load(params["technology"])
+    tech = Workspace(params.get("workspace")).technology(params.get("technology"), USUAL_TECHNOLOGY)
     spec = tech.passive(params.get("device") or "capacitor")
     size = _size(tech, spec, params, "c", lambda value: capacitor_size(tech, spec, value))
     device = capacitor(

@@ -32,6 +32,7 @@ FILES = {
     "summary": "summary.json",
 }
 LVS_FIELDS = ("matched", "complete", "layers_unchecked", "layers_waived", "not_compared")
+REPORTS = tuple(kind for kind in FILES if kind != "gds")
 
 
 @dataclass
@@ -62,12 +63,11 @@ def build_layout(request: LayoutRequest, progress: Callable[[str], None] = lambd
         LayoutkitError: If the netlist cannot be read, mapped or drawn; nothing is written then.
     """
     from layoutkit.flow.design import read_circuit
-    from layoutkit.technology import load
     from layoutkit.workspace import Workspace
 
     stages = _Stages(progress)
     workspace = Workspace(request.workspace)
-    technology = load(request.technology)
+    technology = workspace.technology(request.technology)
     with stages.stage("parse", request.netlist_path):
         circuit, warnings = read_circuit(request, technology)
     job = _Job(request, technology, circuit, workspace, stages)
@@ -85,16 +85,18 @@ class _Job:
         self.circuit = circuit
         self.workspace = workspace
         self.stages = stages
+        self.sources: dict[str, str] = {}  # of every report: the layout and the circuit that it was made from
 
     def run(self, warnings: list[str]) -> dict[str, Any]:
         from layoutkit.flow.placing import module_data, placement_data
+        from layoutkit.reports import add_reports
 
         stage = self.stages.stage
         placed, routing, attempts = self._layout(warnings)
         cell = placed.cell
         files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items()}
         with stage("export", "layout and reference netlist"):
-            self._write_inputs(cell)
+            out_of_date = self._write_inputs(cell)
         with stage("drc", f"{len(self.technology.rules)} rules"):
             drc = self._drc(cell)
         with stage("lvs", "against the input netlist"):
@@ -110,6 +112,7 @@ class _Job:
                 "net_count": len(self.circuit.nets),
             },
             "technology": self.technology.name,
+            **self.sources,
             "files": files,
             "drc": _drc_data(drc),
             "lvs": lvs,
@@ -121,6 +124,8 @@ class _Job:
             "stages": self.stages.done,
         }
         self.workspace.write_json(FILES["summary"], report)
+        out_of_date += add_reports(self.workspace, [self.workspace.path(FILES[kind]) for kind in REPORTS])
+        report["warnings"] = [*warnings, *out_of_date]  # of other files than this report
         return report
 
     def _layout(self, warnings: list[str]) -> tuple[PlacedModules, RoutingResult, int]:
@@ -151,24 +156,29 @@ class _Job:
         warnings.extend(label_ports(placed, self.circuit))
         return placed, routing, attempt
 
-    def _write_inputs(self, cell: kdb.Cell) -> None:
+    def _write_inputs(self, cell: kdb.Cell) -> list[str]:
+        """Write layout, circuit and reference netlist; return which reports of before no longer hold, in words."""
         from layoutkit import files
         from layoutkit.circuit import write_spice
+        from layoutkit.provenance import CIRCUIT, LAYOUT, noted, sha256_of
 
+        workspace = self.workspace
         named, subcircuits = _model_names(self.technology, self.circuit)
-        self.workspace.create()
-        with self.workspace.lock():
-            files.write_layout(cell.layout(), self.workspace.layout_path)
+        with workspace.lock():
+            saved = workspace.save_layout(cell.layout(), self.technology)
+            circuit_path = workspace.write_json(workspace.circuit_path.name, {"circuit": self.circuit.to_json()})
+            circuit = {CIRCUIT: sha256_of(circuit_path) or ""}
             text = write_spice(named, subcircuits=subcircuits)
-            files.write_text(self.workspace.path(FILES["reference_netlist"]), text)
-            self.workspace.write_json("circuit.json", {"circuit": self.circuit.to_json()})
+            files.write_bytes(workspace.path(FILES["reference_netlist"]), noted(text.encode(), circuit))
+        self.sources = {LAYOUT: saved.sha256, **circuit}
+        return list(saved.warnings)
 
     def _drc(self, cell: kdb.Cell) -> DrcReport:
         from layoutkit.check.drc import Options, check_cell
 
         options = Options(waived_layers=self.request.waived_layers)
         report = check_cell(cell.layout(), cell, self.technology, options)
-        report.write_lyrdb(self.workspace.path(FILES["drc_report"]))
+        report.write_lyrdb(self.workspace.path(FILES["drc_report"]), self._layout_source())
         return report
 
     def _lvs(self, cell: kdb.Cell) -> dict[str, Any]:
@@ -179,8 +189,8 @@ class _Job:
         waived = self.request.waived_layers
         extraction = extract(cell.layout(), cell, self.technology, waived_layers=waived)
         result = compare(extraction, self.circuit)
-        write_extracted(extraction, self.workspace.path(FILES["extracted_netlist"]))
-        write_report(result, self.workspace.path(FILES["lvs_report"]))
+        write_extracted(extraction, self.workspace.path(FILES["extracted_netlist"]), self._layout_source())
+        write_report(result, self.workspace.path(FILES["lvs_report"]), self.sources)
         told = result.to_json()
         return {
             **{name: told[name] for name in LVS_FIELDS},
@@ -198,7 +208,12 @@ class _Job:
         width, height = (long_side, round(long_side / ratio)) if ratio >= 1 else (round(long_side * ratio), long_side)
         markers = markers_at(drc.to_data()["violations"])
         view = View(width=max(width, 900), height=max(height, 700))
-        save(render(cell, self.technology, view, markers), self.workspace.path(FILES["png"]))
+        save(render(cell, self.technology, view, markers), self.workspace.path(FILES["png"]), self._layout_source())
+
+    def _layout_source(self) -> dict[str, str]:
+        from layoutkit.provenance import LAYOUT
+
+        return {LAYOUT: self.sources[LAYOUT]}
 
     def _metrics(self, placed: PlacedModules) -> dict[str, Any]:
         from layoutkit.flow.placing import matched_pairs

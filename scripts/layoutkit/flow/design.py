@@ -22,7 +22,7 @@ class LayoutRequest:
 
     Attributes:
         netlist_path: SPICE, CDL, Spectre or JSON netlist.
-        technology: Name of a shipped technology or path of a technology file.
+        technology: Name of a shipped technology or path of a technology file; None for the workspace's.
         workspace: Folder that receives every file; None for the default one.
         top: Subcircuit; None for the netlist's own top.
         width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``.
@@ -33,7 +33,7 @@ class LayoutRequest:
     """
 
     netlist_path: str
-    technology: str = "generic"
+    technology: str | None = None
     workspace: str | None = None
     top: str | None = None
     width_per: str = "device"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.model import Circuit
     from layoutkit.flow.design import LayoutRequest
     from layoutkit.flow.placing import PlacedModules
-    from layoutkit.workspace import Workspace
+    from layoutkit.workspace import Saved, Workspace
 
 # Extra room between rows, in track pitches, where none is asked for. One attempt must do, so it is more than the
 # first of the whole job, which tries again.
@@ -49,11 +49,10 @@ def place_circuit(request: PlaceRequest) -> dict[str, Any]:
     from layoutkit.flow.placing import label_ports, matched_pairs, module_data, place_modules, placement_data
     from layoutkit.flow.wiring import routing_request, track_pitch
     from layoutkit.place import PlacementOptions
-    from layoutkit.technology import load
     from layoutkit.workspace import Workspace
 
     workspace = Workspace(request.layout.workspace)
-    technology = load(request.layout.technology)
+    technology = workspace.technology(request.layout.technology)
     circuit, warnings = read_circuit(request.layout, technology)
     _check_nets(request.priorities, circuit)
     row_gap = ROW_GAP_TRACKS * track_pitch(technology)
@@ -64,10 +63,12 @@ def place_circuit(request: PlaceRequest) -> dict[str, Any]:
     warnings = [*warnings, *notes, *(text for item in placed.drawn for text in item.module.warnings)]
     warnings += label_ports(placed, circuit)
     routing = routing_request(placed, design.supplies, request.priorities)
-    _write(workspace, placed, circuit, routing)
+    saved = _write(workspace, placed, circuit, routing)
+    warnings += saved.warnings
     placement = {**placement_data(placed), "row_gap": technology.to_um(row_gap), "instances": _instances(placed)}
     return {
         "layout_path": str(workspace.layout_path),
+        "layout_sha256": saved.sha256,
         "circuit_path": str(workspace.circuit_path),
         **{kind: str(workspace.path(name)) for kind, name in FILES.items()},
         "cell_name": placed.cell.name,
@@ -91,15 +92,15 @@ def _check_nets(priorities: Mapping[str, int], circuit: Circuit) -> None:
         )
 
 
-def _write(workspace: Workspace, placed: PlacedModules, circuit: Circuit, routing: Mapping[str, Any]) -> None:
+def _write(workspace: Workspace, placed: PlacedModules, circuit: Circuit, routing: Mapping[str, Any]) -> Saved:
     from layoutkit import files
 
-    workspace.create()
     with workspace.lock():
+        saved = workspace.save_layout(placed.layout, placed.technology)
+        stale = workspace.save_circuit({"circuit": circuit.to_json()})
         workspace.write_json(FILES["routing_path"], {"cell_name": placed.cell.name, **routing})
         files.write_layout(placed.layout, workspace.path(FILES["placed_path"]))
-        files.write_layout(placed.layout, workspace.layout_path)
-        workspace.write_json("circuit.json", {"circuit": circuit.to_json()})
+    return replace(saved, warnings=(*saved.warnings, *stale))
 
 
 def _instances(placed: PlacedModules) -> list[dict[str, Any]]:

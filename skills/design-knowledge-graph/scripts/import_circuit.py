@@ -20,18 +20,19 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     circuit = read_netlist(path, top=params.get("top"), black_boxes=params.get("black_boxes", ()))
     supplies = find_supplies(circuit)
     constraints = params.get("constraints")
+    report, doubts = flow_report(params)
     source = CircuitSource(
         circuit=circuit.to_json(),
         path=path,
         power=tuple(supplies.power),
         ground=tuple(supplies.ground),
         constraints=read_json(params, CONSTRAINTS_FILE) if constraints is None else constraints,
-        report=read_json(params, REPORT_FILE),
+        report=report,
     )
     data = import_circuit(
         open_graph(), params["graphId"], source, prefix=params["prefix"], replace=params["mode"] == "replace"
     )
-    warnings = [*data.pop("warnings", ()), *circuit.warnings]
+    warnings = [*data.pop("warnings", ()), *circuit.warnings, *doubts]
     if not circuit.devices:
         warnings.append(f"{path} has no devices")
     return {**data, "warnings": warnings}
@@ -47,6 +48,24 @@ def netlist_path(params: dict[str, Any]) -> str:
         text = "give netlist_path, or a workspace in which a netlist was parsed or laid out"
         raise SkillError(ErrorCode.INVALID_PARAM, text, {"param_name": "netlist_path"})
     return str(Path(params["workspace"], "circuit.json"))
+
+
+def flow_report(params: dict[str, Any]) -> tuple[Any, list[str]]:
+    """Return the report in the workspace and what to say about it; a report on another layout is left out."""
+    from layoutkit.reports import changed_since
+    from layoutkit.workspace import Workspace
+
+    if "workspace" not in params:
+        return None, []
+    workspace = Workspace(params["workspace"])
+    reasons = changed_since(workspace, REPORT_FILE)
+    if reasons:
+        text = f"{workspace.path(REPORT_FILE)} is out of date: it was made from another {' and '.join(reasons)}"
+        return None, [f"{text}; its verdicts are left out"]
+    report = read_json(params, REPORT_FILE)
+    if report is not None and reasons is None:
+        return report, [f"{workspace.path(REPORT_FILE)} does not say which layout it was made from"]
+    return report, []
 
 
 def read_json(params: dict[str, Any], name: str) -> Any:

@@ -7,13 +7,12 @@ def execute(params: dict, context: dict) -> dict:
     """Return the verdict, the violations with their locations, and what could not be checked."""
     import klayout.db as kdb
 
-    from layoutkit import technology
     from layoutkit.cells import choose_cell
     from layoutkit.check.drc import Options, check_cell, select_rules
     from layoutkit.check.rule_files import is_deck, with_rules_of
+    from layoutkit.current_layout import CurrentLayout
     from layoutkit.errors import GeometryError
     from layoutkit.files import check_target
-    from layoutkit.workspace import current_layout
 
     if "region" in params:
         left, bottom, right, top = params["region"]
@@ -22,7 +21,8 @@ def execute(params: dict, context: dict) -> dict:
                 f"region must be left < right and bottom < top, got {params['region']}",
                 details={"param_name": "region", "provided_value": params["region"]},
             )
-    process = technology.load(params["technology"])
+    current = CurrentLayout(params)
+    process = current.technology()
     deck = "drc_rules_path" in params and is_deck(params["drc_rules_path"])
     if not deck:
         if "drc_rules_path" in params:
@@ -31,7 +31,7 @@ def execute(params: dict, context: dict) -> dict:
     for target in ("report_path", "image_path"):
         if target in params:
             check_target(params[target])
-    layout, _ = current_layout(params.get("layout_path"), params.get("workspace"))
+    layout = current.read()
     cell = choose_cell(layout, params.get("cell_name"))
     region = kdb.DBox(*params["region"]) if "region" in params else None
     options = Options(
@@ -45,11 +45,14 @@ def execute(params: dict, context: dict) -> dict:
     report = _run_deck(layout, cell, params, options) if deck else check_cell(layout, cell, process, options)
     data = report.to_data()
     if "report_path" in params:
-        report.write_lyrdb(params["report_path"])
+        report.write_lyrdb(params["report_path"], current.sources())
         data["report_path"] = params["report_path"]
     if "image_path" in params:
-        _draw(cell, process, report, params)
+        _draw(cell, process, report, params, current.sources())
         data["image_path"] = params["image_path"]
+    current.add_reports(*(params[name] for name in ("report_path", "image_path") if name in params))
+    data["layout_sha256"] = current.sha256
+    data["notes"] = [*data["notes"], *current.warnings]
     return data
 
 
@@ -62,11 +65,11 @@ def _run_deck(layout: object, cell: object, params: dict, options: object) -> ob
     return run_deck(layout, cell, deck, options)
 
 
-def _draw(cell: object, process: object, report: object, params: dict) -> None:
+def _draw(cell: object, process: object, report: object, params: dict, sources: dict) -> None:
     from layoutkit.render import View, render, save
 
     region = tuple(params["region"]) if "region" in params else None
-    save(render(cell, process, View(region=region), report.markers()), params["image_path"])
+    save(render(cell, process, View(region=region), report.markers()), params["image_path"], sources)
 
 
 if __name__ == "__main__":

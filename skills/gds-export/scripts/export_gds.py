@@ -7,31 +7,34 @@ def execute(params: dict, context: dict) -> dict:
     """Return the file that was written and what it holds."""
     from pathlib import Path
 
-    from layoutkit import technology
+    from layoutkit.current_layout import CurrentLayout
     from layoutkit.errors import FileError
     from layoutkit.export import ExportOptions, export_layout
-    from layoutkit.workspace import current_layout
 
     output_path, layer_filter = params["output_path"], params.get("layer_filter")
-    layout, source = current_layout(params.get("layout_path"), params.get("workspace"))
-    if Path(output_path).resolve() == source.resolve():
+    current = CurrentLayout(params)
+    named = any(isinstance(entry, str) and not entry.replace("/", "").isdigit() for entry in layer_filter or ())
+    process = current.technology() if named or "technology" in params else None
+    layout = current.read()
+    if Path(output_path).resolve() == current.path.resolve():
         raise FileError(
             f"output_path is the file the layout comes from ({output_path}); give another name",
             details={"param_name": "output_path", "provided_value": output_path},
         )
-    named = any(isinstance(entry, str) and not entry.replace("/", "").isdigit() for entry in layer_filter or ())
     options = ExportOptions(
         cell_name=params.get("cell_name"),
         flatten=params["flatten"],
         layer_filter=layer_filter,
         unit_m=params["unit"],
         precision_m=params["precision"],
-        technology=technology.load(params["technology"]) if named else None,
+        technology=process,
     )
     written = export_layout(layout, output_path, options)
     return {
         "output_path": written.output_path,
         "cell_name": written.cell_name,
+        "layout_sha256": current.sha256,
+        "warnings": current.warnings,
         "file_size_bytes": written.file_size_bytes,
         "export_stats": {
             "cell_count": written.cell_count,

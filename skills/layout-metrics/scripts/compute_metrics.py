@@ -5,12 +5,13 @@ from skillscript import main
 
 def execute(params: dict, context: dict) -> dict:
     """Return the metrics of one cell."""
-    from layoutkit import metrics, technology
+    from layoutkit import metrics
     from layoutkit.cells import choose_cell
-    from layoutkit.workspace import current_layout
+    from layoutkit.current_layout import CurrentLayout
 
-    process = technology.load(params["technology"])
-    layout, _ = current_layout(params.get("layout_path"), params.get("workspace"))
+    current = CurrentLayout(params)
+    process = current.technology()
+    layout = current.read()
     cell = choose_cell(layout, params.get("cell_name"))
     gates = metrics.labelled_gates(cell, process)
     measured = metrics.compute(
@@ -20,7 +21,7 @@ def execute(params: dict, context: dict) -> dict:
         matched_pairs=[tuple(pair) for pair in params.get("matched_pairs", ())],
         area_targets=params.get("area_targets"),
     )
-    return measured.to_json()
+    return {**measured.to_json(), "layout_sha256": current.sha256, "warnings": current.warnings}
 
 
 if __name__ == "__main__":

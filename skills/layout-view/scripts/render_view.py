@@ -5,22 +5,23 @@ from skillscript import main
 
 def execute(params: dict, context: dict) -> dict:
     """Return where the picture is and what it shows."""
-    from layoutkit import technology
     from layoutkit.cells import choose_cell
+    from layoutkit.current_layout import CurrentLayout
     from layoutkit.errors import FileError
     from layoutkit.files import check_target
     from layoutkit.markers import markers_at, read_markers
     from layoutkit.render import View, render, save
-    from layoutkit.workspace import current_layout
 
-    process = technology.load(params["technology"])
-    layout, source = current_layout(params.get("layout_path"), params.get("workspace"))
-    target = params.get("output_path") or str(source.with_suffix(".png"))
+    current = CurrentLayout(params)
+    process = current.technology()
+    layout = current.read()
+    target = params.get("output_path") or str(current.path.with_suffix(".png"))
     if not target.lower().endswith(".png"):
         raise FileError(f"output_path must end in .png, got {target!r}", details={"param_name": "output_path"})
     target = check_target(target)
     cell = choose_cell(layout, params.get("cell_name"))
     markers = markers_at(params.get("violations", ()))
+    doubts = current.doubts_of(params["report_path"]) if "report_path" in params else []
     if "report_path" in params:
         markers += read_markers(params["report_path"], cell)
     view = View(
@@ -33,7 +34,8 @@ def execute(params: dict, context: dict) -> dict:
         title=params.get("title"),
     )
     picture = render(cell, process, view, markers)
-    save(picture, target)
+    save(picture, target, current.sources())
+    current.add_reports(str(target))
     return {
         "image_path": str(target),
         "cell_name": cell.name,
@@ -43,6 +45,8 @@ def execute(params: dict, context: dict) -> dict:
         "layers_drawn": list(picture.layers_drawn),
         "labels_drawn": picture.labels_drawn,
         "markers_drawn": picture.markers_drawn,
+        "layout_sha256": current.sha256,
+        "warnings": [*doubts, *current.warnings],
     }
 
 

@@ -5,16 +5,17 @@ from skillscript import main
 
 def execute(params: dict, context: dict) -> dict:
     """Return the verdict, the mismatches with their places, and what was compared."""
-    from layoutkit import technology
     from layoutkit.cells import choose_cell
     from layoutkit.check.extract import extract
     from layoutkit.check.lvs import compare
     from layoutkit.check.lvs_files import write_extracted, write_report
     from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist
+    from layoutkit.current_layout import CurrentLayout
     from layoutkit.files import check_target
-    from layoutkit.workspace import Workspace, current_layout
+    from layoutkit.workspace import Workspace
 
-    process = technology.load(params["technology"])
+    current = CurrentLayout(params)
+    process = current.technology()
     for name in ("report_path", "extracted_path"):
         if name in params:
             check_target(params[name])
@@ -25,19 +26,22 @@ def execute(params: dict, context: dict) -> dict:
     if params["map_devices"]:
         options = MapOptions(width_per=params["width_per"])
         circuit = map_circuit(circuit, Target.from_technology(process), options).circuit
-    layout, source = current_layout(params.get("layout_path"), params.get("workspace"))
+    layout = current.read()
     cell = choose_cell(layout, params.get("cell_name"))
     extraction = extract(layout, cell, process, waived_layers=params["waived_layers"])
     result = compare(extraction, circuit, tolerance=params["tolerance"])
     data = result.to_json()
     data["warnings"] = [*circuit.warnings, *data["warnings"]]
-    data["files"] = {"layout": str(source), "netlist": str(netlist_path)}
+    data["layout_sha256"] = current.sha256
+    data["files"] = {"layout": str(current.path), "netlist": str(netlist_path)}
     if "report_path" in params:
-        write_report(result, params["report_path"])
+        write_report(result, params["report_path"], current.sources(circuit="netlist_path" not in params))
         data["files"]["report"] = params["report_path"]
     if "extracted_path" in params:
-        write_extracted(result.extraction, params["extracted_path"])
+        write_extracted(result.extraction, params["extracted_path"], current.sources())
         data["files"]["extracted"] = params["extracted_path"]
+    current.add_reports(*(params[name] for name in ("report_path", "extracted_path") if name in params))
+    data["warnings"] += current.warnings
     return data
 
 

@@ -29,7 +29,10 @@ def execute(params: dict, context: dict) -> dict:
     if params.get("workspace"):
         from layoutkit.workspace import Workspace
 
-        data["circuit_path"] = str(Workspace(params["workspace"]).write_json("circuit.json", data["circuit"]))
+        workspace = Workspace(params["workspace"])
+        with workspace.lock():
+            data["parse_info"]["warnings"] += workspace.save_circuit(data["circuit"])
+        data["circuit_path"] = str(workspace.circuit_path)
     return data
 
 

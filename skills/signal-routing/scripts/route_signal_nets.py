@@ -5,18 +5,21 @@ from skillscript import main
 
 def execute(params: dict, context: dict) -> dict:
     """Return the route of every net, or why it has none; successful nets are drawn into the workspace's layout."""
-    from layoutkit import technology
     from layoutkit.cells import check_flat_size, choose_cell, fresh_cell, store_cell
-    from layoutkit.files import read_layout
+    from layoutkit.current_layout import CurrentLayout
+    from layoutkit.record import check_fits
     from layoutkit.route.in_layout import check_routes, report, route_in_layout
     from layoutkit.route.request import read_job
     from layoutkit.workspace import Workspace
 
-    process = technology.load(params["technology"])
-    job = read_job(process, params)
     workspace, name = Workspace(params.get("workspace")), params.get("cell_name")
-    source = read_layout(params["layout_path"]) if "layout_path" in params else None
-    with workspace.update_layout(process.dbu_um) as layout:
+    given = CurrentLayout(params) if "layout_path" in params else None
+    process = workspace.technology(given.technology().path if given and given.workspace else params.get("technology"))
+    job = read_job(process, params)
+    source = given.read() if given else None
+    if source is not None:
+        check_fits(source, process, given.path)
+    with workspace.update_layout(process.dbu_um, process) as layout:
         if source is not None:
             cell = store_cell(layout, choose_cell(source, name))
         elif layout.cells() == 0:
@@ -27,13 +30,15 @@ def execute(params: dict, context: dict) -> dict:
         routed = route_in_layout(layout, cell, job)
         drc = check_routes(layout, cell, process, routed.result)
         cell_name = cell.name
+    saved = workspace.saved
     return {
         **report(job, routed.result),
         "drc": drc,
         "layout_path": str(workspace.layout_path),
+        "layout_sha256": saved.sha256,
         "cell_name": cell_name,
         "technology": process.name,
-        "warnings": list(job.warnings),
+        "warnings": [*job.warnings, *saved.warnings],
     }
 
 

@@ -1,0 +1,112 @@
+"""The layout that a tool is to look at, with its technology, its digest and what is to be said about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutkit import files
+from layoutkit.errors import FileError
+from layoutkit.provenance import CIRCUIT, LAYOUT, sha256_of, sources_of
+from layoutkit.reports import add_reports, stale_reports
+from layoutkit.workspace import DEFAULT_TECHNOLOGY, RECORD, Workspace
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.technology import Technology
+
+_READ_ATTEMPTS = 5
+
+
+class CurrentLayout:
+    """The layout that a tool is to look at: the file ``layout_path`` if given, else the workspace's.
+
+    Args:
+        params: ``layout_path``, ``workspace`` and ``technology`` of the tool, each optional.
+
+    Attributes:
+        path: The file.
+        workspace: The workspace that the file lies in; None for one that lies elsewhere.
+        sha256: Of the file, once it is read.
+        warnings: What the caller should know, once it is read.
+    """
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        given = params.get("layout_path")
+        self.workspace: Workspace | None
+        if given is None:
+            self.workspace = Workspace(params.get("workspace"))
+            self.path = self.workspace.layout_path
+        else:
+            self.path = Path(given)
+            self.workspace = workspace_of(given)
+        self._asked: str | None = params.get("technology")
+        self.sha256 = ""
+        self.warnings: list[str] = []
+
+    def technology(self) -> Technology:
+        """Return the technology asked for, else the one that the layout is drawn in; see ``Workspace.technology``."""
+        from layoutkit.technology import load
+
+        if self.workspace is None:
+            return load(self._asked or DEFAULT_TECHNOLOGY)
+        return self.workspace.technology(self._asked)
+
+    def read(self) -> kdb.Layout:
+        """Return the layout as it is now.
+
+        Raises:
+            FileError: If there is none, or it cannot be read.
+        """
+        own = self._is_current()
+        for _ in range(_READ_ATTEMPTS):
+            before = sha256_of(self.path)
+            layout = self.workspace.read_layout() if own and self.workspace else files.read_layout(self.path)
+            if before is not None and before == sha256_of(self.path):
+                break
+        else:
+            raise FileError(f"{self.path} is changed by another program again and again; try again later")
+        self.sha256 = before
+        self.warnings = stale_reports(self.workspace) if own and self.workspace else []
+        return layout
+
+    def sources(self, *, circuit: bool = False) -> dict[str, str]:
+        """Return what a report on this layout is made from, to be noted in it.
+
+        Args:
+            circuit: Whether the workspace's circuit was used too.
+        """
+        found = {LAYOUT: self.sha256}
+        if circuit and self.workspace is not None:
+            found[CIRCUIT] = sha256_of(self.workspace.circuit_path) or ""
+        return found
+
+    def doubts_of(self, report_path: str) -> list[str]:
+        """Return why the report may not be about this layout, in words; none for a report that says it is."""
+        sources = sources_of(report_path)
+        if sources is not None and LAYOUT not in sources:
+            return [f"{report_path} does not say which layout it is about"]
+        if sources and sources[LAYOUT] != self.sha256:
+            return [f"{report_path} is out of date: it is about another layout than {self.path} as it is now"]
+        return []
+
+    def add_reports(self, *paths: str) -> None:
+        """Remember these files as made from this layout, and look again which reports no longer hold."""
+        if self.workspace is not None and self._is_current() and paths:
+            self.warnings = add_reports(self.workspace, paths)
+
+    def _is_current(self) -> bool:
+        return self.workspace is not None and self.path == self.workspace.layout_path
+
+
+def workspace_of(path: str | os.PathLike[str]) -> Workspace | None:
+    """Return the workspace whose folder the file ``path`` lies in; None if that folder has no record of one."""
+    home = Path(path).parent
+    try:
+        return Workspace(home) if (home / RECORD).is_file() else None
+    except (OSError, ValueError):
+        return None
