@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -41,6 +41,7 @@ class Request:
         deadline: When to give up. [s, monotonic]
         on_stderr: Called with each piece of the tool's stderr as it arrives.
         cancellation: Kills the tool when cancelled.
+        environment: Variables that its process gets beside those of the runner's environment.
     """
 
     params: dict[str, Any]
@@ -48,6 +49,7 @@ class Request:
     deadline: float
     on_stderr: Callable[[bytes], None] | None = None
     cancellation: Cancellation | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def seconds_left(self) -> float:
@@ -107,7 +109,7 @@ def ask_cold(tool: ToolDeclaration, request: Request) -> Answer:
             [*command, *arguments],
             text,
             request.seconds_left,
-            environment=tool_environment(tool.environment),
+            environment=_environment(tool, request),
             on_stderr=request.on_stderr,
             cancellation=request.cancellation,
         )
@@ -123,7 +125,7 @@ def ask_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answe
     line = _request_line(tool, request)
     if len(line) > MAX_REQUEST_BYTES:
         return ask_cold(tool, request)
-    environment = tool_environment(tool.environment)
+    environment = _environment(tool, request)
     kind = _kind(tool, environment)
 
     def start() -> WarmWorker:
@@ -141,6 +143,11 @@ def ask_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answe
             pool.release(kind, worker, reusable=state == "reusable")
         if state != "stale":
             return Answer(outcome, warm=True)
+
+
+def _environment(tool: ToolDeclaration, request: Request) -> dict[str, str]:
+    """Return the environment of the tool's process."""
+    return {**tool_environment(tool.environment), **request.environment}
 
 
 def _asked(worker: WarmWorker, line: bytes, request: Request) -> Outcome:

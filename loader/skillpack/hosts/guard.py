@@ -216,6 +216,10 @@ def _headers(scope: Scope) -> dict[str, str]:
         if name in found and name in ("host", "origin", "authorization", "content-type"):
             raise RefusedError(400, f"the header {name} is there twice")
         found[name] = raw_value.decode("latin-1")
+    if "content-length" in found and "transfer-encoding" in found:
+        # A proxy that goes by one and a server that goes by the other disagree on where the next request begins.
+        text = "a request has either Content-Length or Transfer-Encoding, not both"
+        raise RefusedError(400, text, {"connection": "close"})
     return found
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +37,30 @@ def read_token(file: str | None) -> str | None:
         return Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise HostError(f"the token file {file} cannot be read: {error}") from error
+
+
+def new_token(file: str | None) -> str:
+    """Return a random token, after writing it to ``file`` (mode 0600), or else showing it on stderr.
+
+    Raises:
+        HostError: If the file cannot be written.
+    """
+    token = secrets.token_urlsafe(32)
+    if file is None:
+        print(f"skillpack: every request must bear the header 'Authorization: Bearer {token}'", file=sys.stderr)  # noqa: T201
+        return token
+    beside = f"{file}.{os.getpid()}"
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+            stream.write(f"{token}\n")
+        Path(beside).replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            Path(beside).unlink()
+        raise HostError(f"the token file {file} cannot be written: {error.strerror}") from error
+    print(f"skillpack: the token is in {file}", file=sys.stderr)  # noqa: T201
+    return token
 
 
 def serve(app: App, host: str, port: int, *, path: str = "", grace: float = GRACE_SECONDS) -> None:
