@@ -55,11 +55,13 @@ class Access:
         host: Address the server listens on.
         token: What every request must bear, or None.
         names: Further names under which the server is reached.
+        note: What the owner is to read when the server starts, such as a token made for this run; or "".
     """
 
     host: str = "127.0.0.1"
     token: str | None = field(default=None, repr=False)
     names: frozenset[str] = frozenset()
+    note: str = field(default="", repr=False)
 
     def problem(self) -> str | None:
         """Return why a server must not start with this, or None."""

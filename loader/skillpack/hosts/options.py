@@ -41,7 +41,7 @@ class Listening:
     allow_hosts: tuple[str, ...]
 
     def access(self) -> Access:
-        """Return who may ask; a token that the owner did not give is made here, and shown on stderr or written to a file.
+        """Return who may ask; a token that the owner did not give is made here.
 
         Raises:
             HostError: If the server would be open to other machines, the token is none, or options contradict each
@@ -56,15 +56,13 @@ class Listening:
             raise HostError("--no-token contradicts the token in --token-file, --write-token or SKILLPACK_TOKEN")
         if token is not None and self.write_token is not None:
             raise HostError("--write-token is for a token made at the start; --token-file or SKILLPACK_TOKEN gives one")
+        note = "warning: without a token every user of this machine can run tools as you" if self.no_token else ""
         if token is None and not self.no_token and (is_loopback(self.host) or self.write_token is not None):
-            token = new_token(self.write_token)
-        access = Access(self.host, token, names)
+            token, note = new_token(self.write_token)
+        access = Access(self.host, token, names, note)
         problem = access.problem()
         if problem is not None:
             raise HostError(problem)
-        if self.no_token:
-            text = "skillpack: warning: without a token every user of this machine can run tools as you"
-            print(text, file=sys.stderr)  # noqa: T201
         return access
 
 

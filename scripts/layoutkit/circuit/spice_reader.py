@@ -31,11 +31,28 @@ def read_spice(path: str | Path, *, top: str | None = None) -> Circuit:
             names every fault with its line.
     """
     findings = Findings()
+    reader = StatementReader(Path(path), findings)
     try:
-        reader = StatementReader(Path(path), findings)
+        circuit = _read(reader, top, Path(path).stem, findings)
+    except NetlistError:
+        if not reader.foreign:
+            raise
+        raise _no_netlist(reader.foreign) from None
+    if reader.foreign and circuit.warnings:
+        raise _no_netlist(reader.foreign)
+    return circuit
+
+
+def _no_netlist(name: str) -> NetlistError:
+    """Return the error about a file whose text must not be shown."""
+    return NetlistError(f"'{name}' is not a netlist: no line of it is a device or a directive such as .subckt")
+
+
+def _read(reader: StatementReader, top: str | None, name: str, findings: Findings) -> Circuit:
+    try:
         deck = DeckBuilder(findings).build(reader.statements())
         findings.raise_faults("Invalid netlist")
-        return _circuit(deck, top, Path(path).stem, findings)
+        return _circuit(deck, top, name, findings)
     except RecursionError:
         raise NetlistError("Invalid netlist: parameters or subcircuits are nested too deeply") from None
 
