@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -14,8 +18,10 @@ def handler_files(tool: str, title: str) -> dict[str, str]:
         tool: Id of the skill's tool.
         title: The tool's name for people.
     """
-    text = {"text": {"type": "string", "minLength": 1, "description": "Text whose words are counted."}}
-    answer = {
+    text: dict[str, dict[str, object]] = {
+        "text": {"type": "string", "minLength": 1, "description": "Text whose words are counted."}
+    }
+    answer: dict[str, dict[str, object]] = {
         "words": {"type": "integer", "minimum": 0, "description": "Number of words."},
         "summary": {"type": "string", "description": "One sentence about the text; empty without a model."},
     }
@@ -29,7 +35,7 @@ def handler_files(tool: str, title: str) -> dict[str, str]:
     }
 
 
-def _schema(properties: dict[str, dict[str, object]]) -> str:
+def _schema(properties: Mapping[str, Mapping[str, object]]) -> str:
     """Return the schema of an object that has all of these properties and no other."""
     schema = {
         "$schema": _DIALECT,

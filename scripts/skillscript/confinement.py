@@ -1,8 +1,8 @@
 """Keep a tool's work inside one folder: which paths lie in it, and a guard over what a tool's own process opens.
 
-A server checks the paths in a call's parameters before it starts a tool (``skillpack.execution.limits``). The guard here
-covers what parameters do not show: links inside the folder, and paths that a file in it names. It sees what Python code
-opens, lists, makes, renames and removes. It is no sandbox for hostile programs.
+A server checks the paths in a call's parameters before it starts a tool (``skillpack.execution.limits``). The guard
+here covers what parameters do not show: links inside the folder, and paths that a file in it names. It sees what Python
+code opens, lists, makes, renames and removes. It is no sandbox for hostile programs.
 """
 
 from __future__ import annotations

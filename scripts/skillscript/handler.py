@@ -79,9 +79,9 @@ def _unusable(text: str) -> Exception:
 def _run() -> int:
     """Run the handler that the command line names as a skill script, and return its exit code."""
     _, path, tool_id, *arguments = sys.argv
-    from os.path import abspath, dirname
+    from pathlib import Path
 
-    sys.path[0] = dirname(abspath(path))  # where a script's own modules are; not this package's folder
+    sys.path[0] = str(Path(path).resolve().parent)  # where a script's own modules are; not this package's folder
     sys.argv = [path, *arguments]
     from skillscript.runtime import main
 

@@ -57,8 +57,8 @@ def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdic
     """Return the tool of a script, with the schemas that its skill declares for it.
 
     They lie at ``<skill>/schemas/<tool id>.input.json`` and ``.output.json``, next to ``<skill>/scripts/x.py``; only
-    where they do not, or where skill.yaml has several versions of the tool, is skill.yaml asked where they are. Those of
-    a ``handler.py`` are where skill.yaml says, else at ``HANDLER_SCHEMAS``.
+    where they do not, or where skill.yaml has several versions of the tool, is skill.yaml asked where they are. Those
+    of a ``handler.py`` are where skill.yaml says, else at ``HANDLER_SCHEMAS``.
 
     Raises:
         SkillError: INTERNAL_ERROR if a schema is missing or is no JSON object.

@@ -179,7 +179,7 @@ def mcp_server(pack):
 
 @contextlib.contextmanager
 def running(*arguments, environment=None, cwd=None):
-    """Run ``skillpack ARGUMENTS``, without a token unless one is given, and give the process and the address it serves."""
+    """Run ``skillpack ARGUMENTS``, without a token unless one is given; give the process and the address it serves."""
     surroundings = {**os.environ, "SKILLPACK_TOKEN": "", **(environment or {})}
     given = [*map(str, arguments)]
     if not surroundings["SKILLPACK_TOKEN"] and not {"--token-file", "--write-token"} & {*given}:

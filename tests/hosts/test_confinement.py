@@ -19,7 +19,9 @@ from skillpack.registry.declaration import ToolDeclaration
 ROOT = Path(__file__).parents[2]
 SECRET = "hunter2"  # noqa: S105 - what no answer may show
 TOOLS = find_tools(SkillLoader(ROOT / "skills").declaring).by_id
-NO_PATHS = re.compile(r"graphId|(?:^|\.)type$|circuit$|^format$")  # described with the word file or folder, yet no paths
+NO_PATHS = re.compile(
+    r"graphId|(?:^|\.)type$|circuit$|^format$"
+)  # described with the word file or folder, yet no paths
 
 
 def text_properties(schema, where=""):
@@ -65,9 +67,20 @@ def project(tmp_path, monkeypatch):
 
 
 OUTSIDE = (
-    "/etc/passwd", "..", "../secret.sp", "ws/../../secret.sp", "linked.sp", "dangling.sp", "out/secret.sp", "out/new/x.sp",
-    "out/project/../secret.sp", "~/x.sp", "/", "a\x00b", "./out",
-)  # fmt: skip
+    "/etc/passwd",
+    "..",
+    "../secret.sp",
+    "ws/../../secret.sp",
+    "linked.sp",
+    "dangling.sp",
+    "out/secret.sp",
+    "out/new/x.sp",
+    "out/project/../secret.sp",
+    "~/x.sp",
+    "/",
+    "a\x00b",
+    "./out",
+)
 INSIDE = (".", "ws", "new/deep/x.sp", "ws/../n.sp", "./n.sp", "..n.sp", "out/project/n.sp")
 
 
@@ -101,7 +114,7 @@ def test_every_fault_is_told_and_a_default_of_the_environment_counts(project, mo
     assert "workspace" in message
 
 
-def test_a_parameter_named_as_a_path_counts_as_one_unless_it_says_otherwise(project):
+def test_a_parameter_named_as_a_path_counts_as_one_unless_it_says_otherwise():
     schema = {
         "type": "object",
         "properties": {
@@ -140,12 +153,14 @@ def test_a_link_inside_the_workspace_leads_nowhere_and_a_file_names_nothing_outs
     (project / "ws/layout.gds").unlink()
     (project / "ws/layout.gds").write_bytes(gds.read_bytes())
     assert runner.run("eval.compute_metrics", {"workspace": "ws"}).envelope["ok"]
-    (project / "top.sp").write_text(f".include '../secret.sp'\n.include '{project.parent}/secret.sp'\nX1 a {SECRET}\n.end\n")
+    (project / "top.sp").write_text(
+        f".include '../secret.sp'\n.include '{project.parent}/secret.sp'\nX1 a {SECRET}\n.end\n"
+    )
     call = runner.run("netlist.parse", {"netlist_path": "top.sp"})
     assert "Undefined subcircuits" in call.envelope["error"]["message"]
 
 
-def test_a_deck_is_not_run_unless_the_owner_allows_it(project):
+def test_a_deck_is_not_run_unless_the_owner_allows_it():
     params = {"drc_rules_path": "ws/deck.LYDRC"}
     assert refused(Limits(None, programs=False), "drc.run_check", params)[0] == "UNSUPPORTED_OPERATION"
     assert refused(Limits(None, programs=True), "drc.run_check", params) is None
@@ -173,15 +188,22 @@ def test_no_answer_quotes_a_file_that_is_something_else(tmp_path, monkeypatch, k
     Path("top.sp").write_text(".include file.txt\n.subckt t a\nR1 a b 1k\n.ends\n")
     example = ROOT / "skills/drc-check/assets/example.gds"
     asked = [
-        *(("netlist.parse", {"netlist_path": f"file{suffix}", "format": form}) for suffix in SUFFIXES for form in ("auto", "spice", "json")),
+        *(
+            ("netlist.parse", {"netlist_path": f"file{suffix}", "format": form})
+            for suffix in SUFFIXES
+            for form in ("auto", "spice", "json")
+        ),
         ("netlist.parse", {"netlist_path": "top.sp"}),
         ("flow.build_layout", {"netlist_path": "file.sp"}),
         ("lvs.run_check", {"netlist_path": "file.txt", "layout_path": str(example)}),
         *(("drc.run_check", {"drc_rules_path": f"file{suffix}", "layout_path": str(example)}) for suffix in SUFFIXES),
         *(("drc.run_check", {"layout_path": f"file{suffix}"}) for suffix in (".gds", ".txt")),
         ("layout.render_view", {"report_path": "file.lyrdb", "layout_path": str(example)}),
-        *((tool, {"technology": "file.yaml"}) for tool in ("technology.describe", "technology.validate", "drc.run_check")),
-    ]  # fmt: skip
+        *(
+            (tool, {"technology": "file.yaml"})
+            for tool in ("technology.describe", "technology.validate", "drc.run_check")
+        ),
+    ]
     shown = [(tool, params) for tool, params in asked if SECRET in json.dumps(called_here(tool, params))]
     assert shown == []
 
@@ -240,7 +262,10 @@ def test_a_token_is_made_and_shown_once_and_a_smuggled_request_is_refused(pack_d
         assert status_of(address, f"{head}\n")[0] == 401
         assert status_of(address, f"{bearing}\n")[0] == 200
         smuggled = f"0\n\n{head}\n"
-        for lengths in ("Content-Length: 9\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\nContent-Length: 9"):
+        for lengths in (
+            "Content-Length: 9\nTransfer-Encoding: chunked",
+            "Transfer-Encoding: chunked\nContent-Length: 9",
+        ):
             request = bearing.replace("close", "keep-alive").replace("GET /skills", "POST /skills/validate")
             assert status_of(address, f"{request}{lengths}\n\n{smuggled}") == (400, 1)
     finally:
@@ -306,8 +331,11 @@ def test_a_server_confines_calls_to_its_folder_unless_told_otherwise(pack_dir, t
 
     with tools_of_the_trade.running("http", "--skills-dir", pack_dir, "--directory", home) as (_, address):
         assert [drawn(address, path) for path in ("a.png", home / "b.png", tmp_path / "c.png", "../d.png")] == [
-            200, 200, 422, 422,
-        ]  # fmt: skip
+            200,
+            200,
+            422,
+            422,
+        ]
     arguments = ("http", "--skills-dir", pack_dir, "--directory", home, "--no-confine")
     with tools_of_the_trade.running(*arguments) as (_, address):
         assert drawn(address, tmp_path / "c.png") == 200

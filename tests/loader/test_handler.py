@@ -1,6 +1,7 @@
 """Skills whose code is a handler.py: every legal form of ``execute``, and what ``skillpack new --handler`` makes."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,20 +22,32 @@ FORMS = {
     "function": FUNCTION,
     "async function": f"async {FUNCTION}",
     "class Skill": f"class Skill:\n{METHOD}",
-    "static method": "class Skill:\n    @staticmethod\n    def execute(params, context):\n" + BODY.format(indent=" " * 8),
+    "static method": "class Skill:\n    @staticmethod\n    def execute(params, context):\n"
+    + BODY.format(indent=" " * 8),
     "class of another name": f"class QuizSkill:\n{METHOD}",
-    "derived from a class Skill": f"class Skill:\n    def execute(self, params, context): raise NotImplementedError\nclass QuizSkill(Skill):\n{METHOD}",
+    "derived from a class Skill": (
+        "class Skill:\n    def execute(self, params, context): raise NotImplementedError\n"
+        f"class QuizSkill(Skill):\n{METHOD}"
+    ),
     "class Skill beside others": f"class Tester:\n    def execute(self): pass\nclass Skill:\n{METHOD}",
-    "talks, and runs itself when it is the program": f"print('noise')\n{FUNCTION}\nif __name__ == '__main__':\n    print(execute({{'topic': 'x'}}, {{}}))\n",
-    "with a module of its own": f"from wording import word\n{FUNCTION}".replace("params['topic']", "word(params['topic'])"),
-    "a skill script": f"from skillscript import main\n{FUNCTION}\nif __name__ == '__main__':\n    raise SystemExit(main(__file__, 'quiz', execute))\n",
-}  # fmt: skip
+    "talks, and runs itself when it is the program": (
+        f"print('noise')\n{FUNCTION}\nif __name__ == '__main__':\n    print(execute({{'topic': 'x'}}, {{}}))\n"
+    ),
+    "with a module of its own": f"from wording import word\n{FUNCTION}".replace(
+        "params['topic']", "word(params['topic'])"
+    ),
+    "a skill script": (
+        f"from skillscript import main\n{FUNCTION}\n"
+        "if __name__ == '__main__':\n    raise SystemExit(main(__file__, 'quiz', execute))\n"
+    ),
+}
+FILES = {f"{part}_schema": f"schemas/{part}.schema.json" for part in ("input", "output")}
 DECLARED = {
-    "yaml with files": ("skill.yaml", {"input_schema": "schemas/input.schema.json", "output_schema": "schemas/output.schema.json"}),
+    "yaml with files": ("skill.yaml", FILES),
     "json in place": ("skill.json", {"input_schema": IN, "output_schema": OUT}),
     "usual files": ("skill.yaml", {}),
     "script named": ("skill.json", {"script": "handler.py"}),
-}  # fmt: skip
+}
 
 
 def quiz(folder, handler, declared="yaml with files"):
@@ -72,7 +85,8 @@ def test_schemas_are_checked_before_and_after(tmp_path):
 
 
 def test_an_edited_handler_and_template_are_seen_by_a_warm_process(tmp_path):
-    template = "from pathlib import Path\ndef execute(params, context):\n    return {'questions': [Path(__file__).with_name('t').read_text()]}\n"
+    template = FUNCTION.replace("[params['topic'], sorted(context)]", "[Path(__file__).with_name('t').read_text()]")
+    template = f"from pathlib import Path\n{template}"
     with Runner(quiz(tmp_path, template)) as runner:
         for text in ("one", "two"):
             (tmp_path / "quiz/t").write_text(text)
@@ -85,7 +99,7 @@ def test_an_edited_handler_and_template_are_seen_by_a_warm_process(tmp_path):
     ("text", "said"),
     [
         ("x = 1\n", "neither a function execute"),
-        ("class A:\n    def execute(self): ...\nclass B:\n    def execute(self): ...\n", "A, B; call one of them Skill"),
+        ("class A:\n    def execute(self): ...\nclass B(int):\n    def execute(self): ...\n", "A, B; call one"),
     ],
 )
 def test_a_handler_without_one_execute_is_refused(tmp_path, text, said):
@@ -102,7 +116,8 @@ def made(tmp_path_factory):
 
 def test_a_new_skill_with_a_handler_is_whole_and_runs(made):
     assert validate(made, ["all"]).findings == ()
-    assert {path.name for path in made.iterdir()} == {"SKILL.md", "handler.py", "schemas", "skill.yaml", "templates", "tests"}
+    names = ["SKILL.md", "handler.py", "schemas", "skill.yaml", "templates", "tests"]
+    assert sorted(path.name for path in made.iterdir()) == names
     with Runner(find_tools(SkillLoader(made.parent).declaring), warm=False) as runner:
         call = runner.run("my_quiz.run", {"text": "three short words"})
     assert call.envelope["data"] == {"words": 3, "summary": ""}
@@ -111,8 +126,12 @@ def test_a_new_skill_with_a_handler_is_whole_and_runs(made):
 def test_the_tests_of_a_new_skill_pass(made):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(made / "tests")],
-        capture_output=True, text=True, check=False, cwd=made,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=made,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )
     assert done.returncode == 0, done.stdout
     assert "12 passed" in done.stdout
     assert Path(made / "templates/prompt.jinja").is_file()

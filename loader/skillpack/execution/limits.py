@@ -1,8 +1,8 @@
 """What a server lets the callers of its tools do: which paths they may name, and whether their files may be programs.
 
 A parameter that is a path says so in its tool's input schema: ``"x-path": true``. One whose name reads like a path's
-(``report_path``, ``file``, ``output_dir``) counts as one too, unless it says ``"x-path": false``. ``"x-programs"`` lists
-the suffixes of files that the tool runs as programs.
+(``report_path``, ``file``, ``output_dir``) counts as one too, unless it says ``"x-path": false``. ``"x-programs"``
+lists the suffixes of files that the tool runs as programs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
     from skillpack.registry.declaration import ToolDeclaration
 
-_PATH_NAME = re.compile(r"(?:^|[_-])(?:paths?|files?|filename|dir|directory|folders?|workspace)$|(?<=[a-z])(?:Path|File|Dir)$")
+_PATH_NAME = re.compile(
+    r"(?:^|[_-])(?:paths?|files?|filename|dir|directory|folders?|workspace)$|(?<=[a-z])(?:Path|File|Dir)$"
+)
 _MAX_DEPTH = 32
 
 
@@ -69,7 +71,7 @@ class Limits:
             for item in named:
                 if item.path.lower().endswith(item.programs):
                     text = (
-                        f"{item.param}: {item.path!r} is a program, and this server runs no programs that a call names; "
+                        f"{item.param}: {item.path!r} is a program, and this server runs no program that a call names; "
                         "its owner can start it with --allow-decks"
                     )
                     details = {"param_name": item.param, "provided_value": item.path}

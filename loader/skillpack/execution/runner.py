@@ -131,9 +131,7 @@ class Runner:
             values = checked_params(choice, params)
             self.limits.check(choice.tool, values)
             surroundings = checked_context(context)
-            request = Request(
-                values, surroundings, start + limit, on_stderr, cancellation, self.limits.environment
-            )
+            request = Request(values, surroundings, start + limit, on_stderr, cancellation, self.limits.environment)
             answer = self._ask(choice.tool, request)
             if answer.outcome is not None:
                 made |= {"stderr": answer.outcome.stderr.decode("utf-8", "replace"), "warm": answer.warm}

@@ -133,8 +133,8 @@ def LISTENING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802
         click.option(
             "--token-file",
             metavar="FILE",
-            help="File with the token that every request must bear. [default: SKILLPACK_TOKEN, else a random one, shown "
-            "on stderr]",
+            help="File with the token that every request must bear. [default: SKILLPACK_TOKEN, else a random one that is "
+            "shown on stderr]",
         ),
         click.option(
             "--write-token",
@@ -144,7 +144,7 @@ def LISTENING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802
         click.option(
             "--no-token",
             is_flag=True,
-            help="Serve without a token. Every user of this machine can then run tools as you; only on a loopback address.",
+            help="Serve without a token, on a loopback address only. Every user of this machine can then run tools as you.",
         ),
         click.option(
             "--allow-host",
@@ -186,7 +186,8 @@ def SERVING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802 -
             "--directory",
             type=click.Path(exists=True, file_okay=False),
             metavar="DIR",
-            help="Folder the tools work in; calls can then name no path outside of it. [default: the current one, and any path]",
+            help="Folder the tools work in; calls can then name no path outside of it. [default: the current one, "
+            "without that limit]",
         ),
         click.option("--no-confine", is_flag=True, help="Let calls name paths outside of --directory."),
         click.option(
