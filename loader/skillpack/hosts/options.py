@@ -133,7 +133,7 @@ def LISTENING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802
         click.option(
             "--token-file",
             metavar="FILE",
-            help="File with the token that every request must bear. [default: SKILLPACK_TOKEN, else a random one that is "
+            help="File with the token that every request must bear. [default: SKILLPACK_TOKEN, else a random one, "
             "shown on stderr]",
         ),
         click.option(
@@ -144,7 +144,7 @@ def LISTENING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802
         click.option(
             "--no-token",
             is_flag=True,
-            help="Serve without a token, on a loopback address only. Every user of this machine can then run tools as you.",
+            help="Serve without a token, on a loopback address only. Every user of the machine can then run tools as you.",
         ),
         click.option(
             "--allow-host",

@@ -12,7 +12,8 @@ MAX_NETLIST_BYTES = 16 * 1024 * 1024
 
 _DIRECTIVES = (
     "ac alter connect control data dc else end endc endif endl ends func global hdl ic if inc incl include lib macro "
-    "meas measure model nodeset noise op opt option options param parameters params plot print probe prot protect save temp "
+    "meas measure model nodeset noise op opt option options param parameters params plot print probe prot protect save "
+    "temp "
     "title tran unprot unprotect verilog width"
 )
 _NETLIST_LINE = re.compile(
