@@ -183,8 +183,10 @@ SUFFIXES = (".txt", ".sp", ".json", ".yaml", ".gds", ".lyrdb")
 def test_no_answer_quotes_a_file_that_is_something_else(tmp_path, monkeypatch, kind):
     """Every path that every tool reads, in this process for speed."""
     monkeypatch.chdir(tmp_path)
-    for suffix in SUFFIXES:
+    for suffix in (*SUFFIXES, ".jsonl"):
         Path(f"file{suffix}").write_text(STRANGERS[kind])
+    for name in ("circuit.json", "constraints.json", "summary.json", "layout.gds", "ws.json"):
+        Path(name).write_text(STRANGERS[kind])
     Path("top.sp").write_text(".include file.txt\n.subckt t a\nR1 a b 1k\n.ends\n")
     example = ROOT / "skills/drc-check/assets/example.gds"
     asked = [
@@ -194,6 +196,11 @@ def test_no_answer_quotes_a_file_that_is_something_else(tmp_path, monkeypatch, k
             for form in ("auto", "spice", "json")
         ),
         ("netlist.parse", {"netlist_path": "top.sp"}),
+        *(("kg.init", {"graphId": "g", "input_path": f"file{suffix}"}) for suffix in (*SUFFIXES, ".jsonl")),
+        *(("kg.import_circuit", {"graphId": "g", **more}) for more in ({"workspace": "."}, {"netlist_path": "top.sp"})),
+        *((tool, {"workspace": "."}) for tool in ("drc.run_check", "lvs.run_check", "eval.compute_metrics")),
+        ("layout.create_nmos_pcell", {"device_id": "M1", "w": 1e-6, "l": 5e-7, "workspace": "."}),
+        ("plan.suggest_constraints", {"netlist_path": "file.sp"}),
         ("flow.build_layout", {"netlist_path": "file.sp"}),
         ("lvs.run_check", {"netlist_path": "file.txt", "layout_path": str(example)}),
         *(("drc.run_check", {"drc_rules_path": f"file{suffix}", "layout_path": str(example)}) for suffix in SUFFIXES),
