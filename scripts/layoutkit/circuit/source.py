@@ -13,15 +13,16 @@ MAX_NETLIST_BYTES = 16 * 1024 * 1024
 _DIRECTIVES = (
     "ac alter connect control data dc else end endc endif endl ends func global hdl ic if inc incl include lib macro "
     "meas measure model nodeset noise op opt option options param parameters params plot print probe prot protect save "
-    "temp "
-    "title tran unprot unprotect verilog width"
+    "temp title tran unprot unprotect verilog width"
 )
+_NAME = r"[mxrcdqlvij](?:[\w.$]*\d[\w.$<>\[\]]*|\w*(?=(?:[ \t]+\S+){4}))"  # a device's: M1, or Mtail before four words
+_NET = r"\(?[\w!.][\w!./<>\[\]:#+-]*\)?(?!\S)"
 _NETLIST_LINE = re.compile(
     r"^[ \t]*(?:(?:\*\*[ \t]*)?\.?(?:subckt|topckt|macro)[ \t]+\S"
     rf"|\.(?:{'|'.join(_DIRECTIVES.split())})\b|simulator[ \t]+lang|(?:ahdl_)?include[ \t]+[\"']"
-    r"|[a-z][\w.$<>\[\]]*[ \t]+[^\n=]*[ \t](?:w|l|m|nf|ng|r|c|model)[ \t]*=[ \t]*['\"{]?[-+\d.a-z]"  # M1 ... w=1u
-    r"|[rclvi](?:\w*\d\w*|\w{0,2})[ \t]+\S+[ \t]+\S+[ \t]+[-+.\d]"  # R1 a b 1k
-    r"|[mxdqj]\w*\d\w*(?:[ \t]+\S+){3})",  # X1 a b amplifier
+    rf"|{_NAME}(?:[ \t]+{_NET}){{2,}}[ \t]+(?:w|l|m|nf|ng|r|c)[ \t]*=[ \t]*['{{(]?[-+\d.a-z]"  # M1 d g s b nmos w=1u
+    rf"|[rclvi](?:\w*\d\w*|\w{{0,2}})(?:[ \t]+{_NET}){{2}}[ \t]+[-+]?\.?\d"  # R1 a b 1k
+    rf"|[mxdqj]\w*\d\w*(?:[ \t]+{_NET}){{3,}})",  # X1 a b amplifier
     re.IGNORECASE | re.MULTILINE,
 )
 
