@@ -29,7 +29,19 @@ def open_loader(skills_dirs: tuple[str, ...]) -> SkillLoader:
     """Return the loader over the folders named after the subcommand, or else before it, or else by default."""
     from skillpack.loader import SkillLoader
 
-    return SkillLoader(roots_of(skills_dirs))
+    loader = SkillLoader(roots_of(skills_dirs))
+    warn_of_unnamed(loader)
+    return loader
+
+
+def warn_of_unnamed(loader: SkillLoader) -> None:
+    """Say on stderr which skills go by the name of their folder."""
+    for skill in loader.skills.values():
+        if skill.is_unnamed:
+            from skillpack.plain_text import one_line
+            from skillpack.specification import UNNAMED
+
+            click.echo(f"skillpack: warning: {one_line(skill.path)}: {UNNAMED}", err=True)
 
 
 def roots_of(skills_dirs: tuple[str, ...]) -> tuple[str, ...]:

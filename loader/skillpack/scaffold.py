@@ -10,6 +10,7 @@ import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillpack.errors import ScaffoldError
+from skillpack.scaffold_handler import handler_files
 from skillpack.specification import MAX_DESCRIPTION, name_problem
 
 if TYPE_CHECKING:
@@ -28,12 +29,14 @@ class Plan(NamedTuple):
         parent: Folder to make it in, which need not exist.
         description: What it does and when to use it; "" for that of the example.
         tool: Dotted id of its tool, or None for a skill of text alone.
+        handler: Whether the tool is a ``handler.py`` with templates and tests, rather than a program in ``scripts``.
     """
 
     name: str
     parent: Path
     description: str = ""
     tool: str | None = None
+    handler: bool = False
 
     @property
     def script(self) -> str:
@@ -89,6 +92,8 @@ def _problems(plan: Plan) -> list[str]:
 def _files(plan: Plan) -> dict[str, str]:
     """Return the text of every file of the skill by its path."""
     files = {"SKILL.md": _skill_file(plan)}
+    if plan.tool is not None and plan.handler:
+        return files | handler_files(plan.tool, plan.name.replace("-", " ").capitalize())
     if plan.tool is not None:
         files["skill.yaml"] = _declaration(plan, plan.tool)
         files[plan.script] = _script(plan.tool)
@@ -101,9 +106,14 @@ def _skill_file(plan: Plan) -> str:
     """Return SKILL.md."""
     title = plan.name.replace("-", " ").capitalize()
     description = json.dumps(plan.description or _DESCRIPTION, ensure_ascii=False)  # a JSON text is a YAML text
-    command = shlex.join(
-        ["python", f"{(plan.parent / plan.name).as_posix()}/{plan.script}", "--text", "three short words"]
-    )
+    home = (plan.parent / plan.name).as_posix()
+    command = shlex.join(["python", f"{home}/{plan.script}", "--text", "three short words"])
+    parameters = "`--help` lists every parameter."
+    if plan.handler:
+        params = '{"text": "three short words"}'
+        command = shlex.join(["skillpack", "run", plan.tool or "", "--skills-dir", home, "--params", params])
+        parameters = shlex.join(["skillpack", "tools", plan.tool or "", "--skills-dir", home])
+        parameters = f"`{parameters}` shows every parameter."
     head = f"---\nname: {_written(plan.name)}\ndescription: {description}\n---\n\n# {title}\n\n"
     if plan.tool is None:
         return head + (
@@ -113,12 +123,12 @@ def _skill_file(plan: Plan) -> str:
         )
     return head + (
         "| task | command |\n| --- | --- |\n"
-        "| count the words of a text | the command below, with the text after `--text` |\n\n"
-        f"`--help` lists every parameter.\n\n## Quick start\n\n```bash\n{command}\n```\n\n"
+        "| count the words of a text | the command below, with the text as `text` |\n\n"
+        f"{parameters}\n\n## Quick start\n\n```bash\n{command}\n```\n\n"
         "The answer is one JSON envelope: `data.words` is 3.\n\n"
         "## Gotchas\n\n- Words are what blanks separate; several blanks in a row count as one.\n\n"
         "## Errors and cures\n\n| error | cure |\n| --- | --- |\n"
-        "| `INVALID_PARAM: Missing required param: text` | give `--text`, or a JSON object by `--params` |\n"
+        "| `INVALID_PARAM: Missing required param: text` | give `text` |\n"
     )
 
 

@@ -29,12 +29,12 @@ class Skill(namedtuple("Skill", ("name", "description", "path", "dir", "rest"), 
     """A usable skill; its body and resources are read from disk when they are asked for.
 
     Attributes:
-        name: Unique name, as the frontmatter gives it.
+        name: Unique name: as the frontmatter gives it, or else that of its folder.
         description: What it does and when to use it.
         path: Absolute path of its SKILL.md.
         dir: Absolute path of its folder.
-        rest: Further fields, and what had to be read as it was meant rather than as it is written, as the JSON text of
-            a mapping and a list; "" where there is neither.
+        rest: Further fields, what had to be read as it was meant rather than as it is written, and whether the name is
+            the folder's, as the JSON text of a mapping, a list and a truth value; "" where there is nothing of it.
     """
 
     __slots__ = ()
@@ -54,11 +54,16 @@ class Skill(namedtuple("Skill", ("name", "description", "path", "dir", "rest"), 
         """Return what had to be read as it was meant rather than as it is written."""
         return tuple(self._rest()[1])
 
+    @property
+    def is_unnamed(self) -> bool:
+        """Return whether the frontmatter has no name, so that the folder's is used, as Claude Code does."""
+        return self.rest.endswith("true]")
+
     def _rest(self) -> tuple[dict[str, Any], list[str]]:
         """Return further fields and repairs."""
         import json
 
-        fields, repairs = json.loads(self.rest or "[{}, []]")
+        fields, repairs, _ = json.loads(self.rest or "[{}, [], false]")
         return fields, repairs
 
     @property
@@ -76,10 +81,11 @@ class Skill(namedtuple("Skill", ("name", "description", "path", "dir", "rest"), 
         """Return what the frontmatter of this skill, which can be used all the same, has against it."""
         from skillpack.findings import warning
         from skillpack.host_rules import YAML_READERS
-        from skillpack.specification import field_findings
+        from skillpack.specification import UNNAMED, field_findings
 
         found = field_findings(self.fields, os.path.basename(self.dir))
-        return [*found, *(warning("yaml-colon", repair, YAML_READERS) for repair in self.repairs)]
+        unnamed = [warning("name-missing", UNNAMED)] if self.is_unnamed else []
+        return [*found, *unnamed, *(warning("yaml-colon", repair, YAML_READERS) for repair in self.repairs)]
 
     @property
     def body(self) -> str:
@@ -169,12 +175,14 @@ def read_skill(path: str, folder: str, *, is_link: bool) -> tuple[Skill, os.stat
 
     data, status = read_skill_file(path, folder, is_link=is_link)
     document = parse(data)
-    name = _required(document.fields, "name")
+    given = document.fields.get("name", "")
+    unnamed = isinstance(given, str) and not given.strip()
+    name = os.path.basename(folder) if unnamed else _required(document.fields, "name")
     description = _required(document.fields, "description")
-    if CONTROL.search(name) or HIDING.search(name):
+    if not name or CONTROL.search(name) or HIDING.search(name):
         raise SkillFileError("the name contains a line break or a control character")
     more = {key: value for key, value in document.fields.items() if key not in {"name", "description"}}
-    rest = json.dumps([more, document.repairs]) if more or document.repairs else ""
+    rest = json.dumps([more, document.repairs, unnamed]) if more or document.repairs or unnamed else ""
     return Skill(name, description, path, folder, rest), status
 
 

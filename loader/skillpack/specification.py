@@ -14,6 +14,7 @@ FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowe
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
 MAX_COMPATIBILITY = 500
+UNNAMED = "the frontmatter has no name: the folder's name is used, as Claude Code does; other hosts refuse the skill"
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _CLAUDE_CODE_FIELDS = (
     *("agent", "argument-hint", "arguments", "context", "disable-model-invocation", "effort", "hooks", "model"),
@@ -29,8 +30,8 @@ def field_findings(fields: Mapping[str, Any], folder: str) -> list[Finding]:
         folder: Name of the skill's folder.
     """
     found = [_unknown(key) for key in fields if key not in FIELDS]
-    missing = (key for key in ("name", "description") if key not in fields)
-    found += [error(f"{key}-missing", f"the frontmatter has no {key}") for key in missing]
+    texts = {"name": UNNAMED, "description": "the frontmatter has no description"}
+    found += [error(f"{key}-missing", text) for key, text in texts.items() if key not in fields]
     for key, check in _CHECKS.items():
         if key in fields:
             found += check(fields[key])

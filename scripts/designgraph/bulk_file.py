@@ -10,6 +10,7 @@ Either JSON, ``{"nodes": [...], "relations": [...]}`` as ``kg.export`` writes it
 from __future__ import annotations
 
 import json
+import re
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,9 @@ from designgraph.errors import GraphError
 MAX_BYTES = 256 << 20
 MAX_ITEMS = 2_000_000
 _LINES = (".jsonl", ".ndjson")
+_FIELDS = {"nodes", "relations"}
+_ITEM_FIELDS = {"id", "type", "from", "to"}
+_QUOTED = re.compile(r"""(?P<quote>['"]).*(?P=quote)""", re.DOTALL)
 
 
 @dataclass
@@ -63,7 +67,8 @@ def read_parts(path: str) -> Parts:
     except RecursionError:
         raise _refused(path, "is nested too deeply") from None
     except ValueError as error:
-        raise _refused(path, f"is not JSON: {error}") from None
+        reason = _QUOTED.sub("...", str(error))  # the file may be something else, and secret
+        raise _refused(path, f"is not JSON: {reason}") from None
     count = len(parts.nodes) + len(parts.relations)
     if count > MAX_ITEMS:
         raise _refused(path, f"has {count} nodes and relations; at most {MAX_ITEMS} are read")
@@ -74,7 +79,9 @@ def _read_document(file: Path) -> Parts:
     document = _parsed(file.read_bytes().decode("utf-8-sig"))
     if not isinstance(document, dict) or any(not isinstance(items, list) for items in document.values()):
         raise _refused(str(file), 'must be an object {"nodes": [...], "relations": [...]}')
-    unknown = sorted(set(document) - {"nodes", "relations"})
+    unknown = sorted(set(document) - _FIELDS)
+    if unknown and not _FIELDS & set(document):  # another file, whose words are not to be shown
+        raise _refused(str(file), 'must be an object {"nodes": [...], "relations": [...]}')
     if unknown:
         raise _refused(str(file), f"has unknown fields {', '.join(unknown)}; known are nodes, relations")
     return Parts(document.get("nodes", []), document.get("relations", []))
@@ -93,6 +100,12 @@ def _read_lines(file: Path) -> Parts:
             kind = "relations" if isinstance(item, dict) and "from" in item else "nodes"
             getattr(parts, kind).append(item)
             parts.lines[kind].append(number)
+    if (
+        parts.nodes
+        and not parts.relations
+        and not any(isinstance(item, dict) and _ITEM_FIELDS & item.keys() for item in parts.nodes)
+    ):
+        raise _refused(str(file), "has no line that is a node (id, type) or a relation (from, to, type)")
     return parts
 
 

@@ -48,7 +48,9 @@ def _read(path: str, status: os.stat_result) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise GraphFileError(f"{path} cannot be read: {error}", {"path": path}) from error
     except (yaml.YAMLError, RecursionError) as error:
-        raise GraphFileError(f"{path} is no YAML: {error}", {"path": path}) from error
+        mark = getattr(error, "problem_mark", None)  # the error itself quotes the file
+        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
+        raise GraphFileError(f"{path} is no YAML{place}", {"path": path}) from error
     if content is None:
         return {}
     if not isinstance(content, dict):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .call_log import append_record
     from .envelope import ErrorCode, SkillError, SkillResult
     from .faults import Fault, invalid_params
+    from .handler import load_handler
     from .model_call import ModelAnswer, Task, ask_model
     from .model_endpoints import ModelSettings, model_settings
     from .prompt import prompt_variables, render_file
@@ -43,6 +44,7 @@ _HOMES = {
     "fill_defaults": "schema",
     "find_faults": "schema",
     "invalid_params": "faults",
+    "load_handler": "handler",
     "load_tool": "tool",
     "main": "runtime",
     "model_settings": "model_endpoints",
@@ -70,6 +72,7 @@ __all__ = [
     "fill_defaults",
     "find_faults",
     "invalid_params",
+    "load_handler",
     "load_tool",
     "main",
     "model_settings",

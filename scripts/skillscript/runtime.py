@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from time import perf_counter
 
+from .confinement import confined
 from .context import CONTEXT_SCHEMA
 from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, own_codes
 from .faults import Fault, fault_details, invalid_params, joined, show
@@ -176,7 +177,8 @@ def _executed(tool: Tool, params: Any, context: Any, known: Sequence[Fault]) -> 
     faults = [*known, *(fault for fault in faults[len(known) :] if fault.path not in told)]
     if faults:
         raise invalid_params(faults)
-    answer = tool.execute(received, surroundings["context"])
+    with confined():
+        answer = tool.execute(received, surroundings["context"])
     if not isinstance(answer, dict):
         message = f"the tool answered a {type(answer).__name__}, not an object"
         raise SkillError(ErrorCode.INTERNAL_ERROR, message)

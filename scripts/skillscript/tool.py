@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 DECLARATIONS = ("skill.yaml", "skill.json")
+HANDLER = "handler.py"  # a module with execute, at the top of a skill's folder
+HANDLER_SCHEMAS = ("schemas/input.schema.json", "schemas/output.schema.json")  # unless the declaration says otherwise
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdic
     """Return the tool of a script, with the schemas that its skill declares for it.
 
     They lie at ``<skill>/schemas/<tool id>.input.json`` and ``.output.json``, next to ``<skill>/scripts/x.py``; only
-    where they do not, or where skill.yaml has several versions of the tool, is skill.yaml asked where they are.
+    where they do not, or where skill.yaml has several versions of the tool, is skill.yaml asked where they are. Those
+    of a ``handler.py`` are where skill.yaml says, else at ``HANDLER_SCHEMAS``.
 
     Raises:
         SkillError: INTERNAL_ERROR if a schema is missing or is no JSON object.
@@ -64,10 +67,12 @@ def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdic
     skill_dir = skill_dir_of(script)
     usual = [script.parent.parent / "schemas" / f"{tool_id}.{part}.json" for part in ("input", "output")]
     schemas: list[Any] = list(usual)
-    if not all(path.is_file() for path in usual) or _has_versions(skill_dir, tool_id):
+    if script.name == HANDLER or not all(path.is_file() for path in usual) or _has_versions(skill_dir, tool_id):
         _, entry = _declaration(skill_dir, tool_id, script)
         declared = [entry.get(f"{part}_schema") for part in ("input", "output")]
         named = [skill_dir / place if isinstance(place, str) else place for place in declared]
+        if script.name == HANDLER:
+            usual = [skill_dir / name for name in HANDLER_SCHEMAS]
         schemas = [place or path for place, path in zip(named, usual, strict=True)]
     input_schema, output_schema = map(_read_schema, schemas)
     return Tool(tool_id, execute, input_schema, output_schema, violates, skill_dir, script)

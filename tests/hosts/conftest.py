@@ -179,13 +179,17 @@ def mcp_server(pack):
 
 @contextlib.contextmanager
 def running(*arguments, environment=None, cwd=None):
-    """Run ``skillpack ARGUMENTS`` and give the process and the address it serves."""
+    """Run ``skillpack ARGUMENTS``, without a token unless one is given; give the process and the address it serves."""
+    surroundings = {**os.environ, "SKILLPACK_TOKEN": "", **(environment or {})}
+    given = [*map(str, arguments)]
+    if not surroundings["SKILLPACK_TOKEN"] and not {"--token-file", "--write-token"} & {*given}:
+        given.append("--no-token")
     process = subprocess.Popen(
-        [sys.executable, "-m", "skillpack", *map(str, arguments), "--port", "0"],
+        [sys.executable, "-m", "skillpack", *given, "--port", "0"],
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, **(environment or {})},
+        env=surroundings,
         cwd=cwd,
     )
     try:

@@ -291,3 +291,13 @@ def test_a_tool_is_found_by_its_names_in_both_styles_and_by_its_id():
         assert box.find("a.none") is None  # declared without a script
         assert box.find("nothing") is None
         assert "skill_request" not in box.names
+
+
+def test_a_skill_without_a_name_is_served_under_its_folders(tmp_path):
+    from skillpack.hosts.skill_files import entry
+    from skillpack.skill_md import load_skill
+
+    home = tmp_path / "unnamed"
+    home.mkdir()
+    (home / "SKILL.md").write_text("---\ndescription: d\n---\nbody\n")
+    assert entry(load_skill(home / "SKILL.md"))["frontmatter"] == {"name": "unnamed", "description": "d"}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from skillpack.cache import ScanCache
 from skillpack.catalog import scan
 from skillpack.frontmatter import MAX_FILE_BYTES
 
@@ -19,8 +20,6 @@ def reasons(catalog):
     ("text", "reason"),
     [
         ("no frontmatter", "does not start with"),
-        ("---\ndescription: b\n---\n", "the frontmatter has no name"),
-        ("---\nname: ''\ndescription: b\n---\n", "the frontmatter has no name"),
         ("---\nname: bad\n---\n", "the frontmatter has no description"),
         ("---\nname: bad\ndescription:\n---\n", "the frontmatter has no description"),
         ("---\nname: bad\ndescription: [a, b]\n---\n", "the description must be text, not a list"),
@@ -37,6 +36,32 @@ def test_a_bad_skill_is_skipped_with_its_reason_and_hides_nothing(write_skill, t
     assert list(catalog.skills) == ["good"]
     assert reason in reasons(catalog)["bad"]
     assert catalog.errors == catalog.skipped
+
+
+@pytest.mark.parametrize("written", ["", "name:\n", "name: ''\n", "name: ' '\n", "name: ~\n"])
+@pytest.mark.parametrize("folder", ["unnamed", "My_Skill"])
+def test_a_skill_without_a_name_goes_by_its_folders(write_skill, tmp_path, written, folder):
+    """As in Claude Code; said by a finding, and the same when it comes from the cache."""
+    write_skill(folder, f"---\n{written}description: b\n---\nbody")
+    write_skill("good")
+    (tmp_path / "cache").mkdir(mode=0o700)
+    for _ in range(2):
+        catalog = scan([tmp_path / "skills"], cache=ScanCache(str(tmp_path / "cache")))
+        assert set(catalog.skills) == {folder, "good"}
+        assert catalog.skipped == ()
+        skill = catalog.skills[folder]
+        assert (skill.is_unnamed, catalog.skills["good"].is_unnamed) == (True, False)
+        assert ("warning", "name-missing") in {(finding.level, finding.rule) for finding in skill.findings}
+        assert any(finding.rule == "name-form" for finding in skill.findings) == (folder == "My_Skill")
+        os.utime(skill.path, (1, 1))
+
+
+def test_of_an_unnamed_skill_and_one_that_declares_its_name_the_first_path_wins(write_skill, tmp_path):
+    write_skill("b", "---\ndescription: b\n---\nunnamed")
+    write_skill("a", "---\nname: b\ndescription: a\n---\nnamed")
+    catalog = scan([tmp_path / "skills"])
+    assert catalog.skills["b"].body == "named"
+    assert [entry.path for entry in catalog.shadowed] == [str(tmp_path / "skills/b/SKILL.md")]
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "dangling link", "link to outside", "device", "unreadable"])

@@ -257,3 +257,18 @@ def test_no_answer_vanishes_into_a_closed_standard_output(arguments):
     )
     message = "skillpack: the answer cannot be written: standard output is closed\n"
     assert (done.returncode, done.stderr) == (2, message)
+
+
+@pytest.mark.parametrize("command", [["list"], ["search", "count"], ["show", "unnamed"], ["tools"]])
+def test_a_skill_without_a_name_is_used_with_a_warning(tmp_path, command):
+    home = tmp_path / "unnamed"
+    home.mkdir()
+    (home / "SKILL.md").write_text("---\ndescription: Count words.\n---\nbody\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "skillpack", "--skills-dir", str(tmp_path), *command],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr.count("the frontmatter has no name") == 1
+    if command != ["tools"]:
+        assert "unnamed" in done.stdout or "body" in done.stdout

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillpack.execution.answers import judge
 from skillpack.execution.call_records import log_call
+from skillpack.execution.limits import Limits
 from skillpack.execution.tool_choice import checked_context, checked_params, checked_timeout, choose
 from skillpack.execution.tool_process import Answer, Request, ask_cold, ask_warm, can_be_warm
 from skillpack.execution.worker_pool import PoolClosedError, WorkerPool
@@ -66,6 +67,7 @@ class Runner:
         warm: Whether processes of tools that can answer several calls are kept for the next; else each call starts one.
         pool: Where they are kept. Default: a pool of its own.
         log: File that gets a record of each call. Default: what ANALOG_LAYOUT_LOG names, if anything.
+        limits: Which paths and programs a call may name. Default: any.
     """
 
     def __init__(
@@ -76,11 +78,13 @@ class Runner:
         warm: bool = True,
         pool: WorkerPool | None = None,
         log: str | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.all_tools = tools if isinstance(tools, Tools) else Tools(tools)
         self.tools = self.all_tools.by_id
         self.timeout = timeout
         self.log = log
+        self.limits = limits or Limits()
         self._pool = (pool or WorkerPool()) if warm else None
 
     def __enter__(self) -> Runner:  # noqa: PYI034 - typing.Self needs Python 3.11
@@ -125,7 +129,9 @@ class Runner:
             made |= {"tool": choice.tool, "migrated_from": choice.migrated_from}
             limit = checked_timeout(self.timeout if timeout is None else timeout)
             values = checked_params(choice, params)
-            request = Request(values, checked_context(context), start + limit, on_stderr, cancellation)
+            self.limits.check(choice.tool, values)
+            surroundings = checked_context(context)
+            request = Request(values, surroundings, start + limit, on_stderr, cancellation, self.limits.environment)
             answer = self._ask(choice.tool, request)
             if answer.outcome is not None:
                 made |= {"stderr": answer.outcome.stderr.decode("utf-8", "replace"), "warm": answer.warm}

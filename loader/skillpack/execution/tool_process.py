@@ -9,11 +9,12 @@ import re
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import skillscript
 from skillpack.execution.environment import tool_environment
 from skillpack.execution.process import Outcome, run_bounded
 from skillpack.execution.warm_worker import WarmWorker
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 MAX_ARGUMENT_BYTES = 1 << 16  # Linux takes 128 KiB an argument
 MAX_REQUEST_BYTES = 4 << 20  # what a worker reads on one line
 _USES_SKILLSCRIPT = re.compile(rb"^\s*(?:from|import)\s+skillscript\b", re.MULTILINE)
-_WATCHED = ("scripts", "schemas", "assets")
+_WATCHED = ("scripts", "schemas", "assets", "templates", "resources")
+_HANDLER_PROGRAM = skillscript.__path__[0] + "/handler.py"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Request:
         deadline: When to give up. [s, monotonic]
         on_stderr: Called with each piece of the tool's stderr as it arrives.
         cancellation: Kills the tool when cancelled.
+        environment: Variables that its process gets beside those of the runner's environment.
     """
 
     params: dict[str, Any]
@@ -48,6 +51,7 @@ class Request:
     deadline: float
     on_stderr: Callable[[bytes], None] | None = None
     cancellation: Cancellation | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def seconds_left(self) -> float:
@@ -76,7 +80,7 @@ def can_be_warm(tool: ToolDeclaration) -> bool:
     declared = tool.entry.get("warm")
     if os.name != "posix" or declared is False:
         return False
-    if declared is True or tool.worker:
+    if declared is True or tool.worker or tool.is_handler:
         return True
     try:
         status = Path(tool.script).stat()
@@ -101,13 +105,13 @@ def ask_cold(tool: ToolDeclaration, request: Request) -> Answer:
         OSError: If it cannot be started.
     """
     text = json.dumps(request.params, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    command = [sys.executable, tool.script, "--params", "-"]
+    command = [*_program(tool), "--params", "-"]
     with _context_argument(request.context) as arguments:
         outcome = run_bounded(
             [*command, *arguments],
             text,
             request.seconds_left,
-            environment=tool_environment(tool.environment),
+            environment=_environment(tool, request),
             on_stderr=request.on_stderr,
             cancellation=request.cancellation,
         )
@@ -123,11 +127,11 @@ def ask_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answe
     line = _request_line(tool, request)
     if len(line) > MAX_REQUEST_BYTES:
         return ask_cold(tool, request)
-    environment = tool_environment(tool.environment)
+    environment = _environment(tool, request)
     kind = _kind(tool, environment)
 
     def start() -> WarmWorker:
-        return WarmWorker([sys.executable, tool.worker or tool.script, "--serve"], environment)
+        return WarmWorker([*_program(tool, warm=True), "--serve"], environment)
 
     while True:
         worker = pool.acquire(kind, start, request.deadline, request.cancellation)
@@ -141,6 +145,18 @@ def ask_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answe
             pool.release(kind, worker, reusable=state == "reusable")
         if state != "stale":
             return Answer(outcome, warm=True)
+
+
+def _program(tool: ToolDeclaration, *, warm: bool = False) -> list[str]:
+    """Return the command that starts the tool's program, or its worker's."""
+    if tool.is_handler:
+        return [sys.executable, _HANDLER_PROGRAM, tool.script, tool.id]
+    return [sys.executable, (tool.worker if warm else "") or tool.script]
+
+
+def _environment(tool: ToolDeclaration, request: Request) -> dict[str, str]:
+    """Return the environment of the tool's process."""
+    return {**tool_environment(tool.environment), **request.environment}
 
 
 def _asked(worker: WarmWorker, line: bytes, request: Request) -> Outcome:
@@ -187,7 +203,9 @@ def _kind(tool: ToolDeclaration, environment: Mapping[str, str]) -> Hashable:
     """Return what workers must have in common to stand for each other: program, files, folder and environment."""
     return (
         tool.worker or tool.script,
-        _files_seen(str(Path(tool.script).parent.parent)),
+        _files_seen(str(Path(tool.script).parent), ("", *_WATCHED))
+        if tool.is_handler
+        else _files_seen(str(Path(tool.script).parent.parent)),
         _folder(),
         tuple(sorted(environment.items())),
     )
@@ -201,10 +219,10 @@ def _folder() -> str:
         return ""
 
 
-def _files_seen(skill_dir: str) -> tuple[tuple[str, int, int], ...]:
+def _files_seen(skill_dir: str, folders: tuple[str, ...] = _WATCHED) -> tuple[tuple[str, int, int], ...]:
     """Return name, time and size of the files a skill's programs are made of, so that an edit ends old workers."""
     seen = []
-    for name in _WATCHED:
+    for name in folders:
         with contextlib.suppress(OSError), os.scandir(f"{skill_dir}/{name}") as entries:
             for entry in entries:
                 status = entry.stat()

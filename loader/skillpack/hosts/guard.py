@@ -55,11 +55,13 @@ class Access:
         host: Address the server listens on.
         token: What every request must bear, or None.
         names: Further names under which the server is reached.
+        note: What the owner is to read when the server starts, such as a token made for this run; or "".
     """
 
     host: str = "127.0.0.1"
     token: str | None = field(default=None, repr=False)
     names: frozenset[str] = frozenset()
+    note: str = field(default="", repr=False)
 
     def problem(self) -> str | None:
         """Return why a server must not start with this, or None."""
@@ -216,6 +218,10 @@ def _headers(scope: Scope) -> dict[str, str]:
         if name in found and name in ("host", "origin", "authorization", "content-type"):
             raise RefusedError(400, f"the header {name} is there twice")
         found[name] = raw_value.decode("latin-1")
+    if "content-length" in found and "transfer-encoding" in found:
+        # A proxy that goes by one and a server that goes by the other disagree on where the next request begins.
+        text = "a request has either Content-Length or Transfer-Encoding, not both"
+        raise RefusedError(400, text, {"connection": "close"})
     return found
 
 

@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 def run(pack: Pack, access: Access, port: int, max_body: int) -> None:
     """Serve the HTTP API until the process is asked to stop."""
     api = PackApi(pack, Calls(pack.max_workers), needs_token=access.token is not None)
-    serve(Guard(api.app(), access, max_body=max_body), access.host, port)
+    serve(Guard(api.app(), access, max_body=max_body), access, port)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillpack.errors import SkillpackError
 
 if TYPE_CHECKING:
-    from skillpack.hosts.guard import App
+    from skillpack.hosts.guard import Access, App
 
 TOKEN_VARIABLE = "SKILLPACK_TOKEN"  # noqa: S105 - the variable's name
 GRACE_SECONDS = 10
@@ -37,10 +39,32 @@ def read_token(file: str | None) -> str | None:
         raise HostError(f"the token file {file} cannot be read: {error}") from error
 
 
-def serve(app: App, host: str, port: int, *, path: str = "", grace: float = GRACE_SECONDS) -> None:
+def new_token(file: str | None) -> tuple[str, str]:
+    """Return a random token, and how the owner learns it: it is written to ``file`` (mode 0600), or else in that text.
+
+    Raises:
+        HostError: If the file cannot be written.
+    """
+    token = secrets.token_urlsafe(32)
+    if file is None:
+        return token, f"every request must bear the header 'Authorization: Bearer {token}'"
+    beside = f"{file}.{os.getpid()}"
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+            stream.write(f"{token}\n")
+        Path(beside).replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            Path(beside).unlink()
+        raise HostError(f"the token file {file} cannot be written: {error.strerror}") from error
+    return token, f"every request must bear the token in {file}"
+
+
+def serve(app: App, access: Access, port: int, *, path: str = "", grace: float = GRACE_SECONDS) -> None:
     """Serve ``app`` until SIGINT, SIGTERM or SIGHUP; calls under way then have ``grace`` seconds to finish.
 
-    The address is told on stderr, with the port that was chosen where ``port`` is 0.
+    Standard error gets the address, with the port that was chosen where ``port`` is 0, and then the note of ``access``.
 
     Raises:
         HostError: If the address cannot be listened on.
@@ -63,9 +87,11 @@ def serve(app: App, host: str, port: int, *, path: str = "", grace: float = GRAC
     # Left alone, SIGHUP would end this process and leave its tools behind.
     if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
-    listener = _listener(host, port)
-    name = f"[{host}]" if ":" in host else host
+    listener = _listener(access.host, port)
+    name = f"[{access.host}]" if ":" in access.host else access.host
     print(f"skillpack: serving http://{name}:{listener.getsockname()[1]}{path}", file=sys.stderr, flush=True)  # noqa: T201
+    if access.note:
+        print(f"skillpack: {access.note}", file=sys.stderr, flush=True)  # noqa: T201
     try:
         uvicorn.Server(config).run(sockets=[listener])
     except KeyboardInterrupt:  # uvicorn has shut down and hands the signal on

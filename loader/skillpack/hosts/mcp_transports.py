@@ -53,7 +53,7 @@ def run_http(pack: Pack, style: NameStyle, access: Access, port: int) -> None:
     server = PackServer(pack, Calls(pack.max_workers), style).server()
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard checks
     app = server.streamable_http_app(streamable_http_path=PATH, transport_security=unchecked)
-    serve(Guard(app, access), access.host, port, path=PATH)
+    serve(Guard(app, access), access, port, path=PATH)
 
 
 async def _without_malformed(lines: Any, messages: Any, answers: Any) -> None:

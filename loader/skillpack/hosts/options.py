@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from skillpack.command_line import warn_of_unnamed
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,25 +30,38 @@ class Listening:
         host: Address.
         port: Port; 0 for any free one.
         token_file: File that holds the token, or None.
+        write_token: File to write a token to that is made at the start, or None.
+        no_token: Whether requests need no token.
         allow_hosts: Further names of this server.
     """
 
     host: str
     port: int
     token_file: str | None
+    write_token: str | None
+    no_token: bool
     allow_hosts: tuple[str, ...]
 
     def access(self) -> Access:
-        """Return who may ask.
+        """Return who may ask; a token that the owner did not give is made here.
 
         Raises:
-            HostError: If the server would be open to other machines, or the token is none.
+            HostError: If the server would be open to other machines, the token is none, or options contradict each
+                other.
         """
-        from skillpack.hosts.guard import Access
-        from skillpack.hosts.listening import HostError, read_token
+        from skillpack.hosts.guard import Access, is_loopback
+        from skillpack.hosts.listening import HostError, new_token, read_token
 
         names = frozenset(name.lower() for name in self.allow_hosts)
-        access = Access(self.host, read_token(self.token_file), names)
+        token = read_token(self.token_file)
+        if self.no_token and (token is not None or self.write_token is not None):
+            raise HostError("--no-token contradicts the token in --token-file, --write-token or SKILLPACK_TOKEN")
+        if token is not None and self.write_token is not None:
+            raise HostError("--write-token is for a token made at the start; --token-file or SKILLPACK_TOKEN gives one")
+        note = "warning: without a token every user of this machine can run tools as you" if self.no_token else ""
+        if token is None and not self.no_token and (is_loopback(self.host) or self.write_token is not None):
+            token, note = new_token(self.write_token)
+        access = Access(self.host, token, names, note)
         problem = access.problem()
         if problem is not None:
             raise HostError(problem)
@@ -61,14 +76,19 @@ class Serving:
         timeout: Longest duration of a call. [s]
         workers: Most tool processes at one time, or None for a number that suits the machine.
         directory: Folder the tools work in, or None for the current one.
+        confined: Whether calls may name no path outside of ``directory``.
+        allow_decks: Whether calls may name files that tools run as programs.
     """
 
     timeout: float
     workers: int | None
     directory: str | None
+    confined: bool
+    allow_decks: bool
 
     def open_pack(self, skills_dirs: tuple[str, ...]) -> Pack:
         """Return the pack to serve, after entering the working folder."""
+        from skillpack.execution.limits import Limits
         from skillpack.hosts.pack import Pack
         from skillpack.roots import default_roots
 
@@ -77,7 +97,10 @@ class Serving:
             raise click.BadParameter("must be a number of seconds, got nan", param_hint="--timeout")
         if self.directory is not None:
             os.chdir(self.directory)
-        pack = Pack(roots, timeout=self.timeout, max_workers=self.workers)
+        confined = self.confined and self.directory is not None
+        limits = Limits(os.getcwd() if confined else None, programs=self.allow_decks)  # noqa: PTH109 - compared as text
+        pack = Pack(roots, timeout=self.timeout, max_workers=self.workers, limits=limits)
+        warn_of_unnamed(pack.view().loader)
         lost = len(pack.view().tools.faults) + len(pack.view().loader.catalog.errors)
         if lost:
             print(f"skillpack: {lost} skills or tools are left out; 'skillpack doctor' says why", file=sys.stderr)  # noqa: T201
@@ -88,8 +111,18 @@ def LISTENING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802
     """Add the options of where to listen; the command gets them as ``listening``."""
 
     @functools.wraps(function)
-    def grouped(*, host: str, port: int, token_file: str | None, allow_hosts: tuple[str, ...], **others: Any) -> Any:
-        return function(listening=Listening(host, port, token_file, allow_hosts), **others)
+    def grouped(
+        *,
+        host: str,
+        port: int,
+        token_file: str | None,
+        write_token: str | None,
+        no_token: bool,
+        allow_hosts: tuple[str, ...],
+        **others: Any,
+    ) -> Any:
+        listening = Listening(host, port, token_file, write_token, no_token, allow_hosts)
+        return function(listening=listening, **others)
 
     return _with_options(
         grouped,
@@ -100,7 +133,18 @@ def LISTENING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802
         click.option(
             "--token-file",
             metavar="FILE",
-            help="File with the token that every request must bear. [default: SKILLPACK_TOKEN]",
+            help="File with the token that every request must bear. [default: SKILLPACK_TOKEN, else a random one, "
+            "shown on stderr]",
+        ),
+        click.option(
+            "--write-token",
+            metavar="FILE",
+            help="Write the random token to FILE, which only you can read (mode 0600), instead of showing it.",
+        ),
+        click.option(
+            "--no-token",
+            is_flag=True,
+            help="Serve without a token, on a loopback address only. Any user of it can then run tools as you.",
         ),
         click.option(
             "--allow-host",
@@ -116,8 +160,16 @@ def SERVING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802 -
     """Add the options of how calls are made; the command gets them as ``serving``."""
 
     @functools.wraps(function)
-    def grouped(*, timeout: float, workers: int | None, directory: str | None, **others: Any) -> Any:
-        return function(serving=Serving(timeout, workers, directory), **others)
+    def grouped(
+        *,
+        timeout: float,
+        workers: int | None,
+        directory: str | None,
+        no_confine: bool,
+        allow_decks: bool,
+        **others: Any,
+    ) -> Any:
+        return function(serving=Serving(timeout, workers, directory, not no_confine, allow_decks), **others)
 
     return _with_options(
         grouped,
@@ -134,7 +186,14 @@ def SERVING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802 -
             "--directory",
             type=click.Path(exists=True, file_okay=False),
             metavar="DIR",
-            help="Folder the tools work in. [default: the current one]",
+            help="Folder the tools work in; calls can then name no path outside of it. [default: the current one, "
+            "without that limit]",
+        ),
+        click.option("--no-confine", is_flag=True, help="Let calls name paths outside of --directory."),
+        click.option(
+            "--allow-decks",
+            is_flag=True,
+            help="Let calls name foundry rule decks. A deck is a program: whoever can call a tool can then run any.",
         ),
     )
 

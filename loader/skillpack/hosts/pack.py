@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from skillpack.execution.limits import Limits
 from skillpack.execution.runner import DEFAULT_TIMEOUT_S, Runner
 from skillpack.execution.worker_pool import WorkerPool
 from skillpack.loader import SkillLoader
@@ -50,6 +51,7 @@ class Pack:
         roots: Folders that hold skills, the first having precedence.
         timeout: Longest duration of a call. [s]
         max_workers: Most tool processes at one time.
+        limits: Which paths and programs a call may name. Default: any.
     """
 
     def __init__(
@@ -58,9 +60,11 @@ class Pack:
         *,
         timeout: float = DEFAULT_TIMEOUT_S,
         max_workers: int | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.roots = tuple(roots)
         self.timeout = timeout
+        self.limits = limits or Limits()
         self._loader: SkillLoader | None = None
         self._pool = WorkerPool(max_workers=max_workers, idle_seconds=IDLE_SECONDS)
         self._lock = threading.Lock()
@@ -89,7 +93,8 @@ class Pack:
                 else:
                     self._loader.reload()
                 tools = find_tools(self._loader.declaring)
-                self._view = View(self._loader, tools, Runner(tools, timeout=self.timeout, pool=self._pool))
+                runner = Runner(tools, timeout=self.timeout, pool=self._pool, limits=self.limits)
+                self._view = View(self._loader, tools, runner)
                 self._seen = time.monotonic()
             return self._view
 

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from skillscript.envelope import SkillResult
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_OURS = ("x-error", "x-error-codes", "x-env")  # speak to this pack's own programs, not to a caller
+_OURS = (
+    "x-error",
+    "x-error-codes",
+    "x-env",
+    "x-path",
+    "x-programs",
+)  # speak to this pack's own programs, not to a caller
 _ROOT_ONLY = ("$schema", "$id", "examples", "title")
 _VALUE_KEYWORDS = ("const", "enum", "default", "examples")
 _MAPS = ("properties", "patternProperties", "$defs", "dependentSchemas")

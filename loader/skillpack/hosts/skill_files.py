@@ -117,6 +117,8 @@ def frontmatter(skill: Skill) -> dict[str, Any]:
     except (OSError, FileRefusedError, SkillFileError, YamlError):
         typed = dict(skill.fields)
     found: dict[str, Any] = _json_value(typed)
+    if skill.is_unnamed:  # a client needs one
+        found["name"] = skill.name
     return found
 
 

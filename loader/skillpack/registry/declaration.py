@@ -7,6 +7,7 @@ top instead of a list ``tools``, is the form of a registry entry (S4.1); it may 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from skillpack.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
 from skillscript.faults import joined
 from skillscript.schema import find_faults
 from skillscript.strict_json import NotJsonError, parse_json, plain
+from skillscript.tool import HANDLER, HANDLER_SCHEMAS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 MAX_DECLARATION_BYTES = 1 << 18
 MAX_SCHEMA_BYTES = 1 << 20
+_IMPORTS_MAIN = re.compile(rb"^from\s+skillscript\s+import\s+(?:\([^)]*|[^\n(]*)\bmain\b", re.MULTILINE)
 _SHAPE = Path(__file__).parents[1] / "schemas" / "skill.schema.json"
 
 
@@ -48,6 +51,7 @@ class ToolDeclaration:
         entry: Everything its entry in skill.yaml says (display_name, intent_tags, models, cost, ...).
         worker: Absolute path of the program that answers for it and other tools of its skill in one warm process; ""
             if its own program does.
+        is_handler: Whether its script is a module with ``execute`` that ``skillscript.handler`` runs, no program.
     """
 
     id: str
@@ -59,6 +63,7 @@ class ToolDeclaration:
     description: str = ""
     entry: Mapping[str, Any] = field(default_factory=dict, repr=False)
     worker: str = ""
+    is_handler: bool = False
 
     @property
     def composable(self) -> bool:
@@ -267,6 +272,7 @@ def _read_tool(skill: Skill, entry: Any, declared: Mapping[str, Any], *, needs_s
         entry = plain(entry)
     except NotJsonError as error:
         raise SkillFileError(f"{error}; quote it if it is meant as text") from error
+    entry = {**_handler_defaults(skill, entry), **entry}
     problems = _problems(entry, _definition("tool"))
     if needs_script and "script" not in entry:
         problems.append("has no script")
@@ -286,7 +292,25 @@ def _read_tool(skill: Skill, entry: Any, declared: Mapping[str, Any], *, needs_s
         description=entry.get("description", ""),
         entry=entry,
         worker=str(Path(skill.dir) / entry["worker"]) if "worker" in entry else "",
+        is_handler=Path(entry.get("script", "")).name == HANDLER and not _is_program(Path(skill.dir) / entry["script"]),
     )
+
+
+def _handler_defaults(skill: Skill, entry: Mapping[str, Any]) -> dict[str, str]:
+    """Return what an entry need not say in a folder with a ``handler.py``: that it is the script, and its schemas."""
+    if entry.get("script", HANDLER) != HANDLER or not (Path(skill.dir) / HANDLER).is_file():
+        return {}
+    found = {"script": HANDLER}
+    schemas = zip(("input_schema", "output_schema"), HANDLER_SCHEMAS, strict=True)
+    return found | {key: name for key, name in schemas if (Path(skill.dir) / name).is_file()}
+
+
+def _is_program(script: Path) -> bool:
+    """Return whether a ``handler.py`` is a skill script itself, told by its text: it imports skillscript's ``main``."""
+    try:
+        return _IMPORTS_MAIN.search(read_bounded(str(script), MAX_DECLARATION_BYTES)) is not None
+    except (OSError, FileRefusedError):
+        return False
 
 
 @cache

@@ -17,7 +17,7 @@ from layoutkit.check.rules import KINDS, faults_in, fields_of, kind_of
 from layoutkit.errors import FileError, TechnologyError
 from layoutkit.files import read_bytes
 from layoutkit.technology.expressions import require
-from layoutkit.technology.loader import read_rule
+from layoutkit.technology.loader import read_rule, yaml_reason
 
 if TYPE_CHECKING:
     import os
@@ -61,7 +61,7 @@ def with_rules_of(path: str | os.PathLike[str], technology: Technology) -> Techn
     if not isinstance(entries, list) or not entries:
         faults.append('the file must hold {"rules": [...]} with at least one rule')
         entries = []
-    if isinstance(data, dict):
+    if isinstance(data, dict) and entries:  # else it is no rule file, and not to be quoted
         faults += [f"unknown field '{name}' beside 'rules'" for name in sorted(set(map(str, data)) - _TOP_FIELDS)]
     derived = data.get("derived", {}) if isinstance(data, dict) else {}
     if not isinstance(derived, dict) or not all(isinstance(text, str) for text in derived.values()):
@@ -90,7 +90,7 @@ def _parsed(path: str | os.PathLike[str]) -> Any:
         try:
             return yaml.safe_load(text.decode("utf-8"))
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise FileError(f"rule file {name} is not readable YAML: {error}") from error
+            raise FileError(f"rule file {name} is not readable YAML: {yaml_reason(error)}") from None
     import json
 
     try:
@@ -126,9 +126,11 @@ def rule_with_faults(entry: Any, technology: Technology) -> tuple[Rule | None, l
 
 
 def _plain_faults(fields: Mapping[str, Any]) -> Iterator[str]:
-    for name in ("id", "kind"):
-        if name not in fields:
-            yield f"needs the field '{'rule_id' if name == 'id' else name}'"
+    missing = [name for name in ("id", "kind") if name not in fields]
+    for name in missing:
+        yield f"needs the field '{'rule_id' if name == 'id' else name}'"
+    if len(missing) == 2:  # no rule, and not to be quoted
+        return
     for name in ("id", "kind", "description", "severity", "source"):
         if name in fields and not isinstance(fields[name], str):
             yield f"'{name}' must be a text, got {short(fields[name])}"

@@ -54,10 +54,14 @@ def validate(name_or_path: str) -> Validation:
     """Return everything that is wrong with a technology file.
 
     Raises:
-        TechnologyError: If there is no such file, or it is no YAML mapping.
+        TechnologyError: If there is no such file, or it is no YAML mapping, or has nothing of a technology.
     """
     path = file_of(name_or_path)
     data = read_document(path)
+    if not {"technology", "layers", "dbu_um"} & data.keys():  # its faults would quote somebody's secrets
+        raise TechnologyError(
+            f"{path.name} is not a technology file: it has neither 'technology' nor 'layers' nor 'dbu_um'"
+        )
     faults = Inspection(data).run()
     surroundings = _surroundings(data, path)
     faults += _derived_faults(surroundings)

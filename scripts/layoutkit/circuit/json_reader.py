@@ -7,6 +7,7 @@ Three shapes are read: ``{"cells": [...], "top": name}`` with instances of cells
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.black_boxes import BLACK_BOX_HINT, check_listed
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 MAX_DEVICES = 50_000
 MAX_SHOWN = 10
 SEPARATOR = "."
+_QUOTED = re.compile(r"'[^']*'")
 
 
 def read_json(path: str | Path, *, top: str | None = None) -> Circuit:
@@ -51,7 +53,8 @@ def parse_json(text: str) -> Any:
     except RecursionError:
         raise NetlistError("Invalid JSON format: nested too deeply") from None
     except ValueError as error:
-        raise NetlistError(f"Invalid JSON format: {error}") from None
+        reason = str(error) if '"devices"' in text or '"cells"' in text else _QUOTED.sub("...", str(error))
+        raise NetlistError(f"Invalid JSON format: {reason}") from None
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 
 from layoutkit.errors import FileError
 
 MAX_NETLIST_BYTES = 16 * 1024 * 1024
+
+_DIRECTIVES = (
+    "ac alter connect control data dc else end endc endif endl ends func global hdl ic if inc incl include lib macro "
+    "meas measure model nodeset noise op opt option options param parameters params plot print probe prot protect save "
+    "temp title tran unprot unprotect verilog width"
+)
+_NAME = r"[mxrcdqlvij](?:[\w.$]*\d[\w.$<>\[\]]*|\w*(?=(?:[ \t]+\S+){4}))"  # a device's: M1, or Mtail before four words
+_NET = r"\(?[\w!.][\w!./<>\[\]:#+-]*\)?(?!\S)"
+_NETLIST_LINE = re.compile(
+    r"^[ \t]*(?:(?:\*\*[ \t]*)?\.?(?:subckt|topckt|macro)[ \t]+\S"
+    rf"|\.(?:{'|'.join(_DIRECTIVES.split())})\b|simulator[ \t]+lang|(?:ahdl_)?include[ \t]+[\"']"
+    rf"|{_NAME}(?:[ \t]+{_NET}){{2,}}[ \t]+(?:w|l|m|nf|ng|r|c)[ \t]*=[ \t]*['{{(]?[-+\d.a-z]"  # M1 d g s b nmos w=1u
+    rf"|[rclvi](?:\w*\d\w*|\w{{0,2}})(?:[ \t]+{_NET}){{2}}[ \t]+[-+]?\.?\d"  # R1 a b 1k
+    rf"|[mxdqj]\w*\d\w*(?:[ \t]+{_NET}){{3,}})",  # X1 a b amplifier
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def is_netlist(text: str) -> bool:
+    """Return whether some line of a text is one of a SPICE, CDL or Spectre netlist.
+
+    An error about any other file must not quote it: it may be somebody's secret, named by a caller who cannot read it.
+    """
+    return _NETLIST_LINE.search(text) is not None
 
 
 def read_text(path: str | Path, *, limit: int = MAX_NETLIST_BYTES) -> str:

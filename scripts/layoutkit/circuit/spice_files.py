@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.expressions import parse_number
 from layoutkit.circuit.model_names import classify_model
-from layoutkit.circuit.source import MAX_NETLIST_BYTES, read_text
+from layoutkit.circuit.source import MAX_NETLIST_BYTES, is_netlist, read_text
 from layoutkit.circuit.spice_lines import LogicalLine, Statement, logical_lines, split_statement
 from layoutkit.errors import FileError, NetlistError
 
@@ -42,6 +42,7 @@ class StatementReader:
         self._files = 0
         self._bytes = 0
         self.skipped_includes: list[str] = []
+        self.foreign = ""  # the first file without a line of a netlist
 
     def statements(self) -> Iterator[Statement]:
         """Yield the statements in order, includes in their place, up to ``.end``.
@@ -52,6 +53,7 @@ class StatementReader:
         """
         text = read_text(self._main)
         self._bytes = len(text)
+        self._look_at(text, self._main.name)
         lines: Iterable[LogicalLine] = logical_lines(text)
         subcircuits = {match[1].lower() for match in _SUBCIRCUIT.finditer(text)}
         yield from self._expand(self._without_title(lines, subcircuits), [self._main.resolve()], "")
@@ -111,8 +113,14 @@ class StatementReader:
             raise FileError(f"{statement.where}: more than {MAX_INCLUDED_FILES} files are included")
         text = read_text(target, limit=MAX_NETLIST_BYTES - self._bytes)
         self._bytes += len(text)
+        self._look_at(text, name)
         wanted = statement.words[2] if len(statement.words) > 2 else statement.params.get("section", "")
         yield from self._expand(logical_lines(text), [*stack, target], _unquoted(wanted).strip("()").lower())
+
+    def _look_at(self, text: str, name: str) -> None:
+        """Note a file that holds something else than a netlist."""
+        if not self.foreign and text.strip() and not is_netlist(text):
+            self.foreign = name
 
     def _inside(self, path: Path) -> Path | None:
         """Return the real file, or ``None`` when it does not exist or lies outside the netlist's folder."""

@@ -32,12 +32,29 @@ def read_spice(path: str | Path, *, top: str | None = None, black_boxes: Collect
         NetlistError: If the netlist is faulty, incomplete, or does not say which subcircuit is the top. The message
             names every fault with its line.
     """
-    findings = Findings()
+    reader = StatementReader(Path(path), Findings())
     try:
-        reader = StatementReader(Path(path), findings)
+        circuit = _read(reader, top, Path(path).stem, black_boxes)
+    except NetlistError:
+        if not reader.foreign:
+            raise
+        raise _no_netlist(reader.foreign) from None
+    if reader.foreign and circuit.warnings:
+        raise _no_netlist(reader.foreign)
+    return circuit
+
+
+def _no_netlist(name: str) -> NetlistError:
+    """Return the error about a file whose text must not be shown."""
+    return NetlistError(f"'{name}' is not a netlist: no line of it is a device or a directive such as .subckt")
+
+
+def _read(reader: StatementReader, top: str | None, name: str, black_boxes: Collection[str]) -> Circuit:
+    findings = reader.findings
+    try:
         deck = DeckBuilder(findings).build(reader.statements())
         findings.raise_faults("Invalid netlist")
-        return _circuit(deck, _choose_top(deck, top, findings), Path(path).stem, Flattener(deck, findings, black_boxes))
+        return _circuit(deck, _choose_top(deck, top, findings), name, Flattener(deck, findings, black_boxes))
     except RecursionError:
         raise NetlistError("Invalid netlist: parameters or subcircuits are nested too deeply") from None
 

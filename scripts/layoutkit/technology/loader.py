@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
@@ -84,7 +85,14 @@ def _from_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=loader)  # noqa: S506 - both are safe loaders
     except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(yaml_reason(error)) from error
+
+
+def yaml_reason(error: Exception) -> str:
+    """Return why a text is no YAML and where, without quoting it: the file may be something else, and secret."""
+    mark = getattr(error, "problem_mark", None)
+    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+    return place + re.sub(r"'.*'", "...", getattr(error, "problem", None) or "not readable", flags=re.DOTALL)
 
 
 def read_rule(entry: Mapping[str, Any], dbu_um: float) -> Rule:

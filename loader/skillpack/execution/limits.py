@@ -1,0 +1,130 @@
+"""What a server lets the callers of its tools do: which paths they may name, and whether their files may be programs.
+
+A parameter that is a path says so in its tool's input schema: ``"x-path": true``. One whose name reads like a path's
+(``report_path``, ``file``, ``output_dir``) counts as one too, unless it says ``"x-path": false``. ``"x-programs"``
+lists the suffixes of files that the tool runs as programs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from skillscript.accept import resolve
+from skillscript.confinement import REASON, VARIABLE, is_inside
+from skillscript.envelope import ErrorCode, SkillError
+from skillscript.faults import Fault, invalid_params
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from skillpack.registry.declaration import ToolDeclaration
+
+_PATH_NAME = re.compile(
+    r"(?:^|[_-])(?:paths?|files?|filename|dir|directory|folders?|workspace)$|(?<=[a-z])(?:Path|File|Dir)$"
+)
+_MAX_DEPTH = 32
+
+
+class NamedPath(NamedTuple):
+    """A path that a call names.
+
+    Attributes:
+        param: The parameter, such as ``technologies[0]``.
+        path: The path as it is given.
+        programs: Suffixes of files that the tool would run as programs.
+    """
+
+    param: str
+    path: str
+    programs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the callers of a server's tools may do.
+
+    Attributes:
+        folder: Folder outside of which a call may name no path, or None for no such limit.
+        programs: Whether a call may name a file that its tool runs as a program, such as a foundry's rule deck.
+    """
+
+    folder: str | None = None
+    programs: bool = True
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return what a tool's process is told of the limits."""
+        return {} if self.folder is None else {VARIABLE: self.folder}
+
+    def check(self, tool: ToolDeclaration, params: Mapping[str, Any]) -> None:
+        """Refuse a call that goes beyond the limits.
+
+        Raises:
+            SkillError: UNSUPPORTED_OPERATION if it names a program, INVALID_PARAM if it names paths outside of the
+                folder; all of them at once.
+        """
+        named = list(named_paths(tool, params))
+        if not self.programs:
+            for item in named:
+                if item.path.lower().endswith(item.programs):
+                    text = (
+                        f"{item.param}: {item.path!r} is a program, and this server runs no program that a call names; "
+                        "its owner can start it with --allow-decks"
+                    )
+                    details = {"param_name": item.param, "provided_value": item.path}
+                    raise SkillError(ErrorCode.UNSUPPORTED_OPERATION, text, details)
+        if self.folder is not None:
+            faults = [
+                Fault(item.param, f"{item.param}: {item.path!r} {REASON}; name a path inside of it", item.path)
+                for item in named
+                if item.path.startswith("~") or not is_inside(self.folder, item.path)
+            ]
+            if faults:
+                raise invalid_params(faults)
+
+
+def named_paths(tool: ToolDeclaration, params: Mapping[str, Any]) -> Iterator[NamedPath]:
+    """Yield the paths that a call's parameters name, and those that the environment or a default gives in their stead.
+
+    Args:
+        tool: The tool that is called.
+        params: Parameters that its input schema accepts.
+    """
+    schema = dict(tool.input_schema)
+    given = dict(params)
+    properties = schema.get("properties")
+    for name, rule in (properties if isinstance(properties, dict) else {}).items():
+        if name not in given and isinstance(rule, dict):
+            instead = os.environ.get(rule.get("x-env", "")) or rule.get("default")
+            if instead is not None:
+                given[name] = instead
+    yield from _paths(schema, given, schema, "", "")
+
+
+def is_path(rule: Mapping[str, Any], name: str) -> bool:
+    """Return whether a schema, or else the name of its parameter, says that a text is a path."""
+    return bool(rule["x-path"]) if "x-path" in rule else _PATH_NAME.search(name) is not None
+
+
+def _paths(rule: Any, value: Any, root: dict[str, Any], name: str, where: str, depth: int = 0) -> Iterator[NamedPath]:
+    """Yield the paths in one value, as one of its schemas says."""
+    if depth > _MAX_DEPTH or not isinstance(rule, dict):
+        return
+    rule = {**(resolve(rule, root) or {}), **rule}
+    for branch in (part for key in ("allOf", "anyOf", "oneOf") for part in rule.get(key, ())):
+        yield from _paths(branch, value, root, name, where, depth + 1)
+    if isinstance(value, str) and value and is_path(rule, name):
+        yield NamedPath(where, value, tuple(rule.get("x-programs", ())))
+    elif isinstance(value, dict):
+        properties, others = rule.get("properties", {}), rule.get("additionalProperties", {})
+        for key, item in value.items():
+            yield from _paths(properties.get(key, others), item, root, key, f"{where}.{key}".lstrip("."), depth + 1)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            inner = {**rule.get("items", {})} if isinstance(rule.get("items", {}), dict) else {}
+            if "x-path" in rule:
+                inner.setdefault("x-path", rule["x-path"])
+            yield from _paths(inner, item, root, name, f"{where}[{index}]", depth + 1)

@@ -1,0 +1,348 @@
+"""What a call may name: paths inside the server's folder, no programs, and no look into files that are no netlists."""
+
+import json
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from skillpack import Runner, SkillLoader, find_tools
+from skillpack.execution.limits import Limits, is_path, named_paths
+from skillpack.registry.declaration import ToolDeclaration
+
+ROOT = Path(__file__).parents[2]
+SECRET = "hunter2"  # noqa: S105 - what no answer may show
+TOOLS = find_tools(SkillLoader(ROOT / "skills").declaring).by_id
+NO_PATHS = re.compile(
+    r"graphId|(?:^|\.)type$|circuit$|^format$"
+)  # described with the word file or folder, yet no paths
+
+
+def text_properties(schema, where=""):
+    """Yield place, rule and name of every text that a schema describes."""
+    for name, rule in schema.get("properties", {}).items():
+        place = f"{where}.{name}".lstrip(".")
+        for inner in (rule, rule.get("items"), rule.get("additionalProperties"), *rule.get("anyOf", ())):
+            if isinstance(inner, dict):
+                if inner.get("type") == "string":
+                    yield place, inner, name, rule.get("description", "")
+                yield from text_properties(inner, place)
+
+
+@pytest.mark.parametrize("tool_id", TOOLS)
+def test_every_parameter_that_is_a_path_is_declared(tool_id):
+    words = re.compile(r"\b(?:path|file|folder|director)", re.IGNORECASE)
+    for place, rule, name, description in text_properties(TOOLS[tool_id].input_schema):
+        told = words.search(f"{description} {rule.get('description', '')}") and not NO_PATHS.search(place)
+        if told or is_path({}, name):
+            assert "x-path" in rule, f"{place} of {tool_id} is a path; say so with x-path"
+        if rule.get("x-path"):
+            assert "enum" not in rule
+
+
+def test_the_declared_programs_are_what_the_tool_runs():
+    from layoutkit.check.rule_files import DECKS
+
+    assert tuple(TOOLS["drc.run_check"].input_schema["properties"]["drc_rules_path"]["x-programs"]) == DECKS
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A server's folder with ways out of it, and a secret beside it."""
+    home = tmp_path / "project"
+    (home / "ws").mkdir(parents=True)
+    (tmp_path / "secret.sp").write_text(f".subckt {SECRET} a\nR1 a b 1k\n.ends\n")
+    (tmp_path / "other").mkdir()
+    (home / "out").symlink_to(tmp_path)
+    (home / "linked.sp").symlink_to(tmp_path / "secret.sp")
+    (home / "dangling.sp").symlink_to(tmp_path / "not-yet.sp")
+    monkeypatch.chdir(home)
+    return home
+
+
+OUTSIDE = (
+    "/etc/passwd",
+    "..",
+    "../secret.sp",
+    "ws/../../secret.sp",
+    "linked.sp",
+    "dangling.sp",
+    "out/secret.sp",
+    "out/new/x.sp",
+    "out/project/../secret.sp",
+    "~/x.sp",
+    "/",
+    "a\x00b",
+    "./out",
+)
+INSIDE = (".", "ws", "new/deep/x.sp", "ws/../n.sp", "./n.sp", "..n.sp", "out/project/n.sp")
+
+
+def refused(limits, tool_id, params):
+    try:
+        limits.check(TOOLS[tool_id], params)
+    except Exception as error:  # noqa: BLE001
+        return error.code, str(error)
+    return None
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_a_path_outside_is_refused_for_every_parameter_of_every_tool(project, path):
+    limits = Limits(str(project))
+    for tool_id, tool in TOOLS.items():
+        for place, rule, _, _ in text_properties(tool.input_schema):
+            if rule.get("x-path"):
+                value = [path] if tool.input_schema["properties"][place]["type"] == "array" else path
+                assert refused(limits, tool_id, {place: value})[0] == "INVALID_PARAM", (tool_id, place)
+
+
+@pytest.mark.parametrize("path", [*INSIDE, "{}/n.sp"])
+def test_a_path_inside_is_let_through(project, path):
+    assert refused(Limits(str(project)), "netlist.parse", {"netlist_path": path.format(project)}) is None
+
+
+def test_every_fault_is_told_and_a_default_of_the_environment_counts(project, monkeypatch):
+    monkeypatch.setenv("ANALOG_LAYOUT_WORKSPACE", str(project.parent))
+    _, message = refused(Limits(str(project)), "netlist.parse", {"netlist_path": "/etc/passwd"})
+    assert "netlist_path" in message
+    assert "workspace" in message
+
+
+def test_a_parameter_named_as_a_path_counts_as_one_unless_it_says_otherwise():
+    schema = {
+        "type": "object",
+        "properties": {
+            "outputFile": {"type": "string"},
+            "profile": {"type": "string"},
+            "path": {"x-path": False, "type": "string"},
+            "jobs": {"type": "array", "items": {"$ref": "#/$defs/job"}},
+        },
+        "$defs": {"job": {"type": "object", "additionalProperties": {"type": "array", "items": {"x-path": True}}}},
+    }
+    tool = ToolDeclaration("a.b", "a", "", schema, {})
+    params = {"outputFile": "1", "profile": "2", "path": "3", "jobs": [{"x": ["4", "5"]}]}
+    assert [(item.param, item.path) for item in named_paths(tool, params)] == [
+        ("outputFile", "1"),
+        ("jobs[0].x[0]", "4"),
+        ("jobs[0].x[1]", "5"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def runners():
+    """Runners over the real tools whose processes are shared by the tests below."""
+    made = {}
+    yield lambda folder: made.setdefault(folder, Runner(TOOLS, limits=Limits(folder, programs=False)))
+    for runner in made.values():
+        runner.close()
+
+
+def test_a_link_inside_the_workspace_leads_nowhere_and_a_file_names_nothing_outside(project, runners):
+    gds = ROOT / "skills/drc-check/assets/example.gds"
+    (project.parent / "layout.gds").write_bytes(gds.read_bytes())
+    (project / "ws/layout.gds").symlink_to(project.parent / "layout.gds")
+    runner = runners(str(project))
+    call = runner.run("eval.compute_metrics", {"workspace": "ws"})
+    assert "outside of the folder" in call.envelope["error"]["message"]
+    (project / "ws/layout.gds").unlink()
+    (project / "ws/layout.gds").write_bytes(gds.read_bytes())
+    assert runner.run("eval.compute_metrics", {"workspace": "ws"}).envelope["ok"]
+    (project / "top.sp").write_text(
+        f".include '../secret.sp'\n.include '{project.parent}/secret.sp'\nX1 a {SECRET}\n.end\n"
+    )
+    call = runner.run("netlist.parse", {"netlist_path": "top.sp"})
+    assert "Undefined subcircuits" in call.envelope["error"]["message"]
+
+
+def test_a_deck_is_not_run_unless_the_owner_allows_it():
+    params = {"drc_rules_path": "ws/deck.LYDRC"}
+    assert refused(Limits(None, programs=False), "drc.run_check", params)[0] == "UNSUPPORTED_OPERATION"
+    assert refused(Limits(None, programs=True), "drc.run_check", params) is None
+
+
+STRANGERS = {
+    "passwd": f"root:x:0:0:{SECRET}:/root:/bin/bash\n{SECRET}:x:1:1::/:/bin/sh\nx {SECRET}\n",
+    "env": f"# {SECRET}\nTOKEN={SECRET}\nexport KEY='{SECRET}'\n{SECRET} is my word for it = all\n",
+    "yaml": f"{SECRET}: {SECRET}\nlist: [{SECRET}, *{SECRET}]\n",
+    "yaml2": f"password: {SECRET}\n{SECRET}: [1, 2]\nrules: {SECRET}\n",
+    "json": json.dumps({SECRET: SECRET, "list": [SECRET]}),
+    "json2": f'{{"{SECRET}": 1, "{SECRET}": "{SECRET}"}}',
+    "json3": json.dumps([{"name": SECRET, "value": SECRET}]),
+    "key": f"-----BEGIN KEY-----\n{SECRET}{SECRET}\n-----END KEY-----\n",
+}
+SUFFIXES = (".txt", ".sp", ".json", ".yaml", ".gds", ".lyrdb")
+
+
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_no_answer_quotes_a_file_that_is_something_else(tmp_path, monkeypatch, kind):
+    """Every path that every tool reads, in this process for speed."""
+    monkeypatch.chdir(tmp_path)
+    for suffix in (*SUFFIXES, ".jsonl"):
+        Path(f"file{suffix}").write_text(STRANGERS[kind])
+    for name in ("circuit.json", "constraints.json", "summary.json", "layout.gds", "ws.json"):
+        Path(name).write_text(STRANGERS[kind])
+    Path("top.sp").write_text(".include file.txt\n.subckt t a\nR1 a b 1k\n.ends\n")
+    example = ROOT / "skills/drc-check/assets/example.gds"
+    asked = [
+        *(
+            ("netlist.parse", {"netlist_path": f"file{suffix}", "format": form})
+            for suffix in SUFFIXES
+            for form in ("auto", "spice", "json")
+        ),
+        ("netlist.parse", {"netlist_path": "top.sp"}),
+        *(("kg.init", {"graphId": "g", "input_path": f"file{suffix}"}) for suffix in (*SUFFIXES, ".jsonl")),
+        *(("kg.import_circuit", {"graphId": "g", **more}) for more in ({"workspace": "."}, {"netlist_path": "top.sp"})),
+        *((tool, {"workspace": "."}) for tool in ("drc.run_check", "lvs.run_check", "eval.compute_metrics")),
+        ("layout.create_nmos_pcell", {"device_id": "M1", "w": 1e-6, "l": 5e-7, "workspace": "."}),
+        ("plan.suggest_constraints", {"netlist_path": "file.sp"}),
+        ("flow.build_layout", {"netlist_path": "file.sp"}),
+        ("lvs.run_check", {"netlist_path": "file.txt", "layout_path": str(example)}),
+        *(("drc.run_check", {"drc_rules_path": f"file{suffix}", "layout_path": str(example)}) for suffix in SUFFIXES),
+        *(("drc.run_check", {"layout_path": f"file{suffix}"}) for suffix in (".gds", ".txt")),
+        ("layout.render_view", {"report_path": "file.lyrdb", "layout_path": str(example)}),
+        *(
+            (tool, {"technology": "file.yaml"})
+            for tool in ("technology.describe", "technology.validate", "drc.run_check")
+        ),
+    ]
+    shown = [(tool, params) for tool, params in asked if SECRET in json.dumps(called_here(tool, params))]
+    assert shown == []
+
+
+def called_here(tool_id, params):
+    """Return the envelope of a call that is made in this process."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    from skillscript import call, load_tool
+
+    script = TOOLS[tool_id].script
+    spec = spec_from_file_location("script_under_test", script)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return call(load_tool(script, tool_id, module.execute), params).to_dict()
+
+
+def test_a_faulty_netlist_is_still_explained_by_its_lines(tmp_path):
+    path = tmp_path / "n.sp"
+    path.write_text(".subckt a b\nM1 b b b b nmos w=1u l=\n.ends\n")
+    assert "line 2" in called_here("netlist.parse", {"netlist_path": str(path)})["error"]["message"]
+
+
+TOKEN_LINE = re.compile(r"Authorization: Bearer (\S{32,})'")
+
+
+def started(*arguments, **environment):
+    """Start ``skillpack http`` and return its process, address and second line."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "skillpack", "http", "--port", "0", *map(str, arguments)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "SKILLPACK_TOKEN": "", **environment},
+    )
+    return process, process.stderr.readline().split()[-1], process.stderr.readline()
+
+
+def status_of(address, request):
+    """Return the status of a raw request, and whether the server closed the connection after one answer."""
+    url = urlsplit(address)
+    with socket.create_connection((url.hostname, url.port), timeout=20) as connection:
+        connection.sendall(request.replace("\n", "\r\n").encode())
+        answer = b""
+        while piece := connection.recv(1 << 16):
+            answer += piece
+    return int(answer.split()[1]), answer.count(b"HTTP/1.1 ")
+
+
+def test_a_token_is_made_and_shown_once_and_a_smuggled_request_is_refused(pack_dir):
+    pytest.importorskip("starlette", reason="skipped: needs the extra http")
+    process, address, line = started("--skills-dir", pack_dir)
+    try:
+        token = TOKEN_LINE.search(line)[1]
+        head = "GET /skills HTTP/1.1\nHost: localhost\nConnection: close\n"
+        bearing = f"{head}Authorization: Bearer {token}\n"
+        assert status_of(address, f"{head}\n")[0] == 401
+        assert status_of(address, f"{bearing}\n")[0] == 200
+        smuggled = f"0\n\n{head}\n"
+        for lengths in (
+            "Content-Length: 9\nTransfer-Encoding: chunked",
+            "Transfer-Encoding: chunked\nContent-Length: 9",
+        ):
+            request = bearing.replace("close", "keep-alive").replace("GET /skills", "POST /skills/validate")
+            assert status_of(address, f"{request}{lengths}\n\n{smuggled}") == (400, 1)
+    finally:
+        process.terminate()
+        rest = process.communicate(timeout=20)[1]
+    assert token not in rest
+
+
+def test_a_program_gets_the_token_from_a_file_that_only_its_owner_can_read(pack_dir, tmp_path):
+    pytest.importorskip("starlette", reason="skipped: needs the extra http")
+    file = tmp_path / "token"
+    process, address, line = started("--skills-dir", pack_dir, "--write-token", file)
+    try:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        token = file.read_text().strip()
+        assert token not in line
+        head = f"GET /skills HTTP/1.1\nHost: localhost\nConnection: close\nAuthorization: Bearer {token}\n\n"
+        assert status_of(address, head)[0] == 200
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "token", "said"),
+    [
+        (["--no-token"], "a-token-of-some-length", "contradicts"),
+        (["--no-token", "--host", "0.0.0.0"], "", "can be reached from other machines"),  # noqa: S104
+        (["--write-token", "/nowhere/at/all"], "", "cannot be written"),
+        (["--write-token", "x"], "a-token-of-some-length", "--write-token"),
+    ],
+)
+def test_options_that_contradict_each_other_start_nothing(pack_dir, arguments, token, said):
+    pytest.importorskip("starlette", reason="skipped: needs the extra http")
+    done = subprocess.run(
+        [sys.executable, "-m", "skillpack", "http", "--port", "0", "--skills-dir", str(pack_dir), *arguments],
+        env={**os.environ, "SKILLPACK_TOKEN": token},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_server_confines_calls_to_its_folder_unless_told_otherwise(pack_dir, tmp_path, tools_of_the_trade):
+    """Over HTTP, where the tool's parameter is a path by its name alone."""
+    import urllib.error
+    import urllib.request
+
+    pytest.importorskip("starlette", reason="skipped: needs the extra http")
+    home = tmp_path / "home"
+    home.mkdir()
+
+    def drawn(address, path):
+        body = json.dumps({"params": {"output_path": str(path)}}).encode()
+        url, headers = f"{address}/skills/bench.draw/execute", {"Content-Type": "application/json"}
+        try:
+            return urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=20).status  # noqa: S310
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    with tools_of_the_trade.running("http", "--skills-dir", pack_dir, "--directory", home) as (_, address):
+        assert [drawn(address, path) for path in ("a.png", home / "b.png", tmp_path / "c.png", "../d.png")] == [
+            200,
+            200,
+            422,
+            422,
+        ]
+    arguments = ("http", "--skills-dir", pack_dir, "--directory", home, "--no-confine")
+    with tools_of_the_trade.running(*arguments) as (_, address):
+        assert drawn(address, tmp_path / "c.png") == 200
