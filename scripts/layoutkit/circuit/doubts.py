@@ -18,9 +18,9 @@ def doubts(circuit: Circuit) -> tuple[str, ...]:
     if not circuit.ports:
         return ()
     findings = Findings()
-    supplies = find_supplies(circuit)
+    supplies, ports = find_supplies(circuit), frozenset(circuit.ports)
     for net, connections in circuit.nets.items():
-        if net in circuit.ports:
+        if net in ports:
             continue
         if _leads_nowhere(circuit, connections):
             told = " ".join(f"{each.device}.{each.terminal}" for each in connections[:MAX_TERMINALS])

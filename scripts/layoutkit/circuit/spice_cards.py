@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.expressions import parse_number
 from layoutkit.circuit.model import INTEGER_PARAMS, MOS_TYPES, TERMINALS
 from layoutkit.circuit.model_names import classify_model
+from layoutkit.circuit.findings import shown_words
 from layoutkit.circuit.spice_deck import Scope
 from layoutkit.errors import NetlistError
 
@@ -131,13 +132,14 @@ def _passive(words: list[str], statement: Statement, scope: Scope) -> tuple[str,
     model = params.get("model", "")
     nodes, rest = words[1:3], words[3:]
     values = [word for word in rest if _has_value(word, scope)]
-    names = [word for word in rest if word not in values]
+    valued = frozenset(values)
+    names = [word for word in rest if word not in valued]
     if len(names) > 1:  # a third node before the model name
         nodes, names = [*nodes, names[0]], names[1:]
     elif "sub" in params and len(nodes) == 2:
         nodes = [*nodes, params["sub"]]
     if len(names) > 1 or len(values) > 1:
-        raise NetlistError(f"'{words[0]}' has words that are not understood: {' '.join(rest)}")
+        raise NetlistError(f"'{words[0]}' has words that are not understood: {shown_words(rest)}")
     if values:
         params.setdefault(_VALUE_KEY[kind], values[0])
     return kind, names[0] if names else model or kind, nodes, params

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.expressions import evaluate, parse_number
+from layoutkit.circuit.findings import repeated, shown_words
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from layoutkit.circuit.findings import Findings
     from layoutkit.circuit.spice_lines import Statement
@@ -33,6 +34,7 @@ _ANALYSES = frozenset({".tran", ".ac", ".dc", ".op", ".noise", ".tf", ".pz", ".c
 _SPECTRE_KEYWORDS = frozenset(
     {"simulator", "global", "model", "library", "endlibrary", "section", "endsection", "save"}
 )
+MAX_NESTED_DEFINITIONS = 40
 _MICRON_SCALE = {"micron": 1e-6, "meter": 1.0}
 
 
@@ -136,6 +138,9 @@ class DeckBuilder:
             return
         if statement.commented and len(self._stack) > 1:
             return
+        if len(self._stack) > MAX_NESTED_DEFINITIONS:
+            text = f"subcircuit definitions are nested deeper than {MAX_NESTED_DEFINITIONS} levels; is an .ends missing?"
+            raise NetlistError(f"Invalid netlist: {statement.where}: {text}")
         home = self._home
         ports = tuple(word for word in words[2:] if word.lower() != "optional")
         definition = Subcircuit(
@@ -149,9 +154,9 @@ class DeckBuilder:
             params=dict(statement.params),
         )
         self._stack.append(definition)
-        if len(set(ports)) < len(ports):
-            twice = sorted({port for port in ports if ports.count(port) > 1})
-            self._findings.fault(statement.where, f"subcircuit '{words[1]}' has the port {', '.join(twice)} twice")
+        twice = sorted(repeated(ports))
+        if twice:
+            self._findings.fault(statement.where, f"subcircuit '{words[1]}' has the port {shown_words(twice)} twice")
 
     def _close(self, statement: Statement) -> None:
         definition = self._stack[-1]
@@ -228,16 +233,22 @@ class Scope:
         fallback: Expressions of names that are defined neither here nor outside.
     """
 
-    def __init__(self, outer: Scope | None = None, fallback: dict[str, str] | None = None) -> None:
+    def __init__(self, outer: Scope | None = None, fallback: Mapping[str, str] | None = None) -> None:
         self._outer = outer
-        self._fallback = fallback or {}
-        self._texts: dict[str, tuple[str, Scope]] = {}
+        self._fallback: Mapping[str, str] = fallback or {}
+        self._layers: list[tuple[Mapping[str, str], Scope]] = []
         self._values: dict[str, float] = {}
         self._active: set[str] = set()
 
-    def define(self, params: dict[str, str], evaluated_in: Scope | None = None) -> None:
-        """Set parameters to expressions that are evaluated in ``evaluated_in`` (default: in this scope)."""
-        self._texts.update({name: (text, evaluated_in or self) for name, text in params.items()})
+    def define(self, params: Mapping[str, str], evaluated_in: Scope | None = None) -> None:
+        """Set parameters to expressions that are evaluated in ``evaluated_in`` (default: in this scope).
+
+        What is defined later wins. The mapping is kept, not copied: a subcircuit's instances share its defaults.
+        """
+        self._layers.append((params, evaluated_in or self))
+
+    def _expression(self, name: str) -> tuple[str, Scope] | None:
+        return next(((params[name], scope) for params, scope in reversed(self._layers) if name in params), None)
 
     def lookup(self, name: str) -> float:
         """Return a parameter's value.
@@ -248,16 +259,17 @@ class Scope:
         """
         if name in self._values:
             return self._values[name]
-        if name not in self._texts:
+        found = self._expression(name)
+        if found is None:
             try:
                 return self._lookup_outside(name)
             except KeyError:
                 if name not in self._fallback:
                     raise
-                self._texts[name] = (self._fallback[name], self)
+                found = (self._fallback[name], self)
         if name in self._active:
             raise NetlistError(f"parameter '{name}' depends on itself")
-        text, scope = self._texts[name]
+        text, scope = found
         self._active.add(name)
         try:
             self._values[name] = scope.value(text)

@@ -19,6 +19,7 @@ SEPARATOR = "."
 MAX_DEVICES = 50_000
 MAX_INSTANCES = 50_000
 MAX_DEPTH = 40
+MAX_WORDS = 8_000_000  # of all cards read in all instances, so that no hierarchy multiplies the work without bound
 
 
 @dataclass
@@ -49,6 +50,7 @@ class Flattener:
         self._globals.define(deck.main.params)
         self._taken_nets: dict[str, str] = {}
         self._instances = 0
+        self._words = 0
         self.devices: list[Device] = []
         self.undefined: dict[str, list[str]] = {}
         self.used_globals: dict[str, str] = {}
@@ -69,12 +71,15 @@ class Flattener:
 
     def _instance(self, definition: Subcircuit, path: str, scope: Scope, ancestors: tuple[str, ...]) -> _Instance:
         if definition is not self._deck.main:
-            scope.define({**definition.params})
+            scope.define(definition.params)
         return _Instance(definition, path, scope, 1, (*ancestors, definition.name))
 
     def _expand(self, instance: _Instance) -> None:
         for statement in instance.definition.cards:
             key = statement.words[0].lower()
+            self._words += len(statement.words)
+            if self._words > MAX_WORDS:
+                raise _fatal(f"the netlist expands to more than {MAX_WORDS} words")
             if instance.key(statement.words[0]) in instance.names:
                 self._findings.fault(statement.where, f"the name '{statement.words[0]}' is used twice")
                 continue

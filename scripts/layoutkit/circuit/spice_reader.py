@@ -52,7 +52,8 @@ def _circuit(deck: Deck, top: str | None, file_name: str, findings: Findings) ->
             f"the netlist has no subcircuit: its ports are taken to be {' '.join(ports) or 'none'}; "
             "wrap it in .subckt to choose them"
         )
-    extra = [net for net in flattener.used_globals.values() if net not in ports]
+    named = frozenset(ports)
+    extra = [net for net in flattener.used_globals.values() if net not in named]
     if extra and chosen is not deck.main:
         findings.warn("global nets become ports of the circuit", " ".join(extra))
     if not flattener.devices:
