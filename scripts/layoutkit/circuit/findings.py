@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 MAX_SHOWN = 20
 MAX_NAME = 200  # characters of a name in a message
@@ -36,8 +36,8 @@ class Findings:
         """The warnings in the order they were first met."""
         return tuple(_with_subjects(text, subjects) for text, subjects in self._warnings.items())
 
-    def raise_faults(self, what: str) -> None:
-        """Raise every fault in one error.
+    def raise_faults(self, what: str, details: Mapping[str, Any] | None = None) -> None:
+        """Raise every fault in one error, with ``details`` beside their list.
 
         Raises:
             NetlistError: If there is any fault; its details list them all.
@@ -47,7 +47,7 @@ class Findings:
         shown = "; ".join(self.faults[:MAX_SHOWN])
         more = len(self.faults) - MAX_SHOWN
         tail = f"; and {more} more" if more > 0 else ""
-        raise NetlistError(f"{what}: {shown}{tail}", details={"faults": self.faults[:1000]})
+        raise NetlistError(f"{what}: {shown}{tail}", details={"faults": self.faults[:1000], **(details or {})})
 
 
 def repeated(names: Iterable[str]) -> list[str]:

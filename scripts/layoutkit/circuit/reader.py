@@ -15,6 +15,8 @@ from layoutkit.circuit.spice_reader import read_spice
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layoutkit.circuit.model import Circuit
 
 FORMATS = ("auto", "json", "spice")
@@ -29,7 +31,12 @@ _SPICE_LINE = re.compile(
 
 
 def read_netlist(
-    path: str | Path, *, netlist_format: str = "auto", top: str | None = None, identify_modules: bool = True
+    path: str | Path,
+    *,
+    netlist_format: str = "auto",
+    top: str | None = None,
+    identify_modules: bool = True,
+    parameters: Mapping[str, str | float] | None = None,
 ) -> Circuit:
     """Return the flat circuit of a netlist file.
 
@@ -38,6 +45,8 @@ def read_netlist(
         netlist_format: ``json``, ``spice`` (which includes CDL and Spectre) or ``auto``: by suffix, then by content.
         top: Cell or subcircuit to read; default: the one the netlist marks or the only one nobody instantiates.
         identify_modules: Whether to recognise differential pairs, current mirrors and other groups.
+        parameters: Values of parameters that the netlist leaves open or sets itself, such as ``{"w0": "2u"}``; see
+            ``read_spice``.
 
     Raises:
         FileError: If a file is missing, unreadable, too large or binary.
@@ -47,9 +56,12 @@ def read_netlist(
         raise NetlistError(f"Unknown netlist format '{netlist_format}'; known are {', '.join(FORMATS)}")
     text = read_text(path)
     if netlist_format == "json" or (netlist_format == "auto" and _is_json(text, Path(path).suffix.lower())):
+        if parameters:
+            text = f"a JSON netlist has no parameters: {', '.join(sorted(parameters))}; its sizes are numbers"
+            raise NetlistError(text, details={"param_name": "parameters"})
         circuit = circuit_from_json(parse_json(text), top=top)
     else:
-        circuit = read_spice(path, top=top)
+        circuit = read_spice(path, top=top, parameters=parameters)
     circuit = replace(circuit, warnings=(*circuit.warnings, *doubts(circuit)))
     return circuit.with_modules(recognise(circuit)) if identify_modules else circuit
 

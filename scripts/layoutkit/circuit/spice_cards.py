@@ -10,7 +10,7 @@ from layoutkit.circuit.expressions import parse_number
 from layoutkit.circuit.model import INTEGER_PARAMS, MOS_TYPES, TERMINALS
 from layoutkit.circuit.model_names import classify_model
 from layoutkit.circuit.findings import shown_words
-from layoutkit.circuit.spice_deck import Scope
+from layoutkit.circuit.parameters import OpenParametersError, Scope
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
@@ -190,13 +190,16 @@ class SizeReader:
     def __init__(self, scale: float, findings: Findings) -> None:
         self._scale = scale
         self._findings = findings
+        self._missing: list[str] = []
 
     def params(self, card: Card, device_id: str, scope: Scope) -> dict[str, float]:
         """Return the evaluated parameters of a card.
 
         Raises:
+            OpenParametersError: If they use parameters that are not defined; the error names all of them.
             NetlistError: If a parameter that is drawn has no value or an impossible one.
         """
+        self._missing = []
         local = Scope(scope, fallback=card.params)
         texts = {_ALIASES.get(key, key): text for key, text in card.params.items() if key not in _NOT_DRAWN}
         result: dict[str, float] = {}
@@ -208,11 +211,16 @@ class SizeReader:
         if card.kind in MOS_TYPES:
             result["nf"] = self._fingers(card, result, local, device_id)
         result["m"] = self._multiplier(texts, local, device_id)
+        if self._missing:
+            raise OpenParametersError(self._missing)
         return result
 
     def _number(self, key: str, text: str, scope: Scope, device_id: str) -> float:
         try:
             value = scope.value(text)
+        except OpenParametersError as error:
+            self._missing.extend(error.names)
+            return 1.0  # never used: the card is refused when all of its parameters have been looked at
         except NetlistError as error:
             raise NetlistError(f"'{device_id}': {key}: {error}") from None
         if key in _LENGTHS:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.expressions import evaluate, parse_number
 from layoutkit.circuit.findings import repeated, shown_words
+from layoutkit.circuit.parameters import Scope
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from layoutkit.circuit.findings import Findings
     from layoutkit.circuit.spice_lines import Statement
@@ -221,72 +221,3 @@ def _same(first: Subcircuit, second: Subcircuit) -> bool:
         return (definition.ports, definition.params, cards, sorted(definition.subcircuits))
 
     return content(first) == content(second)
-
-
-class Scope:
-    """Parameter values as one instance sees them: its overrides, its definition's defaults, the deck's globals.
-
-    Values are evaluated when first needed, so a parameter nobody uses cannot fail.
-
-    Args:
-        outer: Where names that are not defined here are looked up.
-        fallback: Expressions of names that are defined neither here nor outside.
-    """
-
-    def __init__(self, outer: Scope | None = None, fallback: Mapping[str, str] | None = None) -> None:
-        self._outer = outer
-        self._fallback: Mapping[str, str] = fallback or {}
-        self._layers: list[tuple[Mapping[str, str], Scope]] = []
-        self._values: dict[str, float] = {}
-        self._active: set[str] = set()
-
-    def define(self, params: Mapping[str, str], evaluated_in: Scope | None = None) -> None:
-        """Set parameters to expressions that are evaluated in ``evaluated_in`` (default: in this scope).
-
-        What is defined later wins. The mapping is kept, not copied: a subcircuit's instances share its defaults.
-        """
-        self._layers.append((params, evaluated_in or self))
-
-    def _expression(self, name: str) -> tuple[str, Scope] | None:
-        return next(((params[name], scope) for params, scope in reversed(self._layers) if name in params), None)
-
-    def lookup(self, name: str) -> float:
-        """Return a parameter's value.
-
-        Raises:
-            KeyError: If it is not defined.
-            NetlistError: If it depends on itself or its expression is faulty.
-        """
-        if name in self._values:
-            return self._values[name]
-        found = self._expression(name)
-        if found is None:
-            try:
-                return self._lookup_outside(name)
-            except KeyError:
-                if name not in self._fallback:
-                    raise
-                found = (self._fallback[name], self)
-        if name in self._active:
-            raise NetlistError(f"parameter '{name}' depends on itself")
-        text, scope = found
-        self._active.add(name)
-        try:
-            self._values[name] = scope.value(text)
-        finally:
-            self._active.discard(name)
-        return self._values[name]
-
-    def _lookup_outside(self, name: str) -> float:
-        if self._outer is None:
-            raise KeyError(name)
-        return self._outer.lookup(name)
-
-    def value(self, text: str) -> float:
-        """Return the value of a number or expression in this scope.
-
-        Raises:
-            NetlistError: If it has none.
-        """
-        number = parse_number(text)
-        return evaluate(text.strip("'"), self.lookup) if number is None or abs(number) == float("inf") else number

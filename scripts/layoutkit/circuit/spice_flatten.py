@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.expressions import parse_number
 from layoutkit.circuit.model import TERMINALS, Device
+from layoutkit.circuit.parameters import GivenParameters, OpenParametersError, Scope
 from layoutkit.circuit.spice_cards import SOURCE, UNKNOWN, Card, SizeReader, read_card
-from layoutkit.circuit.spice_deck import GROUND_NAMES, Deck, Scope, Subcircuit
+from layoutkit.circuit.spice_deck import GROUND_NAMES, Deck, Subcircuit
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from layoutkit.circuit.findings import Findings
     from layoutkit.circuit.spice_lines import Statement
 
@@ -40,19 +43,28 @@ class _Instance:
 
 
 class Flattener:
-    """Expands one deck. Faults and warnings go to ``findings``."""
+    """Expands one deck.
 
-    def __init__(self, deck: Deck, findings: Findings) -> None:
+    Args:
+        deck: The deck.
+        findings: Receives faults and warnings.
+        given: Parameters from outside. They win over the deck's global ones and over the defaults of its top.
+    """
+
+    def __init__(self, deck: Deck, findings: Findings, given: GivenParameters) -> None:
         self._deck = deck
         self._findings = findings
         self._sizes = SizeReader(deck.scale, findings)
         self._globals = Scope()
         self._globals.define(deck.main.params)
+        self._globals.define(given)
+        self._given = given
         self._taken_nets: dict[str, str] = {}
         self._instances = 0
         self._words = 0
         self.devices: list[Device] = []
         self.undefined: dict[str, list[str]] = {}
+        self.open_parameters: dict[str, list[str]] = {}
         self.used_globals: dict[str, str] = {}
         self.source_nets: dict[str, None] = {}
 
@@ -63,6 +75,7 @@ class Flattener:
             NetlistError: If the deck instantiates itself or is too large or too deep to expand.
         """
         instance = self._instance(top, "", Scope(self._globals), ())
+        instance.scope.define(self._given, evaluated_in=self._globals)
         for port in top.ports:
             instance.nets.setdefault(instance.key(port), port)
             self._taken_nets.setdefault(port, port)
@@ -86,10 +99,16 @@ class Flattener:
             instance.names.add(instance.key(statement.words[0]))
             try:
                 self._take(statement, instance, key)
+            except OpenParametersError as error:
+                self._leave_open(error.names, f"{instance.path}{statement.words[0]} at {statement.where}")
             except NetlistError as error:
                 if error.details is not None and error.details.get("fatal"):
                     raise
                 self._findings.fault(statement.where, str(error))
+
+    def _leave_open(self, names: Iterable[str], user: str) -> None:
+        for name in names:
+            self.open_parameters.setdefault(name, []).append(user)
 
     def _take(self, statement: Statement, instance: _Instance, key: str) -> None:
         words = list(statement.words)
@@ -153,7 +172,10 @@ class Flattener:
         path = f"{instance.path}{words[0]}{SEPARATOR}"
         inner = self._instance(master, path, Scope(self._globals), instance.ancestors)
         overrides = dict(statement.params)
-        inner.multiplier = instance.multiplier * self._take_multiplier(overrides, master, instance, words[0])
+        try:
+            inner.multiplier = instance.multiplier * self._take_multiplier(overrides, master, instance, words[0])
+        except OpenParametersError as error:
+            self._leave_open(error.names, f"{path[: -len(SEPARATOR)]} at {statement.where}")
         inner.scope.define(overrides, evaluated_in=instance.scope)
         for port, node in zip(master.ports, nodes, strict=True):
             inner.nets[inner.key(port)] = self._net(node, instance)

@@ -7,44 +7,53 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.findings import Findings
 from layoutkit.circuit.model import Circuit
+from layoutkit.circuit.parameters import GivenParameters, Scope
 from layoutkit.circuit.spice_cards import SOURCE, read_card
-from layoutkit.circuit.spice_deck import Deck, DeckBuilder, Scope, Subcircuit
+from layoutkit.circuit.spice_deck import Deck, DeckBuilder, Subcircuit
 from layoutkit.circuit.spice_files import StatementReader
 from layoutkit.circuit.spice_flatten import Flattener
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 
-def read_spice(path: str | Path, *, top: str | None = None) -> Circuit:
+def read_spice(
+    path: str | Path, *, top: str | None = None, parameters: Mapping[str, str | float] | None = None
+) -> Circuit:
     """Return the flat circuit of a SPICE, CDL or Spectre netlist.
 
     Args:
         path: The netlist; files it includes are read only from its own folder.
         top: Subcircuit to read. Default: Spectre's ``topckt``, else the only subcircuit nobody instantiates, else the
             devices outside of subcircuits.
+        parameters: Values of parameters, such as ``{"w0": "2u"}``. They win over global parameters of the file and over
+            defaults of the top subcircuit; overrides on instances and defaults of inner subcircuits stay.
 
     Raises:
         FileError: If a file cannot be read.
         NetlistError: If the netlist is faulty, incomplete, or does not say which subcircuit is the top. The message
             names every fault with its line.
     """
-    findings = Findings()
+    findings, given = Findings(), GivenParameters(parameters)
     try:
         reader = StatementReader(Path(path), findings)
         deck = DeckBuilder(findings).build(reader.statements())
         findings.raise_faults("Invalid netlist")
-        return _circuit(deck, top, Path(path).stem, findings)
+        return _circuit(deck, top, Path(path).stem, findings, given)
     except RecursionError:
         raise NetlistError("Invalid netlist: parameters or subcircuits are nested too deeply") from None
 
 
-def _circuit(deck: Deck, top: str | None, file_name: str, findings: Findings) -> Circuit:
+def _circuit(deck: Deck, top: str | None, file_name: str, findings: Findings, given: GivenParameters) -> Circuit:
     chosen = _choose_top(deck, top, findings)
-    flattener = Flattener(deck, findings)
+    flattener = Flattener(deck, findings, given)
     ports = flattener.flatten(chosen)
-    findings.raise_faults("Invalid netlist")
+    missing = flattener.open_parameters
+    if missing or given:
+        inner = {name: each.name for each in _all_below(deck.main) if each is not chosen for name in each.params}
+        findings.faults[:0] = given.faults(missing, {**deck.main.params, **chosen.params}, inner)
+    findings.raise_faults("Invalid netlist", {"missing_parameters": list(missing)} if missing else None)
     _raise_undefined(flattener.undefined, deck)
     if chosen is deck.main:
         ports = _flat_ports(flattener)
@@ -122,6 +131,12 @@ def _roots(definitions: Iterable[Subcircuit]) -> list[Subcircuit]:
     definitions = list(definitions)
     used = {id(found) for definition in definitions for found in _instantiated(definition)}
     return [definition for definition in definitions if id(definition) not in used]
+
+
+def _all_below(definition: Subcircuit) -> Iterator[Subcircuit]:
+    for inner in definition.subcircuits.values():
+        yield inner
+        yield from _all_below(inner)
 
 
 def _instantiated(definition: Subcircuit) -> Iterator[Subcircuit]:

@@ -25,6 +25,7 @@ class LayoutRequest:
         technology: Name of a shipped technology or path of a technology file.
         workspace: Folder that receives every file; None for the default one.
         top: Subcircuit; None for the netlist's own top.
+        parameters: Values of parameters that the netlist leaves open or sets itself, such as ``{"w0": "2u"}``.
         width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``.
         dummies: Dummy fingers at each end of a matched row.
         seed: Seed of the placement search.
@@ -34,6 +35,7 @@ class LayoutRequest:
     technology: str = "generic"
     workspace: str | None = None
     top: str | None = None
+    parameters: Mapping[str, str | float] | None = None
     width_per: str = "device"
     dummies: int = 0
     seed: int = 1
@@ -71,7 +73,9 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     """
     from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist, recognise
 
-    read = read_netlist(request.netlist_path, top=request.top, identify_modules=False)
+    read = read_netlist(
+        request.netlist_path, top=request.top, identify_modules=False, parameters=request.parameters
+    )
     if not read.devices:
         raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {request.netlist_path}")
     options = MapOptions(width_per="finger" if request.width_per == "finger" else "device")

@@ -17,7 +17,7 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     from layoutkit.circuit import find_supplies, read_netlist
 
     path = netlist_path(params)
-    circuit = read_netlist(path, top=params.get("top"))
+    circuit = read_netlist(path, top=params.get("top"), parameters=params.get("parameters"))
     supplies = find_supplies(circuit)
     constraints = params.get("constraints")
     source = CircuitSource(

@@ -19,7 +19,9 @@ def execute(params: dict, context: dict) -> dict:
         if name in params:
             check_target(params[name])
     netlist_path = params.get("netlist_path") or Workspace(params.get("workspace")).circuit_path
-    circuit = read_netlist(netlist_path, top=params.get("top") or None, identify_modules=False)
+    circuit = read_netlist(
+        netlist_path, top=params.get("top") or None, identify_modules=False, parameters=params.get("parameters")
+    )
     if params["map_devices"]:
         options = MapOptions(width_per=params["width_per"])
         circuit = map_circuit(circuit, Target.from_technology(process), options).circuit

@@ -12,6 +12,7 @@ def execute(params: dict, context: dict) -> dict:
         netlist_format=params["format"],
         top=params.get("top") or None,
         identify_modules=params["identify_modules"],
+        parameters=params.get("parameters"),
     )
     supplies = find_supplies(circuit)
     data = {
