@@ -136,7 +136,11 @@ class GivenParameters(dict[str, str]):
         self.used: set[str] = set()
         faults = []
         for name, value in (given or {}).items():
-            if isinstance(value, bool) or not isinstance(value, str | int | float) or value in ("", math.inf, -math.inf):
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, str | int | float)
+                or value in ("", math.inf, -math.inf)
+            ):
                 faults.append(f"'{name}' must be a number or an expression such as \"2u\", got {value!r}")
             elif name.lower() in self:
                 faults.append(f"'{name}' is given twice; upper and lower case are one name")
@@ -163,9 +167,7 @@ class GivenParameters(dict[str, str]):
         self.used.add(name)
         return super().__getitem__(name)
 
-    def faults(
-        self, missing: Mapping[str, list[str]], known: Iterable[str], inner: Mapping[str, str]
-    ) -> Iterator[str]:
+    def faults(self, missing: Mapping[str, list[str]], known: Iterable[str], inner: Mapping[str, str]) -> Iterator[str]:
         """Yield what is wrong once a netlist has been read: all open parameters in one text, then each unused one.
 
         Args:

@@ -25,7 +25,8 @@ _SPICE_SUFFIXES = frozenset(
     {".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs", ".src", ".spx", ".subckt"}
 )
 _SPICE_LINE = re.compile(
-    r"^[ \t]*(?:(?:\*\*[ \t]*)?\.?(?:subckt|topckt)\s+\S|\.(?:end|include|param|global|lib)\b|[mx]\S*\s+\(?\S+(?:\s+\S+){3})",
+    r"^[ \t]*(?:(?:\*\*[ \t]*)?\.?(?:subckt|topckt)\s+\S|\.(?:end|include|param|global|lib)\b"
+    r"|[mx]\S*\s+\(?\S+(?:\s+\S+){3})",
     re.IGNORECASE | re.MULTILINE,
 )
 

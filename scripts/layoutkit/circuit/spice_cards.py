@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.expressions import parse_number
+from layoutkit.circuit.findings import shown_words
 from layoutkit.circuit.model import INTEGER_PARAMS, MOS_TYPES, TERMINALS
 from layoutkit.circuit.model_names import classify_model
-from layoutkit.circuit.findings import shown_words
 from layoutkit.circuit.parameters import OpenParametersError, Scope
 from layoutkit.errors import NetlistError
 
@@ -142,7 +142,10 @@ def _passive(words: list[str], statement: Statement, scope: Scope) -> tuple[str,
         raise NetlistError(f"'{words[0]}' has words that are not understood: {shown_words(rest)}")
     if values:
         params.setdefault(_VALUE_KEY[kind], values[0])
-    return kind, names[0] if names else model or kind, nodes, params
+    model = names[0] if names else model or kind
+    if kind == "resistor" and classify_model(model) == "tap":
+        kind = "tap"
+    return kind, model, nodes, params
 
 
 def _has_value(word: str, scope: Scope) -> bool:

@@ -139,7 +139,9 @@ class DeckBuilder:
         if statement.commented and len(self._stack) > 1:
             return
         if len(self._stack) > MAX_NESTED_DEFINITIONS:
-            text = f"subcircuit definitions are nested deeper than {MAX_NESTED_DEFINITIONS} levels; is an .ends missing?"
+            text = (
+                f"subcircuit definitions are nested deeper than {MAX_NESTED_DEFINITIONS} levels; is an .ends missing?"
+            )
             raise NetlistError(f"Invalid netlist: {statement.where}: {text}")
         home = self._home
         ports = tuple(word for word in words[2:] if word.lower() != "optional")

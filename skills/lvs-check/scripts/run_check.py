@@ -10,7 +10,7 @@ def execute(params: dict, context: dict) -> dict:
     from layoutkit.check.extract import extract
     from layoutkit.check.lvs import compare
     from layoutkit.check.lvs_files import write_extracted, write_report
-    from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist
+    from layoutkit.circuit import MapOptions, Target, join_taps, map_circuit, read_netlist, read_widths
     from layoutkit.files import check_target
     from layoutkit.workspace import Workspace, current_layout
 
@@ -25,6 +25,8 @@ def execute(params: dict, context: dict) -> dict:
     if params["map_devices"]:
         options = MapOptions(width_per=params["width_per"])
         circuit = map_circuit(circuit, Target.from_technology(process), options).circuit
+    else:
+        circuit = join_taps(read_widths(circuit, params["width_per"]))
     layout, source = current_layout(params.get("layout_path"), params.get("workspace"))
     cell = choose_cell(layout, params.get("cell_name"))
     result = compare(extract(layout, cell, process), circuit, tolerance=params["tolerance"])
