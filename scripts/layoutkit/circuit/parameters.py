@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.expressions import evaluate, parse_number
-from layoutkit.circuit.findings import MAX_NAME
+from layoutkit.circuit.findings import MAX_NAME, shown_words
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
@@ -181,8 +181,8 @@ class GivenParameters(dict[str, str]):
             yield f"{'; '.join(listed)}; give each a value: parameters {{{example}}}"
         names = sorted({*known, *missing})
         for name in sorted(self.keys() - self.used - set(names)):
-            close = get_close_matches(name, names, n=1)
-            hint = f"; did you mean '{close[0]}'?" if close else ""
+            close = get_close_matches(name, names, n=1, cutoff=0.5)
+            hint = f"; did you mean '{close[0]}'?" if close else f"; it has {shown_words(names) or 'none'}"
             if name in inner:
                 hint = f"; subcircuit '{inner[name]}' has its own, which its instances set"
             yield f"the netlist uses no parameter '{name}'{hint}"
