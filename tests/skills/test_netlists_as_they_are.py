@@ -1,4 +1,4 @@
-"""Netlists as people write them, from file to checked layout: open parameters, odd fingers, taps written as resistors."""
+"""Netlists as people write them, from file to checked layout: open parameters, odd fingers, taps as resistors."""
 
 import json
 
@@ -63,9 +63,8 @@ def test_parameters_reach_the_constraints_and_a_misspelt_one_is_refused(run_scri
 
 def test_a_file_that_mixes_readings_of_w_is_refused_before_anything_is_drawn(run_script, tmp_path):
     path = tmp_path / "mixed.spice"
-    cards = (
-        "M1 a b c vss sky130_fd_pr__nfet_01v8 w=0.42 l=0.15 nf=16\nM2 a b c vss sky130_fd_pr__nfet_01v8 w=2 l=0.15 nf=2"
-    )
+    sizes = ("w=0.42 l=0.15 nf=16", "w=2 l=0.15 nf=2")
+    cards = "\n".join(f"M{i} a b c vss sky130_fd_pr__nfet_01v8 {size}" for i, size in enumerate(sizes, start=1))
     path.write_text(f".subckt t a b c vss\n{cards}\n.ends\n")
     code, envelope = run_script(
         BUILD, "--netlist-path", path, "--technology", "sky130A", "--workspace", tmp_path / "ws"

@@ -179,8 +179,8 @@ class GivenParameters(dict[str, str]):
             listed = (f"parameter '{name}' is not defined (used by {_users(users)})" for name, users in missing.items())
             example = ", ".join(f'"{name}": ...' for name in missing)
             yield f"{'; '.join(listed)}; give each a value: parameters {{{example}}}"
-        names = sorted({*known, *missing})
-        for name in sorted(self.keys() - self.used - set(names)):
+        names = sorted({*known, *missing, *self.used})
+        for name in sorted(self.keys() - set(names)):
             close = get_close_matches(name, names, n=1, cutoff=0.5)
             hint = f"; did you mean '{close[0]}'?" if close else f"; it has {shown_words(names) or 'none'}"
             if name in inner:
