@@ -75,3 +75,26 @@ def test_a_file_that_mixes_readings_of_w_is_refused_before_anything_is_drawn(run
     code, parsed = run_script(PARSE, "--netlist-path", path)
     assert code == 0
     assert any("too narrow" in text and "M1" in text for text in parsed["data"]["parse_info"]["warnings"])
+
+
+NMOS = "mos-pcell/scripts/create_nmos_pcell.py"
+PAIR = "common-centroid-pair/scripts/create_common_centroid_pair.py"
+MIRROR = "current-mirror/scripts/create_current_mirror.py"
+
+
+def test_drawing_tools_keep_a_total_width_by_another_number_of_fingers(run_script, tmp_path):
+    # 2 um / 3 is off the grid of 5 nm: 4 fingers of 0.5 um, for M2 of twice the width and fingers 8 of them.
+    one = {"type": "nmos", "w": 2e-6, "l": 5e-7, "nf": 3}
+    params = {"devices": [{**one, "device_id": "M1"}, {**one, "device_id": "M2", "w": 4e-6, "nf": 6}]}
+    requests = {
+        NMOS: {"device_id": "M1", "w": 2e-6, "l": 5e-7, "nf": 3},
+        PAIR: {"device_a": {**one, "device_id": "M1"}, "device_b": {**one, "device_id": "M2"}},
+        MIRROR: params,
+    }
+    for script, request in requests.items():
+        code, envelope = run_script(script, "--params", json.dumps(request), "--workspace", tmp_path / script[:5])
+        assert code == 0, envelope
+        assert any("nf 3 became 4, which keeps w 2 um" in text for text in envelope["data"]["warnings"])
+        drawn = envelope["data"]["drawn"]
+        first = drawn if script == NMOS else drawn["M1"]
+        assert (first["w"], first["nf"]) == (2e-6, 4)

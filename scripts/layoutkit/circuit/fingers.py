@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 # Fingers wider than this part of the tap distance would leave their middle too far from the ring.
 TAP_REACH = 1.5
 ROUNDING = 1e-6
+MOST_STEPS = 10**8  # half a metre on a grid of 5 nm; no process draws such a width
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class FingeredWidth:
         fingers: As the netlist says.
         narrowest: Narrowest finger.
         widest: Widest finger; 0 for no limit.
+        units: What another number of fingers must be a multiple of.
     """
 
     device: str
@@ -34,6 +36,7 @@ class FingeredWidth:
     fingers: int
     narrowest: int
     widest: int = 0
+    units: int = 1
 
 
 def widest_finger(technology: Any, spec: Any) -> int:
@@ -52,8 +55,11 @@ def dividing_fingers(widths: Iterable[FingeredWidth], grid: int) -> dict[str, in
     """
     alike: dict[tuple[str, float], list[FingeredWidth]] = defaultdict(list)
     for each in widths:
+        if not 0 < each.total < MOST_STEPS * grid:
+            continue
         on_grid = abs(each.total - _steps(each, grid) * grid) < ROUNDING * max(each.total, 1)
-        if on_grid and _steps(each, grid) % each.fingers:
+        wide_enough = each.total / each.fingers >= each.narrowest  # what is narrower is another fault, not the grid's
+        if on_grid and wide_enough and _steps(each, grid) % each.fingers:
             alike[each.flavour, round(each.total / each.fingers, 3)].append(each)
     found: dict[str, int] = {}
     for group in alike.values():
@@ -74,7 +80,11 @@ def _finger_steps(group: Sequence[FingeredWidth], grid: int) -> int:
     narrowest = max(each.narrowest for each in group)
     widest = min((each.widest for each in group if each.widest), default=common * grid)
     wanted = group[0].total / group[0].fingers / grid
-    legal = [steps for steps in _divisors(common) if narrowest <= steps * grid <= widest]
+    legal = [
+        steps
+        for steps in _divisors(common)
+        if narrowest <= steps * grid <= widest and all(_steps(each, grid) // steps % each.units == 0 for each in group)
+    ]
     return min(legal, key=lambda steps: (abs(math.log(steps / wanted)), steps), default=0)
 
 
