@@ -79,12 +79,14 @@ def main() -> None:
             print_row(name, ratio(command, floor, runs if command is not OTA else min(runs, 3), folder), bound)
     import drc
     import knowledge_graph
+    import netlists
 
     import loader
 
     loader.measure(runs)
     drc.measure(runs)
     knowledge_graph.measure(runs)
+    netlists.measure(min(runs, 3))
 
 
 if __name__ == "__main__":

@@ -73,8 +73,8 @@ def write_layout(path, shapes, technology=SKY, cell="TOP"):
 
 
 def test_the_seeds_request_gives_the_seeds_answer(route, tmp_path):
-    request = [net("outp", end(10.5, 5.0), end(25.0, 5.0), width=0.3, priority=1)]
-    rules = {"min_width": {"metal1": 0.23}}
+    request = [net("outp", end(10.5, 5.0), end(25.0, 5.0), width=0.2, priority=1)]
+    rules = {"min_width": {"metal1": 0.2}}
     code, envelope = route(request, drc_rules=rules, routing_layers=["metal1", "metal2"], via_layer="via1")
     assert code == 0
     data = envelope["data"]
@@ -308,7 +308,7 @@ def test_everything_wrong_with_a_request_is_told_at_once_and_nothing_is_written(
     for expected in (
         "has no conductor 'metal9'",
         "nets[0].endpoints[0].y = 0.0012 um is off the 0.005 um grid; the nearest grid point is 0 um",
-        "Width 0.1 um of net 'a' is below minimum: 0.23 um on metal1",
+        "Width 0.1 um of net 'a' is below minimum: 0.2 um on metal1",
         "net 'a' is asked for more than once",
         "endpoint (50, 0) um on metal1 of net 'a' lies outside the routing area",
         "endpoint (3, 3) um on metal1 of net 'a' is named twice",

@@ -9,6 +9,8 @@ from layoutkit.circuit.reader import read_netlist
 from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.circuit.supplies import Supplies, find_supplies
+from layoutkit.circuit.taps import join_taps
+from layoutkit.circuit.widths import read_widths
 
 __all__ = [
     "Circuit",
@@ -21,8 +23,10 @@ __all__ = [
     "Target",
     "TargetDevice",
     "find_supplies",
+    "join_taps",
     "map_circuit",
     "read_netlist",
+    "read_widths",
     "recognise",
     "write_spice",
 ]

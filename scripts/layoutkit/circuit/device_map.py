@@ -8,9 +8,11 @@ The rules, each told in the result when it changed something:
   ``stack`` gates in series become one gate of their total length.
 - **Width**: scales by the factor its length grew by. ``nfin`` fins count as width, ``nfin * fin_pitch`` a finger, and
   win over ``w``, which FinFET netlists carry along unused.
-- **Fingers**: a finger narrower than the minimum is not legal; fingers are merged until it is, at the same total
-  width. Only a device narrower than one minimal finger is widened.
-- Lengths and finger widths are snapped to the nearest grid point.
+- **Fingers**: ``w`` is the total of all fingers, or of one finger where the whole file or the caller says so
+  (``widths``). A finger narrower than the minimum is an error that names both readings; it is never merged with
+  others. Only fins, whose total is beyond doubt, move to fewer fingers. A device of one finger is widened.
+- **Grid**: a total width on the grid is kept: where the number of fingers does not divide it on the grid, the nearest
+  number that does is drawn, one for all devices of equal fingers. Everything else is snapped to the nearest grid point.
 
 Resistors and capacitors: ``passive_map``.
 """
@@ -20,16 +22,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from layoutkit.circuit.findings import Findings
+from layoutkit.circuit.fingers import FingeredWidth, dividing_fingers, widest_finger
 from layoutkit.circuit.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.passive_map import PASSIVE_TYPES, map_passive
-from layoutkit.circuit.supplies import find_supplies
+from layoutkit.circuit.taps import join_taps
+from layoutkit.circuit.widths import NarrowFinger, narrow_error, with_total_widths
 from layoutkit.errors import NetlistError, UnsupportedOperationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.circuit.model import Circuit, Device
 
@@ -41,7 +45,7 @@ ASAP7_FIN_PITCH_M = 27e-9
 class TargetDevice:
     """One device a technology can draw. Lengths in database units.
 
-    ``voltage`` is its rating [V], 0 when it is not stated.
+    ``voltage`` is its rating [V], 0 when it is not stated; ``widest`` its widest finger, 0 for no limit.
     """
 
     name: str
@@ -51,6 +55,7 @@ class TargetDevice:
     min_w: int
     voltage: float = 0.0
     default: bool = False
+    widest: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,7 @@ class Target:
                 min_w=spec.min_w,
                 voltage=spec.supply_v or rated_voltage(spec.model),
                 default=spec.default,
+                widest=widest_finger(technology, spec),
             )
             for spec in technology.devices.values()
         )
@@ -94,11 +100,12 @@ class MapOptions:
     """How sizes are to be understood.
 
     Attributes:
-        width_per: ``device``: ``w`` is the total of all fingers (BSIM4, the PDKs); ``finger``: of one finger.
+        width_per: ``device``: ``w`` is the total of all fingers (BSIM4, the PDKs); ``finger``: of one finger; ``auto``:
+            of one finger where the whole file says so, else the total.
         fin_pitch_m: Width that one fin of ``nfin`` counts as. [m]
     """
 
-    width_per: Literal["device", "finger"] = "device"
+    width_per: Literal["auto", "device", "finger"] = "auto"
     fin_pitch_m: float = ASAP7_FIN_PITCH_M
 
 
@@ -141,21 +148,32 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
         NetlistError: If transistors state no width.
     """
     mapping = _Mapping(target, options or MapOptions())
-    circuit = _join_taps(circuit, mapping.findings)
+    circuit = join_taps(circuit)
     mapping.check(circuit.devices)
+    circuit = mapping.with_total_widths(circuit)
     mapping.default_length = min((d.l for d in circuit.devices if d.is_mos and "l" in d.params), default=None)
-    devices = tuple(mapping.device(device) for device in circuit.devices)
+    devices = mapping.devices(circuit.devices)
     warnings = (*circuit.warnings, *mapping.findings.warnings)
     return MappedCircuit(replace(circuit, devices=devices, warnings=warnings), tuple(mapping.changes))
 
 
+class _Draft(NamedTuple):
+    """A transistor before its width is on the grid: length in dbu, and the factor by which one gate's length grew."""
+
+    device: Device
+    spec: TargetDevice
+    length: int
+    factor: float
+    width: FingeredWidth
+
+
 class _Mapping:
     def __init__(self, target: Target, options: MapOptions) -> None:
-        if options.width_per not in ("device", "finger"):
-            raise NetlistError(f"width_per must be 'device' or 'finger', got '{options.width_per}'")
         self._target = target
         self._options = options
         self._dbu_m = float(Decimal(str(target.dbu_um)).scaleb(-6))
+        self._written: dict[str, Device] = {}
+        self._narrow: list[NarrowFinger] = []
         self.default_length: float | None = None
         self.changes: list[Change] = []
         self.findings = Findings()
@@ -182,34 +200,83 @@ class _Mapping:
                 details={"devices": unsized[:1000]},
             )
 
-    def device(self, device: Device) -> Device:
-        if device.type in PASSIVE_TYPES:
-            return map_passive(
-                self._target.technology,
-                device,
-                lambda field, before, after, reason: self._change(device, field, (before, after), reason),
-            )
+    def with_total_widths(self, circuit: Circuit) -> Circuit:
+        """Return the circuit with ``w`` as the total of every device."""
+        result, reason = with_total_widths(circuit, self._options.width_per, self._own_minimum)
+        for before, after in zip(circuit.devices, result.devices, strict=True):
+            if after is not before:
+                self._change(before, "w", (before.w, after.w), reason)
+                self._written[before.id] = before
+        return result
+
+    def _own_minimum(self, device: Device) -> float | None:
+        """Return the narrowest finger of a device that names one of the target's models, None for another's. [m]"""
+        exact = self._exact(device)
+        return None if exact is None else self._metres(exact.min_w)
+
+    def _exact(self, device: Device) -> TargetDevice | None:
+        """Return the target's device that the netlist names, by its model or its own name."""
+        model = device.model.lower().removesuffix("__model")
+        alike = (spec for spec in self._target.devices if spec.type == device.type)
+        return next((spec for spec in alike if model in {spec.model.lower(), spec.name.lower()}), None)
+
+    def devices(self, devices: Sequence[Device]) -> tuple[Device, ...]:
+        """Return the devices of the technology, in order.
+
+        Raises:
+            NetlistError: If fingers are too narrow; the error names all of them and both readings of ``w``.
+        """
+        drafts = [None if device.type in PASSIVE_TYPES else self._draft(device) for device in devices]
+        if self._narrow:
+            raise narrow_error(self._narrow)
+        fingers = dividing_fingers((draft.width for draft in drafts if draft is not None), self._target.grid)
+        return tuple(
+            self._passive(device) if draft is None else self._transistor(draft, fingers)
+            for device, draft in zip(devices, drafts, strict=True)
+        )
+
+    def _passive(self, device: Device) -> Device:
+        return map_passive(
+            self._target.technology,
+            device,
+            lambda field, before, after, reason: self._change(device, field, (before, after), reason),
+        )
+
+    def _draft(self, device: Device) -> _Draft:
+        """Return a transistor as it is to be drawn, its width perhaps between grid points yet."""
         spec = self._choose(device)
         length, factor = self._length(device, spec)
-        width, fingers = self._width(device, spec, factor)
-        params: Mapping[str, float] = {
-            "w": self._metres(width),
-            "l": self._metres(length),
-            "nf": fingers,
-            "m": device.m,
-        }
-        return replace(device, model=spec.name, params=params)
+        given, fingers = self._given_width(device)
+        total = given * factor / self._dbu_m
+        if fingers > 1 and self._snap(total / fingers) < spec.min_w:
+            if "nfin" in device.params:
+                fingers = self._fewer_fingers(device, spec, total)
+            else:
+                model = spec.name if factor == 1.0 else f"{spec.name} before the width grows with the length"
+                written = self._written.get(device.id, device)
+                self._narrow.append(NarrowFinger(written, self._metres(spec.min_w) / factor, model))
+        width = FingeredWidth(device.id, spec.name, total, fingers, spec.min_w, spec.widest)
+        return _Draft(device, spec, length, factor, width)
+
+    def _transistor(self, draft: _Draft, fingers: Mapping[str, int]) -> Device:
+        device, width = draft.device, draft.width
+        count = fingers.get(device.id, width.fingers)
+        if count != width.fingers:
+            reason = f"another number of fingers keeps the total width on the {self._grid_um} um grid"
+            self._change(device, "nf", (width.fingers, count), reason)
+        total = self._drawn_width(draft, count)
+        params = {"w": self._metres(total), "l": self._metres(draft.length), "nf": count, "m": device.m}
+        return replace(device, model=draft.spec.name, params=params)
 
     def _change(self, device: Device, field: str, values: tuple[str | float | None, str | float], reason: str) -> None:
         self.changes.append(Change(device.id, field, *values, reason))
-        self.findings.warn(reason, device.id)
+        self.findings.warn(reason if field == "model" else f"{reason} ({_shown_change(field, *values)})", device.id)
 
     def _choose(self, device: Device) -> TargetDevice:
+        exact = self._exact(device)
+        if exact is not None:
+            return exact
         same_type = [spec for spec in self._target.devices if spec.type == device.type]
-        model = device.model.lower().removesuffix("__model")
-        exact = [spec for spec in same_type if model in {spec.model.lower(), spec.name.lower()}]
-        if exact:
-            return exact[0]
         needed = rated_voltage(device.model)
         enough = [spec for spec in same_type if not needed or not spec.voltage or spec.voltage >= needed]
         rating = min((spec.voltage for spec in enough), default=max(spec.voltage for spec in same_type))
@@ -248,52 +315,43 @@ class _Mapping:
             )
         return length, factor
 
-    def _width(self, device: Device, spec: TargetDevice, factor: float) -> tuple[int, int]:
-        """Return the drawn total width [dbu] and the number of fingers."""
-        fingers = device.nf
-        if "nfin" in device.params:
-            given = device.params["nfin"] * self._options.fin_pitch_m * fingers
-            pitch = f"{self._options.fin_pitch_m * 1e9:g} nm"
-            values = (f"{device.params['nfin']:g} fins x {fingers}", given)
-            self._change(device, "w", values, f"fins counted as {pitch} of width in every finger; w not used")
-        elif self._options.width_per == "finger":
-            given = device.params["w"] * fingers
-            if fingers > 1:
-                self._change(device, "w", (device.params["w"], given), "w taken as the width of one finger")
-        else:
-            given = device.params["w"]
-        total = given * factor / self._dbu_m
-        fingers = self._legal_fingers(device, spec, total)
+    def _given_width(self, device: Device) -> tuple[float, int]:
+        """Return the total width [m] and the number of fingers that the netlist states."""
+        if "nfin" not in device.params:
+            return device.params["w"], device.nf
+        given = device.params["nfin"] * self._options.fin_pitch_m * device.nf
+        pitch = f"{self._options.fin_pitch_m * 1e9:g} nm"
+        values = (f"{device.params['nfin']:g} fins x {device.nf}", given)
+        self._change(device, "w", values, f"fins counted as {pitch} of width in every finger; w not used")
+        return given, device.nf
+
+    def _drawn_width(self, draft: _Draft, fingers: int) -> int:
+        """Return the total width with every finger on the grid. [dbu]"""
+        device, spec, total = draft.device, draft.spec, draft.width.total
         finger = max(self._snap(total / fingers), self._round_up(spec.min_w))
         width = finger * fingers
         if abs(width - total) > 1e-6 * total:
             small = total < spec.min_w - self._target.grid / 2
-            reason = (
-                "width below the minimum became the minimum"
-                if small
-                else (f"finger width snapped to the {self._grid_um} um grid")
-            )
+            snapped = f"finger width snapped to the {self._grid_um} um grid"
+            reason = "width below the minimum became the minimum" if small else snapped
             self._change(device, "w", (total * self._dbu_m, self._metres(width)), reason)
-        elif factor != 1.0:
-            self.changes.append(Change(device.id, "w", given, self._metres(width), "width scaled with the length"))
-        return width, fingers
+        elif draft.factor != 1.0:
+            before = total / draft.factor * self._dbu_m
+            self._change(device, "w", (before, self._metres(width)), "width scaled with the length")
+        return width
 
-    def _legal_fingers(self, device: Device, spec: TargetDevice, total: float) -> int:
-        """Return how many fingers the width allows: as given, or merged by the smallest whole number that will do.
+    def _fewer_fingers(self, device: Device, spec: TargetDevice, total: float) -> int:
+        """Return in how many fingers the fins of a device fit.
 
-        Merging by a divisor keeps the unit finger of devices that were in a whole ratio, such as a mirror's. Where the
-        only divisor would widen the finger more than twofold beyond need, as many fingers as fit are kept instead.
+        A divisor keeps the unit finger of devices that were in a whole ratio, such as a mirror's. Where the only
+        divisor would widen the finger more than twofold beyond need, as many fingers as fit are kept instead.
         """
         fingers = device.nf
-        if self._snap(total / fingers) >= spec.min_w or fingers == 1:
-            return fingers
         fitting = max(1, math.floor(total / spec.min_w + 1e-9))
         divisor = next((fingers // k for k in range(2, fingers + 1) if fingers % k == 0 and fingers // k <= fitting), 1)
         legal = divisor if 2 * divisor >= fitting else fitting
-        reason = (
-            f"fingers merged, since w / nf would be below the minimum {_um(self._metres(spec.min_w))} um; "
-            "if w means one finger here, say width_per 'finger'"
-        )
+        least = _um(self._metres(spec.min_w))
+        reason = f"fins drawn in fewer fingers of the same total width, since a finger has at least {least} um"
         self._change(device, "nf", (fingers, legal), reason)
         return legal
 
@@ -312,36 +370,15 @@ class _Mapping:
         return float((Decimal(length) * Decimal(str(self._target.dbu_um))).scaleb(-6))
 
 
+def _shown_change(field: str, before: str | float | None, after: str | float) -> str:
+    """Return a change for a warning, lengths in micrometres."""
+    unit, scale = (" um", 1e6) if field in {"w", "l"} else ("", 1.0)
+
+    def shown(value: str | float) -> str:
+        return value if isinstance(value, str) else f"{value * scale:.6g}{unit}"
+
+    return f"{field}: {'none' if before is None else shown(before)} became {shown(after)}"
+
+
 def _um(metres: float) -> str:
     return f"{metres * 1e6:.6g}"
-
-
-def _join_taps(circuit: Circuit, findings: Findings) -> Circuit:
-    """Return the circuit without tap devices, the two nets of each made one: taps are drawn with every well."""
-    taps = [device for device in circuit.devices if device.type == "tap"]
-    if not taps:
-        return circuit
-    supplies = find_supplies(circuit)
-    joined: dict[str, str] = {}
-
-    def root(net: str) -> str:
-        while net in joined:
-            net = joined[net]
-        return net
-
-    for tap in taps:
-        nets = sorted(
-            {root(tap.terminals["p"]), root(tap.terminals["n"])},
-            key=lambda net: (net not in circuit.ports, net not in supplies, net),
-        )
-        if len(nets) == 2:
-            joined[nets[1]] = nets[0]
-            findings.warn("taps are drawn with their wells; their nets are one", f"{tap.id} ({nets[1]} is {nets[0]})")
-    devices = tuple(
-        replace(device, terminals={terminal: root(net) for terminal, net in device.terminals.items()})
-        for device in circuit.devices
-        if device.type != "tap"
-    )
-    ports = tuple(dict.fromkeys(root(port) for port in circuit.ports))
-    boxes = tuple(replace(box, nets={port: root(net) for port, net in box.nets.items()}) for box in circuit.black_boxes)
-    return replace(circuit, devices=devices, ports=ports, black_boxes=boxes)

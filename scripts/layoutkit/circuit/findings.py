@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
 from layoutkit.errors import NetlistError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
 MAX_SHOWN = 20
+MAX_NAME = 200  # characters of a name in a message
 
 
 class Findings:
@@ -29,8 +36,8 @@ class Findings:
         """The warnings in the order they were first met."""
         return tuple(_with_subjects(text, subjects) for text, subjects in self._warnings.items())
 
-    def raise_faults(self, what: str) -> None:
-        """Raise every fault in one error.
+    def raise_faults(self, what: str, details: Mapping[str, Any] | None = None) -> None:
+        """Raise every fault in one error, with ``details`` beside their list.
 
         Raises:
             NetlistError: If there is any fault; its details list them all.
@@ -40,7 +47,18 @@ class Findings:
         shown = "; ".join(self.faults[:MAX_SHOWN])
         more = len(self.faults) - MAX_SHOWN
         tail = f"; and {more} more" if more > 0 else ""
-        raise NetlistError(f"{what}: {shown}{tail}", details={"faults": self.faults[:1000]})
+        raise NetlistError(f"{what}: {shown}{tail}", details={"faults": self.faults[:1000], **(details or {})})
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, in the order of their first use."""
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def shown_words(words: Sequence[str]) -> str:
+    """Return words for a message: the first ones, cut where they are long."""
+    more = f" and {len(words) - MAX_SHOWN} more" if len(words) > MAX_SHOWN else ""
+    return " ".join(word[:MAX_NAME] for word in words[:MAX_SHOWN]) + more
 
 
 def _with_subjects(text: str, subjects: list[str]) -> str:

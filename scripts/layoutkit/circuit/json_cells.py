@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from layoutkit.circuit.expressions import parse_number
+from layoutkit.circuit.findings import repeated
 from layoutkit.circuit.model import DEVICE_TYPES, INTEGER_PARAMS, TERMINALS, Device, RecognisedModule
 
 Faults = list[tuple[str, str]]
@@ -94,7 +95,7 @@ class CellChecker:
         ]
         modules = [self._module(m, _at(_join(field, "modules"), i)) for i, m in self._items(data, "modules", field)]
         ids = [item.id for item in (*devices, *instances) if item is not None and item.id]
-        for twice in sorted({item for item in ids if ids.count(item) > 1} if len(set(ids)) < len(ids) else set()):
+        for twice in sorted(repeated(ids)):
             self.fault(_join(field, "devices"), f"id '{twice}' is used twice")
         return Cell(
             name,

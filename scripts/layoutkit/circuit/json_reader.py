@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.black_boxes import BLACK_BOX_HINT, check_listed
+from layoutkit.circuit.findings import repeated
 from layoutkit.circuit.json_cells import Cell, CellChecker, Instance, type_name
 from layoutkit.circuit.model import DEVICE_TYPES, BlackBox, Circuit, Device
 from layoutkit.circuit.source import read_text
@@ -60,8 +61,7 @@ def parse_json(text: str) -> Any:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"key '{next(key for key in keys if keys.count(key) > 1)}' is given twice")
+        raise ValueError(f"key '{repeated(key for key, _ in pairs)[0]}' is given twice")
     return result
 
 
@@ -116,8 +116,7 @@ def _document(data: Any, checker: CellChecker) -> tuple[list[Cell], str]:
         checker.fault("cells", f"must be an array, got {type_name(data['cells'])}")
         return [], top
     cells = [checker.cell(cell, f"cells[{index}]") for index, cell in enumerate(data["cells"])]
-    names = [cell.name for cell in cells if cell.name]
-    for name in sorted({name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()):
+    for name in sorted(repeated(cell.name for cell in cells if cell.name)):
         checker.fault("cells", f"cell '{name}' is defined twice")
     return cells, top
 

@@ -15,7 +15,7 @@ from layoutkit.circuit.spice_reader import read_spice
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from layoutkit.circuit.model import Circuit
 
@@ -25,7 +25,8 @@ _SPICE_SUFFIXES = frozenset(
     {".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs", ".src", ".spx", ".subckt"}
 )
 _SPICE_LINE = re.compile(
-    r"^\s*(?:(?:\*\*\s*)?\.?(?:subckt|topckt)\s+\S|\.(?:end|include|param|global|lib)\b|[mx]\S*\s+\(?\S+(?:\s+\S+){3})",
+    r"^[ \t]*(?:(?:\*\*[ \t]*)?\.?(?:subckt|topckt)\s+\S|\.(?:end|include|param|global|lib)\b"
+    r"|[mx]\S*\s+\(?\S+(?:\s+\S+){3})",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -37,6 +38,7 @@ def read_netlist(
     top: str | None = None,
     identify_modules: bool = True,
     black_boxes: Collection[str] = (),
+    parameters: Mapping[str, str | float] | None = None,
 ) -> Circuit:
     """Return the flat circuit of a netlist file.
 
@@ -46,6 +48,8 @@ def read_netlist(
         top: Cell or subcircuit to read; default: the one the netlist marks or the only one nobody instantiates.
         identify_modules: Whether to recognise differential pairs, current mirrors and other groups.
         black_boxes: Subcircuits that may be empty or undefined; their instances are kept as black boxes.
+        parameters: Values of parameters that the netlist leaves open or sets itself, such as ``{"w0": "2u"}``; see
+            ``read_spice``.
 
     Raises:
         FileError: If a file is missing, unreadable, too large or binary.
@@ -56,9 +60,12 @@ def read_netlist(
         raise NetlistError(f"Unknown netlist format '{netlist_format}'; known are {', '.join(FORMATS)}")
     text = read_text(path)
     if netlist_format == "json" or (netlist_format == "auto" and _is_json(text, Path(path).suffix.lower())):
+        if parameters:
+            text = f"a JSON netlist has no parameters: {', '.join(sorted(parameters))}; its sizes are numbers"
+            raise NetlistError(text, details={"param_name": "parameters"})
         circuit = circuit_from_json(parse_json(text), top=top, black_boxes=black_boxes)
     else:
-        circuit = read_spice(path, top=top, black_boxes=black_boxes)
+        circuit = read_spice(path, top=top, black_boxes=black_boxes, parameters=parameters)
     boxes = tuple(f"black box {box.id} ({box.cell}): its content is unknown" for box in circuit.black_boxes)
     circuit = replace(circuit, warnings=(*circuit.warnings, *boxes, *doubts(circuit)))
     return circuit.with_modules(recognise(circuit)) if identify_modules else circuit

@@ -15,14 +15,17 @@ devices indexed by the nets they share, so its cost grows with the devices, not 
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.model import Circuit, Device, RecognisedModule
-from layoutkit.circuit.supplies import Supplies, find_supplies
+from layoutkit.circuit.supplies import find_supplies
 from layoutkit.circuit.symmetry import symmetric_partners
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    _BySource = dict[tuple[str, str], list[Device]]
 
 _ID_STEMS = {
     "differential_pair": "diff_pair",
@@ -60,8 +63,10 @@ class _Recognition:
 
     def __init__(self, circuit: Circuit) -> None:
         self._supplies = find_supplies(circuit)
+        self._ports = frozenset(circuit.ports)
         self._order = {device.id: index for index, device in enumerate(circuit.devices)}
-        self._mos = [device for device in circuit.devices if device.is_mos and not _is_dummy(device, self._supplies)]
+        rails = {"nmos": frozenset(self._supplies.ground), "pmos": frozenset(self._supplies.power)}
+        self._mos = [device for device in circuit.devices if device.is_mos and not _is_dummy(device, rails)]
         self._circuit = circuit
         self._taken: set[str] = set()
         self._found: dict[str, list[tuple[tuple[str, ...], dict[str, Any]]]] = {stem: [] for stem in _ID_STEMS}
@@ -86,6 +91,14 @@ class _Recognition:
         self._taken.update(device.id for device in devices)
         self._found[module_type].append((tuple(device.id for device in devices), properties))
 
+    @cached_property
+    def _channels(self) -> dict[str, list[str]]:
+        """Net to the devices that are on it with another terminal than gate or bulk."""
+        return {
+            net: [each.device for each in connections if each.terminal not in {"g", "b"}]
+            for net, connections in self._circuit.nets.items()
+        }
+
     def _cross_coupled_pairs(self) -> None:
         by_drain_gate: dict[tuple[str, ...], list[Device]] = defaultdict(list)
         for device in self._free():
@@ -98,7 +111,7 @@ class _Recognition:
             own = by_drain_gate[device.type, device.model.lower(), net["d"], net["g"]]
             if net["d"] == net["g"] or len(partners) != 1 or len(own) != 1 or device.id in self._taken:
                 continue
-            if {net["d"], net["g"]} & {*self._supplies.power, *self._supplies.ground}:
+            if net["d"] in self._supplies or net["g"] in self._supplies:
                 continue
             properties: dict[str, Any] = {"matched": same_size(device, partners[0])}
             if net["s"] == partners[0].terminals["s"]:
@@ -107,23 +120,23 @@ class _Recognition:
 
     def _current_mirrors(self) -> None:
         groups: dict[tuple[str, ...], list[Device]] = defaultdict(list)
-        by_source: dict[str, list[Device]] = defaultdict(list)
+        by_source: _BySource = defaultdict(list)
         for device in self._free():
             net = device.terminals
             groups[device.type, device.model.lower(), net["s"], net["g"]].append(device)
-            by_source[net["s"]].append(device)
+            by_source[net["s"], device.type].append(device)
         for (_, _, _, gate), members in groups.items():
             if len(members) < 2 or gate in self._supplies:
                 continue
             members = [member for member in members if member.id not in self._taken]  # noqa: PLW2901
             diodes = [member for member in members if member.terminals["d"] == gate]
             if diodes and len(members) > len(diodes):
-                outputs = [*diodes[1:], *(member for member in members if member not in diodes)]
+                outputs = [*diodes[1:], *(member for member in members if member.terminals["d"] != gate)]
                 self._mirror(diodes[0], _of_equal_length(diodes[0], outputs), by_source)
             elif not diodes:
                 self._wide_swing_mirror(gate, members, by_source)
 
-    def _mirror(self, reference: Device, outputs: list[Device], by_source: dict[str, list[Device]]) -> None:
+    def _mirror(self, reference: Device, outputs: list[Device], by_source: _BySource) -> None:
         """Add a mirror with its diode-connected reference, and the cascode devices on top when each branch has one."""
         diode_on_top = self._cascode_above(reference, by_source)
         tops: list[Device] = []
@@ -131,7 +144,7 @@ class _Recognition:
             tops = self._cascodes(diode_on_top, outputs, by_source)
         self._add_mirror(reference, outputs, tops, "cascode" if tops else "simple")
 
-    def _wide_swing_mirror(self, gate: str, members: list[Device], by_source: dict[str, list[Device]]) -> None:
+    def _wide_swing_mirror(self, gate: str, members: list[Device], by_source: _BySource) -> None:
         """Add a mirror whose gates are driven by the drain of the cascode above its reference."""
         for reference in members:
             top = self._cascode_above(reference, by_source)
@@ -144,12 +157,19 @@ class _Recognition:
                 self._add_mirror(reference, outputs, tops, "stacked" if stacked else "wide_swing")
             return
 
-    def _cascode_above(self, device: Device, by_source: dict[str, list[Device]]) -> Device | None:
+    def _cascode_above(self, device: Device, by_source: _BySource) -> Device | None:
         drain = device.terminals["d"]
-        above = [d for d in by_source.get(drain, ()) if d.type == device.type and d.id not in self._taken]
-        return above[0] if len(above) == 1 and drain not in self._supplies else None
+        if drain in self._supplies:
+            return None
+        free = by_source.get((drain, device.type), [])
+        # A taken device stays taken, so each is removed once: the cost stays linear in the devices of a net.
+        while free and free[-1].id in self._taken:
+            del free[-1]
+        while len(free) > 1 and free[-2].id in self._taken:
+            del free[-2]
+        return free[0] if len(free) == 1 else None
 
-    def _cascodes(self, top: Device, outputs: list[Device], by_source: dict[str, list[Device]]) -> list[Device]:
+    def _cascodes(self, top: Device, outputs: list[Device], by_source: _BySource) -> list[Device]:
         """Return the cascode of the reference and of every output, or nothing when a branch has none of its own."""
         above = [self._cascode_above(output, by_source) for output in outputs]
         found = [d for d in above if d is not None and d.terminals["g"] == top.terminals["g"]]
@@ -193,8 +213,7 @@ class _Recognition:
         for member in members:
             alike[_drawing(member), _without_polarity(member.terminals["g"])].append(member)
         named = [(group[0], group[1]) for group in alike.values() if len(group) == 2]
-        ports = set(self._circuit.ports)
-        inputs = [member for member in members if member.terminals["g"] in ports]
+        inputs = [member for member in members if member.terminals["g"] in self._ports]
         return named or ([(inputs[0], inputs[1])] if len(inputs) == 2 else [])
 
     def _is_differential(self, first: Device, second: Device) -> bool:
@@ -204,10 +223,7 @@ class _Recognition:
         if (a["d"] == a["g"] and b["d"] == b["g"]) or a["d"] == b["g"] or b["d"] == a["g"]:
             return False
         own = {first.id, second.id}
-        return a["s"] in self._circuit.ports or any(
-            connection.device not in own and connection.terminal not in {"g", "b"}
-            for connection in self._circuit.nets[a["s"]]
-        )
+        return a["s"] in self._ports or any(device not in own for device in self._channels[a["s"]])
 
     def _symmetric_pairs(self) -> None:
         seeds: list[tuple[str, str]] = []
@@ -262,9 +278,6 @@ def _without_polarity(net: str) -> str:
     return net.lower().translate(_POLARITY)
 
 
-def _is_dummy(device: Device, supplies: Supplies) -> bool:
+def _is_dummy(device: Device, rails: Mapping[str, frozenset[str]]) -> bool:
     net = device.terminals
-    if net["d"] == net["s"]:
-        return True
-    own_rails = supplies.ground if device.type == "nmos" else supplies.power
-    return net["g"] in own_rails
+    return net["d"] == net["s"] or net["g"] in rails[device.type]

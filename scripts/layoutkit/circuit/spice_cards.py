@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.expressions import parse_number
+from layoutkit.circuit.findings import shown_words
 from layoutkit.circuit.model import INTEGER_PARAMS, MOS_TYPES, TERMINALS
 from layoutkit.circuit.model_names import classify_model
-from layoutkit.circuit.spice_deck import Scope
+from layoutkit.circuit.parameters import OpenParametersError, Scope
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
@@ -131,16 +132,20 @@ def _passive(words: list[str], statement: Statement, scope: Scope) -> tuple[str,
     model = params.get("model", "")
     nodes, rest = words[1:3], words[3:]
     values = [word for word in rest if _has_value(word, scope)]
-    names = [word for word in rest if word not in values]
+    valued = frozenset(values)
+    names = [word for word in rest if word not in valued]
     if len(names) > 1:  # a third node before the model name
         nodes, names = [*nodes, names[0]], names[1:]
     elif "sub" in params and len(nodes) == 2:
         nodes = [*nodes, params["sub"]]
     if len(names) > 1 or len(values) > 1:
-        raise NetlistError(f"'{words[0]}' has words that are not understood: {' '.join(rest)}")
+        raise NetlistError(f"'{words[0]}' has words that are not understood: {shown_words(rest)}")
     if values:
         params.setdefault(_VALUE_KEY[kind], values[0])
-    return kind, names[0] if names else model or kind, nodes, params
+    model = names[0] if names else model or kind
+    if kind == "resistor" and classify_model(model) == "tap":
+        kind = "tap"
+    return kind, model, nodes, params
 
 
 def _has_value(word: str, scope: Scope) -> bool:
@@ -188,13 +193,16 @@ class SizeReader:
     def __init__(self, scale: float, findings: Findings) -> None:
         self._scale = scale
         self._findings = findings
+        self._missing: list[str] = []
 
     def params(self, card: Card, device_id: str, scope: Scope) -> dict[str, float]:
         """Return the evaluated parameters of a card.
 
         Raises:
+            OpenParametersError: If they use parameters that are not defined; the error names all of them.
             NetlistError: If a parameter that is drawn has no value or an impossible one.
         """
+        self._missing = []
         local = Scope(scope, fallback=card.params)
         texts = {_ALIASES.get(key, key): text for key, text in card.params.items() if key not in _NOT_DRAWN}
         result: dict[str, float] = {}
@@ -206,11 +214,16 @@ class SizeReader:
         if card.kind in MOS_TYPES:
             result["nf"] = self._fingers(card, result, local, device_id)
         result["m"] = self._multiplier(texts, local, device_id)
+        if self._missing:
+            raise OpenParametersError(self._missing)
         return result
 
     def _number(self, key: str, text: str, scope: Scope, device_id: str) -> float:
         try:
             value = scope.value(text)
+        except OpenParametersError as error:
+            self._missing.extend(error.names)
+            return 1.0  # never used: the card is refused when all of its parameters have been looked at
         except NetlistError as error:
             raise NetlistError(f"'{device_id}': {key}: {error}") from None
         if key in _LENGTHS:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.expressions import evaluate, parse_number
+from layoutkit.circuit.findings import repeated, shown_words
+from layoutkit.circuit.parameters import Scope
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _ANALYSES = frozenset({".tran", ".ac", ".dc", ".op", ".noise", ".tf", ".pz", ".c
 _SPECTRE_KEYWORDS = frozenset(
     {"simulator", "global", "model", "library", "endlibrary", "section", "endsection", "save"}
 )
+MAX_NESTED_DEFINITIONS = 40
 _MICRON_SCALE = {"micron": 1e-6, "meter": 1.0}
 
 
@@ -136,6 +138,11 @@ class DeckBuilder:
             return
         if statement.commented and len(self._stack) > 1:
             return
+        if len(self._stack) > MAX_NESTED_DEFINITIONS:
+            text = (
+                f"subcircuit definitions are nested deeper than {MAX_NESTED_DEFINITIONS} levels; is an .ends missing?"
+            )
+            raise NetlistError(f"Invalid netlist: {statement.where}: {text}")
         home = self._home
         ports = tuple(word for word in words[2:] if word.lower() != "optional")
         definition = Subcircuit(
@@ -149,9 +156,9 @@ class DeckBuilder:
             params=dict(statement.params),
         )
         self._stack.append(definition)
-        if len(set(ports)) < len(ports):
-            twice = sorted({port for port in ports if ports.count(port) > 1})
-            self._findings.fault(statement.where, f"subcircuit '{words[1]}' has the port {', '.join(twice)} twice")
+        twice = sorted(repeated(ports))
+        if twice:
+            self._findings.fault(statement.where, f"subcircuit '{words[1]}' has the port {shown_words(twice)} twice")
 
     def _close(self, statement: Statement) -> None:
         definition = self._stack[-1]
@@ -216,65 +223,3 @@ def _same(first: Subcircuit, second: Subcircuit) -> bool:
         return (definition.ports, definition.params, cards, sorted(definition.subcircuits))
 
     return content(first) == content(second)
-
-
-class Scope:
-    """Parameter values as one instance sees them: its overrides, its definition's defaults, the deck's globals.
-
-    Values are evaluated when first needed, so a parameter nobody uses cannot fail.
-
-    Args:
-        outer: Where names that are not defined here are looked up.
-        fallback: Expressions of names that are defined neither here nor outside.
-    """
-
-    def __init__(self, outer: Scope | None = None, fallback: dict[str, str] | None = None) -> None:
-        self._outer = outer
-        self._fallback = fallback or {}
-        self._texts: dict[str, tuple[str, Scope]] = {}
-        self._values: dict[str, float] = {}
-        self._active: set[str] = set()
-
-    def define(self, params: dict[str, str], evaluated_in: Scope | None = None) -> None:
-        """Set parameters to expressions that are evaluated in ``evaluated_in`` (default: in this scope)."""
-        self._texts.update({name: (text, evaluated_in or self) for name, text in params.items()})
-
-    def lookup(self, name: str) -> float:
-        """Return a parameter's value.
-
-        Raises:
-            KeyError: If it is not defined.
-            NetlistError: If it depends on itself or its expression is faulty.
-        """
-        if name in self._values:
-            return self._values[name]
-        if name not in self._texts:
-            try:
-                return self._lookup_outside(name)
-            except KeyError:
-                if name not in self._fallback:
-                    raise
-                self._texts[name] = (self._fallback[name], self)
-        if name in self._active:
-            raise NetlistError(f"parameter '{name}' depends on itself")
-        text, scope = self._texts[name]
-        self._active.add(name)
-        try:
-            self._values[name] = scope.value(text)
-        finally:
-            self._active.discard(name)
-        return self._values[name]
-
-    def _lookup_outside(self, name: str) -> float:
-        if self._outer is None:
-            raise KeyError(name)
-        return self._outer.lookup(name)
-
-    def value(self, text: str) -> float:
-        """Return the value of a number or expression in this scope.
-
-        Raises:
-            NetlistError: If it has none.
-        """
-        number = parse_number(text)
-        return evaluate(text.strip("'"), self.lookup) if number is None or abs(number) == float("inf") else number

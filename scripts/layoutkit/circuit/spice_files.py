@@ -22,7 +22,7 @@ MAX_INCLUDED_FILES = 64
 
 _INCLUDES = frozenset({".include", ".inc", ".incl", ".lib", "include"})
 _FOREIGN_INCLUDES = frozenset({"ahdl_include", ".hdl", ".verilog", "pre_osdi", ".spiceinit"})
-_SUBCIRCUIT = re.compile(r"^\s*(?:\*\*\s*)?\.?(?:subckt|topckt|macro)\s+\(?(\S+)", re.IGNORECASE | re.MULTILINE)
+_SUBCIRCUIT = re.compile(r"^[ \t]*(?:\*\*[ \t]*)?\.?(?:subckt|topckt|macro)\s+\(?(\S+)", re.IGNORECASE | re.MULTILINE)
 _SECTION = re.compile(r"\w+")  # ".lib tt" opens a section of a library; ".lib models.lib" reads a file
 _STATEMENT_WORDS = frozenset({"subckt", "topckt", "ends", "parameters", "simulator", "global", "model", "include"})
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.expressions import parse_number
 from layoutkit.circuit.model import TERMINALS, BlackBox, Device
+from layoutkit.circuit.parameters import GivenParameters, OpenParametersError, Scope
 from layoutkit.circuit.spice_cards import SOURCE, UNKNOWN, Card, SizeReader, read_card
-from layoutkit.circuit.spice_deck import GROUND_NAMES, Deck, Scope, Subcircuit
+from layoutkit.circuit.spice_deck import GROUND_NAMES, Deck, Subcircuit
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from layoutkit.circuit.findings import Findings
     from layoutkit.circuit.spice_lines import Statement
@@ -21,6 +22,7 @@ SEPARATOR = "."
 MAX_DEVICES = 50_000
 MAX_INSTANCES = 50_000
 MAX_DEPTH = 40
+MAX_WORDS = 8_000_000  # of all cards read in all instances, so that no hierarchy multiplies the work without bound
 
 
 @dataclass
@@ -41,9 +43,16 @@ class _Instance:
 
 
 class Flattener:
-    """Expands one deck. Faults and warnings go to ``findings``; instances of ``listed`` are kept as black boxes."""
+    """Expands one deck.
 
-    def __init__(self, deck: Deck, findings: Findings, listed: Collection[str] = ()) -> None:
+    Args:
+        deck: The deck.
+        findings: Receives faults and warnings.
+        given: Parameters from outside. They win over the deck's global ones and over the defaults of its top.
+        listed: Empty or undefined subcircuits whose instances are kept as black boxes.
+    """
+
+    def __init__(self, deck: Deck, findings: Findings, given: GivenParameters, listed: Collection[str] = ()) -> None:
         self._deck = deck
         self._findings = findings
         self.listed = {name.lower() for name in listed}
@@ -52,10 +61,14 @@ class Flattener:
         self._sizes = SizeReader(deck.scale, findings)
         self._globals = Scope()
         self._globals.define(deck.main.params)
+        self._globals.define(given)
+        self.given = given
         self._taken_nets: dict[str, str] = {}
         self._instances = 0
+        self._words = 0
         self.devices: list[Device] = []
         self.undefined: dict[str, list[str]] = {}
+        self.open_parameters: dict[str, list[str]] = {}
         self.used_globals: dict[str, str] = {}
         self.source_nets: dict[str, None] = {}
 
@@ -71,6 +84,7 @@ class Flattener:
             NetlistError: If the deck instantiates itself or is too large or too deep to expand.
         """
         instance = self._instance(top, "", Scope(self._globals), ())
+        instance.scope.define(self.given, evaluated_in=self._globals)
         for port in top.ports:
             instance.nets.setdefault(instance.key(port), port)
             self._taken_nets.setdefault(port, port)
@@ -79,22 +93,31 @@ class Flattener:
 
     def _instance(self, definition: Subcircuit, path: str, scope: Scope, ancestors: tuple[str, ...]) -> _Instance:
         if definition is not self._deck.main:
-            scope.define({**definition.params})
+            scope.define(definition.params)
         return _Instance(definition, path, scope, 1, (*ancestors, definition.name))
 
     def _expand(self, instance: _Instance) -> None:
         for statement in instance.definition.cards:
             key = statement.words[0].lower()
+            self._words += len(statement.words)
+            if self._words > MAX_WORDS:
+                raise _fatal(f"the netlist expands to more than {MAX_WORDS} words")
             if instance.key(statement.words[0]) in instance.names:
                 self._findings.fault(statement.where, f"the name '{statement.words[0]}' is used twice")
                 continue
             instance.names.add(instance.key(statement.words[0]))
             try:
                 self._take(statement, instance, key)
+            except OpenParametersError as error:
+                self._leave_open(error.names, f"{instance.path}{statement.words[0]} at {statement.where}")
             except NetlistError as error:
                 if error.details is not None and error.details.get("fatal"):
                     raise
                 self._findings.fault(statement.where, str(error))
+
+    def _leave_open(self, names: Iterable[str], user: str) -> None:
+        for name in names:
+            self.open_parameters.setdefault(name, []).append(user)
 
     def _take(self, statement: Statement, instance: _Instance, key: str) -> None:
         words = list(statement.words)
@@ -167,7 +190,10 @@ class Flattener:
         path = f"{instance.path}{words[0]}{SEPARATOR}"
         inner = self._instance(master, path, Scope(self._globals), instance.ancestors)
         overrides = dict(statement.params)
-        inner.multiplier = instance.multiplier * self._take_multiplier(overrides, master, instance, words[0])
+        try:
+            inner.multiplier = instance.multiplier * self._take_multiplier(overrides, master, instance, words[0])
+        except OpenParametersError as error:
+            self._leave_open(error.names, f"{path[: -len(SEPARATOR)]} at {statement.where}")
         inner.scope.define(overrides, evaluated_in=instance.scope)
         for port, node in zip(master.ports, nodes, strict=True):
             inner.nets[inner.key(port)] = self._net(node, instance)

@@ -22,6 +22,8 @@ _PATH_DIRECTIVE = re.compile(
 _SPACED_OPERATOR = re.compile(r"\s+([-+*/])\s+(?=[\w.('\"{])")
 _WORD = re.compile(r"[^\s,()='\"{}]+(?:\(\d+\)[^\s,()='\"{}]*)?")
 _ESCAPE = re.compile(r"\\(.)")
+# Quotes, brackets, escapes, commas, CDL's "$" and operators with blanks around them take the full reader.
+_NOT_PLAIN = re.compile(r"[,()'\"{}\\$\[\]]|\s[-+*/=]|[-+*/=]\s")
 _SEPARATORS = frozenset({"/", "params:"})  # between nodes and master in CDL; between words and parameters in PSpice
 _CLOSING = {"'": "'", '"': '"', "{": "}"}
 
@@ -104,12 +106,13 @@ def _without_comment(line: str) -> str:
     if not any(mark in line for mark in ";$/"):
         return line
     quote = ""
+    is_path = _PATH_DIRECTIVE.match(line) is not None
     for index, char in enumerate(line):
         if quote:
             quote = "" if char == quote else quote
         elif char in "'\"":
             quote = char
-        elif char == ";" or (_starts_word(line, index) and _opens_comment(line, index)):
+        elif char == ";" or (_starts_word(line, index) and _opens_comment(line, index, is_path)):
             return line[:index].rstrip()
     return line
 
@@ -118,12 +121,12 @@ def _starts_word(line: str, index: int) -> bool:
     return index == 0 or line[index - 1].isspace()
 
 
-def _opens_comment(line: str, index: int) -> bool:
+def _opens_comment(line: str, index: int, is_path: bool) -> bool:
     if line.startswith("//", index):
         return True
     if line[index] != "$" or _CDL_PARAMETER.match(line, index) is not None:
         return False
-    return _PATH_DIRECTIVE.match(line) is None or line[index + 1 : index + 2] in {"", " ", "\t"}
+    return not is_path or line[index + 1 : index + 2] in {"", " ", "\t"}
 
 
 def split_statement(line: LogicalLine, place: str) -> Statement:
@@ -134,10 +137,28 @@ def split_statement(line: LogicalLine, place: str) -> Statement:
     """
     directive = _PATH_DIRECTIVE.fullmatch(line.text)
     if directive is None:
-        return _Splitter(line, place).run()
+        return _plain_statement(line, place) or _Splitter(line, place).run()
     rest = _Splitter(LogicalLine(line.number, directive["rest"]), place).run()
     words = (line.text.split(maxsplit=1)[0], directive["path"], *rest.words)
     return Statement(place, words, rest.params)
+
+
+def _plain_statement(line: LogicalLine, place: str) -> Statement | None:
+    """Return the statement of a line that is words and then ``key=value`` pairs, as most are; None for any other.
+
+    It reads what ``_Splitter`` reads, several times as fast.
+    """
+    if _NOT_PLAIN.search(line.text) is not None:
+        return None
+    parts = line.text.split()
+    first = next((index for index, part in enumerate(parts) if "=" in part), len(parts))
+    pairs = [part.split("=") for part in parts[first:]]
+    params = {pair[0].lower(): pair[-1] for pair in pairs}
+    if len(params) < len(pairs) or any(len(pair) != 2 or not all(pair) for pair in pairs):
+        return None
+    if any(part.lower() in _SEPARATORS for part in parts[1:first]):
+        return None
+    return Statement(place, tuple(parts[:first]), params, {}, line.commented)
 
 
 class _Splitter:

@@ -8,17 +8,24 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.black_boxes import BLACK_BOX_HINT, check_listed, refuse_empty
 from layoutkit.circuit.findings import Findings
 from layoutkit.circuit.model import Circuit
+from layoutkit.circuit.parameters import GivenParameters, Scope
 from layoutkit.circuit.spice_cards import SOURCE, read_card
-from layoutkit.circuit.spice_deck import Deck, DeckBuilder, Scope, Subcircuit
+from layoutkit.circuit.spice_deck import Deck, DeckBuilder, Subcircuit
 from layoutkit.circuit.spice_files import StatementReader
 from layoutkit.circuit.spice_flatten import Flattener
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 
-def read_spice(path: str | Path, *, top: str | None = None, black_boxes: Collection[str] = ()) -> Circuit:
+def read_spice(
+    path: str | Path,
+    *,
+    top: str | None = None,
+    black_boxes: Collection[str] = (),
+    parameters: Mapping[str, str | float] | None = None,
+) -> Circuit:
     """Return the flat circuit of a SPICE, CDL or Spectre netlist.
 
     Args:
@@ -26,19 +33,27 @@ def read_spice(path: str | Path, *, top: str | None = None, black_boxes: Collect
         top: Subcircuit to read. Default: Spectre's ``topckt``, else the only subcircuit nobody instantiates, else the
             devices outside of subcircuits.
         black_boxes: Subcircuits that may be empty or undefined; their instances are kept as black boxes.
+        parameters: Values of parameters, such as ``{"w0": "2u"}``. They win over global parameters of the file and over
+            defaults of the top subcircuit; overrides on instances and defaults of inner subcircuits stay.
 
     Raises:
         FileError: If a file cannot be read.
         NetlistError: If the netlist is faulty, incomplete, or does not say which subcircuit is the top. The message
             names every fault with its line.
     """
-    reader = StatementReader(Path(path), Findings())
+    findings = Findings()
+    reader = StatementReader(Path(path), findings)
     try:
-        circuit = _read(reader, top, Path(path).stem, black_boxes)
+        deck = DeckBuilder(findings).build(reader.statements())
+        findings.raise_faults("Invalid netlist")
+        flattener = Flattener(deck, findings, GivenParameters(parameters), black_boxes)
+        circuit = _circuit(deck, _choose_top(deck, top, findings), Path(path).stem, flattener)
     except NetlistError:
         if not reader.foreign:
             raise
         raise _no_netlist(reader.foreign) from None
+    except RecursionError:
+        raise NetlistError("Invalid netlist: parameters or subcircuits are nested too deeply") from None
     if reader.foreign and circuit.warnings:
         raise _no_netlist(reader.foreign)
     return circuit
@@ -49,20 +64,14 @@ def _no_netlist(name: str) -> NetlistError:
     return NetlistError(f"'{name}' is not a netlist: no line of it is a device or a directive such as .subckt")
 
 
-def _read(reader: StatementReader, top: str | None, name: str, black_boxes: Collection[str]) -> Circuit:
-    findings = reader.findings
-    try:
-        deck = DeckBuilder(findings).build(reader.statements())
-        findings.raise_faults("Invalid netlist")
-        return _circuit(deck, _choose_top(deck, top, findings), name, Flattener(deck, findings, black_boxes))
-    except RecursionError:
-        raise NetlistError("Invalid netlist: parameters or subcircuits are nested too deeply") from None
-
-
 def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattener) -> Circuit:
-    findings = flattener.findings
+    findings, given = flattener.findings, flattener.given
     ports = flattener.flatten(chosen)
-    findings.raise_faults("Invalid netlist")
+    missing = flattener.open_parameters
+    if missing or given:
+        inner = {name: each.name for each in _all_below(deck.main) if each is not chosen for name in each.params}
+        findings.faults[:0] = given.faults(missing, {**deck.main.params, **chosen.params}, inner)
+    findings.raise_faults("Invalid netlist", {"missing_parameters": list(missing)} if missing else None)
     _raise_undefined(flattener.undefined, deck)
     refuse_empty(flattener.empty)
     check_listed(flattener.listed, flattener.black_boxes)
@@ -72,7 +81,8 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
             f"the netlist has no subcircuit: its ports are taken to be {' '.join(ports) or 'none'}; "
             "wrap it in .subckt to choose them"
         )
-    extra = [net for net in flattener.used_globals.values() if net not in ports]
+    named = frozenset(ports)
+    extra = [net for net in flattener.used_globals.values() if net not in named]
     if extra and chosen is not deck.main:
         findings.warn("global nets become ports of the circuit", " ".join(extra))
     if not flattener.devices:
@@ -141,6 +151,12 @@ def _roots(definitions: Iterable[Subcircuit]) -> list[Subcircuit]:
     definitions = list(definitions)
     used = {id(found) for definition in definitions for found in _instantiated(definition)}
     return [definition for definition in definitions if id(definition) not in used]
+
+
+def _all_below(definition: Subcircuit) -> Iterator[Subcircuit]:
+    for inner in definition.subcircuits.values():
+        yield inner
+        yield from _all_below(inner)
 
 
 def _instantiated(definition: Subcircuit) -> Iterator[Subcircuit]:

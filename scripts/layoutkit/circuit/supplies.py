@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,8 +22,12 @@ class Supplies:
     power: tuple[str, ...]
     ground: tuple[str, ...]
 
+    @cached_property
+    def _all(self) -> frozenset[str]:
+        return frozenset((*self.power, *self.ground))
+
     def __contains__(self, net: object) -> bool:
-        return net in self.power or net in self.ground
+        return net in self._all
 
 
 def find_supplies(circuit: Circuit) -> Supplies:

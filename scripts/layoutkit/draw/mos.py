@@ -158,7 +158,7 @@ def _on_grid(
         )
     snapped = tech.snap(exact)
     if abs(snapped - exact) > 0.01:
-        each = f" in each of {parts} fingers" if parts > 1 else ""
+        each = f" in each of {parts} fingers, {tech.to_um(snapped * parts):g} um in all" if parts > 1 else ""
         warnings.append(
             f"{what.lower()} {length_m:g} m is off the {tech.to_um(tech.grid):g} um grid; "
             f"drawn as {tech.to_um(snapped):g} um{each}"

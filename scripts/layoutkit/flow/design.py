@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from layoutkit.errors import NetlistError
 
@@ -25,7 +25,9 @@ class LayoutRequest:
         technology: Name of a shipped technology or path of a technology file; None for the workspace's.
         workspace: Folder that receives every file; None for the default one.
         top: Subcircuit; None for the netlist's own top.
-        width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``.
+        parameters: Values of parameters that the netlist leaves open or sets itself, such as ``{"w0": "2u"}``.
+        width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``; ``auto``: of one finger where the whole
+            netlist says so, else of the device.
         dummies: Dummy fingers at each end of a matched row.
         seed: Seed of the placement search.
         waived_layers: Layers that DRC need not judge and LVS need not read.
@@ -36,7 +38,8 @@ class LayoutRequest:
     technology: str | None = None
     workspace: str | None = None
     top: str | None = None
-    width_per: str = "device"
+    parameters: Mapping[str, str | float] | None = None
+    width_per: Literal["auto", "device", "finger"] = "auto"
     dummies: int = 0
     seed: int = 1
     waived_layers: Sequence[str] = ()
@@ -75,11 +78,16 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     """
     from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist, recognise
 
-    read = read_netlist(request.netlist_path, top=request.top, identify_modules=False, black_boxes=request.black_boxes)
-    if not read.devices:
+    read = read_netlist(
+        request.netlist_path,
+        top=request.top,
+        identify_modules=False,
+        black_boxes=request.black_boxes,
+        parameters=request.parameters,
+    )
+    mapped = map_circuit(read, Target.from_technology(technology), MapOptions(width_per=request.width_per))
+    if not mapped.circuit.devices:
         raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {request.netlist_path}")
-    options = MapOptions(width_per="finger" if request.width_per == "finger" else "device")
-    mapped = map_circuit(read, Target.from_technology(technology), options)
     circuit = mapped.circuit.with_modules(recognise(mapped.circuit))
     return circuit, [*read.warnings, *(w for w in mapped.circuit.warnings if w not in read.warnings)]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.fingers import widest_finger
 from layoutkit.errors import UnsupportedOperationError
 from layoutkit.flow.passives import PASSIVE_TYPES
 
@@ -27,8 +28,6 @@ MATCHED_TYPES = (
     "cascode_pair",
     "symmetric_pair",
 )
-# Fingers wider than this part of the tap distance would leave their middle too far from the ring.
-TAP_REACH = 1.5
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ def size(device: Device, technology: Technology, units: int) -> Sizing:
     total = technology.snap(device.w * 1e6 / technology.dbu_um) * device.m
     length = technology.snap(device.l * 1e6 / technology.dbu_um)
     asked = device.nf * device.m
-    widest = max(int(TAP_REACH * technology.dim("tap_max_distance", spec)), spec.min_w)
+    widest = widest_finger(technology, spec)
 
     def legal(fingers: int) -> bool:
         width, rest = divmod(total, fingers)

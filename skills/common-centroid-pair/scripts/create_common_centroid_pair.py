@@ -57,12 +57,12 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
 def _devices(params: dict[str, Any], tech: Technology) -> tuple[Transistor, Transistor]:
     """Return both transistors; where no nets are known they share source and bulk, as a differential pair does."""
     from layoutkit.draw.delivery import known_nets
-    from layoutkit.draw.requests import requested_transistor
+    from layoutkit.draw.requests import requested_transistor, with_dividing_fingers
 
     a, b = params["device_a"], params["device_b"]
     shared = f"{a['device_id']}_{b['device_id']}"
     found = []
-    for device in (a, b):
+    for device in with_dividing_fingers(tech, (a, b), params.get("device"), units=2):
         given = params.get("nets", {}).get(device["device_id"])
         nets = {"s": f"{shared}_S", "b": f"{shared}_B", **known_nets(params, device["device_id"], given)}
         found.append(requested_transistor(tech, device, params.get("device"), nets))

@@ -47,9 +47,17 @@ def read_circuit(params: dict[str, Any]) -> Circuit:
     if ("netlist_path" in params) is ("circuit" in params):
         raise SkillError("INVALID_PARAM", "give either netlist_path or circuit", {"param_name": "netlist_path"})
     if "netlist_path" in params:
-        return read_netlist(params["netlist_path"], top=params.get("top"), black_boxes=params.get("black_boxes", ()))
+        return read_netlist(
+            params["netlist_path"],
+            top=params.get("top"),
+            black_boxes=params.get("black_boxes", ()),
+            parameters=params.get("parameters"),
+        )
     if "top" in params:
         raise SkillError("INVALID_PARAM", "top chooses in a netlist; a circuit is flat already", {"param_name": "top"})
+    if "parameters" in params:
+        text = "parameters are a netlist's; the sizes of a circuit are numbers already"
+        raise SkillError("INVALID_PARAM", text, {"param_name": "parameters"})
     circuit = Circuit.from_json(params["circuit"], black_boxes=params.get("black_boxes", ()))
     return circuit.with_modules(recognise(circuit))
 

@@ -107,8 +107,10 @@ def _transistors(
 ) -> tuple[tuple[Transistor, ...], tuple[Transistor, ...]]:
     """Return mirror and cascode transistors; nets that are not known follow the usual mirror."""
     from layoutkit.draw.delivery import known_nets
-    from layoutkit.draw.requests import requested_transistor
+    from layoutkit.draw.requests import requested_transistor, with_dividing_fingers
 
+    both = with_dividing_fingers(tech, [*lower, *upper], params.get("device"))
+    lower, upper = both[: len(lower)], both[len(lower) :]
     rail = "vss" if lower[0]["type"] == "nmos" else "vdd"
 
     def made(device: dict[str, Any], usual: dict[str, str]) -> Transistor:

@@ -17,7 +17,12 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     from layoutkit.circuit import find_supplies, read_netlist
 
     path = netlist_path(params)
-    circuit = read_netlist(path, top=params.get("top"), black_boxes=params.get("black_boxes", ()))
+    circuit = read_netlist(
+        path,
+        top=params.get("top"),
+        black_boxes=params.get("black_boxes", ()),
+        parameters=params.get("parameters"),
+    )
     supplies = find_supplies(circuit)
     constraints = params.get("constraints")
     report, doubts = flow_report(params)

@@ -9,7 +9,7 @@ def execute(params: dict, context: dict) -> dict:
     from layoutkit.check.extract import extract
     from layoutkit.check.lvs import compare
     from layoutkit.check.lvs_files import write_extracted, write_report
-    from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist
+    from layoutkit.circuit import MapOptions, Target, join_taps, map_circuit, read_netlist, read_widths
     from layoutkit.current_layout import CurrentLayout
     from layoutkit.files import check_target
     from layoutkit.workspace import Workspace
@@ -21,11 +21,17 @@ def execute(params: dict, context: dict) -> dict:
             check_target(params[name])
     netlist_path = params.get("netlist_path") or Workspace(params.get("workspace")).circuit_path
     circuit = read_netlist(
-        netlist_path, top=params.get("top") or None, identify_modules=False, black_boxes=params.get("black_boxes", ())
+        netlist_path,
+        top=params.get("top") or None,
+        identify_modules=False,
+        black_boxes=params.get("black_boxes", ()),
+        parameters=params.get("parameters"),
     )
     if params["map_devices"]:
         options = MapOptions(width_per=params["width_per"])
         circuit = map_circuit(circuit, Target.from_technology(process), options).circuit
+    else:
+        circuit = join_taps(read_widths(circuit, params["width_per"]))
     layout = current.read()
     cell = choose_cell(layout, params.get("cell_name"))
     extraction = extract(layout, cell, process, waived_layers=params["waived_layers"])

@@ -13,6 +13,7 @@ def execute(params: dict, context: dict) -> dict:
         top=params.get("top") or None,
         identify_modules=params["identify_modules"],
         black_boxes=params.get("black_boxes", ()),
+        parameters=params.get("parameters"),
     )
     supplies = find_supplies(circuit)
     data = {

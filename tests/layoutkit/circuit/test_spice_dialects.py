@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from layoutkit.circuit import map_circuit, read_netlist
 from layoutkit.circuit.spice_reader import read_spice
 from layoutkit.errors import NetlistError
 
@@ -455,7 +456,6 @@ def test_names_that_meet_after_flattening_are_kept_apart(spice):
     [
         ("M1 d g s nmos w=1u l=1u", "has 3 nodes; a MOS transistor needs drain, gate, source and bulk"),
         ("M1 d g s s zzz w=1u l=1u", "cannot tell whether model 'zzz' is nmos or pmos"),
-        ("M1 d g s s nmos w=wn l=1u", "w: parameter 'wn' is not defined"),
         ("M1 d g s s nmos w=-1u l=1u", "w must be positive"),
         ("M1 d g s s nmos w=1u l=1u nf=1.5", "nf must be an integer"),
         ("M1 d g s s nmos w=1u l=1u m=0", "m must be positive"),
@@ -480,6 +480,134 @@ def test_a_faulty_card_is_told_with_its_line(spice, card, reason):
         spice(deck, top="a")
     assert reason in str(caught.value)
     assert caught.value.code == "INVALID_PARAM"
+
+
+OPEN = """
+    .param l0=0.5u
+    .subckt inv a y vdd vss wn=1u
+    M1 y a vss vss nmos w=wn l=l0
+    M2 y a vdd vdd pmos w='2*wp+dw' l=l1 nf=n0 ad='zz*2'
+    .ends
+    .subckt top a y vdd vss wt=2u
+    X1 a b vdd vss inv wn='w0*2'
+    X2 b y vdd vss inv wn=wt m=mm
+    .ends
+"""
+ALL_OPEN = {"w0": "1u", "wp": 2e-6, "dw": 0, "l1": "l0*2", "n0": 2, "mm": 3}
+
+
+def test_all_open_parameters_are_named_at_once_with_who_uses_them(spice):
+    with pytest.raises(NetlistError) as caught:
+        spice(OPEN)
+    assert caught.value.details["missing_parameters"] == list(ALL_OPEN)
+    for text in ("'w0' is not defined (used by X1.M1 at line", "'mm' is not defined (used by X2 at line", '"dw": ...'):
+        assert text in str(caught.value)
+
+
+def test_a_hundred_open_parameters_are_all_in_the_message(spice):
+    cards = "".join(f"M{i} d d d d nmos w=w{i} l=1u\n" for i in range(100))
+    with pytest.raises(NetlistError) as caught:
+        spice(f".subckt a d\n{cards}.ends\n")
+    assert all(f"'w{i}'" in str(caught.value) for i in range(100))
+
+
+def test_an_expression_that_doubles_an_open_parameter_again_and_again_is_refused_soon(spice):
+    chain = "\n".join(f".param p{i}='p{i - 1}+p{i - 1}'" for i in range(1, 31))
+    with pytest.raises(NetlistError, match="'p0' is not defined"):
+        spice(f".subckt a d\n{chain}\nM1 d d d d nmos w=p30 l=1u\n.ends\n")
+
+
+def test_given_parameters_reach_every_level(spice):
+    circuit = spice(OPEN, parameters=ALL_OPEN)
+    sizes = {d.id: (d.w, d.l, d.nf, d.m) for d in circuit.devices}
+    # wn of X1 is 2 * w0; of X2 wt, the top's own default
+    assert sizes["X1.M1"] == (pytest.approx(2e-6), 0.5e-6, 1, 1)
+    assert sizes["X1.M2"] == (pytest.approx(4e-6), pytest.approx(1e-6), 2, 1)
+    assert sizes["X2.M1"] == (pytest.approx(2e-6), 0.5e-6, 1, 3)
+
+
+def test_given_parameters_win_over_the_files_own_but_not_over_instances(spice):
+    circuit = spice(OPEN, parameters={**ALL_OPEN, "L0": "0.7u", "wt": "7u"})
+    assert circuit.device("X1.M1").w == pytest.approx(2e-6)
+    assert circuit.device("X2.M1").w == pytest.approx(7e-6)
+    assert circuit.device("X2.M1").l == pytest.approx(0.7e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"wtt": "1u"}, "uses no parameter 'wtt'; did you mean 'wt'?"),
+        ({"wn": "1u"}, "uses no parameter 'wn'; subcircuit 'inv' has its own, which its instances set"),
+        ({"zz": 1}, "uses no parameter 'zz'"),
+        ({"wt": "1u*"}, "'wt': expression '1u*' ends too early"),
+        ({"wt": "wt+1"}, "parameter 'wt' depends on itself"),
+        ({"wt": "1u", "WT": "2u"}, "'WT' is given twice"),
+        ({"wt": ""}, "'wt' must be a number or an expression"),
+    ],
+)
+def test_a_given_parameter_that_is_not_used_or_has_no_value_is_refused(spice, given, reason):
+    with pytest.raises(NetlistError) as caught:
+        spice(OPEN, parameters={**ALL_OPEN, **given})
+    assert reason in str(caught.value)
+
+
+def test_a_given_parameter_is_refused_for_a_json_netlist(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"name": "a", "devices": []}')
+    with pytest.raises(NetlistError, match="a JSON netlist has no parameters: w0"):
+        read_netlist(path, parameters={"w0": "1u"})
+
+
+TAPS = """
+    .subckt a in out vdd vss
+    M1 out in vss sub! sg13_lv_nmos w=1u l=1u
+    M2 out in vdd well sg13_lv_pmos w=1u l=1u
+    {}
+    {}
+    .ends
+"""
+
+
+@pytest.mark.parametrize(
+    ("p", "n"),
+    [
+        ("R1 vss sub! ptap1 A=24.01p Perim=19.6u", "R2 vdd well ntap1 r=262.8"),
+        ("XR1 sub! vss ptap1 A=24.01p", "XR2 well vdd ntap1 w=0.78u l=0.78u"),
+        ("XR1 vss sub! / ptap1 r=22.472 A=24.01p Perim=19.6u w=4.9u l=4.9u", "R2 vdd well 262.8 $[ntap1] m=1"),
+        ("R1 vss sub! 22.4 ptap1 A='2*12.005p'", "R2 well vdd ntap1 A=1p"),
+    ],
+)
+def test_a_tap_on_any_card_ties_its_nets_and_ports_keep_their_names(spice, p, n):
+    from layoutkit import technology
+    from layoutkit.circuit import Target
+
+    read = spice(TAPS.format(p, n))
+    assert [d.type for d in read.devices] == ["nmos", "pmos", "tap", "tap"]
+    assert read.devices[2].params.get("a", 24.01e-12) == pytest.approx(24.01e-12)
+    mapped = map_circuit(read, Target.from_technology(technology.load("sg13g2"))).circuit
+    assert wires(mapped) == {"M1": "out in vss vss", "M2": "out in vdd vdd"}
+    assert mapped.ports == ("in", "out", "vdd", "vss")
+    told = "; ".join(mapped.warnings)
+    assert "port sub! is vss" in told
+    assert "well is vdd" in told
+    assert "24.01 um2" in told
+
+
+def test_taps_in_a_chain_make_one_net_of_the_first_port(spice):
+    from layoutkit.circuit import join_taps
+
+    cards = "".join(f"R{i} n{i} n{i + 1} ptap1\n" for i in range(400))
+    ports = "R1000 vss n7 ptap1\nR1001 gnd2 n9 ptap1\n"
+    circuit = join_taps(spice(f".subckt a d g vss gnd2\nM1 d g n0 n400 nmos w=1u l=1u\n{cards}{ports}.ends\n"))
+    assert wires(circuit) == {"M1": "d g vss vss"}
+    assert circuit.ports == ("d", "g", "vss")
+
+
+def test_a_tap_between_supply_and_ground_is_refused(spice):
+    from layoutkit.circuit import join_taps
+
+    with pytest.raises(NetlistError, match="Taps would join supply and ground: sub! and vdd and vss"):
+        join_taps(spice(TAPS.format("R1 vss sub! ptap1", "R2 vdd sub! ntap1")))
 
 
 def test_all_faults_are_told_at_once(spice):

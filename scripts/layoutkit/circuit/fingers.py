@@ -1,0 +1,93 @@
+"""Numbers of fingers that keep a total width exactly: each finger is on the grid, none too narrow or too tall."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# Fingers wider than this part of the tap distance would leave their middle too far from the ring.
+TAP_REACH = 1.5
+ROUNDING = 1e-6
+MOST_STEPS = 10**8  # half a metre on a grid of 5 nm; no process draws such a width
+
+
+@dataclass(frozen=True)
+class FingeredWidth:
+    """A transistor's width and fingers. [dbu]
+
+    Attributes:
+        device: Its id.
+        flavour: Its device in the technology. Transistors of one flavour and finger width stay alike.
+        total: Width of all fingers, perhaps between grid points.
+        fingers: As the netlist says.
+        narrowest: Narrowest finger.
+        widest: Widest finger; 0 for no limit.
+        units: What another number of fingers must be a multiple of.
+    """
+
+    device: str
+    flavour: str
+    total: float
+    fingers: int
+    narrowest: int
+    widest: int = 0
+    units: int = 1
+
+
+def widest_finger(technology: Any, spec: Any) -> int:
+    """Return the widest finger of ``spec`` that taps around it reach. [dbu]"""
+    reach: int = max(int(TAP_REACH * technology.dim("tap_max_distance", spec)), spec.min_w)
+    widest: int = reach if spec.max_w is None else min(reach, spec.max_w)
+    return widest
+
+
+def dividing_fingers(widths: Iterable[FingeredWidth], grid: int) -> dict[str, int]:
+    """Return device to number of fingers, where another number than the given one keeps the total width on the grid.
+
+    Transistors of one flavour and finger width get one new finger width where they have a common one, so that a mirror
+    keeps its units. The new finger width is the one nearest to the given, as a ratio. A width that is off the grid in
+    itself, or that no number of fingers divides, is not in the result.
+    """
+    alike: dict[tuple[str, float], list[FingeredWidth]] = defaultdict(list)
+    for each in widths:
+        if not 0 < each.total < MOST_STEPS * grid:
+            continue
+        on_grid = abs(each.total - _steps(each, grid) * grid) < ROUNDING * max(each.total, 1)
+        wide_enough = each.total / each.fingers >= each.narrowest  # what is narrower is another fault, not the grid's
+        if on_grid and wide_enough and _steps(each, grid) % each.fingers:
+            alike[each.flavour, round(each.total / each.fingers, 3)].append(each)
+    found: dict[str, int] = {}
+    for group in alike.values():
+        for part in [group] if _finger_steps(group, grid) else [[each] for each in group]:
+            finger = _finger_steps(part, grid)
+            if finger:
+                found.update({each.device: _steps(each, grid) // finger for each in part})
+    return found
+
+
+def _steps(width: FingeredWidth, grid: int) -> int:
+    return round(width.total / grid)
+
+
+def _finger_steps(group: Sequence[FingeredWidth], grid: int) -> int:
+    """Return the finger width that divides every total of ``group``, 0 where none does. [grid steps]"""
+    common = math.gcd(*(_steps(each, grid) for each in group))
+    narrowest = max(each.narrowest for each in group)
+    widest = min((each.widest for each in group if each.widest), default=common * grid)
+    wanted = group[0].total / group[0].fingers / grid
+    legal = [
+        steps
+        for steps in _divisors(common)
+        if narrowest <= steps * grid <= widest and all(_steps(each, grid) // steps % each.units == 0 for each in group)
+    ]
+    return min(legal, key=lambda steps: (abs(math.log(steps / wanted)), steps), default=0)
+
+
+def _divisors(number: int) -> list[int]:
+    small = [each for each in range(1, math.isqrt(number) + 1) if number % each == 0]
+    return sorted({*small, *(number // each for each in small)})

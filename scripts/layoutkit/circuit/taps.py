@@ -1,0 +1,82 @@
+"""Taps written as devices: each ties two nets of a circuit, which become one.
+
+A tap is a contact to a well or to the substrate. Layouts draw taps around every module, so a tap of the netlist is no
+device of the layout; what it says is that the body net and the net on its metal are the same. Its area, perimeter and
+resistance are information only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.findings import Findings
+from layoutkit.circuit.supplies import find_supplies
+from layoutkit.errors import NetlistError
+
+if TYPE_CHECKING:
+    from layoutkit.circuit.model import Circuit, Device
+
+
+def join_taps(circuit: Circuit) -> Circuit:
+    """Return the circuit without taps, the two nets of each made one.
+
+    The net keeps the name of the first port among those it was made of; without a port that of a supply, else the name
+    of the highest level, then the first of the alphabet. The warnings name every net that took another's name.
+
+    Raises:
+        NetlistError: If taps would join a power net to a ground net; the error names all of them.
+    """
+    taps = [device for device in circuit.devices if device.type == "tap"]
+    if not taps:
+        return circuit
+    names = _joined_names(circuit, taps)
+    findings = Findings()
+    findings.warn("taps are drawn with their wells and are no devices", ", ".join(_shown(tap) for tap in taps))
+    ports = set(circuit.ports)
+    for net, name in names.items():
+        if net != name:
+            findings.warn("taps make nets one", f"{'port ' if net in ports else ''}{net} is {name}")
+    devices = tuple(
+        replace(device, terminals={t: names.get(net, net) for t, net in device.terminals.items()})
+        for device in circuit.devices
+        if device.type != "tap"
+    )
+    joined_ports = tuple(dict.fromkeys(names.get(port, port) for port in circuit.ports))
+    boxes = tuple(
+        replace(box, nets={port: names.get(net, net) for port, net in box.nets.items()}) for box in circuit.black_boxes
+    )
+    warnings = (*circuit.warnings, *findings.warnings)
+    return replace(circuit, devices=devices, ports=joined_ports, black_boxes=boxes, warnings=warnings)
+
+
+def _joined_names(circuit: Circuit, taps: list[Device]) -> dict[str, str]:
+    """Return each net that a tap is on with the name it has afterwards."""
+    groups: dict[str, list[str]] = {}
+    for tap in taps:
+        first, second = (groups.setdefault(tap.terminals[t], [tap.terminals[t]]) for t in ("p", "n"))
+        if first is not second:
+            small, large = sorted((first, second), key=len)
+            large.extend(small)
+            groups.update(dict.fromkeys(small, large))
+    supplies = find_supplies(circuit)
+    order = {port: index for index, port in enumerate(circuit.ports)}
+    power, ground = set(supplies.power), set(supplies.ground)
+    names: dict[str, str] = {}
+    shorts = []
+    for group in {id(group): group for group in groups.values()}.values():
+        if not power.isdisjoint(group) and not ground.isdisjoint(group):
+            shorts.append(" and ".join(sorted((power | ground) & set(group))))
+        best = min(group, key=lambda net: (order.get(net, len(order)), net not in supplies, net.count("."), net))
+        names.update(dict.fromkeys(group, best))
+    if shorts:
+        raise NetlistError(
+            f"Taps would join supply and ground: {'; '.join(shorts)}. A tap ties a body to one net",
+            details={"nets": shorts, "taps": [tap.id for tap in taps][:1000]},
+        )
+    return names
+
+
+def _shown(tap: Device) -> str:
+    area = f", {tap.params['a'] * 1e12:g} um2" if "a" in tap.params else ""
+    return f"{tap.id} ({tap.model}{area})"

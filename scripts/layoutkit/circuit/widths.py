@@ -1,0 +1,171 @@
+"""What ``w`` of a transistor with several fingers means: the total of the device, or one finger.
+
+BSIM4 and the PDKs mean the total, and so does this package (decision 0001). Some authors write one finger's width. The
+two differ by a factor of ``nf``, so this module never guesses from one device: a file is read per finger only where
+all of it says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import NetlistError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from layoutkit.circuit.model import Circuit, Device
+
+WIDTH_READINGS = ("auto", "device", "finger")
+ROUNDING_M = 1e-12
+MAX_SHOWN = 20
+# Not a process: any netlist may call its models so.
+_GENERAL_NAMES = frozenset({"nmos", "pmos"})
+
+
+@dataclass(frozen=True)
+class NarrowFinger:
+    """A transistor whose finger cannot be drawn: ``minimum_m`` is the narrowest finger of ``model``. [m]"""
+
+    device: Device
+    minimum_m: float
+    model: str
+
+    def text(self) -> str:
+        """Return what is wrong, with both readings of ``w``."""
+        w, nf, least = self.device.w, self.device.nf, _um(self.minimum_m)
+        per_finger = f"as one finger (width_per 'finger') it is {_um(w * nf)} um in total"
+        if w < self.minimum_m - ROUNDING_M:
+            per_finger += ", and too narrow as well"
+        most = max(1, int(w / self.minimum_m + 1e-9))
+        return (
+            f"'{self.device.id}': w = {_um(w)} um as the total of nf = {nf} fingers (width_per 'device') makes each "
+            f"{_um(w / nf)} um, below the minimum {least} um of {self.model}, so nf may be {most} at most; {per_finger}"
+        )
+
+
+def narrow_error(narrow: Sequence[NarrowFinger]) -> NetlistError:
+    """Return the error that names both readings for every transistor in ``narrow``."""
+    more = f"; and {len(narrow) - MAX_SHOWN} more" if len(narrow) > MAX_SHOWN else ""
+    listed = "; ".join(each.text() for each in narrow[:MAX_SHOWN])
+    details = [
+        {
+            "device": each.device.id,
+            "w": each.device.w,
+            "nf": each.device.nf,
+            "minimum_finger_width": each.minimum_m,
+            "total_width_per_device": each.device.w,
+            "total_width_per_finger": each.device.w * each.device.nf,
+        }
+        for each in narrow[:1000]
+    ]
+    return NetlistError(
+        f"Fingers are too narrow: {listed}{more}. State what w means with width_per, or correct w or nf",
+        details={"param_name": "width_per", "devices": details},
+    )
+
+
+@cache
+def shipped_minimums() -> dict[str, float]:
+    """Return model name, in lowercase, to its narrowest finger in the shipped process that has it. [m]"""
+    from layoutkit.technology import load, names
+
+    return {
+        model.lower(): spec.min_w * technology.dbu_um * 1e-6
+        for technology in map(load, names())
+        for spec in technology.devices.values()
+        for model in (spec.name, spec.model)
+        if model not in _GENERAL_NAMES
+    }
+
+
+def narrow_fingers(
+    circuit: Circuit, minimum: Callable[[Device], float | None] = lambda _: None
+) -> tuple[NarrowFinger, ...]:
+    """Return the transistors of several fingers whose ``w``, read as a total, cannot be drawn in their own process.
+
+    Args:
+        circuit: What a reader returned.
+        minimum: The narrowest finger of a device, where the caller knows it. [m] None: as the shipped process has it
+            that names the device's model; a transistor of no known process is not judged.
+    """
+    found = []
+    for device in _several_fingers(circuit):
+        least = _minimum(device, minimum)
+        if least is not None and device.w / device.nf < least - ROUNDING_M:
+            found.append(NarrowFinger(device, least, device.model))
+    return tuple(found)
+
+
+def with_total_widths(
+    circuit: Circuit, reading: str, minimum: Callable[[Device], float | None] = lambda _: None
+) -> tuple[Circuit, str]:
+    """Return the circuit with ``w`` as the total of every device, and why any changed, in words.
+
+    ``auto`` reads a file per finger where every transistor of several fingers has a ``w`` that is impossible as a
+    total, for itself or for another transistor of the file, and possible as one finger.
+
+    Args:
+        circuit: What a reader returned.
+        reading: ``device``, ``finger`` or ``auto``.
+        minimum: As in ``narrow_fingers``.
+
+    Raises:
+        NetlistError: If there is no such reading.
+    """
+    if reading not in WIDTH_READINGS:
+        raise NetlistError(f"width_per must be one of {', '.join(WIDTH_READINGS)}, got '{reading}'")
+    reason = "w taken as the width of one finger"
+    if reading == "auto" and _says_per_finger(circuit, minimum):
+        reading = "finger"
+        reason += ", since its w / nf is below the minimum for every w of several fingers in the file"
+    if reading != "finger":
+        return circuit, ""
+    wide = {device.id for device in _several_fingers(circuit)}
+    devices = tuple(
+        replace(device, params={**device.params, "w": device.w * device.nf}) if device.id in wide else device
+        for device in circuit.devices
+    )
+    return replace(circuit, devices=devices), reason
+
+
+def read_widths(circuit: Circuit, reading: str) -> Circuit:
+    """Return the circuit with ``w`` as the total of every device; its warnings state every change.
+
+    Raises:
+        NetlistError: If there is no such reading.
+    """
+    result, reason = with_total_widths(circuit, reading)
+    changed = [
+        f"{before.id} from {_um(before.w)} to {_um(after.w)} um"
+        for before, after in zip(circuit.devices, result.devices, strict=True)
+        if after is not before
+    ]
+    return replace(result, warnings=(*circuit.warnings, f"{reason}: {', '.join(changed)}")) if changed else result
+
+
+def _says_per_finger(circuit: Circuit, minimum: Callable[[Device], float | None]) -> bool:
+    impossible = {each.device.w for each in narrow_fingers(circuit, minimum)}
+    return bool(impossible) and all(
+        device.w in impossible and device.w >= (_minimum(device, minimum) or 0) - ROUNDING_M
+        for device in _several_fingers(circuit)
+    )
+
+
+def _minimum(device: Device, minimum: Callable[[Device], float | None]) -> float | None:
+    known = minimum(device)
+    return shipped_minimums().get(device.model.lower().removesuffix("__model")) if known is None else known
+
+
+def _several_fingers(circuit: Circuit) -> list[Device]:
+    return [
+        device
+        for device in circuit.devices
+        if device.is_mos and device.nf > 1 and "w" in device.params and "nfin" not in device.params
+    ]
+
+
+def _um(metres: float) -> str:
+    return f"{metres * 1e6:.6g}"

@@ -1,0 +1,103 @@
+"""The work of reading grows with the size of a netlist: comparisons of names are counted, not seconds."""
+
+import re
+
+import pytest
+
+from layoutkit.circuit import Circuit, Device, recognise
+from layoutkit.circuit.doubts import doubts
+from layoutkit.circuit.reader import _SPICE_LINE
+from layoutkit.circuit.spice_files import _SUBCIRCUIT
+from layoutkit.circuit.spice_lines import LogicalLine, _plain_statement, _Splitter
+
+
+class Name(str):
+    """A net or device name that counts how often it is compared."""
+
+    compared = 0
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+    def __ne__(self, other):
+        return not self == other
+
+
+def mos(name, d, g, s, b):
+    nets = dict(zip("dgsb", map(Name, (d, g, s, b)), strict=True))
+    return Device(Name(name), Name("nmos"), "nmos", {"w": 1e-6, "l": 1e-6, "nf": 1, "m": 1}, nets)
+
+
+def many_ports(size):
+    ports = tuple(Name(f"p{i}") for i in range(size))
+    return Circuit("t", tuple(mos(f"M{i}", f"n{i}", f"g{i}", "s", "vss") for i in range(size)), ports)
+
+
+def many_supplies(size):
+    ports = tuple(Name(f"vss{i}") for i in range(size))
+    return Circuit("t", tuple(mos(f"M{i}", f"x{i}", f"y{i}", f"vss{i}", f"vss{i}") for i in range(size)), ports)
+
+
+def mirrors_below_one_net(size):
+    mirrors = [mos(f"M{i}", "x", "g", "vss", "vss") for i in range(size)]
+    cascodes = [mos(f"C{i}", f"y{i}", "h", "x", "vss") for i in range(size)]
+    return Circuit("t", (*mirrors, *cascodes), (Name("vss"),))
+
+
+def diodes_on_one_gate(size):
+    diodes = [mos(f"D{i}", "g", "g", "vss", "vss") for i in range(size)]
+    return Circuit("t", (*diodes, *(mos(f"M{i}", f"o{i}", "g", "vss", "vss") for i in range(size))), (Name("vss"),))
+
+
+def comparisons(circuit):
+    Name.compared = 0
+    doubts(circuit)
+    recognise(circuit)
+    return Name.compared
+
+
+@pytest.mark.parametrize("shape", [many_ports, many_supplies, mirrors_below_one_net, diodes_on_one_gate])
+def test_twice_the_circuit_takes_about_twice_the_comparisons(shape):
+    small, large = comparisons(shape(200)), comparisons(shape(400))
+    assert large < 2.5 * small + 100
+
+
+@pytest.mark.parametrize("pattern", [_SUBCIRCUIT, _SPICE_LINE])
+def test_a_pattern_for_the_start_of_a_line_does_not_run_over_blank_lines(pattern):
+    # "\s*" at the start of a line would look at all blank lines again from each of them.
+    start = pattern.pattern.split("(?:", 1)[0]
+    assert re.match(start, "\n\n\n").end() == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "M1 d g s b nmos w=1u L=2u m=3",
+        "R1 a b 1k",
+        "X1 a b / inv",
+        "X1 a b inv params: w=1u",
+        "M1 d g s b nmos w = 1u",
+        "M1 d g s b nmos w=1u*2 l=-1u",
+        "M1 d g s b nmos w=1 + 2",
+        "R1 a b 1k $[res] $W=2u",
+        "M0 (d g s b) nmos w=(1+2)*3u",
+        "M1 d g s b nmos w=1u nf=2 off",
+        "M1 d g s b nmos w=1u w=1u",
+        "x1 a<1> b[3] inv!",
+        "R1 a b r='1 + 2'",
+        ".param a=1 b=a==2",
+        "*.global a",
+    ],
+)
+def test_the_fast_reader_of_plain_cards_reads_what_the_full_one_reads(text):
+    line = LogicalLine(1, text)
+    plain = _plain_statement(line, "line 1")
+    assert plain is None or plain == _Splitter(line, "line 1").run()
+
+
+def test_most_cards_are_plain():
+    for text in ("M1 d g s b nmos w=1u l=0.18u nf=2", ".subckt a b c d", "XR1 a b ptap1 A=24.01p", "R1 a b 1k"):
+        assert _plain_statement(LogicalLine(1, text), "line 1") is not None
