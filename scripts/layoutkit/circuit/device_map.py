@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from layoutkit.circuit.findings import Findings
 from layoutkit.circuit.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.passive_map import PASSIVE_TYPES, map_passive
-from layoutkit.circuit.supplies import find_supplies
+from layoutkit.circuit.supplies import find_supplies, substrate_net
 from layoutkit.errors import NetlistError, UnsupportedOperationError
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
     circuit = _join_taps(circuit, mapping.findings)
     mapping.check(circuit.devices)
     mapping.default_length = min((d.l for d in circuit.devices if d.is_mos and "l" in d.params), default=None)
+    mapping.substrate = substrate_net(circuit)
     devices = tuple(mapping.device(device) for device in circuit.devices)
     warnings = (*circuit.warnings, *mapping.findings.warnings)
     return MappedCircuit(replace(circuit, devices=devices, warnings=warnings), tuple(mapping.changes))
@@ -157,6 +158,7 @@ class _Mapping:
         self._options = options
         self._dbu_m = float(Decimal(str(target.dbu_um)).scaleb(-6))
         self.default_length: float | None = None
+        self.substrate = ""
         self.changes: list[Change] = []
         self.findings = Findings()
 
@@ -184,10 +186,12 @@ class _Mapping:
 
     def device(self, device: Device) -> Device:
         if device.type in PASSIVE_TYPES:
-            return map_passive(
-                self._target.technology,
-                device,
-                lambda field, before, after, reason: self._change(device, field, (before, after), reason),
+            return self._with_bulk(
+                map_passive(
+                    self._target.technology,
+                    device,
+                    lambda field, before, after, reason: self._change(device, field, (before, after), reason),
+                )
             )
         spec = self._choose(device)
         length, factor = self._length(device, spec)
@@ -199,6 +203,18 @@ class _Mapping:
             "m": device.m,
         }
         return replace(device, model=spec.name, params=params)
+
+    def _with_bulk(self, device: Device) -> Device:
+        """Return a mapped passive with the terminals that the technology's device has: with its bulk, or without."""
+        has_bulk = self._target.technology.passives[device.model].terminals > 2
+        if not has_bulk and "b" in device.terminals:
+            kept = {terminal: net for terminal, net in device.terminals.items() if terminal != "b"}
+            return replace(device, terminals=kept)
+        if not has_bulk or "b" in device.terminals or not self.substrate:
+            return device
+        reason = f"the bulk of {device.type}s given with two terminals is the substrate, {self.substrate}"
+        self._change(device, "b", (None, self.substrate), reason)
+        return replace(device, terminals={**device.terminals, "b": self.substrate})
 
     def _change(self, device: Device, field: str, values: tuple[str | float | None, str | float], reason: str) -> None:
         self.changes.append(Change(device.id, field, *values, reason))

@@ -197,6 +197,8 @@ class SizeReader:
         """
         local = Scope(scope, fallback=card.params)
         texts = {_ALIASES.get(key, key): text for key, text in card.params.items() if key not in _NOT_DRAWN}
+        if card.kind == "resistor" and card.name[0] in "rR" and "m" not in texts and "par" in texts:
+            texts["m"] = texts.pop("par")  # units in parallel, as the LVS deck of gf180mcu reads R cards
         result: dict[str, float] = {}
         for key, text in texts.items():
             if key in {"w", "l", "nfin", "stack", _VALUE_KEY.get(card.kind)}:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +26,13 @@ FILES = {
     "gds": "layout.gds",
     "png": "layout.png",
     "reference_netlist": "reference.spice",
+    "deck_netlist": "reference.cdl",
     "extracted_netlist": "extracted.spice",
     "drc_report": "drc.lyrdb",
     "lvs_report": "lvs.lvsdb",
     "summary": "summary.json",
 }
+NETLIST_FORMS = {"reference_netlist": "spice", "deck_netlist": "lvs_deck"}
 
 
 @dataclass
@@ -84,6 +86,8 @@ class _Job:
         self.circuit = circuit
         self.workspace = workspace
         self.stages = stages
+        forms = {"spice", *technology.netlists}
+        self.netlist_forms = {kind: form for kind, form in NETLIST_FORMS.items() if form in forms}
 
     def run(self, warnings: list[str]) -> dict[str, Any]:
         from layoutkit.flow.placing import module_data, placement_data
@@ -91,7 +95,8 @@ class _Job:
         stage = self.stages.stage
         placed, routing, attempts = self._layout(warnings)
         cell = placed.cell
-        files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items()}
+        unwritten = NETLIST_FORMS.keys() - self.netlist_forms.keys()
+        files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items() if kind not in unwritten}
         with stage("export", "layout and reference netlist"):
             self._write_inputs(cell)
         with stage("drc", f"{len(self.technology.rules)} rules"):
@@ -154,12 +159,12 @@ class _Job:
         from layoutkit import files
         from layoutkit.circuit import write_spice
 
-        named, subcircuits = _model_names(self.technology, self.circuit)
         self.workspace.create()
         with self.workspace.lock():
             files.write_layout(cell.layout(), self.workspace.layout_path)
-            text = write_spice(named, subcircuits=subcircuits)
-            files.write_text(self.workspace.path(FILES["reference_netlist"]), text)
+            for kind, form in self.netlist_forms.items():
+                text = write_spice(self.circuit, self.technology, form)
+                files.write_text(self.workspace.path(FILES[kind]), text)
             self.workspace.write_json("circuit.json", {"circuit": self.circuit.to_json()})
 
     def _drc(self, cell: kdb.Cell) -> DrcReport:
@@ -202,19 +207,6 @@ class _Job:
 
         gates = labelled_gates(placed.cell, self.technology)
         return compute(placed.cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()
-
-
-def _model_names(technology: Technology, circuit: Circuit) -> tuple[Circuit, set[str]]:
-    """Return the circuit with the PDK's model names, and which of these are subcircuits."""
-    devices, subcircuits = [], set()
-    for device in circuit.devices:
-        if device.is_mos:
-            model = technology.device(device.model).model
-        else:
-            model = technology.passive(device.model).model_of(device.w * 1e6)
-            subcircuits.add(model)
-        devices.append(replace(device, model=model))
-    return replace(circuit, devices=tuple(devices)), subcircuits
 
 
 def _drc_data(report: DrcReport) -> dict[str, Any]:
