@@ -144,8 +144,8 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
     circuit = _join_taps(circuit, mapping.findings)
     mapping.check(circuit.devices)
     mapping.default_length = min((d.l for d in circuit.devices if d.is_mos and "l" in d.params), default=None)
-    mapping.substrate = substrate_net(circuit)
     devices = tuple(mapping.device(device) for device in circuit.devices)
+    devices = mapping.with_bulks(devices, substrate_net(circuit))
     warnings = (*circuit.warnings, *mapping.findings.warnings)
     return MappedCircuit(replace(circuit, devices=devices, warnings=warnings), tuple(mapping.changes))
 
@@ -158,7 +158,6 @@ class _Mapping:
         self._options = options
         self._dbu_m = float(Decimal(str(target.dbu_um)).scaleb(-6))
         self.default_length: float | None = None
-        self.substrate = ""
         self.changes: list[Change] = []
         self.findings = Findings()
 
@@ -186,12 +185,10 @@ class _Mapping:
 
     def device(self, device: Device) -> Device:
         if device.type in PASSIVE_TYPES:
-            return self._with_bulk(
-                map_passive(
-                    self._target.technology,
-                    device,
-                    lambda field, before, after, reason: self._change(device, field, (before, after), reason),
-                )
+            return map_passive(
+                self._target.technology,
+                device,
+                lambda field, before, after, reason: self._change(device, field, (before, after), reason),
             )
         spec = self._choose(device)
         length, factor = self._length(device, spec)
@@ -204,17 +201,19 @@ class _Mapping:
         }
         return replace(device, model=spec.name, params=params)
 
-    def _with_bulk(self, device: Device) -> Device:
-        """Return a mapped passive with the terminals that the technology's device has: with its bulk, or without."""
+    def with_bulks(self, devices: tuple[Device, ...], substrate: str) -> tuple[Device, ...]:
+        """Return mapped devices, passives with the bulk terminal that the technology's device has, or without."""
+        return tuple(self._with_bulk(d, substrate) if d.type in PASSIVE_TYPES else d for d in devices)
+
+    def _with_bulk(self, device: Device, substrate: str) -> Device:
         has_bulk = self._target.technology.passives[device.model].terminals > 2
-        if not has_bulk and "b" in device.terminals:
-            kept = {terminal: net for terminal, net in device.terminals.items() if terminal != "b"}
-            return replace(device, terminals=kept)
-        if not has_bulk or "b" in device.terminals or not self.substrate:
+        if not has_bulk:
+            return replace(device, terminals={t: net for t, net in device.terminals.items() if t != "b"})
+        if "b" in device.terminals or not substrate:
             return device
-        reason = f"the bulk of {device.type}s given with two terminals is the substrate, {self.substrate}"
-        self._change(device, "b", (None, self.substrate), reason)
-        return replace(device, terminals={**device.terminals, "b": self.substrate})
+        reason = f"the bulk of {device.type}s given with two terminals is the substrate, {substrate}"
+        self._change(device, "b", (None, substrate), reason)
+        return replace(device, terminals={**device.terminals, "b": substrate})
 
     def _change(self, device: Device, field: str, values: tuple[str | float | None, str | float], reason: str) -> None:
         self.changes.append(Change(device.id, field, *values, reason))

@@ -38,7 +38,7 @@ def write_spice(circuit: Circuit, technology: Technology | None = None, form: st
     ``_``), for devices whose name does not start with the letter of their card (the letter goes in front; on an ``X``
     card ``X`` and the letter of the type, as in ``XM1``), and for names that differ in case only. Where a card has a
     terminal that the circuit leaves open, such as the substrate below a resistor, it is on a net of its own and a
-    comment says so.
+    comment says so. Where a card has no place for the number of units, it is repeated for each unit.
 
     Args:
         circuit: What to write; models are the technology's device names or its model names.
@@ -47,7 +47,7 @@ def write_spice(circuit: Circuit, technology: Technology | None = None, form: st
     """
     cards = _Cards(circuit, technology, form)
     ports = " ".join(cards.nets.of(port) for port in circuit.ports)
-    body = [line for device in circuit.devices for line in _wrapped(cards.card(device))]
+    body = [line for device in circuit.devices for card in cards.of(device) for line in _wrapped(card)]
     lines = [f"* {circuit.name or 'empty'}"]
     if cards.open_terminals:
         lines += _comment(f"on net {cards.substrate}, which the circuit leaves open: {', '.join(cards.open_terminals)}")
@@ -82,16 +82,16 @@ class _Cards:
             name += "_"
         return self.nets.of(name)
 
-    def card(self, device: Device) -> str:
-        """Return the card of ``device`` on one line."""
+    def of(self, device: Device) -> list[str]:
+        """Return the cards of ``device``, each on one line: one, or one for each of its units."""
         spec = self._spec(device)
         if spec is not None and spec.name in self._forms and {"w", "l"} <= device.params.keys():
-            return self._card_of_form(device, spec, self._forms[spec.name])
+            return self._of_form(device, spec, self._forms[spec.name])
         needed, optional = TERMINALS[device.type]
         nodes = [self.nets.of(device.terminals[t]) for t in (*needed, *optional) if t in device.terminals]
         name = self._devices.of(device.id, _LETTERS[device.type])
         model = _model(device, spec) if spec is not None else device.model
-        return " ".join([name, *nodes, _safe(model), *_params(device)])
+        return [" ".join([name, *nodes, _safe(model), *_params(device)])]
 
     def _spec(self, device: Device) -> DeviceSpec | PassiveSpec | None:
         """Return the technology's device, None where it has none of this model and type."""
@@ -104,16 +104,19 @@ class _Cards:
             return None
         return spec if spec.type == device.type else None
 
-    def _card_of_form(self, device: Device, spec: DeviceSpec | PassiveSpec, form: CardForm) -> str:
+    def _of_form(self, device: Device, spec: DeviceSpec | PassiveSpec, form: CardForm) -> list[str]:
         nodes = []
         for terminal in form.terminals:
             if terminal not in device.terminals:
                 self.open_terminals.append(f"{device.id}.{terminal}")
             nodes.append(self.nets.of(device.terminals[terminal]) if terminal in device.terminals else self.substrate)
-        letter = _LETTERS[device.type]
-        name = self._devices.of(device.id, letter if form.letter == letter else form.letter + letter)
+        own = _LETTERS[device.type]
+        letter = own if form.letter == own else form.letter + own
         params = [f"{key}={_quantity(device, quantity, form.lengths)}" for key, quantity in form.params]
-        return " ".join([name, *nodes, _safe(_model(device, spec, form.model)), *params])
+        rest = [*nodes, _safe(_model(device, spec, form.model)), *params]
+        if form.counts_units or device.m == 1:
+            return [" ".join([self._devices.of(device.id, letter), *rest])]
+        return [" ".join([self._devices.of(f"{device.id}_{unit}", letter), *rest]) for unit in range(1, device.m + 1)]
 
 
 class _Names:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 FORMS = ("spice", "lvs_deck")
 LENGTHS = ("metres", "micrometres")
 QUANTITIES = ("w", "l", "nf", "m", "area", "perimeter")
-TERMINALS = {kind: ("d", "g", "s", "b") for kind in ("nmos", "pmos")} | {
-    kind: ("p", "n", "b") for kind in ("resistor", "capacitor")
-}
+_MOS, _PASSIVE = ("d", "g", "s", "b"), ("p", "n", "b")
+TERMINALS = {"nmos": _MOS, "pmos": _MOS, "resistor": _PASSIVE, "capacitor": _PASSIVE}
 _LETTERS = {"nmos": "MX", "pmos": "MX", "resistor": "RX", "capacitor": "CX"}
 _PARAMETER = re.compile(r"(\w+)=\{(\w+)\}", re.ASCII)
 
@@ -44,6 +43,11 @@ class CardForm:
     params: tuple[tuple[str, str], ...]
     lengths: str
 
+    @property
+    def counts_units(self) -> bool:
+        """Whether one card stands for all units of a device; else there is a card for each."""
+        return any(quantity in ("m", "area", "perimeter") for _, quantity in self.params)
+
 
 def read_card_form(text: object, kind: str, model: str, lengths: str) -> CardForm:
     """Return the card that ``text`` states for a device of type ``kind`` with this model.
@@ -62,7 +66,7 @@ def read_card_form(text: object, kind: str, model: str, lengths: str) -> CardFor
         faults.append(f"it must begin with {' or '.join(_LETTERS[kind])}")
     if len(set(terminals)) != len(terminals) or not set(allowed[:2]) <= set(terminals) <= set(allowed):
         faults.append(f"its terminals must be of {' '.join(allowed)}, each once")
-    elif allowed == TERMINALS["nmos"] and set(terminals) != set(allowed):
+    elif allowed == _MOS and set(terminals) != set(allowed):
         faults.append(f"a transistor connects all of {' '.join(allowed)}")
     if len(params) < len(found) or any(quantity not in QUANTITIES for _, quantity in params):
         faults.append(f"parameters are written name={{quantity}}, with a quantity of {', '.join(QUANTITIES)}")
@@ -116,7 +120,9 @@ def faults_of_forms(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         place = f"netlists.{form}"
         if form not in FORMS:
             yield place, f"there is no such form; the forms are {', '.join(FORMS)}"
-        elif not isinstance(entry, dict) or entry.keys() != {"lengths", "cards"} or not isinstance(entry["cards"], dict):
+        elif (
+            not isinstance(entry, dict) or entry.keys() != {"lengths", "cards"} or not isinstance(entry["cards"], dict)
+        ):
             yield place, "must hold lengths and cards, nothing else"
         elif entry["lengths"] not in LENGTHS:
             yield f"{place}.lengths", f"must be {' or '.join(LENGTHS)}, got {entry['lengths']!r}"
