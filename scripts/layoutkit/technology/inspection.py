@@ -36,19 +36,8 @@ MOS = (
 )
 PASSIVE = (
     {"type", "min_l", "min_w"},
-    {
-        "model",
-        "other_models",
-        "default",
-        "terminals",
-        "markers",
-        "widths",
-        "max_l",
-        "max_w",
-        "min_area",
-        "max_area",
-        "dimensions",
-    },
+    {"model", "default", "terminals", "markers", "widths", "max_l", "max_w", "min_area", "max_area", "dimensions"}
+    | {"other_models"},
 )
 VALUES = {"resistor": ({"ohm_per_square"}, set[str]()), "capacitor": ({"farad_per_um2"}, {"farad_per_um"})}
 LEAST_CONDUCTORS = 3  # strips, rails, risers
