@@ -4,7 +4,8 @@
 - **Size**: width and length as the netlist states them; ``series`` bars become one length. Where the model is another
   process's, or no size is stated, the value decides: the size that has this resistance or capacitance. A foreign
   resistor without a value keeps its number of squares, a foreign capacitor its plate, and that is told.
-- Sizes are snapped to the nearest grid point, so that every bar of a folded resistor is on the grid. A width below the minimum becomes the minimum, the squares stay.
+- Sizes are snapped to the nearest grid point, so that every bar of a folded resistor is on the grid. A width below the
+  minimum becomes the minimum, the squares stay.
 """
 
 from __future__ import annotations

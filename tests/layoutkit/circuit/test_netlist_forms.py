@@ -15,7 +15,7 @@ from layoutkit.errors import NetlistError
 from layoutkit.technology import load
 
 SKY = "sky130_fd_pr__"
-# Every device of a process: its cards for w, l, nf and m as in SIZES, first those of the library, then those of the deck.
+# Every device of a process: its cards for the SIZES below, first those of the library, then those of the deck.
 CARDS = {
     "sky130A": {
         name: (
