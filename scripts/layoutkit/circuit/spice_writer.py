@@ -160,6 +160,8 @@ def _quantity(device: Device, quantity: str, lengths: str) -> str:
     if quantity in ("w", "l"):
         return _length(device.params[quantity], lengths)
     width, length = (Decimal(repr(float(device.params[name]))).scaleb(6) for name in ("w", "l"))
+    if quantity == "total_w":
+        return f"{(device.m * width).normalize():f}{'' if lengths == 'micrometres' else 'u'}"
     value = device.m * (width * length if quantity == "area" else 2 * (width + length))
     suffix = "" if lengths == "micrometres" else "p" if quantity == "area" else "u"
     return f"{value.normalize():f}{suffix}"

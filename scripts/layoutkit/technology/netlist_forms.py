@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 FORMS = ("spice", "lvs_deck")
+OF_ALL_UNITS = ("total_w", "area", "perimeter")
 LENGTHS = ("metres", "micrometres")
-QUANTITIES = ("w", "l", "nf", "m", "area", "perimeter")
+QUANTITIES = ("w", "l", "nf", "m", *OF_ALL_UNITS)
 _MOS, _PASSIVE = ("d", "g", "s", "b"), ("p", "n", "b")
 TERMINALS = {"nmos": _MOS, "pmos": _MOS, "resistor": _PASSIVE, "capacitor": _PASSIVE}
 _LETTERS = {"nmos": "MX", "pmos": "MX", "resistor": "RX", "capacitor": "CX"}
@@ -46,7 +47,7 @@ class CardForm:
     @property
     def counts_units(self) -> bool:
         """Whether one card stands for all units of a device; else there is a card for each."""
-        return any(quantity in ("m", "area", "perimeter") for _, quantity in self.params)
+        return any(quantity in ("m", *OF_ALL_UNITS) for _, quantity in self.params)
 
 
 def read_card_form(text: object, kind: str, model: str, lengths: str) -> CardForm:

@@ -30,7 +30,7 @@ CARDS = {
     | {
         "res_generic_po": (
             [f"XR1 p n {SKY}res_generic_po w=1.41 l=20.5 m=2"],
-            [f"R1 p n {SKY}res_generic_po w=1.41u l=20.5u m=2"],
+            [f"R1 p n {SKY}res_generic_po w=2.82u l=20.5u"],
         ),
         "res_high_po": (
             [f"XR1 p n b {SKY}res_high_po_1p41 l=20.5 m=2"],
@@ -142,7 +142,7 @@ def test_what_is_written_reads_back_as_the_same_circuit(name, form, tmp_path):
     mapped = map_circuit(read, Target.from_technology(technology))
     assert mapped.changes == ()
     assert compared(mapped.circuit) == compared(circuit)
-    if not any(len(CARDS[name][d][FORMS.index(form)]) > 1 for d in CARDS[name]):
+    if name != "sky130A":  # which writes units as cards of their own, or as one width
         assert [(d.model, d.params, d.terminals) for d in mapped.circuit.devices] == [
             (d.model, d.params, d.terminals) for d in circuit.devices
         ]
