@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.check.parallel import FoldKey, dummies, fold_key
 from layoutkit.check.series import fold_series
+from layoutkit.circuit.passive_map import stated_length
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
 from layoutkit.technology import DeviceSpec
 
@@ -194,7 +195,7 @@ def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> Refer
             f"Device '{device.id}' ({device.model}) states no w and l; state both, or have devices mapped "
             "(map_devices), which takes the size from the value"
         )
-    w_um, l_um = device.w * 1e6, device.l * 1e6
+    w_um, l_um = device.w * 1e6, (stated_length(device) or 0) * 1e6
     if w_um <= 0 or l_um <= 0 or device.m < 1:
         raise NetlistError(
             f"Device '{device.id}': w, l and m must be positive, got w={device.w:g} m, l={device.l:g} m, m={device.m}"

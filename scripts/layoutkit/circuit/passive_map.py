@@ -60,6 +60,23 @@ def map_passive(technology: Any, device: Device, tell: Tell) -> Device:
     return replace(device, model=choice.spec.name, params={"w": width, "l": length, "m": device.m * size.m})
 
 
+def stated_length(device: Device) -> float | None:
+    """Return the length [m] of a passive with its bars in series (``series``, gf180mcu's ``s``), None if not stated.
+
+    Raises:
+        NetlistError: If it is a resistor with bends (sg13g2's ``b``), which are not drawn.
+    """
+    if device.type != "resistor":
+        return device.params.get("l")
+    if device.params.get("b", 0) > 0:
+        raise NetlistError(
+            f"'{device.id}' ({device.model}) has b={device.params['b']:g} bends, which are not drawn; "
+            "state its whole length as l, without b"
+        )
+    length = device.params.get("l")
+    return None if length is None else length * device.params.get("series", 1) * device.params.get("s", 1)
+
+
 def _chosen(technology: Any, device: Device) -> _Choice:
     unit = technology.dbu_um * 1e-6
     alike = [spec for spec in technology.passives.values() if spec.type == device.type]
@@ -82,9 +99,7 @@ def _size(
 ) -> PassiveSize:
     spec, params = choice.spec, device.params
     width = choice.width_m or params.get("w")
-    length = params.get("l")
-    if length is not None and "series" in params:
-        length *= params["series"]
+    length = stated_length(device)
     key = "r" if device.type == "resistor" else "c"
     if choice.exact and length is not None and device.type == "resistor" and width is None:
         width = (spec.widths[0] if spec.widths else spec.min_w) * technology.dbu_um * 1e-6

@@ -168,6 +168,16 @@ def test_a_terminal_on_no_net_gets_one_of_its_own_and_a_comment():
     assert "XR1 a Substrate substrate_ ppolyf_u " in text
 
 
+def test_bends_of_a_resistor_are_refused_and_not_passed_over(tmp_path):
+    path = tmp_path / "own.spice"
+    path.write_text(".subckt x a b c\nXR1 a b c rhigh w=0.5u l=5u b=2\n.ends\n")
+    read = read_netlist(str(path), identify_modules=False)
+    with pytest.raises(NetlistError, match="b=2 bends"):
+        map_circuit(read, Target.from_technology(load("sg13g2")))
+    with pytest.raises(NetlistError, match="b=2 bends"):
+        reference_of(read, load("sg13g2"))
+
+
 def test_an_area_that_no_rectangle_of_the_perimeter_has_is_refused(tmp_path):
     path = tmp_path / "own.spice"
     path.write_text(".subckt x a b\nC1 a b sky130_fd_pr__model__cap_mim A=90p P=30u\n.ends\n")
@@ -191,6 +201,7 @@ def test_a_device_without_a_size_keeps_its_value():
         ("gf180mcuD", "XR1 a b c ppolyf_u r_width=1e-6 r_length=5e-6 m=2", ("ppolyf_u", 1, 5, 2)),
         ("gf180mcuD", "XC1 a b cap_mim_2f0fF c_width=10e-6 c_length=6e-6 m=1", ("cap_mim_2f0fF", 10, 6, 1)),
         ("gf180mcuD", "R1 a b c npolyf_u w=1u l=5u par=2 s=1", ("npolyf_u", 1, 5, 2)),
+        ("gf180mcuD", "XR1 a b c ppolyf_u r_width=1u r_length=5u s=2 m=1", ("ppolyf_u", 1, 10, 1)),
         ("sg13g2", "XR1 a b c rhigh w=0.5e-6 l=0.96e-6 m=1 b=0", ("rhigh", 0.5, 0.96, 1)),
         ("sg13g2", "XM1 d g s b sg13_lv_nmos w=1.0u l=0.45u ng=2 m=1", ("sg13_lv_nmos", 1, 0.45, 1)),
         ("sg13g2", "C1 a b cap_cmim w=6.99u l=6.99u m=1 C=74.620f", ("cap_cmim", 6.99, 6.99, 1)),
