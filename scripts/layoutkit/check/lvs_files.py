@@ -84,33 +84,30 @@ def _compared(device_class: kdb.DeviceClass, tolerance: float) -> kdb.EqualDevic
 
 
 def extracted_spice(extraction: Extraction) -> str:
-    """Return the extracted circuit as SPICE that simple MOS models understand as well as a foundry's.
+    """Return the extracted circuit as SPICE, in the form of the technology's own library where its file states one.
 
-    Fingers and dummies are told in comments: the simple models know no ``nf``, and a dummy carries no current. The
-    models of resistors and capacitors are subcircuits in every PDK.
+    On plain cards, fingers stand in comments only: the simple MOS models know no ``nf``. Dummies carry no current and
+    stand in comments always.
     """
     comments = [f"* {device.id}: {_parts(device)}, the first{at(device.place)}" for device in extraction.devices]
     comments += [
         f"* dummy {finger.device} W={finger.w_um:g}u L={finger.l_um:g}u{at(finger.place)}"
         for finger in extraction.dummies
     ]
-    plain = [
-        replace(device, params={key: value for key, value in device.params.items() if key in _kept_params(device)})
-        for device in extraction.circuit.devices
-    ]
-    technology = extraction.technology
-    passives = {model for spec in technology.passives.values() for model in spec.models(technology.dbu_um)}
-    circuit = replace(extraction.circuit, devices=tuple(plain))
-    head, _, rest = write_spice(circuit, subcircuits=passives).partition("\n")
+    circuit, technology = extraction.circuit, extraction.technology
+    if "spice" not in technology.netlists:
+        circuit = replace(circuit, devices=tuple(_plain(device) for device in circuit.devices))
+    head, _, rest = write_spice(circuit, technology).partition("\n")
     return "\n".join([head, *comments, rest])
+
+
+def _plain(device: Device) -> Device:
+    kept = {"w", "l", "m"} if not device.is_mos and device.m > 1 else {"w", "l"}
+    return replace(device, params={name: value for name, value in device.params.items() if name in kept})
 
 
 def _parts(device: ExtractedDevice) -> str:
     return f"{'fingers' if 'g' in device.nets else 'parts'} {len(device.fingers)}"
-
-
-def _kept_params(device: Device) -> set[str]:
-    return {"w", "l", "m"} if not device.is_mos and device.m > 1 else {"w", "l"}
 
 
 def write_extracted(extraction: Extraction, path: PathLike, sources: Mapping[str, str] | None = None) -> None:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from layoutkit.check.parallel import FoldKey, dummies, fold_key
 from layoutkit.check.series import fold_series
+from layoutkit.circuit.passive_map import stated_length
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
+from layoutkit.technology import DeviceSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.circuit.model import BlackBox, Circuit, Device
-    from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
+    from layoutkit.technology import PassiveSpec, Technology
 
 DEFAULT_TOLERANCE = 1e-3  # largest relative difference of W and L [1]
 _LISTED = 20
@@ -171,7 +173,7 @@ def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec | P
 
 
 def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technology) -> ReferenceDevice:
-    if device.type in _PASSIVES:
+    if not isinstance(spec, DeviceSpec):
         return _passive(device, spec, technology)
     w_um, l_um, fingers = device.w * 1e6, device.l * 1e6, device.nf * device.m
     if w_um <= 0 or l_um <= 0 or device.nf < 1 or device.m < 1:
@@ -192,13 +194,16 @@ def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technolo
     )
 
 
-def _passive(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technology) -> ReferenceDevice:
+def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> ReferenceDevice:
+    fixed_width = spec.models(technology.dbu_um).get(device.model)
+    if fixed_width is not None:  # the model's name states the width, whatever w says
+        device = replace(device, params={**device.params, "w": technology.to_um(fixed_width) * 1e-6})
     if not {"w", "l"} <= device.params.keys():
         raise NetlistError(
             f"Device '{device.id}' ({device.model}) states no w and l; state both, or have devices mapped "
             "(map_devices), which takes the size from the value"
         )
-    w_um, l_um = device.w * 1e6, device.l * 1e6
+    w_um, l_um = device.w * 1e6, (stated_length(device) or 0) * 1e6
     if w_um <= 0 or l_um <= 0 or device.m < 1:
         raise NetlistError(
             f"Device '{device.id}': w, l and m must be positive, got w={device.w:g} m, l={device.l:g} m, m={device.m}"
@@ -206,7 +211,7 @@ def _passive(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technol
     if device.type == "capacitor":
         w_um, l_um = max(w_um, l_um), min(w_um, l_um)
     drawn_w, drawn_l = (technology.to_um(technology.snap(length / technology.dbu_um)) for length in (w_um, l_um))
-    terminals = ("p", "n") if getattr(spec, "terminals", 3) < 3 else ("p", "n", "b")
+    terminals = ("p", "n") if spec.terminals < 3 else ("p", "n", "b")
     return ReferenceDevice(
         id=device.id,
         device=spec.name,

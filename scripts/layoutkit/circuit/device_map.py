@@ -28,6 +28,7 @@ from layoutkit.circuit.findings import Findings
 from layoutkit.circuit.fingers import FingeredWidth, dividing_fingers, widest_finger
 from layoutkit.circuit.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.passive_map import PASSIVE_TYPES, map_passive
+from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import NarrowFinger, narrow_error, with_total_widths
 from layoutkit.errors import NetlistError, UnsupportedOperationError
@@ -152,7 +153,7 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
     mapping.check(circuit.devices)
     circuit = mapping.with_total_widths(circuit)
     mapping.default_length = min((d.l for d in circuit.devices if d.is_mos and "l" in d.params), default=None)
-    devices = mapping.devices(circuit.devices)
+    devices = mapping.with_bulks(mapping.devices(circuit.devices), substrate_net(circuit))
     warnings = (*circuit.warnings, *mapping.findings.warnings)
     return MappedCircuit(replace(circuit, devices=devices, warnings=warnings), tuple(mapping.changes))
 
@@ -267,6 +268,20 @@ class _Mapping:
         total = self._drawn_width(draft, count)
         params = {"w": self._metres(total), "l": self._metres(draft.length), "nf": count, "m": device.m}
         return replace(device, model=draft.spec.name, params=params)
+
+    def with_bulks(self, devices: tuple[Device, ...], substrate: str) -> tuple[Device, ...]:
+        """Return mapped devices, passives with the bulk terminal that the technology's device has, or without."""
+        return tuple(self._with_bulk(d, substrate) if d.type in PASSIVE_TYPES else d for d in devices)
+
+    def _with_bulk(self, device: Device, substrate: str) -> Device:
+        has_bulk = self._target.technology.passives[device.model].terminals > 2
+        if not has_bulk:
+            return replace(device, terminals={t: net for t, net in device.terminals.items() if t != "b"})
+        if "b" in device.terminals or not substrate:
+            return device
+        reason = f"the bulk of {device.type}s given with two terminals is the substrate, {substrate}"
+        self._change(device, "b", (None, substrate), reason)
+        return replace(device, terminals={**device.terminals, "b": substrate})
 
     def _change(self, device: Device, field: str, values: tuple[str | float | None, str | float], reason: str) -> None:
         self.changes.append(Change(device.id, field, *values, reason))

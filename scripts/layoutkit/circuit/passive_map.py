@@ -4,7 +4,8 @@
 - **Size**: width and length as the netlist states them; ``series`` bars become one length. Where the model is another
   process's, or no size is stated, the value decides: the size that has this resistance or capacitance. A foreign
   resistor without a value keeps its number of squares, a foreign capacitor its plate, and that is told.
-- Sizes are snapped to the nearest grid point. A width below the minimum becomes the minimum, the squares stay.
+- Sizes are snapped to the nearest grid point, so that every bar of a folded resistor is on the grid. A width below the
+  minimum becomes the minimum, the squares stay.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.errors import GeometryError, NetlistError
-from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, resistor_size
+from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, drawn_length, resistor_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,12 +52,29 @@ def map_passive(technology: Any, device: Device, tell: Tell) -> Device:
         size = _size(technology, device, choice, tell)
     except GeometryError as error:
         raise NetlistError(f"'{device.id}': {error}") from error
-    params = {
-        "w": _on_grid(technology, device, "w", size.w_m, tell),
-        "l": _on_grid(technology, device, "l", size.l_m, tell),
-        "m": device.m * size.m,
-    }
-    return replace(device, model=choice.spec.name, params=params)
+    width, length = (
+        _on_grid(technology, device, name, value, tell) for name, value in (("w", size.w_m), ("l", size.l_m))
+    )
+    if device.type == "resistor":
+        length = _in_bars(technology, choice.spec, width, length, tell)
+    return replace(device, model=choice.spec.name, params={"w": width, "l": length, "m": device.m * size.m})
+
+
+def stated_length(device: Device) -> float | None:
+    """Return the length [m] of a passive with its bars in series (``series``, gf180mcu's ``s``), None if not stated.
+
+    Raises:
+        NetlistError: If it is a resistor with bends (sg13g2's ``b``), which are not drawn.
+    """
+    if device.type != "resistor":
+        return device.params.get("l")
+    if device.params.get("b", 0) > 0:
+        raise NetlistError(
+            f"'{device.id}' ({device.model}) has b={device.params['b']:g} bends, which are not drawn; "
+            "state its whole length as l, without b"
+        )
+    length = device.params.get("l")
+    return None if length is None else length * device.params.get("series", 1) * device.params.get("s", 1)
 
 
 def _chosen(technology: Any, device: Device) -> _Choice:
@@ -81,9 +99,7 @@ def _size(
 ) -> PassiveSize:
     spec, params = choice.spec, device.params
     width = choice.width_m or params.get("w")
-    length = params.get("l")
-    if length is not None and "series" in params:
-        length *= params["series"]
+    length = stated_length(device)
     key = "r" if device.type == "resistor" else "c"
     if choice.exact and length is not None and device.type == "resistor" and width is None:
         width = (spec.widths[0] if spec.widths else spec.min_w) * technology.dbu_um * 1e-6
@@ -131,6 +147,17 @@ def _foreign_plate(technology: Any, spec: Any, size: PassiveSize, tell: Tell) ->
         reason = "plates smaller than this process allows became the smallest"
     tell("w", size.w_m, width, reason)
     return PassiveSize(width, length, size.m)
+
+
+def _in_bars(technology: Any, spec: Any, width_m: float, length_m: float, tell: Tell) -> float:
+    """Return the length that the bars of a resistor have together: each of them is on the grid."""
+    width, length = (round(each * 1e6 / technology.dbu_um) for each in (width_m, length_m))
+    drawn = drawn_length(technology, spec, width, length)
+    if drawn == length:
+        return length_m
+    result: float = round(drawn * technology.dbu_um * 1e-6, 15)
+    tell("l", length_m, result, "lengths of resistors made a whole number of grid steps in each bar")
+    return result
 
 
 def _on_grid(

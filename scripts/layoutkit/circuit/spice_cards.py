@@ -205,6 +205,8 @@ class SizeReader:
         self._missing = []
         local = Scope(scope, fallback=card.params)
         texts = {_ALIASES.get(key, key): text for key, text in card.params.items() if key not in _NOT_DRAWN}
+        if card.kind == "resistor" and card.name[0] in "rR" and "m" not in texts and "par" in texts:
+            texts["m"] = texts.pop("par")  # units in parallel, as the LVS deck of gf180mcu reads R cards
         result: dict[str, float] = {}
         for key, text in texts.items():
             if key in {"w", "l", "nfin", "stack", _VALUE_KEY.get(card.kind)}:
@@ -213,6 +215,8 @@ class SizeReader:
                 self._add_if_numeric(result, key, text, local)
         if card.kind in MOS_TYPES:
             result["nf"] = self._fingers(card, result, local, device_id)
+        elif card.kind == "capacitor" and {"a", "p"} <= result.keys():
+            result = {**_plate(result.pop("a"), result.pop("p"), device_id), **result}
         result["m"] = self._multiplier(texts, local, device_id)
         if self._missing:
             raise OpenParametersError(self._missing)
@@ -270,3 +274,19 @@ class SizeReader:
         if len(set(given.values())) > 1:
             self._findings.warn("where m and mult or multi differ, the first of them is the multiplier", device_id)
         return next(iter(given.values()), 1)
+
+
+def _plate(area: float, perimeter: float, device_id: str) -> dict[str, float]:
+    """Return w and l of the rectangle of this area [m2] and perimeter [m], as LVS decks state capacitors.
+
+    Raises:
+        NetlistError: If there is no such rectangle.
+    """
+    half = perimeter / 2
+    square = half * half / 4 - area
+    if area <= 0 or square < -1e-6 * area:
+        raise NetlistError(
+            f"'{device_id}': no rectangle has the area a={area:g} m2 and the perimeter p={perimeter:g} m"
+        )
+    root = max(0.0, square) ** 0.5
+    return {"w": round(half / 2 + root, 12), "l": round(half / 2 - root, 12)}

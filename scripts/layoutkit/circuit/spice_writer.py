@@ -1,15 +1,21 @@
-"""Writing a circuit as SPICE that ngspice, netgen, KLayout and this package's own reader understand."""
+"""Write a circuit as SPICE: in the form of a process, or on plain cards that every reader understands."""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.model import INTEGER_PARAMS, TERMINALS, Circuit, Device
+from layoutkit.errors import TechnologyError
+from layoutkit.technology.model import width_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable
+
+    from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
+    from layoutkit.technology.netlist_forms import CardForm
 
 LINE_WIDTH = 96
 
@@ -21,30 +27,34 @@ _PARAM_NAMES = {"w": "W", "l": "L"}
 _PARAM_ORDER = ("w", "l", "nf", "nfin", "stack", "r", "c", "value", "area", "m")
 
 
-def write_spice(circuit: Circuit, *, models: Mapping[str, str] | None = None, subcircuits: Collection[str] = ()) -> str:
+def write_spice(circuit: Circuit, technology: Technology | None = None, form: str = "spice") -> str:
     """Return the circuit as one ``.subckt``: the same circuit gives the same text.
 
-    Sizes are written in micrometres with their unit (``W=1.05u``), exactly. Names keep their spelling, except for
-    characters that a SPICE reader would take for something else (they become ``_``), for devices whose name does not
-    start with the letter of their card (the letter goes in front), and for names that differ in case only.
+    A device of the technology is written as its file states for this form: card, terminals, model, parameters and
+    units. Any other device, and any device of a technology that states no such form, is written on the plain card of
+    its type, with sizes in micrometres and their unit (``W=1.05u``). Numbers are exact.
+
+    Names keep their spelling, except for characters that a SPICE reader would take for something else (they become
+    ``_``), for devices whose name does not start with the letter of their card (the letter goes in front; on an ``X``
+    card ``X`` and the letter of the type, as in ``XM1``), and for names that differ in case only. Where a card has a
+    terminal that the circuit leaves open, such as the substrate below a resistor, it is on a net of its own and a
+    comment says so. Where a card has no place for the number of units, it is repeated for each unit.
 
     Args:
-        circuit: What to write.
-        models: Other names for models, such as the technology's device name to its PDK's model name.
-        subcircuits: Models that are subcircuits, as those of a PDK's resistors and capacitors: written on X cards.
+        circuit: What to write; models are the technology's device names or its model names.
+        technology: Process whose netlist form to follow; None for plain cards.
+        form: ``spice`` or ``lvs_deck``.
     """
-    nets = _Names()
-    devices = _Names()
+    cards = _Cards(circuit, technology, form)
+    ports = " ".join(cards.nets.of(port) for port in circuit.ports)
+    calls = [card for device in circuit.devices for card in cards.of(device)]
+    calls += [cards.of_black_box(box) for box in circuit.black_boxes]
+    body = [line for card in calls for line in _wrapped(card)]
     lines = [f"* {circuit.name or 'empty'}"]
-    ports = " ".join(nets.of(port) for port in circuit.ports)
+    if cards.open_terminals:
+        lines += _comment(f"on net {cards.substrate}, which the circuit leaves open: {', '.join(cards.open_terminals)}")
     lines += _wrapped(f".subckt {_safe(circuit.name) or 'top'} {ports}".rstrip())
-    for device in circuit.devices:
-        letter = "X" if device.model in subcircuits else _LETTERS[device.type]
-        lines += _wrapped(_card(device, devices.of(device.id, letter), nets, models or {}))
-    for box in circuit.black_boxes:
-        nodes = [nets.of(net) for net in box.nets.values()]
-        lines += _wrapped(" ".join([devices.of(box.id, "X"), *nodes, _safe(box.cell)]))
-    lines += [f".ends {_safe(circuit.name) or 'top'}", *_empty_subcircuits(circuit), ".end"]
+    lines += [*body, f".ends {_safe(circuit.name) or 'top'}", *_empty_subcircuits(circuit), ".end"]
     return "\n".join(lines) + "\n"
 
 
@@ -54,6 +64,73 @@ def _empty_subcircuits(circuit: Circuit) -> Iterable[str]:
     for cell, names in sorted(ports.items()):
         yield from _wrapped(" ".join([f".subckt {cell}", *names]))
         yield f".ends {cell}"
+
+
+class _Cards:
+    """Writes the cards of one circuit.
+
+    Attributes:
+        nets: Spelling of the nets.
+        open_terminals: Terminals that a card has and the circuit does not, as ``device.terminal``.
+    """
+
+    def __init__(self, circuit: Circuit, technology: Technology | None, form: str) -> None:
+        self.nets = _Names()
+        for port in circuit.ports:
+            self.nets.of(port)
+        self.open_terminals: list[str] = []
+        self._devices = _Names()
+        self._technology = technology
+        self._forms = {} if technology is None else technology.netlists.get(form, {})
+        self._taken = {net.lower() for net in circuit.nets}
+
+    @property
+    def substrate(self) -> str:
+        """Net of the open terminals."""
+        name = "substrate"
+        while name in self._taken:
+            name += "_"
+        return self.nets.of(name)
+
+    def of(self, device: Device) -> list[str]:
+        """Return the cards of ``device``, each on one line: one, or one for each of its units."""
+        spec = self._spec(device)
+        if spec is not None and spec.name in self._forms and {"w", "l"} <= device.params.keys():
+            return self._of_form(device, spec, self._forms[spec.name])
+        needed, optional = TERMINALS[device.type]
+        nodes = [self.nets.of(device.terminals[t]) for t in (*needed, *optional) if t in device.terminals]
+        name = self._devices.of(device.id, _LETTERS[device.type])
+        model = _model(device, spec) if spec is not None else device.model
+        return [" ".join([name, *nodes, _safe(model), *_params(device)])]
+
+    def of_black_box(self, box: BlackBox) -> str:
+        """Return the call of a black box."""
+        return " ".join([self._devices.of(box.id, "X"), *map(self.nets.of, box.nets.values()), _safe(box.cell)])
+
+    def _spec(self, device: Device) -> DeviceSpec | PassiveSpec | None:
+        """Return the technology's device, None where it has none of this model and type."""
+        if self._technology is None:
+            return None
+        find = self._technology.device if device.is_mos else self._technology.passive
+        try:
+            spec = find(device.model)
+        except TechnologyError:
+            return None
+        return spec if spec.type == device.type else None
+
+    def _of_form(self, device: Device, spec: DeviceSpec | PassiveSpec, form: CardForm) -> list[str]:
+        nodes = []
+        for terminal in form.terminals:
+            if terminal not in device.terminals:
+                self.open_terminals.append(f"{device.id}.{terminal}")
+            nodes.append(self.nets.of(device.terminals[terminal]) if terminal in device.terminals else self.substrate)
+        own = _LETTERS[device.type]
+        letter = own if form.letter == own else form.letter + own
+        params = [f"{key}={_quantity(device, quantity, form.lengths)}" for key, quantity in form.params]
+        rest = [*nodes, _safe(_model(device, spec, form.model)), *params]
+        if form.counts_units or device.m == 1:
+            return [" ".join([self._devices.of(device.id, letter), *rest])]
+        return [" ".join([self._devices.of(f"{device.id}_{unit}", letter), *rest]) for unit in range(1, device.m + 1)]
 
 
 class _Names:
@@ -67,8 +144,8 @@ class _Names:
         key = letter + "\n" + name
         if key not in self._spelling:
             safe = _safe(name)
-            if letter and safe[:1].upper() != letter:
-                safe = letter + safe
+            if not safe.upper().startswith(letter):
+                safe = (letter if not safe.upper().startswith(letter[1:]) else letter[:1]) + safe
             candidate, number = safe, 1
             while candidate.lower() in self._taken:
                 number += 1
@@ -82,11 +159,31 @@ def _safe(name: str) -> str:
     return _UNSAFE.sub("_", name)
 
 
-def _card(device: Device, name: str, nets: _Names, models: Mapping[str, str]) -> str:
-    needed, optional = TERMINALS[device.type]
-    nodes = [nets.of(device.terminals[terminal]) for terminal in (*needed, *optional) if terminal in device.terminals]
-    model = _safe(models.get(device.model, device.model))
-    return " ".join([name, *nodes, model, *_params(device)])
+def _model(device: Device, spec: DeviceSpec | PassiveSpec, model: str | None = None) -> str:
+    """Return the model name of ``device``: with the width in it where the technology's models have fixed widths."""
+    name = spec.model if model is None else model
+    if "{width}" not in name:
+        return name
+    return name.replace("{width}", width_name(device.w * 1e6)) if "w" in device.params else device.model
+
+
+def _quantity(device: Device, quantity: str, lengths: str) -> str:
+    """Return one of ``netlist_forms.QUANTITIES`` of a device that states w and l, as text."""
+    if quantity in INTEGER_PARAMS:
+        return str(int(device.params.get(quantity, 1)))
+    if quantity in ("w", "l"):
+        return _length(device.params[quantity], lengths)
+    width, length = (Decimal(repr(float(device.params[name]))).scaleb(6) for name in ("w", "l"))
+    if quantity == "total_w":
+        return f"{(device.m * width).normalize():f}{'' if lengths == 'micrometres' else 'u'}"
+    value = device.m * (width * length if quantity == "area" else 2 * (width + length))
+    suffix = "" if lengths == "micrometres" else "p" if quantity == "area" else "u"
+    return f"{value.normalize():f}{suffix}"
+
+
+def _length(metres: float, lengths: str) -> str:
+    micrometres = Decimal(repr(float(metres))).scaleb(6).normalize()
+    return f"{micrometres:f}{'u' if lengths == 'metres' else ''}"
 
 
 def _params(device: Device) -> Iterable[str]:
@@ -100,8 +197,12 @@ def _number(name: str, value: float) -> str:
         return str(int(value))
     if name not in _MICRO:
         return repr(float(value))
-    micrometres = Decimal(repr(float(value))).scaleb(6).normalize()
-    return f"{micrometres:f}u"
+    return _length(value, "metres")
+
+
+def _comment(text: str) -> list[str]:
+    """Return a comment in lines of at most ``LINE_WIDTH`` characters."""
+    return textwrap.wrap(text, LINE_WIDTH, initial_indent="* ", subsequent_indent="* ", break_long_words=False)
 
 
 def _wrapped(line: str) -> list[str]:

@@ -46,6 +46,12 @@ def find_supplies(circuit: Circuit) -> Supplies:
     return Supplies(tuple(sorted(power)), tuple(sorted(ground)))
 
 
+def substrate_net(circuit: Circuit) -> str:
+    """Return the net of the substrate: the bulk of the NMOS transistors, else ground, else an empty string."""
+    bodies = sorted({device.terminals["b"] for device in circuit.devices if device.type == "nmos"})
+    return (bodies or sorted(find_supplies(circuit).ground) or [""])[0]
+
+
 def _shared_bulk(circuit: Circuit, mos_type: str) -> set[str]:
     devices = [device for device in circuit.devices if device.type == mos_type]
     bulks = Counter(device.terminals["b"] for device in devices)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
-from layoutkit.technology.passive_sizes import PassiveSize, capacitance
+from layoutkit.technology.passive_sizes import PassiveSize, bars_of, capacitance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from layoutkit.technology import PassiveSpec, Technology
 
 MAX_UNITS = 5_000
-_LONG = 10_000  # segments shorter than this are not folded further [dbu]
-_TRIED = 4  # numbers of segments tried for one that divides the length on the grid
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ def resistor(
     _check_width(tech, spec, width)
     total = size.l_m * 1e6 / tech.dbu_um
     m = _count("Multiplier", size.m)
-    segments = _segments(tech, spec, width, total) if size.segments is None else _count("segments", size.segments)
+    segments = bars_of(tech, spec, width, total) if size.segments is None else _count("segments", size.segments)
     if segments * m > MAX_UNITS:
         raise GeometryError(
             f"{device_id} would have {segments * m} bars, at most {MAX_UNITS} are drawn; "
@@ -170,18 +167,6 @@ def _count(what: str, value: int) -> int:
     if value < 1:
         raise GeometryError(f"{what} must be positive integer", details={"provided_value": value})
     return value
-
-
-def _segments(tech: Technology, spec: PassiveSpec, width: int, total: float) -> int:
-    """Return into how many bars a string of ``total`` is folded: about a square, divided on the grid if possible."""
-    pitch = width + spec.dimensions.get("body_space", width)
-    wanted = max(1, round(total / max(_LONG, sqrt(total * pitch))))
-    most = max(1, int(total // max(1, spec.min_l)))
-    wanted = min(wanted, most)
-    for count in range(wanted, min(wanted + _TRIED, most) + 1):
-        if abs(total / count / tech.grid - round(total / count / tech.grid)) < 1e-6:
-            return count
-    return wanted
 
 
 def _check_width(tech: Technology, spec: PassiveSpec, width: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ FILES = {
     "gds": "layout.gds",
     "png": "layout.png",
     "reference_netlist": "reference.spice",
+    "deck_netlist": "reference.cdl",
     "extracted_netlist": "extracted.spice",
     "drc_report": "drc.lyrdb",
     "lvs_report": "lvs.lvsdb",
@@ -33,6 +34,7 @@ FILES = {
 }
 LVS_FIELDS = ("matched", "complete", "layers_unchecked", "layers_waived", "not_compared")
 REPORTS = tuple(kind for kind in FILES if kind != "gds")
+NETLIST_FORMS = {"reference_netlist": "spice", "deck_netlist": "lvs_deck"}
 
 
 @dataclass
@@ -86,6 +88,8 @@ class _Job:
         self.workspace = workspace
         self.stages = stages
         self.sources: dict[str, str] = {}  # of every report: the layout and the circuit that it was made from
+        forms = {"spice", *technology.netlists}
+        self.netlist_forms = {kind: form for kind, form in NETLIST_FORMS.items() if form in forms}
 
     def run(self, warnings: list[str]) -> dict[str, Any]:
         from layoutkit.flow.placing import module_data, placement_data
@@ -94,7 +98,8 @@ class _Job:
         stage = self.stages.stage
         placed, routing, attempts = self._layout(warnings)
         cell = placed.cell
-        files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items()}
+        unwritten = NETLIST_FORMS.keys() - self.netlist_forms.keys()
+        files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items() if kind not in unwritten}
         with stage("export", "layout and reference netlist"):
             out_of_date = self._write_inputs(cell)
         with stage("drc", f"{len(self.technology.rules)} rules"):
@@ -163,13 +168,13 @@ class _Job:
         from layoutkit.provenance import CIRCUIT, LAYOUT, noted, sha256_of
 
         workspace = self.workspace
-        named, subcircuits = _model_names(self.technology, self.circuit)
         with workspace.lock():
             saved = workspace.save_layout(cell.layout(), self.technology)
             circuit_path = workspace.write_json(workspace.circuit_path.name, {"circuit": self.circuit.to_json()})
             circuit = {CIRCUIT: sha256_of(circuit_path) or ""}
-            text = write_spice(named, subcircuits=subcircuits)
-            files.write_bytes(workspace.path(FILES["reference_netlist"]), noted(text.encode(), circuit))
+            for kind, form in self.netlist_forms.items():
+                text = write_spice(self.circuit, self.technology, form)
+                files.write_bytes(workspace.path(FILES[kind]), noted(text.encode(), circuit))
         self.sources = {LAYOUT: saved.sha256, **circuit}
         return list(saved.warnings)
 
@@ -221,19 +226,6 @@ class _Job:
 
         gates = labelled_gates(placed.cell, self.technology)
         return compute(placed.cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()
-
-
-def _model_names(technology: Technology, circuit: Circuit) -> tuple[Circuit, set[str]]:
-    """Return the circuit with the PDK's model names, and which of these are subcircuits."""
-    devices, subcircuits = [], set()
-    for device in circuit.devices:
-        if device.is_mos:
-            model = technology.device(device.model).model
-        else:
-            model = technology.passive(device.model).model_of(device.w * 1e6)
-            subcircuits.add(model)
-        devices.append(replace(device, model=model))
-    return replace(circuit, devices=tuple(devices)), subcircuits
 
 
 def _drc_data(report: DrcReport) -> dict[str, Any]:

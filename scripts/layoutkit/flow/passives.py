@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit import find_supplies
+from layoutkit.circuit.supplies import substrate_net
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
@@ -54,9 +54,10 @@ def group_passives(circuit: Circuit, technology: Technology) -> tuple[PassiveGro
     """Return the passives of ``circuit``, mapped to ``technology``, in groups."""
     banks: dict[tuple[str, str, float, float], list[Device]] = {}
     groups = []
+    substrate = substrate_net(circuit)
     for device in circuit.devices:
         if device.type == "resistor":
-            key = (device.model, substrate_net(circuit, device), device.w, device.l)
+            key = (device.model, device.terminals.get("b", substrate), device.w, device.l)
             banks.setdefault(key, []).append(device)
         elif device.type == "capacitor":
             groups.append(_group(technology, [device], ""))
@@ -65,14 +66,6 @@ def group_passives(circuit: Circuit, technology: Technology) -> tuple[PassiveGro
             _group(technology, members[i : i + _MOST_IN_BANK], bulk) for i in range(0, len(members), _MOST_IN_BANK)
         ]
     return tuple(groups)
-
-
-def substrate_net(circuit: Circuit, device: Device) -> str:
-    """Return the net of the substrate under a resistor: its own bulk, else that of the NMOS, else ground, else none."""
-    if "b" in device.terminals:
-        return device.terminals["b"]
-    bodies = sorted({other.terminals["b"] for other in circuit.devices if other.type == "nmos"})
-    return (bodies or sorted(find_supplies(circuit).ground) or [""])[0]
 
 
 def _group(technology: Technology, members: list[Device], bulk: str) -> PassiveGroup:

@@ -16,12 +16,13 @@ from layoutkit.errors import TechnologyError
 from layoutkit.technology import dimensions
 from layoutkit.technology.loader import AREA_KINDS, DIMENSIONLESS_KINDS, PASSIVE_PARTS, RESISTOR_LAYERS
 from layoutkit.technology.model import PURPOSES
+from layoutkit.technology.netlist_forms import faults_of_forms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 TOP = {"technology", "dbu_um", "grid_um", "layers", "roles", "stack", "dimensions", "devices"}
-TOP_OPTIONAL = {"description", "sources", "notes", "aliases", "other_layers", "derived", "rules"}
+TOP_OPTIONAL = {"description", "sources", "notes", "aliases", "other_layers", "derived", "rules", "netlists"}
 LAYER = ({"gds"}, {"color", "description", "purpose", "fill", "slots"})
 ROLES = ({"active", "tap", "poly", "contact"}, {"nwell", "pwell", "deep_nwell", "poly_contact_marker", "device_text"})
 CONDUCTOR = (
@@ -39,7 +40,8 @@ MOS = (
 )
 PASSIVE = (
     {"type", "min_l", "min_w"},
-    {"model", "default", "terminals", "markers", "widths", "max_l", "max_w", "min_area", "max_area", "dimensions"},
+    {"model", "default", "terminals", "markers", "widths", "max_l", "max_w", "min_area", "max_area", "dimensions"}
+    | {"other_models"},
 )
 VALUES = {"resistor": ({"ohm_per_square"}, set[str]()), "capacitor": ({"farad_per_um2"}, {"farad_per_um"})}
 LAYER_LISTS = {"resistor": RESISTOR_LAYERS, "capacitor": ()}
@@ -88,6 +90,8 @@ class Inspection:
         for name, entry in devices.items():
             self._device(f"devices.{name}", entry, shared)
         self._alike({name: entry for name, entry in devices.items() if isinstance(entry, dict)})
+        for place, message in faults_of_forms(self.data):
+            self.add(place, message)
         return self.faults
 
     def add(self, place: str, message: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.model import Conductor, Cut, DeviceSpec, LayerSpec, PassiveSpec, Rule, Technology
+from layoutkit.technology.netlist_forms import read_forms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -153,6 +154,11 @@ class _Reader:
         data = self.data
         stack = self._get("stack")
         try:
+            devices = {n: self._device(n, e) for n, e in self._get("devices").items() if e["type"] not in PASSIVE_PARTS}
+            try:
+                netlists = read_forms(data)
+            except TechnologyError as error:
+                raise self._fault(str(error)) from error
             return Technology(
                 name=str(self._get("technology")),
                 description=str(data.get("description", "")),
@@ -166,14 +172,15 @@ class _Reader:
                 cuts=tuple(self._cut(entry) for entry in stack["cuts"]),
                 contact=self._cut(stack["contact"]),
                 dimensions=self._dimensions(self._get("dimensions"), "dimensions"),
-                devices={
-                    n: self._device(n, e) for n, e in self._get("devices").items() if e["type"] not in PASSIVE_PARTS
-                },
+                devices=devices,
                 derived=dict(data.get("derived", {})),
                 rules=self.rules,
                 passives={
-                    n: self._passive(n, e) for n, e in self._get("devices").items() if e["type"] in PASSIVE_PARTS
+                    n: self._passive(n, e, [cards[n].model for cards in netlists.values()])
+                    for n, e in self._get("devices").items()
+                    if e["type"] in PASSIVE_PARTS
                 },
+                netlists=netlists,
                 notes=tuple(str(note) for note in data.get("notes", ())),
                 other_layers={
                     name: _layer(name, {"gds": gds, "purpose": purpose})
@@ -272,13 +279,15 @@ class _Reader:
             covers=tuple(entry.get("covers", ())),
         )
 
-    def _passive(self, name: str, entry: Mapping[str, Any]) -> PassiveSpec:
+    def _passive(self, name: str, entry: Mapping[str, Any], on_cards: list[str]) -> PassiveSpec:
         kind, where = entry["type"], f"devices.{name}"
+        model = entry.get("model", name)
         value = "ohm_per_square" if kind == "resistor" else "farad_per_um2"
         return PassiveSpec(
             name=name,
             type=kind,
-            model=entry.get("model", name),
+            model=model,
+            other_models=tuple(sorted({*entry.get("other_models", ()), *on_cards} - {model})),
             terminals=int(entry.get("terminals", 2)),
             parts={part: str(entry[part]) for part in PASSIVE_PARTS[kind]},
             markers=tuple(entry.get("markers", ())),

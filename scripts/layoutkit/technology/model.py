@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.technology.netlist_forms import CardForm
+
 DeviceType = Literal["nmos", "pmos"]
 PURPOSES = {
     "active": "diffusion",
@@ -140,6 +142,11 @@ class DeviceSpec:
         return (*self.markers, *self.covers)
 
 
+def width_name(width_um: float) -> str:
+    """Return a width [um] as model names hold it: ``1p41`` for 1.41."""
+    return f"{width_um:.2f}".replace(".", "p")
+
+
 @dataclass(frozen=True)
 class PassiveSpec:
     """One resistor or capacitor: what is drawn for it, its value and which sizes it may have. [dbu, dbu2]
@@ -166,6 +173,7 @@ class PassiveSpec:
         max_area: Largest area of one plate.
         default: Whether plain ``resistor`` or ``capacitor`` stands for it.
         dimensions: Drawing dimensions of this device.
+        other_models: Further names that netlists of the process give it, for any width.
     """
 
     name: str
@@ -185,6 +193,7 @@ class PassiveSpec:
     max_area: int | None
     default: bool
     dimensions: Mapping[str, int] = field(default_factory=dict)
+    other_models: tuple[str, ...] = ()
     core_markers: tuple[str, ...] = ()
     resistive: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
@@ -196,13 +205,14 @@ class PassiveSpec:
 
     def model_of(self, width_um: float) -> str:
         """Return the name of the model for a width [um]."""
-        return self.model.replace("{width}", f"{width_um:.2f}".replace(".", "p"))
+        return self.model.replace("{width}", width_name(width_um))
 
     def models(self, dbu_um: float) -> dict[str, int | None]:
         """Return the names of all its models, each with the width that it stands for, None for any. [dbu]"""
+        any_width = dict.fromkeys((*self.other_models, self.model))
         if "{width}" not in self.model:
-            return {self.model: None}
-        return {self.model_of(width * dbu_um): width for width in self.widths}
+            return any_width
+        return {self.model_of(width * dbu_um): width for width in self.widths} | any_width
 
     def dim(self, name: str) -> int:
         """Return a drawing dimension of this device. [dbu]"""
@@ -256,6 +266,8 @@ class Technology:
     passives: Mapping[str, PassiveSpec] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     other_layers: Mapping[str, LayerSpec] = field(default_factory=dict)
+    netlists: Mapping[str, Mapping[str, CardForm]] = field(default_factory=dict)
+    """Form (``spice``, ``lvs_deck``) -> device -> how a netlist of that form writes it."""
 
     def role(self, role: str) -> str | None:
         """Return the layer name of ``role`` (active, tap, poly, contact, ...), None where the process has none."""
@@ -325,7 +337,7 @@ class Technology:
         if name in self.passives:
             return self.passives[name]
         for spec in self.passives.values():
-            if name in spec.models(self.dbu_um) or name == spec.model or (spec.default and spec.type == name):
+            if name in spec.models(self.dbu_um) or (spec.default and spec.type == name):
                 return spec
         known = ", ".join(sorted(self.passives)) or "none"
         raise TechnologyError(f"technology {self.name} has no passive device '{name}'; it has: {known}")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from layoutkit.technology.model import PassiveSpec, Technology
 
 _UNLIMITED = 1_000_000_000  # longer than anything that is drawn [dbu]
+_LONG = 10_000  # bars shorter than this are not folded further [dbu]
+_TRIED = 4  # numbers of bars tried for one that divides the length on the grid
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,32 @@ def resistor_size(tech: Technology, spec: PassiveSpec, ohm: float, width: int | 
     m = max(1, ceil(spec.min_l / (squares * width) - 1e-9))
     unit = tech.dbu_um * 1e-6
     return PassiveSize(width * unit, tech.snap(squares * width * m) * unit, m)
+
+
+def bars_of(tech: Technology, spec: PassiveSpec, width: int, total: float) -> int:
+    """Return into how many bars in series a resistor of length ``total`` is folded. [dbu]
+
+    The block is about a square; where a number of bars near that divides the length on the grid, it is that number.
+    """
+    pitch = width + spec.dimensions.get("body_space", width)
+    wanted = max(1, round(total / max(_LONG, sqrt(total * pitch))))
+    most = max(1, int(total // max(1, spec.min_l)))
+    wanted = min(wanted, most)
+    for count in range(wanted, min(wanted + _TRIED, most) + 1):
+        if abs(total / count / tech.grid - round(total / count / tech.grid)) < 1e-6:
+            return count
+    return wanted
+
+
+def drawn_length(tech: Technology, spec: PassiveSpec, width: int, total: float) -> int:
+    """Return the length nearest to ``total`` that equal bars on the grid make up. [dbu]"""
+    length = tech.snap(total)
+    for _ in range(_TRIED):  # another length may be folded into another number of bars
+        step = bars_of(tech, spec, width, length) * tech.grid
+        if length % step == 0:
+            break
+        length = (length + step // 2) // step * step
+    return length
 
 
 def capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> PassiveSize:

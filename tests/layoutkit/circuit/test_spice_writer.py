@@ -40,10 +40,10 @@ def test_the_text_is_written_out_in_full():
         ),
         ("a", "b", "c", "d"),
     )
-    assert write_spice(circuit, models={"nfet_01v8": "sky130_fd_pr__nfet_01v8"}) == (
+    assert write_spice(circuit) == (
         "* amp\n"
         ".subckt amp a b c d\n"
-        "MX1.M2 a b c d sky130_fd_pr__nfet_01v8 W=1.05u L=0.15u nf=2 m=3\n"
+        "MX1.M2 a b c d nfet_01v8 W=1.05u L=0.15u nf=2 m=3\n"
         "R1 a b rpoly W=1u L=4.5u r=1000.0 m=1\n"
         "Q1 a b c npn_05v5 m=1\n"
         ".ends amp\n"

@@ -13,6 +13,7 @@ import yaml
 from layoutkit.check.drc import check
 from layoutkit.check.extract import extract
 from layoutkit.check.technology_file import validate
+from layoutkit.circuit import Circuit, Device, write_spice
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import dimensions, load, names
@@ -174,3 +175,47 @@ def test_a_file_that_is_no_technology_is_refused(tmp_path):
         validate(str(path))
     with pytest.raises(TechnologyError, match="unknown technology"):
         validate("nowhere")
+
+
+MOS_CARD = "X d g s b {model} w={w} l={l} nf={nf} m={m}"
+
+
+@pytest.mark.parametrize(
+    ("netlists", "place", "words"),
+    [
+        ([], "netlists", "mapping"),
+        ({"hspice": {}}, "netlists.hspice", "no such form"),
+        ({"spice": {"cards": {}}}, "netlists.spice", "lengths and cards"),
+        ({"spice": {"lengths": "miles", "cards": {}}}, "netlists.spice.lengths", "metres or micrometres"),
+        ({"spice": {"lengths": "metres", "cards": {"nmos": MOS_CARD}}}, "netlists.spice.cards", "no card for pfet"),
+        ({"spice": {"lengths": "metres", "cards": {"nfett": MOS_CARD}}}, "netlists.spice.cards.nfett", "neither"),
+        *(
+            ({"spice": {"lengths": "metres", "cards": {"nmos": card}}}, "netlists.spice.cards.nmos", words)
+            for card, words in (
+                ("R d g s b {model} w={w}", "begin with M or X"),
+                ("X d g s {model} w={w}", "connects all of d g s b"),
+                ("X d g s b b {model} w={w}", "each once"),
+                ("X d g s b {model} w={width}", "with a quantity of"),
+                ("X d g s b {model} w=1u", "name={quantity}"),
+                (7, "begin with"),
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_a_faulty_netlist_form_is_found_by_its_place(changed, netlists, place, words):
+    path = changed(lambda data: data.update(netlists=netlists))
+    assert any(fault.place == place and words in fault.message for fault in validate(path).faults)
+    with pytest.raises(TechnologyError, match=re.escape("netlists")):
+        load(path)
+
+
+def test_a_netlist_form_of_ones_own_is_followed(changed):
+    form = {"lengths": "micrometres", "cards": {"nmos": MOS_CARD, "pfet": "M d g s b {model} w={w} l={l}"}}
+    path = changed(lambda data: data.update(netlists={"spice": form}))
+    assert validate(path).valid
+    nets = dict(zip("dgsb", "dgsb", strict=True))
+    devices = [Device("M1", kind, model, {"w": 1e-6, "l": 3e-7, "nf": 2, "m": 2}, nets) for kind, model in
+               (("nmos", "nfet"), ("pmos", "pfet"))]  # fmt: skip
+    text = write_spice(Circuit("x", tuple(devices), ("d",)), load(path))
+    assert "XM1 d g s b nfet w=1 l=0.3 nf=2 m=2\n" in text
+    assert text.count(" d g s b pfet w=1 l=0.3\n") == 2  # two cards: m has no place on one

@@ -1,0 +1,149 @@
+"""How netlists for a process write its devices: one line of text per device, as its technology file states it.
+
+A card reads ``X d g s b {model} w={w} l={l} ng={nf} m={m}``: the letter of the card, the terminals in the order of the
+PDK, the model, then the parameters under the PDK's names. ``spice`` is the form of the PDK's SPICE library and of
+netgen, ``lvs_deck`` that of the foundry's LVS deck, where the deck cannot read the first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import TechnologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+FORMS = ("spice", "lvs_deck")
+OF_ALL_UNITS = ("total_w", "area", "perimeter")
+LENGTHS = ("metres", "micrometres")
+QUANTITIES = ("w", "l", "nf", "m", *OF_ALL_UNITS)
+_MOS, _PASSIVE = ("d", "g", "s", "b"), ("p", "n", "b")
+TERMINALS = {"nmos": _MOS, "pmos": _MOS, "resistor": _PASSIVE, "capacitor": _PASSIVE}
+_LETTERS = {"nmos": "MX", "pmos": "MX", "resistor": "RX", "capacitor": "CX"}
+_PARAMETER = re.compile(r"(\w+)=\{(\w+)\}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class CardForm:
+    """The card of one device.
+
+    Attributes:
+        letter: ``M``, ``R``, ``C``, or ``X`` for a subcircuit.
+        terminals: Terminals of the circuit model (``d g s b``, ``p n b``) in the order of the card.
+        model: Model name; ``{width}`` in it stands for the width, as in a technology's device.
+        params: Name on the card and what it is: one of ``QUANTITIES``.
+        lengths: ``metres`` (written ``0.42u``) or ``micrometres`` (a plain number: the library scales it).
+    """
+
+    letter: str
+    terminals: tuple[str, ...]
+    model: str
+    params: tuple[tuple[str, str], ...]
+    lengths: str
+
+    @property
+    def counts_units(self) -> bool:
+        """Whether one card stands for all units of a device; else there is a card for each."""
+        return any(quantity in ("m", *OF_ALL_UNITS) for _, quantity in self.params)
+
+
+def read_card_form(text: object, kind: str, model: str, lengths: str) -> CardForm:
+    """Return the card that ``text`` states for a device of type ``kind`` with this model.
+
+    Raises:
+        TechnologyError: If it is no card of such a device; the message says what it must look like.
+    """
+    words = str(text).split()
+    first = next((i for i, word in enumerate(words) if "=" in word), len(words))
+    letter, terminals, name = (words[0], tuple(words[1 : first - 1]), words[first - 1]) if first > 1 else ("", (), "")
+    found = [_PARAMETER.fullmatch(word) for word in words[first:]]
+    params = tuple((match[1], match[2]) for match in found if match)
+    allowed = TERMINALS[kind]
+    faults = []
+    if letter not in tuple(_LETTERS[kind]):
+        faults.append(f"it must begin with {' or '.join(_LETTERS[kind])}")
+    if len(set(terminals)) != len(terminals) or not set(allowed[:2]) <= set(terminals) <= set(allowed):
+        faults.append(f"its terminals must be of {' '.join(allowed)}, each once")
+    elif allowed == _MOS and set(terminals) != set(allowed):
+        faults.append(f"a transistor connects all of {' '.join(allowed)}")
+    if len(params) < len(found) or any(quantity not in QUANTITIES for _, quantity in params):
+        faults.append(f"parameters are written name={{quantity}}, with a quantity of {', '.join(QUANTITIES)}")
+    if faults:
+        raise TechnologyError(f"card '{text}': {'; '.join(faults)}; an example is {_example(kind)}")
+    return CardForm(letter, terminals, name.replace("{model}", model), params, lengths)
+
+
+def _example(kind: str) -> str:
+    return f"'X {' '.join(TERMINALS[kind])} {{model}} w={{w}} l={{l}} m={{m}}'"
+
+
+def read_forms(data: Mapping[str, Any]) -> dict[str, dict[str, CardForm]]:
+    """Return form name -> device name -> card, from a whole technology file.
+
+    Raises:
+        TechnologyError: At the first entry of its section ``netlists`` that is not understood.
+    """
+    fault = next(faults_of_forms(data), None)
+    if fault is not None:
+        raise TechnologyError(f"{fault[0]}: {fault[1]}")
+    section, devices = data.get("netlists") or {}, data["devices"]
+    forms: dict[str, dict[str, CardForm]] = {}
+    for form, entry in section.items():
+        cards = entry["cards"]
+        forms[form] = {
+            name: read_card_form(
+                cards[name] if name in cards else cards[device["type"]],
+                device["type"],
+                device.get("model", name),
+                entry["lengths"],
+            )
+            for name, device in devices.items()
+        }
+    return forms
+
+
+def faults_of_forms(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield place and message of every fault in the section ``netlists`` of a technology file."""
+    section = data.get("netlists", {})
+    if not isinstance(section, dict):
+        yield "netlists", "must be a mapping of forms"
+        return
+    devices = data.get("devices")
+    kinds = {
+        str(name): str(device.get("type"))
+        for name, device in (devices.items() if isinstance(devices, dict) else ())
+        if isinstance(device, dict) and device.get("type") in TERMINALS
+    }
+    for form, entry in section.items():
+        place = f"netlists.{form}"
+        if form not in FORMS:
+            yield place, f"there is no such form; the forms are {', '.join(FORMS)}"
+        elif (
+            not isinstance(entry, dict) or entry.keys() != {"lengths", "cards"} or not isinstance(entry["cards"], dict)
+        ):
+            yield place, "must hold lengths and cards, nothing else"
+        elif entry["lengths"] not in LENGTHS:
+            yield f"{place}.lengths", f"must be {' or '.join(LENGTHS)}, got {entry['lengths']!r}"
+        else:
+            yield from _faults_of_cards(f"{place}.cards", entry["cards"], kinds)
+
+
+def _faults_of_cards(place: str, cards: Mapping[str, Any], kinds: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in _without(kinds, cards):
+        yield place, f"states no card for {name}, neither under its name nor for every {kinds[name]}"
+    for key, text in cards.items():
+        kind = kinds.get(key, key)
+        if kind not in TERMINALS:
+            yield f"{place}.{key}", "is neither a device nor a type of device"
+            continue
+        try:
+            read_card_form(text, kind, "", LENGTHS[0])
+        except TechnologyError as error:
+            yield f"{place}.{key}", str(error)
+
+
+def _without(kinds: Mapping[str, str], cards: Mapping[str, Any]) -> Iterable[str]:
+    return [name for name, kind in kinds.items() if name not in cards and kind not in cards]

@@ -1,0 +1,275 @@
+"""SPICE in the form of each process: the cards of its own library and of the foundry's LVS deck, and back again.
+
+The expected cards were written by hand from the subcircuits of the PDKs' libraries and the readers of their decks.
+"""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from layoutkit.check.reference import reference_of
+from layoutkit.circuit import Circuit, Device, Target, map_circuit, read_netlist, write_spice
+from layoutkit.errors import NetlistError
+from layoutkit.technology import load
+
+SKY = "sky130_fd_pr__"
+# Every device of a process: its cards for the SIZES below, first those of the library, then those of the deck.
+CARDS = {
+    "sky130A": {
+        name: (
+            [f"XM1 d g s b {SKY}{name} w=4.2 l=0.75 nf=2 m=3"],
+            [f"M1 d g s b {SKY}{name} w=4.2u l=0.75u nf=2 m=3"],
+        )
+        for name in (
+            "nfet_01v8", "pfet_01v8", "nfet_01v8_lvt", "pfet_01v8_lvt", "pfet_01v8_hvt", "nfet_g5v0d10v5",
+            "pfet_g5v0d10v5",
+        )
+    }
+    | {
+        "res_generic_po": (
+            [f"XR1 p n {SKY}res_generic_po w=1.41 l=20.5 m=2"],
+            [f"R1 p n {SKY}res_generic_po w=2.82u l=20.5u"],
+        ),
+        "res_high_po": (
+            [f"XR1 p n b {SKY}res_high_po_1p41 l=20.5 m=2"],
+            [f"R1 p n b {SKY}res_high_po_1p41 w=1.41u l=20.5u m=2"],
+        ),
+        "res_xhigh_po": (
+            [f"XR1_1 p n b {SKY}res_xhigh_po_1p41 l=20.5", f"XR1_2 p n b {SKY}res_xhigh_po_1p41 l=20.5"],
+            [f"R1 p n b {SKY}res_xhigh_po_1p41 w=1.41u l=20.5u m=2"],
+        ),
+        "cap_mim_m3_1": (
+            [f"XC1 p n {SKY}cap_mim_m3_1 w=12 l=7.5 m=2"],
+            [f"C1 p n {SKY}model__cap_mim w=12u l=7.5u m=2 a=180p p=78u"],
+        ),
+        "cap_mim_m3_2": (
+            [f"XC1 p n {SKY}cap_mim_m3_2 w=12 l=7.5 m=2"],
+            [f"C1 p n {SKY}model__cap_mim_m4 w=12u l=7.5u m=2 a=180p p=78u"],
+        ),
+    },
+    "gf180mcuD": {
+        name: ([f"XM1 d g s b {name} w=4.2u l=0.75u nf=2 m=3"], [f"M1 d g s b {name} w=4.2u l=0.75u nf=2 m=3"])
+        for name in ("nfet_03v3", "pfet_03v3", "nfet_05v0", "pfet_05v0", "nfet_06v0", "pfet_06v0")
+    }
+    | {
+        name: (
+            [f"XR1 p n b {name} r_width=1.41u r_length=20.5u m=2"],
+            [f"R1 p n b {name} w=1.41u l=20.5u par=2"],
+        )
+        for name in ("ppolyf_u", "npolyf_u")
+    }
+    | {
+        "cap_mim_2f0fF": (
+            ["XC1 p n cap_mim_2f0_m4m5_noshield c_width=12u c_length=7.5u m=2"],
+            ["C1 p n cap_mim_2f0_m4m5_noshield w=12u l=7.5u m=2"],
+        )
+    },
+    "sg13g2": {
+        name: ([f"XM1 d g s b {name} w=4.2u l=0.75u ng=2 m=3"], [f"M1 d g s b {name} w=4.2u l=0.75u ng=2 m=3"])
+        for name in ("sg13_lv_nmos", "sg13_lv_pmos", "sg13_hv_nmos", "sg13_hv_pmos")
+    }
+    | {
+        name: ([f"XR1 p n b {name} w=1.41u l=20.5u m=2"], [f"R1 p n b {name} w=1.41u l=20.5u m=2"])
+        for name in ("rsil", "rppd", "rhigh")
+    }
+    | {"cap_cmim": (["XC1 p n cap_cmim w=12u l=7.5u m=2"], ["C1 p n cap_cmim w=12u l=7.5u m=2"])},
+    "generic": {
+        "nmos": (["M1 d g s b nmos_1v8 W=4.2u L=0.75u nf=2 m=3"],) * 2,
+        "pmos": (["M1 d g s b pmos_1v8 W=4.2u L=0.75u nf=2 m=3"],) * 2,
+    },
+}  # fmt: skip
+SIZES = {
+    "nmos": {"w": 4.2e-6, "l": 0.75e-6, "nf": 2, "m": 3},
+    "resistor": {"w": 1.41e-6, "l": 20.5e-6, "m": 2},
+    "capacitor": {"w": 12e-6, "l": 7.5e-6, "m": 2},
+}
+SIZES["pmos"] = SIZES["nmos"]
+FORMS = ("spice", "lvs_deck")
+
+
+def devices_of(technology):
+    """Return every device of a process."""
+    return {**technology.devices, **technology.passives}
+
+
+def one(spec, number=1, nets=None):
+    """Return a device of ``spec`` at the sizes above; its nets are called as its terminals unless ``nets`` says so."""
+    terminals = "dgsb" if spec.type in ("nmos", "pmos") else "pn" if spec.terminals == 2 else "pnb"
+    letter = {"resistor": "R", "capacitor": "C"}.get(spec.type, "M")
+    named = {terminal: (nets or {}).get(terminal, terminal) for terminal in terminals}
+    return Device(f"{letter}{number}", spec.type, spec.name, SIZES[spec.type], named)
+
+
+def all_devices(technology):
+    """Return a circuit of all devices of a process, each on nets of its own so that none folds with another."""
+    devices = [
+        one(spec, number, {terminal: f"{terminal}{number}" for terminal in "dgspn"} | {"b": "b"})
+        for number, spec in enumerate(devices_of(technology).values())
+    ]
+    return Circuit("every", tuple(devices), tuple(dict.fromkeys(n for d in devices for n in d.terminals.values())))
+
+
+def cards(text):
+    """Return the cards of a netlist, continued lines joined."""
+    return [line for line in text.replace("\n+ ", " ").splitlines() if line[:1] not in "*."]
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_every_device_is_written_as_its_process_wants_it(name):
+    technology = load(name)
+    assert CARDS[name].keys() == devices_of(technology).keys()
+    for device, spec in devices_of(technology).items():
+        circuit = Circuit("x", (one(spec),), ("p", "n"))
+        written = [cards(write_spice(circuit, technology, form)) for form in FORMS]
+        assert written == list(CARDS[name][device])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", CARDS)
+def test_what_is_written_reads_back_as_the_same_circuit(name, form, tmp_path):
+    technology, path = load(name), tmp_path / "every.spice"
+    circuit = all_devices(technology)
+    path.write_text(write_spice(circuit, technology, form))
+    read = read_netlist(str(path), identify_modules=False)
+
+    def compared(each):
+        reference = reference_of(each, technology)
+        return [(d.device, d.w_um, d.l_um, dict(d.nets)) for d in reference.devices], reference.ports
+
+    assert compared(read) == compared(circuit)
+    mapped = map_circuit(read, Target.from_technology(technology))
+    assert mapped.changes == ()
+    assert compared(mapped.circuit) == compared(circuit)
+    if name != "sky130A":  # which writes units as cards of their own, or as one width
+        assert [(d.model, d.params, d.terminals) for d in mapped.circuit.devices] == [
+            (d.model, d.params, d.terminals) for d in circuit.devices
+        ]
+
+
+@pytest.mark.parametrize("name", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_a_resistor_of_two_terminals_gets_the_substrate_as_its_third(name):
+    technology = load(name)
+    nmos = Device("M1", "nmos", "nmos", SIZES["nmos"], dict(zip("dgsb", ("a", "b", "c", "sub!"), strict=True)))
+    plain = Device("R1", "resistor", "resistor", {"r": 2e4}, {"p": "a", "n": "b"})
+    mapped = map_circuit(Circuit("x", (nmos, plain), ("a", "b")), Target.from_technology(technology))
+    assert mapped.circuit.device("R1").terminals == {"p": "a", "n": "b", "b": "sub!"}
+    assert any(change.field == "b" and change.after == "sub!" for change in mapped.changes)
+    assert re.search(r"^XR1 a b sub! ", write_spice(mapped.circuit, technology), re.MULTILINE)
+    assert reference_of(mapped.circuit, technology).devices[1].nets["b"] == "sub!"
+
+
+def test_a_terminal_on_no_net_gets_one_of_its_own_and_a_comment():
+    technology = load("gf180mcuD")
+    resistor = Device("R1", "resistor", "ppolyf_u", SIZES["resistor"], {"p": "a", "n": "Substrate"})
+    text = write_spice(Circuit("x", (resistor,), ("a",)), technology)
+    assert "* on net substrate_, which the circuit leaves open: R1.b\n" in text
+    assert "XR1 a Substrate substrate_ ppolyf_u " in text
+
+
+def test_bends_of_a_resistor_are_refused_and_not_passed_over(tmp_path):
+    path = tmp_path / "own.spice"
+    path.write_text(".subckt x a b c\nXR1 a b c rhigh w=0.5u l=5u b=2\n.ends\n")
+    read = read_netlist(str(path), identify_modules=False)
+    with pytest.raises(NetlistError, match="b=2 bends"):
+        map_circuit(read, Target.from_technology(load("sg13g2")))
+    with pytest.raises(NetlistError, match="b=2 bends"):
+        reference_of(read, load("sg13g2"))
+
+
+def test_an_area_that_no_rectangle_of_the_perimeter_has_is_refused(tmp_path):
+    path = tmp_path / "own.spice"
+    path.write_text(".subckt x a b\nC1 a b sky130_fd_pr__model__cap_mim A=90p P=30u\n.ends\n")
+    with pytest.raises(NetlistError, match="no rectangle"):
+        read_netlist(str(path))
+
+
+def test_a_device_without_a_size_keeps_its_value():
+    resistor = Device("R1", "resistor", "ppolyf_u", {"r": 1e3, "m": 1}, {"p": "a", "n": "b"})
+    assert "R1 a b ppolyf_u r=1000.0 m=1\n" in write_spice(Circuit("x", (resistor,), ()), load("gf180mcuD"))
+
+
+@pytest.mark.parametrize(
+    ("name", "card", "expected"),
+    [
+        ("sky130A", "XR1 a b c sky130_fd_pr__res_high_po w=1.41 l=20.5 mult=1 m=2", ("res_high_po", 1.41, 20.5, 2)),
+        ("sky130A", "XR1 a b c sky130_fd_pr__res_xhigh_po_0p35 l=10 mult=1 m=1", ("res_xhigh_po", 0.35, 10, 1)),
+        ("sky130A", "XC1 a b sky130_fd_pr__cap_mim_m3_1 W=12 L=7.5 MF=1 m=1", ("cap_mim_m3_1", 12, 7.5, 1)),
+        ("sky130A", "R1 a b c sky130_fd_pr__res_high_po_1p41 L=20.5u", ("res_high_po", 1.41, 20.5, 1)),
+        ("sky130A", "C1 a b sky130_fd_pr__model__cap_mim A=90p P=39u", ("cap_mim_m3_1", 12, 7.5, 1)),
+        ("gf180mcuD", "XR1 a b c ppolyf_u r_width=1e-6 r_length=5e-6 m=2", ("ppolyf_u", 1, 5, 2)),
+        ("gf180mcuD", "XC1 a b cap_mim_2f0fF c_width=10e-6 c_length=6e-6 m=1", ("cap_mim_2f0fF", 10, 6, 1)),
+        ("gf180mcuD", "R1 a b c npolyf_u w=1u l=5u par=2 s=1", ("npolyf_u", 1, 5, 2)),
+        ("gf180mcuD", "XR1 a b c ppolyf_u r_width=1u r_length=5u s=2 m=1", ("ppolyf_u", 1, 10, 1)),
+        ("sg13g2", "XR1 a b c rhigh w=0.5e-6 l=0.96e-6 m=1 b=0", ("rhigh", 0.5, 0.96, 1)),
+        ("sg13g2", "XM1 d g s b sg13_lv_nmos w=1.0u l=0.45u ng=2 m=1", ("sg13_lv_nmos", 1, 0.45, 1)),
+        ("sg13g2", "C1 a b cap_cmim w=6.99u l=6.99u m=1 C=74.620f", ("cap_cmim", 6.99, 6.99, 1)),
+    ],
+)  # fmt: skip
+def test_the_cards_that_users_of_a_pdk_write_are_taken_as_they_are(name, card, expected, tmp_path):
+    path = tmp_path / "own.spice"
+    path.write_text(f".subckt x a b c d g s\n{card}\n.ends\n")
+    read = read_netlist(str(path), identify_modules=False)
+    (device,) = map_circuit(read, Target.from_technology(load(name))).circuit.devices
+    found = (device.model, round(device.w * 1e6, 6), round(device.l * 1e6, 6), device.m)
+    assert found == expected
+    (compared,) = reference_of(read, load(name)).devices
+    assert (compared.device, compared.l_um) == (expected[0], expected[2])
+
+
+# Subcircuits with the terminals and parameters of the PDKs' libraries, as facts: each is a conductance that tells the
+# parameters it was called with. A parameter that it does not have would be an error or leave the default. The scale of
+# sky130's library is left out, since it would not reach these expressions.
+STUBS = {
+    "sky130A": {
+        **dict.fromkeys(("nfet_01v8", "pfet_g5v0d10v5"), ("d g s b", "w=1 l=1 nf=1 mult=1", "w + 100*l + 1000*nf")),
+        "res_high_po_1p41": ("r0 r1 b", "l=5 mult=1", "l"),
+        "res_xhigh_po_1p41": ("r0 r1 b", "l=5 mult=1", "l"),
+        "res_generic_po": ("r0 r1", "w=1 l=1 mult=1", "w + 100*l"),
+        "cap_mim_m3_1": ("c0 c1", "w=1 l=1 mf=1", "w + 100*l"),
+    },
+    "gf180mcuD": {
+        "nfet_03v3": ("d g s b", "w=1e-5 l=2.8e-7 nf=1", "1e6*w + 1e8*l + 1000*nf"),
+        "ppolyf_u": ("1 2 3", "r_length=1 r_width=1 par=1 s=1", "1e6*r_width + 1e8*r_length"),
+        "cap_mim_2f0_m4m5_noshield": ("1 2", "c_length=1 c_width=1 par=1", "1e6*c_width + 1e8*c_length"),
+    },
+    "sg13g2": {
+        "sg13_lv_nmos": ("d g s b", "w=0.35u l=0.34u ng=1", "1e6*w + 1e8*l + 1000*ng"),
+        "rppd": ("1 2 bn", "w=0.5e-6 l=0.5e-6 b=0", "1e6*w + 1e8*l"),
+        "cap_cmim": ("PLUS MINUS", "w=7u l=7u", "1e6*w + 1e8*l"),
+    },
+}
+# w + 100 l [+ 1000 nf], times m, of SIZES; the fixed widths take no w.
+CURRENTS = {"nmos": 3 * (4.2 + 75 + 2000), "resistor": 2 * (1.41 + 2050), "capacitor": 2 * (12 + 750)}
+CURRENTS["pmos"] = CURRENTS["nmos"]
+
+
+@pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
+@pytest.mark.parametrize("name", STUBS)
+def test_ngspice_hands_the_sizes_to_the_subcircuits_of_the_library(name, tmp_path):
+    technology = load(name)
+    prefix = SKY if name == "sky130A" else ""
+    stubs = "".join(
+        f".subckt {prefix}{model} {nodes} {params}\nR1 {nodes.split()[0]} {nodes.split()[1]} r='1/({siemens})'\n.ends\n"
+        for model, (nodes, params, siemens) in STUBS[name].items()
+    )
+    deck, prints, expected = ["* deck", stubs], [], []
+    for number, model in enumerate(STUBS[name]):
+        spec = (
+            technology.device(prefix + model)
+            if "fet" in model or "mos" in model
+            else technology.passive(prefix + model)
+        )
+        device = one(spec, nets=dict.fromkeys("dgspnb", "0") | {"d": "x", "p": "x"})
+        circuit = write_spice(Circuit(f"cell{number}", (device,), ("x",)), technology).replace(".end\n", "")
+        deck += [circuit, f"V{number} n{number} 0 1", f"X{number} n{number} cell{number}"]
+        prints.append(f"i(v{number})")
+        expected.append(2 * 20.5 if "_po_1p41" in model else CURRENTS[spec.type])
+    deck.append(f".control\nop\nprint {' '.join(prints)}\n.endc\n.end")
+    (tmp_path / "deck.cir").write_text("\n".join(deck) + "\n")
+    done = subprocess.run(
+        ["ngspice", "-b", "deck.cir"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    found = [-float(value) for value in re.findall(r"^i\(v\d+\) = (\S+)", done.stdout, re.MULTILINE)]
+    assert found == pytest.approx(expected, rel=1e-5), done.stdout + done.stderr
