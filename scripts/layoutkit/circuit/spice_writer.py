@@ -14,6 +14,7 @@ from layoutkit.technology.model import width_name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from layoutkit.circuit.model import BlackBox
     from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
     from layoutkit.technology.netlist_forms import CardForm
 
