@@ -1,15 +1,19 @@
 """What tests of several rooms share."""
 
 import json
-import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-SKILLS = Path(__file__).resolve().parent.parent / "skills"
+sys.path.insert(0, str(Path(__file__).parent))  # forked.py, model_service.py and the like
+from forked import SMALL_PICTURE, run_program
+
+# A busy machine must not turn a slow example into a failure: Hypothesis' own limits are wall time.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background: what it starts would ignore Ctrl-C too
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -37,24 +41,23 @@ def hanging_oasis():
     return HANGING_OASIS
 
 
+@pytest.fixture(autouse=True, scope="session")
+def small_pictures():
+    """Draw the picture of a layout finished in this process small; see ``forked``."""
+    from layoutkit.flow import build
+
+    build.PICTURE_SIDE = SMALL_PICTURE
+
+
 @pytest.fixture
 def run_script(tmp_path):
     """Return a function that runs a skill's script as a person would: ``run("x/scripts/y.py", "--flag", value)``.
 
     It returns the exit code and the envelope, having checked that standard output is one envelope and nothing else.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANALOG_LAYOUT_")}
 
     def run(script, *arguments, **more_environment):
-        done = subprocess.run(
-            [sys.executable, str(SKILLS / script), *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**environment, **more_environment},
-            timeout=120,
-            check=False,
-        )
+        done = run_program(script, *arguments, cwd=tmp_path, **more_environment)
         assert done.stdout.count("\n") == 1, done.stdout + done.stderr
         envelope = json.loads(done.stdout)
         assert sorted(envelope) == ["data", "duration_ms", "error", "ok"]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import WATCHDOG_S
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -34,7 +36,7 @@ def run(unpacked, folder, *arguments):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=WATCHDOG_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import WATCHDOG_S
+
 ROOT = Path(__file__).parents[2]
 SKILLS = sorted(path.parent for path in (ROOT / "skills").glob("*/SKILL.md"))
 DOCUMENTS = sorted(
@@ -73,7 +75,7 @@ def test_the_commands_of_a_skill_run_as_printed(skill, tmp_path):
             text=True,
             cwd=tmp_path,
             env=environment,
-            timeout=120,
+            timeout=WATCHDOG_S,
             check=False,
         )
         assert done.returncode in (0, 1), f"{line}\n{done.stdout}\n{done.stderr}"

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import WATCHDOG_S
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from model_service import model_service, says  # noqa: I001
 
@@ -62,7 +64,7 @@ def run(command, folder):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ANALOG_LAYOUT_")}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=WATCHDOG_S, check=False
     )
 
 

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from patience import WATCHDOG_S
+
 WITHOUT = """
 import sys
 sys.modules["{package}"] = None
@@ -24,7 +26,7 @@ def run(command, package="nothing", *arguments, **environment):
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=WATCHDOG_S,
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load, names
+from patience import WATCHDOG_S
 
 RESISTOR, CAPACITOR = "passive-devices/scripts/create_resistor.py", "passive-devices/scripts/create_capacitor.py"
 REAL = [name for name in names() if load(name).passives]
@@ -120,7 +121,9 @@ def test_netgen_agrees_on_the_connections(built, tmp_path, technology, pattern, 
     lines += [f'property "{side} {mos}" remove nf m' for side in ("-circuit1", "-circuit2")]
     (tmp_path / "setup.tcl").write_text("\n".join(lines) + "\n")
     command = ["netgen-lvs", "-batch", "lvs", "one.spice filter", "two.spice filter", "setup.tcl", "out"]
-    output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path).stdout
+    output = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=WATCHDOG_S, cwd=tmp_path
+    ).stdout
     assert ("match uniquely" in output) is matches, output
 
 
@@ -148,7 +151,7 @@ def test_ngspice_finds_the_values_that_were_asked_for(built, tmp_path, technolog
     )
     (tmp_path / "deck.spice").write_text("* deck\n" + stubs + extracted + bench)
     output = subprocess.run(
-        ["ngspice", "-b", "deck.spice"], capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
+        ["ngspice", "-b", "deck.spice"], capture_output=True, text=True, check=False, timeout=WATCHDOG_S, cwd=tmp_path
     ).stdout
     found = dict(re.findall(r"^(v\(out\)|pole)\s*=\s*([\d.e+-]+)", output, re.MULTILINE))
     assert float(found["v(out)"]) == pytest.approx(0.5, rel=5e-3)
