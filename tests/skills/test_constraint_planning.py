@@ -127,7 +127,7 @@ def test_without_the_libraries_the_answer_says_what_to_install(ask, tmp_path):
     (tmp_path / "jinja2.py").write_text("raise ImportError('hidden')")
     code, envelope = ask(says(GOOD), PYTHONPATH=str(tmp_path))
     assert (code, envelope["error"]["code"]) == (3, "SERVICE_UNAVAILABLE")
-    assert "pip install 'analog-layout-skills[models]'" in envelope["error"]["message"]
+    assert "pip install -e '.[models]' in a clone" in envelope["error"]["message"]
 
 
 @pytest.mark.parametrize(

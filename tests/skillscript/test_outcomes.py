@@ -231,3 +231,12 @@ def test_log_lines_of_concurrent_processes_do_not_mix(make_skill, tmp_path):
     running = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(4)]
     assert [process.wait(timeout=WATCHDOG_S) for process in running] == [0] * 4
     assert [json.loads(line)["result"]["ok"] for line in log.read_text().splitlines()] == [True] * 4
+
+
+def test_a_library_that_every_installation_has_is_named_with_how_to_install_it(make_skill, tmp_path):
+    (tmp_path / "klayout.py").write_text("raise ModuleNotFoundError('hidden', name='klayout.db')")
+    run = make_skill(f"sys.path.insert(0, {str(tmp_path)!r})\nimport klayout").run("--w", "1")
+    assert (run.code, run.error["code"], run.error["details"]) == (3, "SERVICE_UNAVAILABLE", {"missing": "klayout"})
+    assert "pip install -e '.' in a clone" in run.error["message"]
+    other = make_skill("import no_such_module").run("--w", "1")
+    assert (other.code, other.error["code"]) == (4, "INTERNAL_ERROR")
