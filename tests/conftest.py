@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-sys.path.insert(0, str(Path(__file__).parent))  # forked.py, model_service.py and the like
-from forked import SMALL_PICTURE, run_program
+TESTS = Path(__file__).resolve().parent
+sys.path.insert(0, str(TESTS))  # forked.py, model_service.py and the like
+from forked import SMALL_PICTURE, run_program  # noqa: E402
 
 # A busy machine must not turn a slow example into a failure: Hypothesis' own limits are wall time.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -39,6 +40,39 @@ HANGING_OASIS = (
 def hanging_oasis():
     """Return the bytes of an OASIS file that KLayout's reader never finishes."""
     return HANGING_OASIS
+
+
+# What `make test-quick` leaves out: files that start servers, other programs or the KLayout application, finish many
+# layouts, or walk a large grid. Everything they test is tested by `make test`.
+SLOW_BY_FOLDER = {
+    "designgraph": "pictures processes startup",
+    "docs": "documents registry_pages",
+    "hosts": "http http_fuzz mcp_inspector mcp_tools mcp_transports options plugin",
+    "layoutkit/check": "drc_application drc_deck drc_mutants drc_oracle",
+    "layoutkit/circuit": "netlist_fuzz",
+    "layoutkit/draw": "flavours matched mos resistors_and_capacitors stack",
+    "layoutkit/flow": "mixed_voltages",
+    "layoutkit/pcells": "pcells",
+    "layoutkit/route": "route_paths route_random",
+    "layoutkit": "export klayout_files",
+    "loader": "cache cli frontmatter search warm_workers",
+    "skills": "constraint_planning design_knowledge_graph drc_check extracted_spice gds_export layout_view "
+    "lvs_check module_placement passive_devices signal_routing",
+    "skillscript": "model_call supervisor",
+}
+SLOW = {f"{folder}/test_{name}.py" for folder, names in SLOW_BY_FOLDER.items() for name in names.split()}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true", help="leave out the slow files that tests/conftest.py lists")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out what is slow where that is asked for."""
+    if not config.getoption("--quick"):
+        return None
+    place = collection_path.relative_to(TESTS).as_posix()
+    return place in SLOW or None
 
 
 @pytest.fixture(autouse=True, scope="session")

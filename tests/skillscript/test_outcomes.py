@@ -183,7 +183,7 @@ def test_closed_standard_streams_do_not_break_a_call(skill, closed):
 @pytest.mark.parametrize("option", ["--help", "--schema", "--serve"])
 def test_no_other_answer_vanishes_into_a_closed_standard_output(skill, option):
     command = ["sh", "-c", '"$0" "$@" >&-', *skill.command(option)]
-    done = subprocess.run(command, capture_output=True, input=b'{"params": {}}', check=False, timeout=20)
+    done = subprocess.run(command, capture_output=True, input=b'{"params": {}}', check=False, timeout=WATCHDOG_S)
     assert done.returncode == 4
     assert b"standard output is closed" in done.stderr
 
