@@ -166,7 +166,7 @@ def test_a_process_killed_while_it_writes_loses_nothing_it_acknowledged(start_wo
         acknowledged.add(name)
     stored = {name for name in all_ids(open_store()) if not name.startswith("old")}
     assert acknowledged <= stored <= asked
-    assert len(acknowledged) > 20
+    assert len(acknowledged) >= 20 * SCALE
     assert stored == {name for name in all_ids(graph) if not name.startswith("old")}
 
 
