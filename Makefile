@@ -1,21 +1,25 @@
-# make demo   a five-transistor OTA netlist becomes a verified sky130A layout in build/demo/
-# make test   the tests
-# make help   everything else
+# make demo         a five-transistor OTA netlist becomes a verified sky130A layout in build/demo/
+# make test-quick   the quick tests
+# make test         all tests
+# make help         everything else
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-DEMO   := build/demo
+DEMO   ?= build/demo
 SOURCES := loader scripts skills tests
 # pip compiles what it installs, but not what it only links to; without this every start pays for it where
 # PYTHONDONTWRITEBYTECODE is set.
 COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader scripts
 
+# Dots and a percentage a line say how far it is; the last lines name what was skipped and why.
+PYTEST := $(BIN)/python -m pytest -n 2 -rs
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test hierarchy check fix bench lint types docs host-tools clean
+.PHONY: help demo test test-quick hierarchy check fix bench lint types docs host-tools clean
 
 help: ## Show the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or newer is needed (PYTHON=...)"; exit 3; }
@@ -40,8 +44,11 @@ demo: $(VENV)/.installed ## Turn a 5T OTA netlist into a DRC- and LVS-clean sky1
 	  --netlist-path skills/netlist-to-gds/assets/ota_5t.spice \
 	  --technology sky130A --workspace $(DEMO) > $(DEMO)/envelope.json
 
-test: $(VENV)/.installed-dev ## Run the tests
-	@$(BIN)/python -m pytest -n 2
+test: $(VENV)/.installed-dev ## Run all tests (5 minutes on two idle cores)
+	@$(PYTEST)
+
+test-quick: $(VENV)/.installed-dev ## Run the quick tests (1 minute): no servers, no foreign programs, few whole layouts
+	@$(PYTEST) --quick
 
 hierarchy: $(VENV)/.installed-dev ## Compare hierarchical and flat DRC on 500 generated layouts of each process
 	@HIERARCHY_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q tests/layoutkit/check/test_drc_hierarchy.py

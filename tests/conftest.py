@@ -1,15 +1,20 @@
 """What tests of several rooms share."""
 
 import json
-import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-SKILLS = Path(__file__).resolve().parent.parent / "skills"
+TESTS = Path(__file__).resolve().parent
+sys.path.insert(0, str(TESTS))  # forked.py, model_service.py and the like
+from forked import SMALL_PICTURE, run_program  # noqa: E402
+
+# A busy machine must not turn a slow example into a failure: Hypothesis' own limits are wall time.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background: what it starts would ignore Ctrl-C too
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -37,24 +42,56 @@ def hanging_oasis():
     return HANGING_OASIS
 
 
+# What `make test-quick` leaves out: files that start servers, other programs or the KLayout application, finish many
+# layouts, or walk a large grid. Everything they test is tested by `make test`.
+SLOW_BY_FOLDER = {
+    "designgraph": "pictures processes startup",
+    "docs": "documents registry_pages",
+    "hosts": "http http_fuzz mcp_inspector mcp_tools mcp_transports options plugin",
+    "layoutkit/check": "drc_application drc_deck drc_mutants drc_oracle",
+    "layoutkit/circuit": "netlist_fuzz",
+    "layoutkit/draw": "flavours matched mos resistors_and_capacitors stack",
+    "layoutkit/flow": "mixed_voltages",
+    "layoutkit/pcells": "pcells",
+    "layoutkit/route": "route_paths route_random",
+    "layoutkit": "export klayout_files",
+    "loader": "cache cli frontmatter pipeline search warm_workers",
+    "skills": "constraint_planning design_knowledge_graph drc_check extracted_spice gds_export layout_view "
+    "lvs_check module_placement netlist_to_gds passive_devices signal_routing",
+    "skillscript": "model_call outcomes supervisor",
+}
+SLOW = {f"{folder}/test_{name}.py" for folder, names in SLOW_BY_FOLDER.items() for name in names.split()}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true", help="leave out the slow files that tests/conftest.py lists")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out what is slow where that is asked for."""
+    if not config.getoption("--quick"):
+        return None
+    place = collection_path.relative_to(TESTS).as_posix()
+    return place in SLOW or None
+
+
+@pytest.fixture(autouse=True, scope="session")
+def small_pictures():
+    """Draw the picture of a layout finished in this process small; see ``forked``."""
+    from layoutkit.flow import build
+
+    build.PICTURE_SIDE = SMALL_PICTURE
+
+
 @pytest.fixture
 def run_script(tmp_path):
     """Return a function that runs a skill's script as a person would: ``run("x/scripts/y.py", "--flag", value)``.
 
     It returns the exit code and the envelope, having checked that standard output is one envelope and nothing else.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANALOG_LAYOUT_")}
 
     def run(script, *arguments, **more_environment):
-        done = subprocess.run(
-            [sys.executable, str(SKILLS / script), *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**environment, **more_environment},
-            timeout=120,
-            check=False,
-        )
+        done = run_program(script, *arguments, cwd=tmp_path, **more_environment)
         assert done.stdout.count("\n") == 1, done.stdout + done.stderr
         envelope = json.loads(done.stdout)
         assert sorted(envelope) == ["data", "duration_ms", "error", "ok"]

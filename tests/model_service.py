@@ -1,6 +1,7 @@
 """A local HTTP service that speaks like a model's, or misbehaves in whatever way it is told to."""
 
 import contextlib
+import itertools
 import json
 import socketserver
 import threading
@@ -35,19 +36,22 @@ def fails(status, body=b"", **headers):
 
 
 def hangs(_send):
-    time.sleep(8)
+    """Say nothing, for ever."""
+    threading.Event().wait()
 
 
 def drips(send):
-    """Send a good answer so slowly that each byte comes well within any read timeout."""
-    for byte in response(completion("{}")):
-        send(bytes([byte]))
+    """Send an endless answer so slowly that each byte comes well within any read timeout."""
+    send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+    while True:
+        send(b" ")
         time.sleep(0.05)
 
 
 def drips_headers(send):
+    """Send headers without an end."""
     send(b"HTTP/1.1 200 OK\r\n")
-    for index in range(200):
+    for index in itertools.count():
         send(f"X-{index}: y\r\n".encode())
         time.sleep(0.05)
 

@@ -2,6 +2,9 @@
 
 import ast
 import importlib
+import json
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -151,6 +154,137 @@ def test_a_package_itself_imports_only_the_standard_library_and_itself(package):
 def test_no_public_name_is_that_of_a_module_which_would_hide_it_once_loaded(package):
     public = set(importlib.import_module(package).__all__)
     assert public & {path.stem for path in PACKAGES[package].iterdir()} == set()
+
+
+def opening(source):
+    """Return how a script imports ``skillscript``, without the names it imports."""
+    (block,) = (node for node in ast.parse(source).body if isinstance(node, ast.Try))
+    block.body[0].names = []
+    return ast.dump(block)
+
+
+def test_every_script_answers_an_envelope_where_the_package_is_not_installed(tmp_path):
+    """By one and the same code, that of the template of ``skillpack new`` too."""
+    from skillpack.scaffold import _script
+
+    openings = {opening(_script("layout.x"))}
+    for script in sources("skills"):
+        openings.add(opening(script.read_text(encoding="utf-8")))
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(script)], capture_output=True, text=True, cwd=tmp_path, check=False
+        )
+        envelope = json.loads(done.stdout)
+        assert (done.returncode, done.stderr, envelope["ok"]) == (3, "", False), script
+        assert (envelope["error"]["code"], envelope["data"]) == ("SERVICE_UNAVAILABLE", None)
+        assert "pip install -e ." in envelope["error"]["message"]
+    assert len(openings) == 1
+
+
+def test_no_text_advises_to_install_from_a_registry_that_does_not_have_the_package():
+    texts = [*ROOT.glob("*.md"), *(ROOT / "references").rglob("*.md"), *(ROOT / "skills").rglob("*.md")]
+    texts += [path for owner in ALLOWED for path in sources(owner)]
+    wrong = re.compile(r"pip3? install (-\w+ )*['\"]?analog[-_]layout[-_]skills(?!-[\d{])")
+    assert [path.name for path in texts if wrong.search(path.read_text(encoding="utf-8"))] == []
+    assert wrong.search("pip install 'analog-layout-skills[mcp]'")
+
+
+TESTS = ROOT / "tests"
+CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time", "times", "getrusage", "wait3", "wait4"}
+CLOCKS |= {f"{name}_ns" for name in CLOCKS}
+CLOCK_HOMES = {"time", "os", "resource"}
+WAITING = {"subprocess.run", "check_output", "communicate", "wait", "join", "urlopen", "create_connection"}
+WAITING |= {"eventually"}
+SHORTEST_WATCHDOG_S = 60
+
+
+def looks_at_time(tree):
+    """Return the lines of a test that could make it pass or fail by how long something takes.
+
+    These are a clock that is read, an upper bound of a duration the product states, a deadline of Hypothesis, and a
+    watchdog that a busy machine can reach.
+    """
+    return sorted({node.lineno for node in ast.walk(tree) if any(rule(node) for rule in TIME_RULES)})
+
+
+def reads_a_clock(node):
+    if isinstance(node, ast.Attribute):
+        return node.attr in CLOCKS and getattr(node.value, "id", None) in CLOCK_HOMES
+    if isinstance(node, ast.ImportFrom):
+        return node.module in CLOCK_HOMES | {"timeit"} and bool({alias.name for alias in node.names} & CLOCKS)
+    return isinstance(node, ast.Import) and "timeit" in {alias.name for alias in node.names}
+
+
+def bounds_a_duration(node):
+    if not isinstance(node, ast.Compare):
+        return False
+    sides = [node.left, *node.comparators]
+    pairs = zip(sides, node.ops, sides[1:], strict=False)
+    smaller = [left if isinstance(op, (ast.Lt, ast.LtE)) else right for left, op, right in pairs]
+    return any("duration" in ast.unparse(side) or "time_ms" in ast.unparse(side) for side in smaller) and not any(
+        isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)) for op in node.ops
+    )
+
+
+def has_a_deadline(node):
+    called = isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("settings", "register_profile"))
+    return called and any(
+        word.arg == "deadline" and not (isinstance(word.value, ast.Constant) and word.value.value is None)
+        for word in node.keywords
+    )
+
+
+def waits_too_briefly(node):
+    if not isinstance(node, ast.Call) or not WAITING & {name := ast.unparse(node.func), name.rpartition(".")[2]}:
+        return False
+    given = [word.value for word in node.keywords if word.arg in {"timeout", "seconds"}]
+    if name.endswith((".wait", ".join")) and len(node.args) == 1:
+        given += node.args
+    return any(isinstance(value, ast.Constant) and limited(value.value) for value in given)
+
+
+def limited(value):
+    return isinstance(value, (int, float)) and value < SHORTEST_WATCHDOG_S
+
+
+TIME_RULES = (reads_a_clock, bounds_a_duration, has_a_deadline, waits_too_briefly)
+
+
+def test_no_test_passes_or_fails_by_how_long_something_takes():
+    """What must be fast is counted, or compared with itself in ``tests/bench``; ``tests/patience.py`` says more."""
+    judged = [path for path in TESTS.rglob("*.py") if "bench" not in path.parts and path.name != "patience.py"]
+    assert [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted(judged)
+        for line in looks_at_time(ast.parse(path.read_text(encoding="utf-8")))
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("start = time.monotonic()", True),
+        ("from time import perf_counter", True),
+        ("resource.getrusage(0)", True),
+        ("os.wait4(1, 0)", True),
+        ("assert envelope['duration_ms'] < 3000", True),
+        ("assert 0 <= call.duration_ms < 5000", True),
+        ("assert 5000 > call.duration_ms", True),
+        ("@settings(max_examples=9, deadline=2000)\ndef f(): pass", True),
+        ("process.wait(5)", True),
+        ("subprocess.run(x, timeout=20)", True),
+        ("eventually(f, seconds=3)", True),
+        ("time.sleep(1)", False),
+        ("assert call.duration_ms >= 1400", False),
+        ("assert set(envelope) == {'duration_ms'}", False),
+        ("@settings(max_examples=9, deadline=None)\ndef f(): pass", False),
+        ("process.wait(WATCHDOG_S)", False),
+        ("run(source, timeout=WATCHDOG_S)", False),
+        ("run(source, timeout=1.5)", False),
+        ("' '.join(words)", False),
+    ],
+)
+def test_the_search_for_clocks_finds_them(text, found):
+    assert bool(looks_at_time(ast.parse(text))) is found
 
 
 @pytest.mark.parametrize(

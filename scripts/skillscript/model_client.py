@@ -12,7 +12,7 @@ import threading
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from .prompt import missing_library
+from .install import missing_library
 from .strict_json import NotJsonError, parse_json
 
 TYPE_CHECKING = False

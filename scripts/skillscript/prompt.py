@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 
 from .envelope import ErrorCode, SkillError
+from .install import missing_library
 from .tool import skill_dir_of
 
 TYPE_CHECKING = False
@@ -83,12 +84,6 @@ def render(template: str, variables: Mapping[str, Any], name: str = "template") 
         reason = str(error) or type(error).__name__
         raise SkillError(ErrorCode.INTERNAL_ERROR, f"the prompt template {place}: {reason}") from error
     return text
-
-
-def missing_library(library: str, purpose: str) -> SkillError:
-    """Return the error of a library that is not installed because not everybody needs it."""
-    text = f"{purpose} need the Python library {library}: pip install 'analog-layout-skills[models]'"
-    return SkillError(ErrorCode.SERVICE_UNAVAILABLE, text, {"missing": library})
 
 
 def _to_json(value: Any, indent: int | None = None) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from designgraph import durable, store
 from designgraph.errors import NotStoredError
+from patience import WATCHDOG_S
 
 CALLS = ("write_all", "sync_data", "sync_folder", "replace")
 
@@ -194,7 +195,9 @@ def fill(path, limit=""):
     program = FILL.format(
         scripts=os.fspath(next(p for p in sys.path if p.endswith("scripts"))), path=str(path), limit=limit
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=WATCHDOG_S
+    )
     assert "full after" in done.stdout, done.stdout[-500:] + done.stderr
     return done.stdout.count("ok\n")
 

@@ -18,6 +18,7 @@ from designgraph.render.layered import GAP_Y, arrange
 from designgraph.render.mermaid import escaped
 from designgraph.render.pictures import BOUNDS, picture
 from designgraph.text_file import write_text
+from patience import WATCHDOG_S
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (
@@ -239,7 +240,7 @@ def browse(page, tmp_path, fragment="", *options):
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=WATCHDOG_S,
         check=True,
     )
     return done.stdout

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from designgraph import store
+from patience import WATCHDOG_S
 
 SCALE = int(os.environ.get("KG_TEST_SCALE", "1"))
 
@@ -165,7 +166,7 @@ def test_a_process_killed_while_it_writes_loses_nothing_it_acknowledged(start_wo
         acknowledged.add(name)
     stored = {name for name in all_ids(open_store()) if not name.startswith("old")}
     assert acknowledged <= stored <= asked
-    assert len(acknowledged) > 20
+    assert len(acknowledged) >= 20 * SCALE
     assert stored == {name for name in all_ids(graph) if not name.startswith("old")}
 
 
@@ -215,22 +216,29 @@ def test_the_way_of_windows_loses_nothing_either(path, open_store):
     scripts = str(Path(store.__file__).parents[1])
     program = WINDOWS.format(scripts=scripts, path=str(path))
     running = [subprocess.Popen([sys.executable, "-c", program, name]) for name in ("a", "b", "c")]
-    assert [process.wait(60) for process in running] == [0, 0, 0]
+    assert [process.wait(WATCHDOG_S) for process in running] == [0, 0, 0]
     assert len(all_ids(open_store())) == 120
 
 
-def test_a_server_keeps_the_graph_warm(start_worker, open_store):
-    """A second look costs far less than the first, which has to read the file."""
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="skipped: needs the byte counters in /proc")
+def test_a_server_keeps_the_graph_warm(start_worker, open_store, path):
+    """The first look has to read the file; further ones do not."""
     graph = open_store()
-    fill_up(graph, 9000)
+    fill_up(graph, 2000)
     worker = start_worker()
-    assert worker.ask("list", graphId="none")["ok"]
-    times = []
-    for _ in range(6):
-        start = time.perf_counter()
+
+    def bytes_read():
+        counters = Path(f"/proc/{worker.process.pid}/io").read_text()
+        return int(counters.split("rchar:")[1].split()[0])
+
+    def look():
+        before = bytes_read()
         assert worker.ask("query", graphId="g", nodeId="old00001", depth=1)["ok"]
-        times.append(time.perf_counter() - start)
-    assert min(times[1:]) < 0.02
+        return bytes_read() - before
+
+    size = path.stat().st_size
+    assert look() >= size
+    assert sum(look() for _ in range(5)) < size / 10
 
 
 def test_the_snapshot_is_readable_json_at_every_moment(start_worker, path):

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import WATCHDOG_S
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from model_service import model_service, says  # noqa: I001
 
@@ -46,6 +48,13 @@ def tools():
     return find_tools(scan([ROOT / "skills"]).skills.values())
 
 
+@pytest.fixture(scope="module")
+def runner(tools):
+    """Return a runner whose tools stay warm from one chain to the next."""
+    with Runner(tools) as runner:
+        yield runner
+
+
 @pytest.fixture
 def root(tmp_path):
     """A folder that looks like the repository root."""
@@ -62,7 +71,7 @@ def run(command, folder):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ANALOG_LAYOUT_")}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=WATCHDOG_S, check=False
     )
 
 
@@ -124,7 +133,7 @@ def test_every_shipped_tool_finds_what_it_needs(tools):
     assert SkillRegistry.from_tools(tools).dependency_problems() == []
 
 
-def test_a_netlist_becomes_a_checked_layout_step_by_step_and_goes_on_after_a_failure(tools, tmp_path):
+def test_a_netlist_becomes_a_checked_layout_step_by_step_and_goes_on_after_a_failure(runner, tmp_path):
     """The whole chain of S1.7: netlist, modules, placement, routing, DRC, LVS, export."""
     pipeline = load_pipeline(ASSETS / "netlist-to-gds.pipeline.yaml")
     inputs = {
@@ -133,11 +142,10 @@ def test_a_netlist_becomes_a_checked_layout_step_by_step_and_goes_on_after_a_fai
         "workspace": str(tmp_path / "ws"),
     }
     options = RunOptions(state_path=tmp_path / "state.json", resume=True)
-    with Runner(tools) as runner:
-        failed = run_pipeline(pipeline, inputs, runner, options)
-        assert failed.error.details["step"] == "export"  # its folder does not exist
-        (tmp_path / "out").mkdir()
-        result = run_pipeline(pipeline, inputs, runner, options)
+    failed = run_pipeline(pipeline, inputs, runner, options)
+    assert failed.error.details["step"] == "export"  # its folder does not exist
+    (tmp_path / "out").mkdir()
+    result = run_pipeline(pipeline, inputs, runner, options)
     assert result.exit_code == 0, result.error
     assert [step["id"] for step in result.data["steps"]] == ["parse", "place", "route", *CHECKS]
     assert [step["status"] for step in result.data["steps"]] == ["reused"] * 6 + ["done"]
@@ -161,7 +169,7 @@ def test_a_netlist_becomes_a_checked_layout_step_by_step_and_goes_on_after_a_fai
         pytest.param("path", OTA, id="technology by path"),
     ],
 )
-def test_the_chain_ends_clean_for_other_processes_and_circuits(tools, tmp_path, technology, netlist):
+def test_the_chain_ends_clean_for_other_processes_and_circuits(runner, tmp_path, technology, netlist):
     source = tmp_path / ("in.json" if netlist.startswith("{") else "in.spice")
     source.write_text(netlist, encoding="utf-8")
     if technology == "path":
@@ -174,36 +182,33 @@ def test_the_chain_ends_clean_for_other_processes_and_circuits(tools, tmp_path, 
         "workspace": str(tmp_path / "ws"),
         "technology": technology,
     }
-    with Runner(tools) as runner:
-        result = run_pipeline(load_pipeline(ASSETS / "netlist-to-gds.pipeline.yaml"), inputs, runner)
+    result = run_pipeline(load_pipeline(ASSETS / "netlist-to-gds.pipeline.yaml"), inputs, runner)
     assert (result.exit_code, result.error) == (0, None)
     assert {step["status"] for step in result.data["steps"]} == {"done"}
     outputs = result.data["outputs"]
     assert (outputs["drc_passed"], outputs["lvs_matched"], outputs["routing"]["failed_count"]) == (True, True, 0)
 
 
-def test_inputs_that_placement_refuses_stop_the_chain_with_nothing_drawn(tools, tmp_path):
+def test_inputs_that_placement_refuses_stop_the_chain_with_nothing_drawn(runner, tmp_path):
     pipeline = load_pipeline(ASSETS / "netlist-to-gds.pipeline.yaml")
     inputs = {"netlist_path": str(ASSETS / "ota_5t.spice"), "output_path": "out.gds", "workspace": str(tmp_path / "ws")}
-    with Runner(tools) as runner:
-        wrong = run_pipeline(pipeline, {**inputs, "row_gap": -1}, runner)
-        late = run_pipeline(pipeline, {**inputs, "technology": "nosuch"}, runner)
-        unknown = run_pipeline(pipeline, {**inputs, "net_priorities": [{"net": "nosuch", "priority": 1}]}, runner)
+    wrong = run_pipeline(pipeline, {**inputs, "row_gap": -1}, runner)
+    late = run_pipeline(pipeline, {**inputs, "technology": "nosuch"}, runner)
+    unknown = run_pipeline(pipeline, {**inputs, "net_priorities": [{"net": "nosuch", "priority": 1}]}, runner)
     assert (wrong.exit_code, wrong.error.code) == (2, "INVALID_PARAM")
     assert (late.exit_code, late.error.code, late.error.details["step"]) == (2, "INVALID_PARAM", "place")
     assert unknown.error.message.startswith("step 'place' (layout.place_modules): net_priorities names nets that")
     assert not (tmp_path / "ws" / "layout.gds").exists()
 
 
-def test_a_pair_is_drawn_from_what_the_netlist_says(tools, tmp_path):
+def test_a_pair_is_drawn_from_what_the_netlist_says(runner, tmp_path):
     pipeline = load_pipeline(ASSETS / "matched-pair.pipeline.yaml")
     inputs = {
         "netlist_path": str(ASSETS / "pair.spice"),
         "output_path": str(tmp_path / "pair.gds"),
         "workspace": str(tmp_path / "ws"),
     }
-    with Runner(tools) as runner:
-        result = run_pipeline(pipeline, inputs, runner)
+    result = run_pipeline(pipeline, inputs, runner)
     assert result.exit_code == 0, result.error
     assert (result.data["outputs"]["centroid_error_um"], result.data["outputs"]["lvs_matched"]) == (0, True)
 

@@ -8,10 +8,11 @@ import shutil
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
+
+from patience import WATCHDOG_S, eventually, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]
 NPM_BIN = ROOT / "build" / "npm" / "node_modules" / ".bin"
@@ -59,6 +60,8 @@ TOOLS = {
         for step in range(params["steps"]):
             print(f"step {step}", file=sys.stderr, flush=True)
             time.sleep(0.3)
+        while params["until"] and not pathlib.Path(params["until"]).exists():
+            time.sleep(0.02)
         time.sleep(params["seconds"])
         child.kill()
         return {}
@@ -68,6 +71,7 @@ TOOLS = {
             pids={"type": "string", "description": "File for the process ids."},
             seconds={"type": "number", "default": 0, "description": "How long. [s]"},
             steps={"type": "integer", "default": 0, "description": "Lines to say first."},
+            until={"type": "string", "default": "", "description": "File to wait for, or none."},
         ),
         schema(),
         {},
@@ -164,7 +168,7 @@ def pack(pack_dir):
     pytest.importorskip("anyio", reason="skipped: needs the extra mcp")
     from skillpack.hosts.pack import Pack
 
-    with Pack([pack_dir], timeout=30) as opened:
+    with Pack([pack_dir], timeout=WATCHDOG_S) as opened:
         yield opened
 
 
@@ -202,37 +206,17 @@ def running(*arguments, environment=None, cwd=None):
             pytest.fail("the server did not start")
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(WATCHDOG_S)
         process.stderr.close()
-
-
-def is_alive(pid):
-    """Return whether a process runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def eventually(condition, seconds=40.0):
-    """Return whether a condition comes true in time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return bool(condition())
 
 
 async def written(pids):
     """Wait until ``bench.wait`` has told its process ids."""
     import anyio
 
-    for _ in range(1000):
-        if pids.exists() and len(pids.read_text().split()) == 2:
-            return
-        await anyio.sleep(0.02)
-    pytest.fail("the tool did not start")
+    with anyio.fail_after(WATCHDOG_S):
+        while not (pids.exists() and len(pids.read_text().split()) == 2):  # noqa: ASYNC110 - another process writes
+            await anyio.sleep(0.02)
 
 
 @pytest.fixture(scope="session")

@@ -8,12 +8,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from urllib.parse import urlsplit
 
 import pytest
+
+from patience import WATCHDOG_S
 
 pytest.importorskip("starlette", reason="skipped: needs the extra http")
 pytest.importorskip("uvicorn", reason="skipped: needs the extra http")
@@ -28,7 +29,7 @@ def ask(address, method, path, body=None, headers=None):
     request = urllib.request.Request(address + path, data, {"Content-Type": "application/json", **(headers or {})})  # noqa: S310
     request.method = method
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=WATCHDOG_S) as answer:  # noqa: S310
             return answer.status, json.loads(answer.read()), answer.headers
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read()), error.headers
@@ -36,7 +37,7 @@ def ask(address, method, path, body=None, headers=None):
 
 @pytest.fixture(scope="module")
 def address(pack_dir, tools_of_the_trade):
-    arguments = ("http", "--skills-dir", pack_dir, "--timeout", "20", "--max-body", "100000")
+    arguments = ("http", "--skills-dir", pack_dir, "--timeout", "300", "--max-body", "100000")
     with tools_of_the_trade.running(*arguments) as (_, address):
         yield address
 
@@ -194,7 +195,7 @@ def test_a_body_must_be_declared_as_json(address):
 
 def test_a_body_in_pieces_is_bounded_too(address):
     url = urlsplit(address)
-    with socket.create_connection((url.hostname, url.port), timeout=10) as connection:
+    with socket.create_connection((url.hostname, url.port), timeout=WATCHDOG_S) as connection:
         head = f"POST /skills/validate HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Type: application/json\r\n"
         connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
         for _ in range(2):
@@ -218,7 +219,9 @@ def test_a_client_that_does_not_finish_its_request_loses_its_place(pack_dir):
         stack.callback(process.kill)
         url = urlsplit(process.stderr.readline().split()[-1])
         place = (url.hostname, url.port)
-        silent, begun, served = (stack.enter_context(socket.create_connection(place, timeout=20)) for _ in range(3))
+        silent, begun, served = (
+            stack.enter_context(socket.create_connection(place, timeout=WATCHDOG_S)) for _ in range(3)
+        )
         begun.sendall(b"GET /healthz HTTP/1.1\r\nHost:")
         served.sendall(f"GET /healthz HTTP/1.1\r\nHost: {url.netloc}\r\n\r\n".encode())
         answer = b""
@@ -240,23 +243,23 @@ def test_a_client_that_leaves_has_its_call_killed(address, tmp_path, tools_of_th
     assert tools_of_the_trade.eventually(lambda: not any(map(tools_of_the_trade.is_alive, alive)))
 
 
-def test_calls_run_side_by_side(address, tmp_path):
+def test_calls_run_side_by_side(address, tmp_path, tools_of_the_trade):
     """A long call holds up neither a short one nor a question."""
-    order = []
+    answers, pids, enough = [], tmp_path / "pids", tmp_path / "enough"
 
     def long():
-        body = {"params": {"pids": str(tmp_path / "pids"), "seconds": 1.5}}
-        ask(address, "POST", "/skills/bench.wait/execute", body)
-        order.append("long")
+        body = {"params": {"pids": str(pids), "until": str(enough)}}
+        answers.append(ask(address, "POST", "/skills/bench.wait/execute", body)[0])
 
     thread = threading.Thread(target=long)
     thread.start()
-    time.sleep(0.3)
-    ask(address, "POST", "/skills/bench.echo_text/execute", {"params": {"text": "a"}})
-    ask(address, "GET", "/healthz")
-    order.append("short")
+    assert tools_of_the_trade.eventually(pids.exists)
+    assert ask(address, "POST", "/skills/bench.echo_text/execute", {"params": {"text": "a"}})[0] == 200
+    assert ask(address, "GET", "/healthz")[0] == 200
+    assert answers == []
+    enough.touch()
     thread.join()
-    assert order == ["short", "long"]
+    assert answers == [200]
 
 
 def test_health_says_that_the_server_is_up_and_nothing_more(address):
@@ -308,10 +311,10 @@ def test_a_server_that_is_stopped_lets_a_short_call_finish_and_leaves_no_tool_be
         assert tools_of_the_trade.eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
         alive = [int(pid) for pid in pids.read_text().split()]
         process.send_signal(ending)
-        thread.join(15)
+        thread.join(WATCHDOG_S)
         assert answers == [200]
-        process.wait(15)
-        assert tools_of_the_trade.eventually(lambda: not any(map(tools_of_the_trade.is_alive, alive)), 3)
+        process.wait(WATCHDOG_S)
+        assert tools_of_the_trade.eventually(lambda: not any(map(tools_of_the_trade.is_alive, alive)))
 
 
 @needs_proc
@@ -328,12 +331,12 @@ def test_a_call_that_a_stopped_server_has_to_kill_is_answered_by_an_envelope(pac
         assert tools_of_the_trade.eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
         alive = [int(pid) for pid in pids.read_text().split()]
         process.send_signal(signal.SIGTERM)
-        thread.join(30)
+        thread.join(WATCHDOG_S)
         status, answer, _ = answers[0]
         assert (status, answer["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
         assert failed(answer, "stopped")
         assert "Traceback" not in process.stderr.read()
-        assert tools_of_the_trade.eventually(lambda: not any(map(tools_of_the_trade.is_alive, alive)), 3)
+        assert tools_of_the_trade.eventually(lambda: not any(map(tools_of_the_trade.is_alive, alive)))
 
 
 @pytest.mark.parametrize("token", ["short", "with a blank in the middle", "ünïcödé-token-that-is-long"])
@@ -344,7 +347,7 @@ def test_a_token_that_is_none_is_refused(pack_dir, token):
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
+        timeout=WATCHDOG_S,
     )
     assert done.returncode == 2
     assert "16 ASCII characters" in done.stderr

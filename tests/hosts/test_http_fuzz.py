@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import WATCHDOG_S
+
 pytest.importorskip("starlette", reason="skipped: needs the extra http")
 pytest.importorskip("uvicorn", reason="skipped: needs the extra http")
 FUZZER = shutil.which("schemathesis", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
@@ -28,7 +30,7 @@ def test_the_fuzzer_finds_no_answer_that_is_not_documented(tmp_path, tools_of_th
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=WATCHDOG_S,
         )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert "Operations:       6 selected / 6 total" in done.stdout

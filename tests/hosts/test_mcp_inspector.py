@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from patience import WATCHDOG_S
+
 pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
 
 
@@ -22,7 +24,7 @@ def inspect(npm_program, pack_dir):
             text=True,
             env=environment,
             check=False,
-            timeout=60,
+            timeout=WATCHDOG_S,
         )
         return done.returncode, done.stdout
 

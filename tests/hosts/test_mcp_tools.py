@@ -202,21 +202,22 @@ async def test_cancelling_a_call_kills_the_tool_and_what_it_started(mcp_server, 
         assert not (await client.call_tool("bench_echo_text", {"text": "still there"})).is_error
 
 
-async def test_a_long_call_does_not_hold_up_others(mcp_server, tmp_path):
-    done = []
+async def test_a_long_call_does_not_hold_up_others(mcp_server, tmp_path, tools_of_the_trade):
+    done, pids, enough = [], tmp_path / "pids", tmp_path / "enough"
 
     async with mcp.Client(mcp_server) as client, anyio.create_task_group() as group:
 
         async def wait():
-            await client.call_tool("bench_wait", {"pids": str(tmp_path / "pids"), "seconds": 1.5})
+            await client.call_tool("bench_wait", {"pids": str(pids), "until": str(enough)})
             done.append("long")
 
         group.start_soon(wait)
-        await anyio.sleep(0.3)
+        await tools_of_the_trade.written(pids)
         for number in range(3):
             await client.call_tool("bench_echo_text", {"text": str(number)})
             await client.list_tools()
             done.append("short")
+        enough.touch()
     assert done == ["short", "short", "short", "long"]
 
 
@@ -238,20 +239,23 @@ async def test_more_calls_than_places_wait_and_far_more_are_refused(pack, tmp_pa
     assert (calls.running, calls.waiting) == (0, 0)
 
 
-async def test_a_call_that_waits_too_long_for_a_place_times_out(pack, tmp_path):
+async def test_a_call_that_waits_too_long_for_a_place_times_out(pack, tmp_path, tools_of_the_trade):
     from skillpack.hosts.calls import Calls, Order
 
     calls = Calls(1)
     outcomes = []
 
-    async def make(seconds, limit):
-        order = Order("bench.wait", {"pids": str(tmp_path / "pids"), "seconds": seconds}, timeout=limit)
+    pids, enough = tmp_path / "pids", tmp_path / "enough"
+
+    async def make(limit):
+        order = Order("bench.wait", {"pids": str(pids), "until": str(enough)}, timeout=limit)
         outcomes.append((await calls.make(pack.view().runner, order)).result)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(make, 1.5, 10)
-        await anyio.sleep(0.1)
-        group.start_soon(make, 0, 0.3)
+        group.start_soon(make, 300)
+        await tools_of_the_trade.written(pids)
+        await make(0.3)
+        enough.touch()
     assert [result.error and result.error.code for result in outcomes] == ["TIMEOUT", None]
 
 

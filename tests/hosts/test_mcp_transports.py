@@ -10,6 +10,8 @@ import anyio
 import pytest
 from jsonschema import Draft202012Validator
 
+from patience import WATCHDOG_S
+
 mcp = pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
 httpx2 = pytest.importorskip("httpx2")
 
@@ -104,8 +106,8 @@ def test_a_stdio_server_that_ends_leaves_no_tool_behind(pack_dir, tmp_path, tool
             process.send_signal(signal.Signals[ending])
         else:
             process.stdin.close()
-        assert process.wait(10) == 0
-        assert tools_of_the_trade.eventually(lambda: not any(map(tools_of_the_trade.is_alive, alive)), 3)
+        assert process.wait(WATCHDOG_S) == 0
+        assert tools_of_the_trade.eventually(lambda: not any(map(tools_of_the_trade.is_alive, alive)))
     finally:
         process.kill()
         process.wait()
@@ -134,7 +136,7 @@ def test_a_line_that_is_no_message_is_answered_and_the_server_goes_on(pack_dir):
         answers = [json.loads(process.stdout.readline()) for _ in range(7)]
     finally:
         process.stdin.close()
-        process.wait(20)
+        process.wait(WATCHDOG_S)
         process.stdout.close()
     told = [(answer["id"], answer.get("error", {}).get("code")) for answer in answers]
     refused = [(2, -32700), ("three", -32600), (None, -32700), (None, -32600), (None, -32700)]
@@ -153,7 +155,7 @@ async def test_tools_work_in_the_folder_that_the_server_is_told(pack_dir, tmp_pa
 def test_nothing_but_messages_goes_to_stdout(pack_dir):
     parameters = stdio(pack_dir)
     done = subprocess.run(
-        [parameters.command, *parameters.args], input=b"", capture_output=True, check=True, timeout=20
+        [parameters.command, *parameters.args], input=b"", capture_output=True, check=True, timeout=WATCHDOG_S
     )
     assert done.stdout == b""
 
@@ -195,7 +197,7 @@ def test_a_server_that_others_can_reach_does_not_start_without_a_token(pack_dir,
         text=True,
         env=environment,
         check=False,
-        timeout=20,
+        timeout=WATCHDOG_S,
     )
     assert done.returncode == 2
     assert "token" in done.stderr

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from patience import WATCHDOG_S
+
 WITHOUT = """
 import sys
 sys.modules["{package}"] = None
@@ -24,7 +26,7 @@ def run(command, package="nothing", *arguments, **environment):
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=WATCHDOG_S,
     )
 
 
@@ -34,7 +36,7 @@ def run(command, package="nothing", *arguments, **environment):
 def test_a_missing_extra_is_named_in_one_line(command, package, extra):
     done = run(command, package)
     assert done.returncode == 2
-    assert f"pip install 'analog-layout-skills[{extra}]'" in done.stderr
+    assert f"pip install -e '.[{extra}]' in a clone" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

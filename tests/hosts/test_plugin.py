@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from patience import WATCHDOG_S
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -66,7 +68,7 @@ def test_the_command_in_the_manifests_starts_a_server(read, tools_of_the_trade):
     process.stdin.write(hello)
     process.stdin.flush()
     answer = json.loads(process.stdout.readline())
-    process.communicate(timeout=20)
+    process.communicate(timeout=WATCHDOG_S)
     assert answer["result"]["serverInfo"]["name"] == "skillpack"
     assert process.returncode == 0
 
@@ -87,7 +89,7 @@ def test_claude_code_accepts_the_manifests(npm_program, tools_of_the_trade, tmp_
         text=True,
         env={**environment, "HOME": str(tmp_path), "DISABLE_AUTOUPDATER": "1"},
         check=False,
-        timeout=60,
+        timeout=WATCHDOG_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     warnings = [

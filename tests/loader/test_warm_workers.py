@@ -7,11 +7,10 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
-from pathlib import Path
 
 import pytest
 
+from patience import WATCHDOG_S, gone, is_alive
 from skillpack import Runner, find_tools, scan
 from skillpack.execution.cancellation import Cancellation
 from skillpack.execution.environment import tool_environment
@@ -36,6 +35,11 @@ SCRIPT = """
             sum(iter(int, 1))
         if mode == "sleep":
             time.sleep(0.3)
+        if mode == "meet":
+            here = os.path.dirname(__file__)
+            open(f"{here}/met.{os.getpid()}", "w").close()
+            while sum(name.startswith("met.") for name in os.listdir(here)) < count:
+                time.sleep(0.01)
         if mode == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
         if mode == "raise":
@@ -67,7 +71,7 @@ def make_runner(write_tool, tmp_path):
     """Make runners of the tool, closed afterwards."""
     made = []
 
-    def make(source=SCRIPT, extra="", *, timeout=20, log=None, **pool):
+    def make(source=SCRIPT, extra="", *, timeout=WATCHDOG_S, log=None, **pool):
         if not made:
             write_tool(source, extra=extra)
         tools = find_tools(scan([tmp_path / "skills"]).skills.values())
@@ -93,20 +97,6 @@ def total(runner, mode, count=1, **options):
     call = ask(runner, mode, count, **options)
     assert call.result.ok, call
     return call.result.data["total"]
-
-
-def is_alive(pid):
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
-
-
-def gone(pid, seconds=3.0):
-    end = time.monotonic() + seconds
-    while is_alive(pid) and time.monotonic() < end:
-        time.sleep(0.01)
-    return not is_alive(pid)
 
 
 def in_threads(*functions):
@@ -169,11 +159,9 @@ def test_a_worker_that_died_while_idle_is_replaced(runner):
 @pytest.mark.parametrize("mode", ["hang", "hang in C"])
 def test_a_timeout_kills_the_worker_and_the_next_call_works(runner, mode):
     total(runner, "echo")
-    start = time.monotonic()
     call = ask(runner, mode, timeout=0.8)
     assert (call.result.error.code, call.result.exit_code) == ("TIMEOUT", 4)
     assert call.result.error.message == "tool bench.run_mode took longer than 0.8 s and was killed"
-    assert time.monotonic() - start < 3
     assert gone(int(call.stderr.split()[-1]))
     assert total(runner, "echo", 3) == 3
 
@@ -191,17 +179,16 @@ def test_a_cancelled_call_is_killed_at_once_and_another_goes_on(make_runner, war
             started.set()
 
     def cancel():
-        assert started.wait(20)
+        assert started.wait(WATCHDOG_S)
         cancellation.cancel()
-        return time.monotonic()
 
-    call, at, other = in_threads(
-        lambda: (ask(runner, "hang", on_stderr=note, cancellation=cancellation), time.monotonic()),
+    call, _, other = in_threads(
+        lambda: ask(runner, "hang", on_stderr=note, cancellation=cancellation, timeout=600),
         cancel,
         lambda: total(runner, "sleep"),
     )
-    assert call[0].result.error.details == {"cancelled": True}
-    assert (call[0].result.error.code, call[1] - at < 2) == ("TIMEOUT", True)
+    assert call.result.error.details == {"cancelled": True}
+    assert call.result.error.code == "TIMEOUT"
     assert gone(pids[0])
     assert other != pids[0]
 
@@ -214,11 +201,9 @@ def test_a_call_cancelled_before_it_began_starts_nothing(runner):
 
 
 def test_calls_from_many_threads_run_side_by_side_and_get_their_own_answers(make_runner):
+    """None of the four calls that meet would end without the three others."""
     runner = make_runner(max_workers=4)
-    in_threads(*[lambda: total(runner, "sleep")] * 4)
-    start = time.monotonic()
-    processes = in_threads(*[lambda: total(runner, "sleep")] * 4)
-    assert time.monotonic() - start < 1.0
+    processes = in_threads(*[lambda: total(runner, "meet", 4)] * 4)
     assert len(set(processes)) == 4
     echoes = in_threads(*(lambda count=count: total(runner, "echo", count) for count in range(20)))
     assert echoes == list(range(20))
@@ -228,30 +213,40 @@ def test_calls_from_many_threads_run_side_by_side_and_get_their_own_answers(make
 def test_a_full_pool_makes_callers_wait_but_not_beyond_their_time(make_runner):
     runner = make_runner(max_workers=1)
     total(runner, "echo")
+    busy, cancellation = threading.Event(), Cancellation()
+
+    def wait_in_vain():
+        assert busy.wait(WATCHDOG_S)
+        call = ask(runner, "echo", timeout=0.5)
+        cancellation.cancel()
+        return call
+
     first, second = in_threads(
-        lambda: ask(runner, "hang", timeout=1.5), lambda: (time.sleep(0.2), ask(runner, "echo", timeout=0.5))[1]
+        lambda: ask(runner, "hang", on_stderr=lambda _: busy.set(), cancellation=cancellation, timeout=600),
+        wait_in_vain,
     )
-    assert first.result.error.code == "TIMEOUT"
+    assert first.result.error.details == {"cancelled": True}
     assert "no process was free for tool bench.run_mode within 0.5 s" in second.result.error.message
     processes = in_threads(lambda: total(runner, "sleep"), lambda: total(runner, "sleep"))
     assert len(set(processes)) == 1
 
 
 def test_waiting_for_a_free_process_can_be_cancelled(make_runner):
+    """The one process is busy until the waiting call has been answered."""
     runner = make_runner(max_workers=1)
-    cancellation = Cancellation()
+    busy, enough, waiting = threading.Event(), Cancellation(), Cancellation()
 
-    def cancel():
-        time.sleep(0.5)
-        cancellation.cancel()
+    def wait():
+        assert busy.wait(WATCHDOG_S)
+        threading.Timer(0.3, waiting.cancel).start()
+        call = ask(runner, "echo", cancellation=waiting, timeout=600)
+        enough.cancel()
+        return call
 
-    _, call, _ = in_threads(
-        lambda: ask(runner, "hang", timeout=1.5),
-        lambda: (time.sleep(0.2), ask(runner, "echo", cancellation=cancellation))[1],
-        cancel,
+    _, call = in_threads(
+        lambda: ask(runner, "hang", on_stderr=lambda _: busy.set(), cancellation=enough, timeout=600), wait
     )
     assert call.result.error.details == {"cancelled": True}
-    assert call.result.duration_ms < 1000
 
 
 def test_an_idle_process_ends_and_a_worn_out_one_is_replaced(make_runner):
@@ -328,7 +323,7 @@ def test_a_worker_whose_runner_was_killed_ends_with_its_calls_time(make_runner, 
         pid = int(process.stdout.readline().split()[-1])
         process.kill()
     assert is_alive(pid)
-    assert gone(pid, 8)
+    assert gone(pid)
 
 
 FOREIGN = """
@@ -494,7 +489,7 @@ def test_a_tool_declared_without_a_script_is_not_called(write_skill, tmp_path):
 @pytest.mark.parametrize("warm", [True, False])
 def test_an_interrupted_call_is_logged_and_its_process_ended(make_runner, tmp_path, warm):
     log = tmp_path / "log"
-    runner = Runner(make_runner().all_tools, timeout=20, warm=warm, log=str(log))
+    runner = Runner(make_runner().all_tools, timeout=WATCHDOG_S, warm=warm, log=str(log))
     pids = []
 
     def interrupt(chunk):

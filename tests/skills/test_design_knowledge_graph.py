@@ -10,6 +10,7 @@ import pytest
 
 from designgraph.answers import ERROR_CODES
 from designgraph.errors import GraphError
+from patience import WATCHDOG_S
 from skillpack.catalog import scan
 from skillpack.execution.runner import Runner
 from skillpack.registry.declaration import find_tools
@@ -245,7 +246,7 @@ def test_one_warm_process_answers_all_tools(tmp_path):
         text=True,
         check=True,
         cwd=tmp_path,
-        timeout=60,
+        timeout=WATCHDOG_S,
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [answer["id"] for answer in answers] == list(range(1, 9))

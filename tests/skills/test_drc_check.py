@@ -1,7 +1,6 @@
 """``drc.run_check`` through its real command line (S0.1, S0.8)."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,9 @@ import klayout.db as kdb
 import pytest
 from klayout import rdb
 
+from forked import run_program
+from patience import WATCHDOG_S
+
 ROOT = Path(__file__).parents[2]
 SKILL = ROOT / "skills" / "drc-check"
 SCRIPT = SKILL / "scripts" / "run_check.py"
@@ -19,12 +21,7 @@ RULES = SKILL / "assets" / "example_rules.json"
 
 
 def run(*arguments, cwd=ROOT, environment=None):
-    kept = {key: value for key, value in os.environ.items() if key != "ANALOG_LAYOUT_WORKSPACE"}
-    environment = {**kept, **(environment or {})}
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), *map(str, arguments)],
-        cwd=cwd, env=environment, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    done = run_program(SCRIPT, *arguments, cwd=cwd, **(environment or {}))
     envelope = json.loads(done.stdout)
     assert set(envelope) == {"ok", "error", "data", "duration_ms"}
     return envelope, done.returncode
@@ -275,7 +272,7 @@ except SystemExit:
     pass
 print("klayout" in {{name.split(".")[0] for name in sys.modules}}, file=sys.stderr)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
     assert done.stderr.strip().endswith("False")
     assert "--drc-rules-path" in done.stdout + done.stderr
 

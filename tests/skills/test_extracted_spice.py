@@ -13,6 +13,7 @@ import pytest
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load, names
+from patience import WATCHDOG_S
 
 OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
 INVERTER = """
@@ -63,7 +64,7 @@ def netgen_matches(folder, models, extracted, reference):
     setup = folder / "setup.tcl"
     setup.write_text("\n".join(lines) + "\n")
     command = ["netgen-lvs", "-batch", "lvs", f"{extracted} ota_5t", f"{reference} ota_5t", str(setup), "report.out"]
-    output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=folder).stdout
+    output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WATCHDOG_S, cwd=folder).stdout
     return "match uniquely" in output and "roperty error" not in output
 
 
@@ -103,7 +104,7 @@ def simulate(folder, report, technology, bench):
     ]
     deck = folder / "deck.spice"
     deck.write_text(spice + "".join(cards) + bench)
-    done = subprocess.run(["ngspice", "-b", str(deck)], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(["ngspice", "-b", str(deck)], capture_output=True, text=True, check=False, timeout=WATCHDOG_S)
     found = dict(re.findall(r"^(\w+)\s*=\s*(-?[\d.]+(?:e[+-]\d+)?)", done.stdout, re.MULTILINE))
     assert found, done.stdout + done.stderr
     return {name: float(value) for name, value in found.items()}

@@ -13,6 +13,7 @@ from layoutkit.check.extract import extract
 from layoutkit.check.lvs_files import extracted_spice
 from layoutkit.files import layout_bytes, write_layout
 from layoutkit.technology import load
+from patience import WATCHDOG_S
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "layoutkit" / "check"))
 from transistor_sketch import Sketch
@@ -194,7 +195,7 @@ def netgen_verdict(folder, layout_spice, netlist):
         ["netgen-lvs", "-batch", "lvs", f"{layout_spice} pair", f"{netlist} pair", "setup.tcl", "netgen.out"],
         cwd=folder,
         capture_output=True,
-        timeout=60,
+        timeout=WATCHDOG_S,
         check=False,
     )
     return "Circuits match uniquely." in (folder / "netgen.out").read_text()
@@ -228,7 +229,7 @@ def test_ngspice_simulates_the_extracted_netlist(tmp_path):
         f"{spice}.model nmos_1v8 nmos level=1 vto=0.5 kp=200u\n"
         "X1 bias in in out out 0 pair\nVb bias 0 1\nVi in 0 1.5\nVo out 0 1.8\n.op\n.print op i(vo)\n.end\n"
     )
-    done = subprocess.run(["ngspice", "-b", deck], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["ngspice", "-b", deck], capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
     # Tail transistor in saturation: kp / 2 * (W/L = 6) * (1 - 0.5)^2 = 150 uA flow out of the supply.
     (current,) = [line.split()[1] for line in done.stdout.splitlines() if line.strip().startswith("vo#branch")]
     assert float(current) == pytest.approx(-150e-6, rel=1e-2)
@@ -262,6 +263,6 @@ def test_the_report_opens_in_the_klayout_application(check, tmp_path, layout, st
         "lvs.xref.each_circuit_pair { |pair| puts pair.status.to_s }\n"
     )
     done = subprocess.run(
-        ["klayout", "-b", "-r", tmp_path / "read.rb"], capture_output=True, text=True, timeout=60, check=False
+        ["klayout", "-b", "-r", tmp_path / "read.rb"], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
     )
     assert done.stdout.split() == [status], done.stderr

@@ -1,13 +1,14 @@
 """The tool netlist.parse through its real command line (seed 000, section 3.3.1; S0.3)."""
 
 import json
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from forked import run_program
 
 ROOT = Path(__file__).parents[2]
 SKILL = ROOT / "skills" / "netlist-parse"
@@ -18,17 +19,7 @@ SPICE_EXAMPLE = SKILL / "assets" / "folded_stage.spice"
 
 def run(*arguments, cwd=ROOT, stdin="", **environment):
     """Return the exit code and the envelope of one call."""
-    clean = {key: value for key, value in os.environ.items() if key != "ANALOG_LAYOUT_WORKSPACE"}
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        input=stdin,
-        env={**clean, **environment},
-        timeout=120,
-        check=False,
-    )
+    done = run_program(SCRIPT, *arguments, cwd=cwd, stdin=stdin, **environment)
     envelope = json.loads(done.stdout)
     assert set(envelope) == {"ok", "error", "data", "duration_ms"}
     return done.returncode, envelope

@@ -15,6 +15,7 @@ from layoutkit.circuit import read_netlist
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load, names
+from patience import WATCHDOG_S
 
 RESISTOR, CAPACITOR = "passive-devices/scripts/create_resistor.py", "passive-devices/scripts/create_capacitor.py"
 REAL = [name for name in names() if load(name).passives]
@@ -168,7 +169,9 @@ def test_netgen_takes_both_netlists_as_they_are(built, tmp_path, technology, pat
             setup.append(f'property "{side} {model}" remove nf ng m')
     (tmp_path / "setup.tcl").write_text("\n".join(setup) + "\n")
     command = ["netgen-lvs", "-batch", "lvs", "one.spice filter", "two.spice filter", "setup.tcl", "out"]
-    output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path).stdout
+    output = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=WATCHDOG_S, cwd=tmp_path
+    ).stdout
     assert ("match uniquely" in output and "Property errors" not in output) is matches, output
 
 
@@ -207,7 +210,7 @@ def test_ngspice_finds_the_values_that_were_asked_for(built, tmp_path, technolog
     )
     (tmp_path / "deck.spice").write_text("* deck\n" + stubs + netlist + bench)
     output = subprocess.run(
-        ["ngspice", "-b", "deck.spice"], capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path
+        ["ngspice", "-b", "deck.spice"], capture_output=True, text=True, check=False, timeout=WATCHDOG_S, cwd=tmp_path
     ).stdout
     found = dict(re.findall(r"^(v\(out\)|pole)\s*=\s*([\d.e+-]+)", output, re.MULTILINE))
     assert float(found["v(out)"]) == pytest.approx(0.5, rel=5e-3), output

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # model_service.py
+from patience import WATCHDOG_S
 
 INPUT_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -126,7 +126,7 @@ class TinySkill:
             self.command(*arguments),
             input=stdin,
             capture_output=True,
-            timeout=20,
+            timeout=WATCHDOG_S,
             check=False,
             cwd=self.folder,
             env={**os.environ, **(env or {})},

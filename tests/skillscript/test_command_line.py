@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from patience import WATCHDOG_S
+
 
 def test_flags_become_typed_parameters_and_defaults_are_filled_in(skill):
     run = skill.run("--w", "2e-6", "--nf", "2", "--position", "[1, -2.5]", "--flatten", "--label", "12")
@@ -196,7 +198,7 @@ def test_pretty_indents_the_same_envelope(skill):
 @pytest.mark.parametrize("arguments", [["--help"], ["--schema"], ["--w", "1"]])
 def test_no_heavy_module_is_imported_for_help_or_a_valid_call(skill, arguments):
     command = [sys.executable, "-X", "importtime", skill.script, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=WATCHDOG_S)
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
     assert "skillscript" in imported
     assert imported & {"klayout", "jsonschema", "yaml", "numpy", "click", "referencing", "typing"} == set()

@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from patience import WATCHDOG_S
+
 EXITS = {
     "DRC_VIOLATION": 1,
     "LAYOUT_CONFLICT": 1,
@@ -131,7 +133,7 @@ def test_sigterm_ends_a_call_with_a_timeout_envelope(make_skill):
     with subprocess.Popen(skill.command("--w", "1"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr.readline() == b"working\n"
         process.send_signal(signal.SIGTERM)
-        envelope = json.loads(process.communicate(timeout=10)[0])
+        envelope = json.loads(process.communicate(timeout=WATCHDOG_S)[0])
     assert envelope["error"]["code"] == "TIMEOUT"
     assert process.returncode == 4
 
@@ -146,14 +148,18 @@ def test_ctrl_c_ends_a_call_with_an_envelope(make_skill):
 def test_a_reader_that_has_gone_is_no_noise_but_no_success_either(skill):
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run(skill.command("--w", "1"), stdout=write, stderr=subprocess.PIPE, check=False, timeout=20)
+    done = subprocess.run(
+        skill.command("--w", "1"), stdout=write, stderr=subprocess.PIPE, check=False, timeout=WATCHDOG_S
+    )
     os.close(write)
     assert (done.returncode, done.stderr) == (4, b"")
 
 
 def test_a_full_disk_under_standard_output_is_told(skill):
     with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
-        done = subprocess.run(skill.command("--w", "1"), stdout=full, stderr=subprocess.PIPE, check=False, timeout=20)
+        done = subprocess.run(
+            skill.command("--w", "1"), stdout=full, stderr=subprocess.PIPE, check=False, timeout=WATCHDOG_S
+        )
     assert done.returncode == 4
     assert b"the answer cannot be written: No space left on device" in done.stderr
 
@@ -161,7 +167,10 @@ def test_a_full_disk_under_standard_output_is_told(skill):
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams_do_not_break_a_call(skill, closed):
     done = subprocess.run(
-        ["sh", "-c", f'"$0" "$@" {closed}', *skill.command("--w", "1")], capture_output=True, check=False, timeout=20
+        ["sh", "-c", f'"$0" "$@" {closed}', *skill.command("--w", "1")],
+        capture_output=True,
+        check=False,
+        timeout=WATCHDOG_S,
     )
     if ">&-" not in closed.replace("2>&-", ""):
         assert (done.returncode, json.loads(done.stdout)["ok"]) == (0, True)
@@ -174,7 +183,7 @@ def test_closed_standard_streams_do_not_break_a_call(skill, closed):
 @pytest.mark.parametrize("option", ["--help", "--schema", "--serve"])
 def test_no_other_answer_vanishes_into_a_closed_standard_output(skill, option):
     command = ["sh", "-c", '"$0" "$@" >&-', *skill.command(option)]
-    done = subprocess.run(command, capture_output=True, input=b'{"params": {}}', check=False, timeout=20)
+    done = subprocess.run(command, capture_output=True, input=b'{"params": {}}', check=False, timeout=WATCHDOG_S)
     assert done.returncode == 4
     assert b"standard output is closed" in done.stderr
 
@@ -220,5 +229,14 @@ def test_log_lines_of_concurrent_processes_do_not_mix(make_skill, tmp_path):
     log = tmp_path / "calls.jsonl"
     command = skill.command("--w", "1", "--log", str(log))
     running = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(4)]
-    assert [process.wait(timeout=20) for process in running] == [0] * 4
+    assert [process.wait(timeout=WATCHDOG_S) for process in running] == [0] * 4
     assert [json.loads(line)["result"]["ok"] for line in log.read_text().splitlines()] == [True] * 4
+
+
+def test_a_library_that_every_installation_has_is_named_with_how_to_install_it(make_skill, tmp_path):
+    (tmp_path / "klayout.py").write_text("raise ModuleNotFoundError('hidden', name='klayout.db')")
+    run = make_skill(f"sys.path.insert(0, {str(tmp_path)!r})\nimport klayout").run("--w", "1")
+    assert (run.code, run.error["code"], run.error["details"]) == (3, "SERVICE_UNAVAILABLE", {"missing": "klayout"})
+    assert "pip install -e '.' in a clone" in run.error["message"]
+    other = make_skill("import no_such_module").run("--w", "1")
+    assert (other.code, other.error["code"]) == (4, "INTERNAL_ERROR")

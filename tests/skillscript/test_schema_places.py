@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from patience import WATCHDOG_S
+
 BODY = """
 def execute(params, context):
     return {"got": params}
@@ -29,7 +31,7 @@ def run(tmp_path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
         command = [sys.executable, str(tmp_path / script), "--params", json.dumps(params)]
-        return json.loads(subprocess.run(command, capture_output=True, timeout=20, check=False).stdout)
+        return json.loads(subprocess.run(command, capture_output=True, timeout=WATCHDOG_S, check=False).stdout)
 
     return call
 

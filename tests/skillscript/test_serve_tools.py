@@ -9,6 +9,8 @@ import textwrap
 
 import pytest
 
+from patience import WATCHDOG_S
+
 PROGRAM = """
 from skillscript import serve_tools
 count = [0]
@@ -42,7 +44,7 @@ def ask(tmp_path):
             capture_output=True,
             text=True,
             check=False,
-            timeout=20,
+            timeout=WATCHDOG_S,
         )
         return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 

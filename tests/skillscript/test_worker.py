@@ -6,6 +6,8 @@ import json
 import signal
 import subprocess
 
+from patience import WATCHDOG_S
+
 
 def answers(skill, *lines, arguments=()):
     requests = b"".join((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n" for line in lines)
@@ -92,5 +94,5 @@ def test_answers_come_before_the_next_request_and_sigterm_ends_an_idle_worker(sk
             process.stdin.flush()
             assert json.loads(process.stdout.readline())["id"] == width
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=WATCHDOG_S) == 0
         assert process.stdout.read() == b""

@@ -28,7 +28,9 @@ def command(skills_dirs: tuple[str, ...], listening: Listening, serving: Serving
     try:
         from skillpack.hosts.http_server import run
     except ImportError as error:
-        fail(f"this needs a package that is not installed ({error.name}); pip install 'analog-layout-skills[http]'")
+        from skillscript.install import install_command
+
+        fail(f"this needs the package {error.name}, which is not installed: {install_command('http')}")
     access = listening.access()
     with serving.open_pack(skills_dirs) as pack:
         run(pack, access, listening.port, max_body)

@@ -36,7 +36,9 @@ def command(
         from skillpack.hosts.mcp_transports import run_http, run_stdio
         from skillpack.hosts.toolbox import Toolbox
     except ImportError as error:
-        fail(f"this needs a package that is not installed ({error.name}); pip install 'analog-layout-skills[mcp]'")
+        from skillscript.install import install_command
+
+        fail(f"this needs the package {error.name}, which is not installed: {install_command('mcp')}")
     access = listening.access() if http else None
     with serving.open_pack(skills_dirs) as pack:
         for name, tool_id in Toolbox(pack.view(), tool_names).renamed.items():

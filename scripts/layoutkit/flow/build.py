@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Extra room between rows, in pitches of the third conductor; the next is tried when a net finds no way.
 ROW_ROOM = (2, 8, 20)
+PICTURE_SIDE = 1600  # pixels of the longer side
 FILES = {
     "gds": "layout.gds",
     "png": "layout.png",
@@ -208,11 +209,10 @@ class _Job:
         from layoutkit.render import View, render, save
 
         box = cell.dbbox()
-        long_side = 1600
         ratio = min(max(box.width() / max(box.height(), 1e-9), 0.4), 2.5)
-        width, height = (long_side, round(long_side / ratio)) if ratio >= 1 else (round(long_side * ratio), long_side)
+        width, height = round(PICTURE_SIDE * min(ratio, 1)), round(PICTURE_SIDE / max(ratio, 1))
         markers = markers_at(drc.to_data()["violations"])
-        view = View(width=max(width, 900), height=max(height, 700))
+        view = View(width=max(width, PICTURE_SIDE * 9 // 16), height=max(height, PICTURE_SIDE * 7 // 16))
         save(render(cell, self.technology, view, markers), self.workspace.path(FILES["png"]), self._layout_source())
 
     def _layout_source(self) -> dict[str, str]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from skillscript import main
+try:
+    from skillscript import main
+except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
+    HELP = "this Python lacks analog-layout-skills: in a clone run python3 -m venv .venv && .venv/bin/pip install -e . "
+    HELP += "(elsewhere .venv/bin/pip install its wheel), then start the script with .venv/bin/python"
+    ERROR = f'{{"code": "SERVICE_UNAVAILABLE", "message": "{HELP}", "details": {{"missing": "skillscript"}}}}'
+    print(f'{{"ok": false, "error": {ERROR}, "data": null, "duration_ms": 0}}')
+    raise SystemExit(3) from None
 
 if TYPE_CHECKING:
     from layoutkit.circuit import Circuit

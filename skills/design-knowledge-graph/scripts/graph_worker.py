@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillscript import serve_tools
+try:
+    from skillscript import serve_tools
+except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
+    HELP = "this Python lacks analog-layout-skills: in a clone run python3 -m venv .venv && .venv/bin/pip install -e . "
+    HELP += "(elsewhere .venv/bin/pip install its wheel), then start the script with .venv/bin/python"
+    ERROR = f'{{"code": "SERVICE_UNAVAILABLE", "message": "{HELP}", "details": {{"missing": "skillscript"}}}}'
+    print(f'{{"ok": false, "error": {ERROR}, "data": null, "duration_ms": 0}}')
+    raise SystemExit(3) from None
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import klayout.db as kdb
@@ -13,6 +12,7 @@ import pytest
 from layoutkit.check.deck import Deck, run_deck
 from layoutkit.check.drc import Options
 from layoutkit.errors import FileError, MissingProgramError, RuleNotFoundError, TimeLimitError
+from patience import eventually
 
 needs_klayout = pytest.mark.skipif(shutil.which("klayout") is None, reason="needs klayout")
 
@@ -206,19 +206,10 @@ def test_a_deck_ends_when_who_waits_for_it_is_killed(tmp_path):
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "scripts")}
     waiting = subprocess.Popen([sys.executable, "-c", code], env=environment)
-    assert until(lambda: running(f"sleep {mark}")), "the deck never started"
+    assert eventually(lambda: running(f"sleep {mark}")), "the deck never started"
     waiting.kill()
     waiting.wait()
-    assert until(lambda: not running(f"sleep {mark}")), "the deck outlived its caller"
-
-
-def until(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.1)
-    return False
+    assert eventually(lambda: not running(f"sleep {mark}")), "the deck outlived its caller"
 
 
 def test_without_the_application_the_error_says_how_to_get_it(tmp_path, monkeypatch):

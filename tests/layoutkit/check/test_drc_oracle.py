@@ -16,6 +16,7 @@ from klayout import rdb
 
 from layoutkit.check.drc import check
 from layoutkit.technology import load
+from patience import WATCHDOG_S
 
 GENERIC = load("generic")
 SETTINGS = settings(max_examples=80, deadline=None, derandomize=True)
@@ -235,7 +236,7 @@ def test_the_klayout_application_finds_the_same_items(tmp_path):
     (tmp_path / "deck.drc").write_text(DECK)
     done = subprocess.run(
         ["klayout", "-b", "-r", "deck.drc", "-rd", "input=random.gds", "-rd", "output=deck.lyrdb"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=WATCHDOG_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rules = ["m1.1", "m1.2", "m1.6", "m1.7", "via.4a", "npc.4", "via.2"]

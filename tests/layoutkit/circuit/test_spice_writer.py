@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, write_spice
 from layoutkit.circuit.spice_reader import read_spice
+from patience import WATCHDOG_S
 
 STRANGE = ("v-", "v+", "x2[19]", "o<1>", "a.b", "n:1", "vdd!", "a/b", "net_1", "0")
 
@@ -138,7 +139,7 @@ def test_ngspice_expands_the_same_cards(strange, tmp_path):
         f"* deck\n.include {strange}\n.model nfet_01v8 nmos level=14\nxdut p0 p1 p2 p3 strange\n"
         ".control\nlisting expand\nquit 0\n.endc\n.end\n"
     )
-    done = subprocess.run(["ngspice", "-b", str(deck)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["ngspice", "-b", str(deck)], capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
     cards = re.findall(r"^\s+\d+ : m\.xdut\.(\S+) (\S+) (\S+) (\S+) (\S+) nfet_01v8 (.*)$", done.stdout, re.MULTILINE)
     inner = {"v-": "p0", "v+": "p1", "vss": "p2", "x2[19]": "p3", "0": "0"}
     expected = [
@@ -169,6 +170,6 @@ def test_netgen_finds_the_written_netlist_equal_to_one_written_by_hand(tmp_path)
         ".ends\n.end\n"
     )
     command = [str(NETGEN), "-batch", "lvs", "one.spice pair", "two.spice pair", "nosetup", "out.txt"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
     assert "Circuits match uniquely" in done.stdout
     assert "Property errors" not in done.stdout

@@ -15,6 +15,7 @@ from layoutkit.klayout_files import error_layer
 from layoutkit.klayout_package import write_package
 from layoutkit.pcells.registration import instantiate, register
 from layoutkit.technology import load, names
+from patience import WATCHDOG_S
 
 needs_klayout = pytest.mark.skipif(shutil.which("klayout") is None, reason="KLayout's application is not installed")
 
@@ -181,7 +182,7 @@ def test_the_application_draws_the_same_from_the_package(tmp_path, tech, library
         env={"KLAYOUT_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=WATCHDOG_S,
         check=True,
     )
     shown = json.loads(run.stdout.splitlines()[-1])

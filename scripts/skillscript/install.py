@@ -1,0 +1,36 @@
+"""How to install what is missing. The package is in no registry: it comes from a clone or as the file of a wheel."""
+
+from __future__ import annotations
+
+from .envelope import ErrorCode, SkillError
+
+DISTRIBUTION = "analog-layout-skills"
+# What the package itself needs, by the name of the import.
+_REQUIRED = frozenset({"click", "jsonschema", "klayout", "numpy", "referencing", "yaml"})
+
+
+def install_command(extra: str = "") -> str:
+    """Return how to install the package with an extra, in a clone and from a wheel."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        number = version(DISTRIBUTION)
+    except PackageNotFoundError:
+        number = "VERSION"
+    wheel, suffix = f"{DISTRIBUTION.replace('-', '_')}-{number}-py3-none-any.whl", f"[{extra}]" if extra else ""
+    return f"pip install -e '.{suffix}' in a clone of {DISTRIBUTION}, or pip install '{wheel}{suffix}' beside its wheel"
+
+
+def missing_library(library: str, purpose: str) -> SkillError:
+    """Return the error of a library that is not installed because not everybody needs it."""
+    text = f"{purpose} need the Python library {library}: {install_command('models')}"
+    return SkillError(ErrorCode.SERVICE_UNAVAILABLE, text, {"missing": library})
+
+
+def missing_requirement(problem: BaseException) -> SkillError | None:
+    """Return the error of an import that failed because the package was installed without what it requires."""
+    library = (problem.name or "").partition(".")[0] if isinstance(problem, ModuleNotFoundError) else ""
+    if library not in _REQUIRED:
+        return None
+    text = f"this Python lacks the library {library}, which every installation has: {install_command()}"
+    return SkillError(ErrorCode.SERVICE_UNAVAILABLE, text, {"missing": library})
