@@ -10,7 +10,7 @@ from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.circuit.supplies import Supplies, find_supplies
 from layoutkit.circuit.taps import join_taps
-from layoutkit.circuit.widths import read_widths
+from layoutkit.circuit.widths import narrow_warnings, read_widths
 
 __all__ = [
     "Circuit",
@@ -25,6 +25,7 @@ __all__ = [
     "find_supplies",
     "join_taps",
     "map_circuit",
+    "narrow_warnings",
     "read_netlist",
     "read_widths",
     "recognise",

@@ -1,4 +1,4 @@
-"""What is legal in a netlist and yet often a mistake: lone nets, supplies without a port, narrow fingers."""
+"""What is legal in a netlist and yet often a mistake: nets that lead nowhere, supplies without a port."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.findings import Findings
 from layoutkit.circuit.supplies import find_supplies
-from layoutkit.circuit.widths import narrow_fingers
 
 if TYPE_CHECKING:
     from layoutkit.circuit.model import Circuit, Connection
@@ -15,12 +14,10 @@ MAX_TERMINALS = 4
 
 
 def doubts(circuit: Circuit) -> tuple[str, ...]:
-    """Return what its author should look at, in words; nets only where the circuit has ports."""
-    findings = Findings()
-    for narrow in narrow_fingers(circuit):
-        findings.warn("w is too narrow for the total of nf fingers; is it of one finger (width_per)?", narrow.device.id)
+    """Return what its author should look at, in words; nothing for a circuit without ports, such as a fragment."""
     if not circuit.ports:
-        return findings.warnings
+        return ()
+    findings = Findings()
     supplies, ports = find_supplies(circuit), frozenset(circuit.ports)
     for net, connections in circuit.nets.items():
         if net in ports or net in circuit.black_box_nets:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.findings import Findings
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
@@ -97,6 +98,14 @@ def narrow_fingers(
         if least is not None and device.w / device.nf < least - ROUNDING_M:
             found.append(NarrowFinger(device, least, device.model))
     return tuple(found)
+
+
+def narrow_warnings(circuit: Circuit) -> tuple[str, ...]:
+    """Return a warning for transistors whose ``w`` cannot be a total in the process of their model; none without."""
+    findings = Findings()
+    for narrow in narrow_fingers(circuit):
+        findings.warn("w is too narrow for the total of nf fingers; is it of one finger (width_per)?", narrow.device.id)
+    return findings.warnings
 
 
 def with_total_widths(

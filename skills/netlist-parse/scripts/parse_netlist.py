@@ -12,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return the circuit, what was counted in it, and where it was written."""
-    from layoutkit.circuit import find_supplies, read_netlist
+    from layoutkit.circuit import find_supplies, narrow_warnings, read_netlist
 
     circuit = read_netlist(
         params["netlist_path"],
@@ -31,7 +31,7 @@ def execute(params: dict, context: dict) -> dict:
             "module_count": len(circuit.modules),
             "power_nets": list(supplies.power),
             "ground_nets": list(supplies.ground),
-            "warnings": list(circuit.warnings),
+            "warnings": [*circuit.warnings, *narrow_warnings(circuit)],
         },
     }
     if params.get("workspace"):
