@@ -109,8 +109,9 @@ class BankPlan:
         end = max(side, dims.get("contact_enclosure_end", 0), tech.dim("poly_contact_enclosure_end"))
         head = max(width, contact + 2 * side)
         count = max(1, (head - 2 * side + space) // (contact + space))
-        pad = count * (contact + space) - space + 2 * rows.strip_side
-        pad = contact + -(-(max(pad, rows.strip) - contact) // (2 * tech.grid)) * 2 * tech.grid
+        used = count * (contact + space) - space
+        beyond = 2 * max(rows.strip_side, dims.get("head_metal_enclosure", 0))
+        pad = used + -(-max(beyond, rows.strip - used) // (2 * tech.grid)) * 2 * tech.grid
         strip_space = max(first.space, (first.wide_space or 0) if pad > (first.wide_width or pad) else 0)
         own_marker = tech.role("poly_contact_marker") in self.flavour.markers
         pitch = max(width + dims.get("body_space", 0), head + tech.dim("gate_space"), pad + strip_space)
