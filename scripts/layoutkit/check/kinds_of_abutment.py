@@ -22,7 +22,8 @@ def abutting_width(case: Case) -> Found:
         yield shared.overlap_check(case.edges("layer") - shared, case.value)
 
 
-@rule_kind("abutting_space", "layer", "abutting")
+# Flat: of hierarchical edges in a region grown from edges of two cells, KLayout's inside_part finds none.
+@rule_kind("abutting_space", "layer", "abutting", flat=True)
 def abutting_space(case: Case) -> Found:
     """Where ``layer`` and ``abutting`` abut, no other parallel edge of either is nearer than ``value``."""
     shared = case.edges("layer") & case.edges("abutting")

@@ -111,3 +111,16 @@ def test_both_modes_give_the_same_verdict_on_generated_layouts(name):
             assert flat.locations(one, 10**6) == deep.locations(other, 10**6), told
             violated += one.status == "failed"
     assert violated > LAYOUTS / 2
+
+
+def test_an_edge_beside_an_abutment_of_two_cells_is_found_in_both_modes():
+    tech = load("sky130A")
+    layout = kdb.Layout()
+    layout.dbu = tech.dbu_um
+    top, below = layout.create_cell("TOP"), layout.create_cell("BELOW")
+    top.shapes(tech.layer(layout, "tap")).insert(kdb.Box(0, 0, 1000, 400))
+    for box in (kdb.Box(-125, 0, 0, 400), kdb.Box(-3000, -300, -125, 700)):
+        below.shapes(tech.layer(layout, "diff")).insert(box)
+    top.insert(kdb.CellInstArray(below.cell_index(), kdb.Trans()))
+    for mode in ("flat", "hierarchical"):
+        assert check_cell(layout, top, tech, Options(["difftap.7"], mode=mode)).total_violations == 2
