@@ -218,9 +218,12 @@ def test_a_flavour_of_the_other_type_is_refused(draw):
     assert "is of type pmos" in envelope["error"]["message"]
 
 
-def test_rounding_is_told(draw):
-    _, envelope = draw("--nf", "3", w="2e-6")
-    assert "0.665 um in each of 3 fingers" in envelope["data"]["warnings"][0]
+def test_rounding_is_told_with_the_old_and_the_new_width(draw):
+    # 2.002 um is off the grid of 5 nm, so no number of fingers keeps it.
+    _, envelope = draw("--nf", "3", w="2.002e-6")
+    (warning,) = envelope["data"]["warnings"]
+    assert "width 2.002e-06 m is off the 0.005 um grid" in warning
+    assert "0.665 um in each of 3 fingers, 1.995 um in all" in warning
     assert envelope["data"]["drawn"]["w"] == pytest.approx(1.995e-6)
 
 
