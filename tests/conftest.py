@@ -58,7 +58,7 @@ SLOW_BY_FOLDER = {
     "loader": "cache cli frontmatter pipeline search warm_workers",
     "skills": "constraint_planning design_knowledge_graph drc_check extracted_spice gds_export layout_view "
     "lvs_check module_placement netlist_to_gds passive_devices signal_routing",
-    "skillscript": "model_call outcomes supervisor",
+    "skillscript": "command_line model_call outcomes supervisor",
 }
 SLOW = {f"{folder}/test_{name}.py" for folder, names in SLOW_BY_FOLDER.items() for name in names.split()}
 
