@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from patience import WATCHDOG_S
 from skillpack import Runner, SkillLoader, find_tools
 from skillpack.execution.limits import Limits, is_path, named_paths
 from skillpack.registry.declaration import ToolDeclaration
@@ -254,7 +255,7 @@ def started(*arguments, **environment):
 def status_of(address, request):
     """Return the status of a raw request, and whether the server closed the connection after one answer."""
     url = urlsplit(address)
-    with socket.create_connection((url.hostname, url.port), timeout=20) as connection:
+    with socket.create_connection((url.hostname, url.port), timeout=WATCHDOG_S) as connection:
         connection.sendall(request.replace("\n", "\r\n").encode())
         answer = b""
         while piece := connection.recv(1 << 16):
@@ -280,7 +281,7 @@ def test_a_token_is_made_and_shown_once_and_a_smuggled_request_is_refused(pack_d
             assert status_of(address, f"{request}{lengths}\n\n{smuggled}") == (400, 1)
     finally:
         process.terminate()
-        rest = process.communicate(timeout=20)[1]
+        rest = process.communicate(timeout=WATCHDOG_S)[1]
     assert token not in rest.decode()
 
 
@@ -296,7 +297,7 @@ def test_a_program_gets_the_token_from_a_file_that_only_its_owner_can_read(pack_
         assert status_of(address, head)[0] == 200
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=WATCHDOG_S)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +317,7 @@ def test_options_that_contradict_each_other_start_nothing(pack_dir, arguments, t
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=WATCHDOG_S,
     )
     assert done.returncode == 2
     assert said in done.stderr
@@ -335,7 +336,7 @@ def test_a_server_confines_calls_to_its_folder_unless_told_otherwise(pack_dir, t
         body = json.dumps({"params": {"output_path": str(path)}}).encode()
         url, headers = f"{address}/skills/bench.draw/execute", {"Content-Type": "application/json"}
         try:
-            return urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=20).status  # noqa: S310
+            return urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=WATCHDOG_S).status  # noqa: S310
         except urllib.error.HTTPError as error:
             return error.code
 

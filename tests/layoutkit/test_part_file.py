@@ -8,6 +8,7 @@ import pytest
 
 from layoutkit import files
 from layoutkit.workspace import Workspace
+from patience import WATCHDOG_S
 
 SLOW_WRITER = """
 import os, sys
@@ -51,7 +52,7 @@ def test_the_part_file_of_a_live_writer_is_left_alone(tmp_path, writer):
     files.write_bytes(tmp_path / "file.txt", b"quick")
     with Workspace(tmp_path).lock():
         assert len(parts(tmp_path)) == 1
-    writer.communicate(b"\n", timeout=30)
+    writer.communicate(b"\n", timeout=WATCHDOG_S)
     assert writer.returncode == 0
     assert parts(tmp_path) == []
     assert (tmp_path / "file.txt").read_bytes() == b"slow"

@@ -6,12 +6,10 @@ import json
 import os
 import signal
 import subprocess
-import time
-from pathlib import Path
 
 import pytest
 
-WATCHDOG = 30  # seconds; only keeps a broken test from hanging
+from patience import WATCHDOG_S, gone
 
 # An endless loop in C that never gives up the global lock, like a long KLayout call.
 HOLDS_THE_LOCK = """
@@ -27,18 +25,6 @@ def start(skill, *arguments):
     return subprocess.Popen(skill.command(*arguments), stdin=pipe, stdout=pipe, stderr=pipe)
 
 
-def gone(pid):
-    """Return whether a process has ended (a zombie has), waiting a little for it."""
-    for _ in range(200):
-        try:
-            if "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text(encoding="ascii"):
-                return True
-        except FileNotFoundError:
-            return True
-        time.sleep(0.05)
-    return False
-
-
 @pytest.mark.parametrize(
     ("number", "code", "message"),
     [
@@ -51,7 +37,7 @@ def test_a_signal_ends_a_call_that_holds_the_lock_with_an_envelope(make_skill, t
     with start(make_skill(HOLDS_THE_LOCK), "--w", "1", "--log", str(log)) as process:
         worker = int(process.stderr.readline())
         process.send_signal(number)
-        (line,) = process.communicate(timeout=WATCHDOG)[0].splitlines()
+        (line,) = process.communicate(timeout=WATCHDOG_S)[0].splitlines()
     envelope = json.loads(line)
     assert (envelope["error"]["code"], envelope["error"]["message"]) == (code, message)
     assert process.returncode == 4
@@ -66,7 +52,7 @@ def test_a_served_call_that_holds_the_lock_is_answered_at_its_deadline(make_skil
         process.stdin.flush()
         answer = json.loads(process.stdout.readline())
         worker = int(process.stderr.readline())
-        assert process.wait(timeout=WATCHDOG) == 4
+        assert process.wait(timeout=WATCHDOG_S) == 4
     assert (answer["id"], answer["error"]["code"], answer["last"]) == ("late", "TIMEOUT", True)
     assert answer["error"]["details"] == {"timeout_s": 0.2}
     assert gone(worker)
@@ -81,7 +67,7 @@ def test_a_served_python_call_is_stopped_at_its_deadline_and_the_next_ones_are_n
     with start(skill, "--serve") as process:
         requests = [{"id": n, "params": {"w": w}, "timeout_s": 5} for n, w in ((1, 0.01), (2, 0.01))]
         requests.append({"id": 3, "params": {"w": 600}, "timeout_s": 0.1})
-        stdout, _ = process.communicate(b"".join(json.dumps(r).encode() + b"\n" for r in requests), timeout=WATCHDOG)
+        stdout, _ = process.communicate(b"".join(json.dumps(r).encode() + b"\n" for r in requests), timeout=WATCHDOG_S)
     got = [json.loads(line) for line in stdout.splitlines()]
     assert [(answer["id"], answer["ok"]) for answer in got] == [(1, True), (2, True), (3, False)]
     assert got[2]["error"]["code"] == "TIMEOUT"
@@ -109,5 +95,5 @@ def test_a_worker_does_not_outlive_a_killed_supervisor(make_skill):
 def test_a_call_leaves_nothing_behind_for_the_caller_to_wait_for(skill):
     """The pipes close when the answer is written: no process keeps them open."""
     with start(skill, "--w", "1") as process:
-        stdout, stderr = process.communicate(timeout=WATCHDOG)
+        stdout, stderr = process.communicate(timeout=WATCHDOG_S)
     assert (process.returncode, json.loads(stdout)["ok"], stderr) == (0, True, b"")
