@@ -55,7 +55,7 @@ def test_s0_8_a_violating_layout_answers_the_seeds_data_and_exits_1():
     assert set(by_rule) == {"M1_MIN_WIDTH", "M1_MIN_SPACE"}
     assert by_rule["M1_MIN_WIDTH"]["severity"] == "error"
     assert by_rule["M1_MIN_WIDTH"]["locations"][0] == {
-        "x": 5.0, "y": 1.1, "layer": "metal1", "box": [0.0, 1.0, 10.0, 1.2], "distance": 0.2,
+        "x": 5.0, "y": 1.09, "layer": "metal1", "box": [0.0, 1.0, 10.0, 1.18], "distance": 0.18,
     }  # fmt: skip
 
 
@@ -153,7 +153,7 @@ DECK = """
 source($input, $topcell)
 report("A foundry's rules", $report)
 m1 = input(4, 0)
-m1.width(0.23.um).output("M1.1", "Metal1 width")
+m1.width(0.2.um).output("M1.1", "Metal1 width")
 m1.space(0.23.um).output("M1.2", "Metal1 space")
 input(5, 0).width($least.to_f.um).output("V.1", "Cut width") if $least
 """

@@ -170,7 +170,7 @@ def test_an_unwritable_report_leaves_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("dbu_um", [0.001, 0.0005, 0.005, 0.002])
-@pytest.mark.parametrize(("width_um", "passed"), [(0.23, True), (0.22, False)])
+@pytest.mark.parametrize(("width_um", "passed"), [(0.2, True), (0.19, False)])
 def test_other_database_units_are_measured_exactly(dbu_um, width_um, passed):
     layout = kdb.Layout()
     layout.dbu = dbu_um
@@ -178,12 +178,12 @@ def test_other_database_units_are_measured_exactly(dbu_um, width_um, passed):
     cell.shapes(layout.layer(4, 0)).insert(kdb.DBox(0, 0, width_um if dbu_um != 0.002 else 2 * width_um, 3))
     technology = GENERIC
     if dbu_um == 0.002:
-        technology, _ = with_rule(GENERIC, kind="width", layer="metal1", value=0.46)
+        technology, _ = with_rule(GENERIC, kind="width", layer="metal1", value=0.4)
     report = check(layout, cell, technology)
     assert not report.unchecked
     assert report.passed is passed
     if not passed:
-        limit = 0.44 if dbu_um == 0.002 else 0.22
+        limit = 0.38 if dbu_um == 0.002 else 0.19
         assert report.to_data()["violations"][0]["locations"][0]["distance"] == limit
 
 
