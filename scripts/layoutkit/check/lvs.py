@@ -58,7 +58,8 @@ def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = DEFA
     result = comparison.result()
     if not result.matched:
         result = _with_stacks_folded(result) or result
-    return replace(result, matched=result.matched and result.complete, warnings=(*result.warnings, *untold))
+    read = not extraction.coverage.unchecked
+    return replace(result, matched=result.matched and read, warnings=(*result.warnings, *untold))
 
 
 def _with_stacks_folded(result: LvsResult) -> LvsResult | None:
