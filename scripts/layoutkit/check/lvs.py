@@ -58,7 +58,8 @@ def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = DEFA
     result = comparison.result()
     if not result.matched:
         result = _with_stacks_folded(result) or result
-    return replace(result, matched=result.matched and result.complete, warnings=(*result.warnings, *untold))
+    matched = result.matched and not extraction.coverage.unchecked  # black boxes leave it incomplete, not unmatched
+    return replace(result, matched=matched, warnings=(*result.warnings, *untold))
 
 
 def _with_stacks_folded(result: LvsResult) -> LvsResult | None:
