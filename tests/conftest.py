@@ -16,8 +16,11 @@ from forked import SMALL_PICTURE, run_program  # noqa: E402
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background: what it starts would ignore Ctrl-C too
+# A job in the background or under nohup ignores these signals, and so would every server that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # A small OASIS file with a few bytes changed, found by changing bytes at random and then leaving out what did not
 # matter: KLayout 0.30.12 reads it for ever, with little memory, holding the GIL.

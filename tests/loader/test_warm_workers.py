@@ -265,6 +265,14 @@ def test_an_edited_script_is_run_as_it_is_now(runner, tmp_path):
     assert total(runner, "echo", 3) == 4
 
 
+def test_what_python_caches_beside_a_script_is_no_edit(runner, tmp_path):
+    process = total(runner, "pid")
+    cache = tmp_path / "skills/bench/scripts/__pycache__"
+    cache.mkdir(exist_ok=True)
+    (cache / "another.pyc").write_bytes(b"")
+    assert total(runner, "pid") == process
+
+
 def test_another_folder_or_environment_is_another_worker(runner, monkeypatch, tmp_path):
     process = total(runner, "pid")
     monkeypatch.chdir(tmp_path)

@@ -225,6 +225,8 @@ def _files_seen(skill_dir: str, folders: tuple[str, ...] = _WATCHED) -> tuple[tu
     for name in folders:
         with contextlib.suppress(OSError), os.scandir(f"{skill_dir}/{name}") as entries:
             for entry in entries:
+                if entry.name == "__pycache__":  # Python itself changes it when a program starts for the first time
+                    continue
                 status = entry.stat()
                 seen.append((entry.path, status.st_mtime_ns, status.st_size))
     return tuple(sorted(seen))
