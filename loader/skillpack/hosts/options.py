@@ -144,7 +144,7 @@ def LISTENING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802
         click.option(
             "--no-token",
             is_flag=True,
-            help="Serve without a token, on a loopback address only. Any user of the machine can then run tools as you.",
+            help="Serve without a token, on a loopback address only. Every local user can then run tools as you.",
         ),
         click.option(
             "--allow-host",
