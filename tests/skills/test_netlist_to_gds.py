@@ -80,8 +80,9 @@ def test_a_netlist_becomes_a_clean_layout(build, technology, netlist):
     assert data["drc"]["total_violations"] == 0
     assert data["drc"]["rules_unchecked"] == []
     assert data["drc"]["rules_checked"] == len(load(technology).rules)
-    assert (data["lvs"]["matched"], data["lvs"]["complete"], data["lvs"]["mismatches"]) == (True, True, [])
-    assert (data["lvs"]["layers_unchecked"], data["lvs"]["not_compared"]) == ([], [])
+    lvs = data["lvs"]
+    assert (lvs["matched"], lvs["complete"], lvs["mismatches"], lvs["dummies"]) == (True, True, [], 0)
+    assert (lvs["not_compared"], lvs["layers_unchecked"], lvs["layers_waived"]) == ([], [], [])
     assert data["routing"]["failed"] == []
     assert data["routing"]["routed"] == data["routing"]["total_nets"]
     assert [stage["name"] for stage in data["stages"]] == [
