@@ -163,6 +163,19 @@ def test_a_link_inside_the_workspace_leads_nowhere_and_a_file_names_nothing_outs
     assert "Undefined subcircuits" in call.envelope["error"]["message"]
 
 
+def test_a_confined_tool_reads_the_files_of_its_skill(project, runners, monkeypatch):
+    """A prompt template and a schema; nobody answers at the model's address."""
+    pytest.importorskip("jinja2", reason="skipped: needs the extra models")
+    pytest.importorskip("httpx", reason="skipped: needs the extra models")
+    monkeypatch.setenv("SKILL_MODEL_URL", "http://127.0.0.1:9/")
+    monkeypatch.setenv("SKILL_MODEL_PRIMARY", "test")
+    (project / "n.sp").write_text(".subckt a d g s\nM1 d g s s nmos w=1u l=1u\nM2 g g s s nmos w=1u l=1u\n.ends\n")
+    call = runners(str(project)).run(
+        "plan.suggest_constraints", {"netlist_path": "n.sp", "source": "model", "deadline_s": 1}
+    )
+    assert call.envelope["error"]["code"] == "SERVICE_UNAVAILABLE", call.envelope
+
+
 DECK_NAMES = ("ws/deck.LYDRC", "deck.drc/", "deck.drc/.", "deck.rb//", "ws/../deck.lydrc/./", "linked.json")
 
 
