@@ -77,7 +77,7 @@ SUMMARY = {
 
 
 class Skill:
-    """The skill; params and the answer are checked against schemas/ by whoever calls it."""
+    """The skill; the caller checks params and the answer against the schemas in schemas/."""
 
     def execute(self, params: dict, context: dict) -> dict:
         """Return the number of words in ``params["text"]`` and a summary, which is empty without a model."""
@@ -92,7 +92,7 @@ class Skill:
 _TEMPLATE = """\
 You summarise texts.
 {% if memory_summary %}
-What is known of the reader: {{ memory_summary }}
+About the reader: {{ memory_summary }}
 {% endif %}
 Text: {{ text | tojson }}
 
@@ -122,7 +122,7 @@ def no_model(monkeypatch):
 
 @pytest.fixture
 def model(monkeypatch):
-    """Serve a model on this machine; what it says is what the test puts into the list."""
+    """Serve a model on this machine; it answers with the text that the test puts into the list."""
     pytest.importorskip("jinja2")
     pytest.importorskip("httpx")
     says = []
@@ -164,7 +164,7 @@ def test_the_summary_is_the_models(model):
 
 
 @pytest.mark.parametrize("said", ["no JSON", "{}", '{"summary": {"text": "nested"}}', '{"summary": 1}'])
-def test_what_is_no_summary_is_not_passed_on(model, said):
+def test_an_answer_that_is_no_summary_is_refused(model, said):
     model.append(said)
     assert call(TOOL, {"text": "a"}).error.code == "SERVICE_UNAVAILABLE"
 

@@ -42,7 +42,7 @@ class Parts:
     lines: dict[str, list[int]] = field(default_factory=dict)
 
     def place(self, kind: str, index: int) -> str:
-        """Return where an item stands: ``line 7``, or ``nodes[6]`` in a JSON document."""
+        """Return the place of an item: ``line 7``, or ``nodes[6]`` in a JSON document."""
         return f"line {self.lines[kind][index]}" if self.lines else f"{kind}[{index}]"
 
 
@@ -67,7 +67,7 @@ def read_parts(path: str) -> Parts:
     except RecursionError:
         raise _refused(path, "is nested too deeply") from None
     except ValueError as error:
-        reason = _QUOTED.sub("...", str(error))  # the file may be something else, and secret
+        reason = _QUOTED.sub("...", str(error))  # the file may be no graph at all, and secret
         raise _refused(path, f"is not JSON: {reason}") from None
     count = len(parts.nodes) + len(parts.relations)
     if count > MAX_ITEMS:
@@ -80,7 +80,7 @@ def _read_document(file: Path) -> Parts:
     if not isinstance(document, dict) or any(not isinstance(items, list) for items in document.values()):
         raise _refused(str(file), 'must be an object {"nodes": [...], "relations": [...]}')
     unknown = sorted(set(document) - _FIELDS)
-    if unknown and not _FIELDS & set(document):  # another file, whose words are not to be shown
+    if unknown and not _FIELDS & set(document):  # not a graph file: do not show what it holds
         raise _refused(str(file), 'must be an object {"nodes": [...], "relations": [...]}')
     if unknown:
         raise _refused(str(file), f"has unknown fields {', '.join(unknown)}; known are nodes, relations")

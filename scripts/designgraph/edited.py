@@ -103,7 +103,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_constant(constant: str) -> None:
-    """Raise ``ValueError`` for NaN and infinities, which JSON has not."""
+    """Raise ``ValueError`` for NaN and infinities, which JSON does not have."""
     raise ValueError(f"{constant} is no JSON number")
 
 

@@ -19,7 +19,7 @@ def chosen_form(form: str | None, path: str | None, suffixes: Mapping[str, str],
     """Return the form of the file to write: ``form``, else what the path's suffix stands for.
 
     Args:
-        form: The form asked for, ``None`` if the suffix decides.
+        form: The form that the caller gives, ``None`` if the suffix decides.
         path: The file to write, ``None`` if the caller did not name one.
         suffixes: Forms by suffix; of several that fit, the first counts.
         default: The form without a path.
@@ -31,7 +31,8 @@ def chosen_form(form: str | None, path: str | None, suffixes: Mapping[str, str],
         return form or default
     meant = next((suffixes[suffix] for suffix in suffixes if path.lower().endswith(suffix)), None)
     if form is None and meant is None:
-        text = f"the name {Path(path).name!r} says no format; give format, or a name that ends in {', '.join(suffixes)}"
+        known = ", ".join(suffixes)
+        text = f"the name {Path(path).name!r} does not show the format; give format, or a name that ends in {known}"
         raise GraphError(text, {"param_name": "output_path", "provided_value": path, "allowed": list(suffixes)})
     possible = {suffixes[suffix] for suffix in suffixes if path.lower().endswith(suffix)}
     if form is not None and possible and form not in possible:

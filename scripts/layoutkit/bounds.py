@@ -1,4 +1,4 @@
-"""What a layout may hold to be read: limits on extent, depth and number of shapes, counted without flattening.
+"""Limits on the extent, depth and number of shapes of a layout that is read, counted without flattening.
 
 A file of a few hundred bytes can describe more shapes than any memory holds (arrays of arrays), and KLayout's scanline
 does not end on coordinates near +-2**31. All numbers are summed bottom-up, each cell once, in Python integers and
@@ -6,7 +6,7 @@ floats, which do not wrap as KLayout's 32-bit coordinates do.
 
 Measured with KLayout 0.30 on one core, sky130A: DRC takes 43 s for each million flat shapes, extraction 24 s. The cost
 does not depend on the extent up to +-5e8 database units, which leaves room for sizing and for areas in 64 bits. A
-hierarchical check takes time with the square of the depth (0.01 s at 100 levels, 6 s at 3000).
+hierarchical check takes time that grows with the square of the depth (0.01 s at 100 levels, 6 s at 3000).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_FLAT_INSTANCES = 4_000_000
 MAX_FLAT_POINTS = 40_000_000  # vertices of all polygons and paths
 MAX_POINTS = 8_191  # vertices of one polygon or path, the limit of a GDSII record
 MAX_LAYERS = 4_000
-MAX_CELL_LAYERS = 5_000_000  # cells times layers, which tools walk through
+MAX_CELL_LAYERS = 5_000_000  # cells times layers; tools loop over all pairs
 _WIDE_PATH = 1_000_000  # from this width on [dbu], the extent of a path is calculated here
 _MANY_CELLS = 5_000
 _GDS_STRUCTURE = b"\x00\x1c\x05\x02"  # the head of a BGNSTR record
@@ -65,7 +65,7 @@ class CellCounts:
 
 
 def layout_faults(layout: kdb.Layout) -> list[str]:
-    """Return why ``layout``, as read from a file, cannot be worked on, one reason each; nothing for a good layout."""
+    """Return the reasons why tools cannot work on ``layout``, as read from a file; none for a good layout."""
     missing = missing_cells(layout)
     if missing:
         names = _listed(missing)
@@ -81,11 +81,11 @@ def layout_faults(layout: kdb.Layout) -> list[str]:
 
 
 def gds_faults(data: bytes) -> list[str]:
-    """Return why the GDSII file ``data`` is not to be given to KLayout.
+    """Return the reasons not to let KLayout read the GDSII file ``data``.
 
-    Its reader takes time with the square of depth and of the number of layers: 0.4 s at 5000 levels, 8 s at 20,000,
-    27 s at 20,000 layers. Smaller files are not looked at here. A corrupt file has no faults here either; reading it
-    reports what is wrong.
+    KLayout's reader takes time that grows with the square of the depth and of the number of layers: 0.4 s at 5000
+    levels, 8 s at 20,000, 27 s at 20,000 layers. Files with few cells and layers are not examined here. Nor is the
+    format: KLayout reports a corrupt file when it reads it.
     """
     faults = []
     if data.count(_GDS_LAYER) > MAX_LAYERS:
@@ -208,7 +208,7 @@ def _counts(cell: kdb.Cell, layers: Iterable[int], below: dict[int, CellCounts])
         points += count * child.points
         instances += count * (child.instances + 1)
         if count == 1 and not array.is_complex():
-            # A sum that wraps here lies beyond the limit all the same, as long as the child lies within it.
+            # If this sum wraps around, its result is beyond the limit too, as long as the child is within the limit.
             near += array.bbox(layout)
         else:
             extents.append(_placed(array, count, child.extent, layout))

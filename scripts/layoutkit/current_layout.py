@@ -1,4 +1,4 @@
-"""The layout that a tool is to look at, with its technology, its digest and what is to be said about it."""
+"""The layout that a tool works on, with its technology, its SHA-256 and warnings about its reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _READ_ATTEMPTS = 5
 
 
 class CurrentLayout:
-    """The layout that a tool is to look at: the file ``layout_path`` if given, else the workspace's.
+    """The layout that a tool works on: the file ``layout_path`` if given, else the workspace's.
 
     Args:
         params: ``layout_path``, ``workspace`` and ``technology`` of the tool, each optional.
@@ -69,13 +69,13 @@ class CurrentLayout:
             if before is not None and before == sha256_of(self.path):
                 break
         else:
-            raise FileError(f"{self.path} is changed by another program again and again; try again later")
+            raise FileError(f"another program keeps changing {self.path}; try again later")
         self.sha256 = before
         self.warnings = stale_reports(self.workspace) if own and self.workspace else []
         return layout
 
     def sources(self, *, circuit: bool = False) -> dict[str, str]:
-        """Return what a report on this layout is made from, to be noted in it.
+        """Return the SHA-256 values to write into a report on this layout.
 
         Args:
             circuit: Whether the workspace's circuit was used too.
@@ -86,12 +86,12 @@ class CurrentLayout:
         return found
 
     def doubts_of(self, report_path: str) -> list[str]:
-        """Return why the report may not be about this layout, in words; none for a report that says it is."""
+        """Return warnings if the report is about another layout, or does not state its layout; else none."""
         sources = sources_of(report_path)
         if sources is not None and LAYOUT not in sources:
             return [f"{report_path} does not say which layout it is about"]
         if sources and sources[LAYOUT] != self.sha256:
-            return [f"{report_path} is out of date: it is about another layout than {self.path} as it is now"]
+            return [f"{report_path} is out of date: it judged another layout than the present {self.path}"]
         return []
 
     def add_reports(self, *paths: str) -> None:

@@ -1,9 +1,9 @@
 """Which layout, and which circuit, a report was made from: written into the report, and read back from it.
 
-A report is valid for exactly the bytes that it judged. Every report that the pack writes holds ``layout_sha256``, the
-SHA-256 of the layout file, and ``circuit_sha256``, that of ``circuit.json``, where the workspace's circuit was used:
-a DRC report in its description, an LVS database or SPICE file in a comment, a PNG picture in a ``tEXt`` chunk, a JSON
-file in a field. ``sha256sum layout.gds`` gives the number to compare with.
+A report is valid only for the exact bytes of the layout that it judged. Every report that the pack writes holds
+``layout_sha256``, the SHA-256 of the layout file, and ``circuit_sha256``, that of ``circuit.json``, where the
+workspace's circuit was used: a DRC report in its description, an LVS database or SPICE file in a comment, a PNG picture
+in a ``tEXt`` chunk, a JSON file in a field. ``sha256sum layout.gds`` gives the number to compare with.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a workspace remembers about its layout: the technology it is drawn in, and the reports made from it.
+"""The record of a workspace: the technology its layout is drawn in, and the reports made from that layout.
 
-It is the file ``layout_workspace.json``. The technology is remembered by its name and its layer numbers, which no other
-process shares, and by where it was read from.
+It is the file ``layout_workspace.json``. It holds the name and the layer numbers of the technology, which together
+identify a process, and the file that the technology was read from.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class DrawnIn:
         return self.source in names()
 
     def is_same_process(self, other: DrawnIn) -> bool:
-        """Return whether a layout may hold both: one process, as the pack or its user may have revised it."""
+        """Return whether both are the same process, perhaps in two revisions, so that one layout may use both."""
         if self.is_shipped and other.is_shipped:
             return self.source == other.source
         shared = self.layers.keys() & other.layers.keys()
@@ -148,7 +148,7 @@ def _record(data: Any) -> Record:
 
 
 def check_same(recorded: DrawnIn, asked: DrawnIn, home: Path) -> list[str]:
-    """Return what to say when ``asked`` is to be used on a layout drawn in ``recorded``.
+    """Return the warnings for using ``asked`` on a layout drawn in ``recorded``.
 
     Raises:
         TechnologyError: If they are different processes.
@@ -199,7 +199,7 @@ def fitting(layout: kdb.Layout, home: Path, usual: str) -> str:
     best = _best_fits(used)
     if not best or best[0][0] == 0 or (len(best) > 1 and best[0][0] == best[1][0]):
         raise TechnologyError(
-            f"it is not recorded which technology the layout in {home} is drawn in, and its layers do not tell; "
+            f"the technology of the layout in {home} is not recorded, and no single one fits its layers best; "
             f"give technology: {', '.join(names())}, or the path of a technology file",
             details={"param_name": "technology", "workspace": str(home)},
         )

@@ -1,4 +1,4 @@
-"""The reports that were made from a workspace's layout: which are known, which still hold, and marking the others."""
+"""The reports made from a workspace's layout: listing them, and renaming those that are out of date."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ OF_CIRCUIT = ("reference.spice",)
 
 
 def add_reports(workspace: Workspace, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Remember these files as made from the layout; return which reports no longer hold, in words.
+    """Record these files as made from the layout; return a warning for each report that is out of date.
 
-    A workspace that cannot be written to remembers nothing, which is then said.
+    If the workspace cannot be written to, a warning says that nothing was recorded.
     """
     try:
         with workspace.lock():
@@ -31,7 +31,7 @@ def add_reports(workspace: Workspace, paths: Iterable[str | os.PathLike[str]]) -
             record.with_reports({*record.reports, *names}).write(workspace.record_path)
             return mark_stale(workspace)
     except (FileError, TimeLimitError) as error:
-        text = f"the workspace cannot note which reports were made from its layout: {error.message}"
+        text = f"cannot note which reports were made from the layout: {error.message}"
         return [text, *stale_reports(workspace)]
 
 
@@ -53,9 +53,9 @@ def stale_reports(workspace: Workspace) -> list[str]:
 
 
 def mark_stale(workspace: Workspace, *, changed: bool = False) -> list[str]:
-    """Rename the reports that no longer hold (``drc.lyrdb`` to ``drc.stale.lyrdb``); the caller holds the lock.
+    """Rename reports that are out of date (``drc.lyrdb`` to ``drc.stale.lyrdb``); the caller holds the lock.
 
-    Files outside the workspace are not touched. Returned is what happened, a sentence for each report.
+    Files outside the workspace are not touched. Returns a sentence for each report that is out of date.
 
     Args:
         workspace: Where to look.
@@ -112,7 +112,7 @@ def _lies_within(path: str | os.PathLike[str], workspace: Workspace) -> bool:
 
 
 def _renamed(path: Path) -> Path | None:
-    """Return the new name of a report that no longer holds, None if it cannot be renamed."""
+    """Rename a report that is out of date and return its new path, None if it cannot be renamed."""
     try:
         return path.replace(path.with_name(f"{path.stem}.stale{path.suffix}"))
     except OSError:

@@ -45,7 +45,7 @@ class Saved:
 
     Attributes:
         sha256: Of the layout file.
-        warnings: Which reports of before no longer hold, and what else the caller should know.
+        warnings: Which earlier reports are out of date, and other warnings for the caller.
     """
 
     sha256: str
@@ -163,11 +163,11 @@ class Workspace:
             self.saved = self.save_layout(layout, technology)
 
     def save_layout(self, layout: kdb.Layout, technology: Technology | None = None) -> Saved:
-        """Save the layout, record its technology, and mark the reports of before; the caller holds the lock.
+        """Save the layout, record its technology, and rename earlier reports; the caller holds the lock.
 
         Raises:
             FileError: If that fails.
-            TechnologyError: If the layout of before is drawn in another technology.
+            TechnologyError: If the present layout is drawn in another technology.
         """
         from layoutkit.record import DrawnIn, Record
         from layoutkit.reports import mark_stale
@@ -201,7 +201,7 @@ class Workspace:
     def technology(self, asked: str | None, usual: str = DEFAULT_TECHNOLOGY) -> Technology:
         """Return the technology to work in: ``asked`` if given, else that of the layout, else ``usual``.
 
-        A layout without a record, from an earlier version or another program, is judged by its layers.
+        A layout without a record, from an earlier version or another program, gets the technology that fits its layers.
 
         Args:
             asked: Shipped name or path of a technology file; None where the caller leaves it open.
@@ -236,7 +236,7 @@ class Workspace:
         return technology
 
     def _check_technology(self, technology: Technology, layout: kdb.Layout | None = None) -> list[str]:
-        """Check that the layout, if there is one, is drawn in ``technology``; return what to say about it."""
+        """Check that the layout, if there is one, is drawn in ``technology``; return warnings."""
         from layoutkit.record import DrawnIn, check_fits, check_same
 
         record = self.record()
@@ -303,7 +303,7 @@ class Workspace:
         return self.path(name)
 
     def save_circuit(self, value: Any) -> list[str]:
-        """Save ``value`` as the circuit; return which reports no longer hold, in words; the caller holds the lock."""
+        """Save ``value`` as the circuit; return a warning for each report out of date; the caller holds the lock."""
         from layoutkit.reports import mark_stale
 
         self.write_json(self.circuit_path.name, value)

@@ -1,4 +1,4 @@
-"""Keep a tool's work inside one folder: which paths lie in it, and a guard over what a tool's own process opens.
+"""Keep a tool's work inside one folder: a test for paths, and a guard on the files that a tool's process opens.
 
 A server checks the paths in a call's parameters before it starts a tool (``skillpack.execution.limits``). The guard
 here covers what parameters do not show: links inside the folder, and paths that a file in it names. It sees what Python
@@ -29,8 +29,8 @@ _NEW = os.O_CREAT | os.O_EXCL
 def is_inside(folder: str, path: str) -> bool:
     """Return whether ``path`` is ``folder`` or lies in it with every symbolic link resolved; it need not exist.
 
-    A path with ``..`` behind a link means one place to the system and another to programs that shorten the text; both
-    must lie in the folder. A relative path starts from the working folder.
+    A path with ``..`` after a link means one place to the system and another to programs that shorten the text; both
+    places must lie in the folder. A relative path starts from the working folder.
     """
     return _within([os.path.realpath(folder)], _places(path))
 
@@ -54,8 +54,8 @@ def _within(homes: Iterable[str], places: set[str]) -> bool:
 def confined(skill_dir: str | os.PathLike[str] | None = None) -> Iterator[None]:
     """Within the block, refuse to open files outside of the folder that ``SKILLPACK_CONFINE`` names, if it is set.
 
-    Refused is a ``PermissionError``. Programs, libraries and caches stay readable; files that are newly made in the
-    folder for temporary files can be used.
+    A refused operation raises ``PermissionError``. Programs, libraries and caches stay readable, and new files can be
+    made in the folder for temporary files.
 
     Args:
         skill_dir: Folder of the tool's skill, whose templates and schemas the tool reads.

@@ -1,6 +1,6 @@
 """Skills whose code is a module ``handler.py`` with ``execute(params, context)``, as a function or in a class.
 
-Run as a program it is the front of such a module: ``python handler.py HANDLER TOOL_ID [arguments of a skill script]``.
+As a program it runs such a module as a skill script: ``python handler.py HANDLER TOOL_ID [arguments of the script]``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _MODULE = "handler"
 def load_handler(path: str | Path) -> Handler:
     """Return ``execute(params, context)`` of the module at ``path``; an ``async`` one is waited for.
 
-    It is the module's function ``execute``, else the method of its class ``Skill`` or of the one class that has it and
-    that no other such class of the module is derived from. The class is made once, without arguments.
+    It is the module's function ``execute``, else the method of its class ``Skill``, else that of the only class with
+    such a method (base classes of another such class do not count). The class is instantiated once, without arguments.
 
     Raises:
         SkillError: INTERNAL_ERROR if there is no such function or class, or several classes.

@@ -18,19 +18,20 @@ def install_command(extra: str = "") -> str:
     except PackageNotFoundError:
         number = "VERSION"
     wheel, suffix = f"{DISTRIBUTION.replace('-', '_')}-{number}-py3-none-any.whl", f"[{extra}]" if extra else ""
-    return f"pip install -e '.{suffix}' in a clone of {DISTRIBUTION}, or pip install '{wheel}{suffix}' beside its wheel"
+    clone = f"pip install -e '.{suffix}' in a clone of {DISTRIBUTION}"
+    return f"{clone}, or pip install '{wheel}{suffix}' in the folder of its wheel"
 
 
 def missing_library(library: str, purpose: str) -> SkillError:
-    """Return the error of a library that is not installed because not everybody needs it."""
+    """Return the error for a library of an extra that is not installed."""
     text = f"{purpose} need the Python library {library}: {install_command('models')}"
     return SkillError(ErrorCode.SERVICE_UNAVAILABLE, text, {"missing": library})
 
 
 def missing_requirement(problem: BaseException) -> SkillError | None:
-    """Return the error of an import that failed because the package was installed without what it requires."""
+    """Return the error for a failed import of a library that the package requires."""
     library = (problem.name or "").partition(".")[0] if isinstance(problem, ModuleNotFoundError) else ""
     if library not in _REQUIRED:
         return None
-    text = f"this Python lacks the library {library}, which every installation has: {install_command()}"
+    text = f"this Python lacks the library {library}, which the package requires: {install_command()}"
     return SkillError(ErrorCode.SERVICE_UNAVAILABLE, text, {"missing": library})

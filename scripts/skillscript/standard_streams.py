@@ -30,11 +30,11 @@ class EnvelopeStream:
         self.was_closed = descriptor is None
 
     def announce_on(self, descriptor: int) -> None:
-        """Tell the supervisor at the other end of ``descriptor`` from now on which call is to be answered."""
+        """From now on, report to the supervisor at the other end of ``descriptor`` which call is to be answered."""
         self._supervisor = descriptor
 
     def announce(self, call: Mapping[str, Any] | None) -> None:
-        """Tell the supervisor that ``call`` (fields of ``supervisor.Call``) begins, or ``None`` that it is answered."""
+        """Report to the supervisor that ``call`` (fields of ``supervisor.Call``) begins; ``None``: it is answered."""
         if self._supervisor is not None:
             left = memoryview((json.dumps(call) + "\n").encode())
             while left:

@@ -6,9 +6,9 @@ and no thread, so it can neither answer SIGTERM nor keep a deadline. Therefore t
     supervisor (the process that was started)  --SIGTERM, SIGINT-->  worker (its child)
          waits, kills, answers in its place     <----messages----    runs the tool, writes the answer
 
-A worker that has been told to stop gets a moment to answer for itself. If it does not, or if it crashes, the supervisor
-kills it, writes the envelope and ends with the envelope's exit code. Otherwise it ends with the worker's exit code. A
-worker whose supervisor is killed ends, too (SIGIO from a pipe between them, where the system has it).
+A worker that was asked to stop has ``GRACE_SECONDS`` to answer itself. If it does not, or if it crashes, the supervisor
+kills it, writes the envelope and exits with the envelope's exit code. Otherwise it exits with the worker's exit code.
+If the supervisor is killed, the worker ends too (by SIGIO from a pipe between them, where the system has it).
 
 Where processes cannot be forked (Windows), or threads run already, the work is done without a supervisor.
 """
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from .standard_streams import EnvelopeStream
     from .tool import Tool
 
-GRACE_SECONDS = 1.0  # how long a worker that was told to stop may take to answer for itself
-LATE_SECONDS = 0.25  # a caller that keeps its own deadline gives up first
+GRACE_SECONDS = 1.0  # how long a worker that was asked to stop may take to answer itself
+LATE_SECONDS = 0.25  # added to a deadline, so that a caller with the same deadline gives up first
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
 _INTERNAL_EXIT = 4
 
@@ -164,7 +164,7 @@ class _Supervisor:
         return self._answer(self.call, status)
 
     def _forward(self, number: int, _frame: object) -> None:
-        """Pass a signal on; the worker answers, or is killed when its moment has passed."""
+        """Pass a signal on; the worker answers, or is killed after ``GRACE_SECONDS``."""
         if self.stopped_by is None:
             self.stopped_by = number
             self.kill_at = monotonic() + GRACE_SECONDS
@@ -179,7 +179,7 @@ class _Supervisor:
         return None
 
     def _overdue(self) -> bool:
-        """Return whether the worker must be killed now; one whose deadline has passed is first told to stop."""
+        """Return whether the worker must be killed now; one whose deadline has passed is first asked to stop."""
         if self._seconds_left() != 0.0:
             return False
         if self.kill_at is not None:
@@ -189,7 +189,7 @@ class _Supervisor:
         return False
 
     def _read_messages(self) -> bool:
-        """Take what the worker says; return whether it still runs."""
+        """Read the worker's messages; return whether it still runs."""
         piece = os.read(self.messages, 1 << 16)
         *lines, self._unread = (self._unread + piece).split(b"\n")
         for line in lines:
@@ -206,7 +206,7 @@ class _Supervisor:
             return
 
     def _answer(self, call: Call, status: int) -> int:
-        """Write the answer that the worker owes and return its exit code."""
+        """Write the answer in the worker's place and return its exit code."""
         error = self._error(call, status)
         result = SkillResult.failure(error, round((monotonic() - call.begun) * 1000))
         if self.log is not None:

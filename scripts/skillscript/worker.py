@@ -9,8 +9,8 @@ call works on what another left behind, after a call that left threads or child 
 When the file of a module it has loaded was edited, it carries nothing out any more: it answers SERVICE_UNAVAILABLE with
 ``"stale": true, "last": true`` and ends, so that the same request can be given to a new one.
 
-A call that takes longer than its ``timeout_s`` is answered with TIMEOUT a little later and ends the worker, whatever it
-hangs in (``supervisor``).
+A call that takes longer than its ``timeout_s`` is answered with TIMEOUT shortly afterwards and ends the worker,
+whatever it is doing (``supervisor``).
 
 A program may serve several tools in one process (``serve_tools``), so that they share what they keep warm; each request
 then names its ``tool``.
@@ -138,7 +138,7 @@ def _next_line(requests: BinaryIO) -> bytes | None:
 
 
 class _Request:
-    """What a request is answered from."""
+    """Answers one request."""
 
     def __init__(self, tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) -> None:
         self._tools = tools
@@ -146,7 +146,7 @@ class _Request:
         self._log = log
 
     def answer(self, line: bytes | None, *, stale: bool) -> tuple[Any, SkillResult]:
-        """Return the request's id and its result; a stale worker carries nothing out."""
+        """Return the request's id and its result; a stale worker runs nothing."""
         if line is None:
             return None, _refused(Fault("", f"the request is longer than the {MAX_BYTES} bytes allowed on one line"))
         try:
@@ -163,7 +163,7 @@ class _Request:
             known = sorted(self._tools)
             return request_id, _refused(Fault("tool", f"tool must be one of {', '.join(known)}", wanted, known))
         if stale:
-            text = "the program has been edited since this process started; ask a new one"
+            text = "the program has been edited since this process started; start a new process"
             return request_id, SkillResult.failure(SkillError(ErrorCode.SERVICE_UNAVAILABLE, text))
         return request_id, self._called(tool, request)
 

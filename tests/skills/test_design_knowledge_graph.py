@@ -313,7 +313,7 @@ def test_the_suffix_of_the_file_chooses_its_format(uart, tmp_path, program, name
 @pytest.mark.parametrize(
     ("program", "name", "format_", "message"),
     [("render_graph", "a.svg", "mermaid", "is the name of a svg file, but format is mermaid"),
-     ("render_graph", "a.png", None, "says no format; give format, or a name that ends in .mmd, "),
+     ("render_graph", "a.png", None, "does not show the format; give format, or a name that ends in .mmd, "),
      ("export_graph", "a.graphml", "json", "is the name of a graphml file, but format is json")],
 )  # fmt: skip
 def test_a_file_never_holds_another_format_than_its_name_says(uart, tmp_path, program, name, format_, message):

@@ -1,6 +1,6 @@
-"""What a server lets the callers of its tools do: which paths they may name, and whether their files may be programs.
+"""The limits of a server on calls of its tools: which paths a call may name, and whether it may name programs.
 
-A parameter that is a path says so in its tool's input schema: ``"x-path": true``. One whose name reads like a path's
+A parameter that is a path says so in its tool's input schema: ``"x-path": true``. One whose name is like a path's
 (``report_path``, ``file``, ``output_dir``) counts as one too, unless it says ``"x-path": false``. ``"x-programs"``
 lists the suffixes of files that the tool runs as programs.
 """
@@ -57,7 +57,7 @@ class Limits:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return what a tool's process is told of the limits."""
+        """Return the environment variables that pass the limits to a tool's process."""
         return {} if self.folder is None else {VARIABLE: self.folder}
 
     def check(self, tool: ToolDeclaration, params: Mapping[str, Any]) -> None:

@@ -53,9 +53,9 @@ class Access:
 
     Attributes:
         host: Address the server listens on.
-        token: What every request must bear, or None.
+        token: The token that every request needs, or None.
         names: Further names under which the server is reached.
-        note: What the owner is to read when the server starts, such as a token made for this run; or "".
+        note: Text for the owner when the server starts, such as a token made for this run; or "".
     """
 
     host: str = "127.0.0.1"
@@ -69,8 +69,8 @@ class Access:
             return f"the token must be at least {MIN_TOKEN} ASCII characters without blanks"
         if self.token is None and not is_loopback(self.host):
             return (
-                f"{self.host} can be reached from other machines, so every request must bear a token; set "
-                "SKILLPACK_TOKEN or --token-file, or listen on 127.0.0.1"
+                f"{self.host} can be reached from other machines, so every request needs a token; set "
+                "SKILLPACK_TOKEN, --token-file or --write-token, or listen on 127.0.0.1"
             )
         return None
 
@@ -221,7 +221,7 @@ def _headers(scope: Scope) -> dict[str, str]:
             raise RefusedError(400, f"the header {name} is there twice")
         found[name] = raw_value.decode("latin-1")
     if "content-length" in found and "transfer-encoding" in found:
-        # A proxy that goes by one and a server that goes by the other disagree on where the next request begins.
+        # A proxy that uses one and a server that uses the other would disagree on where the next request begins.
         text = "a request has either Content-Length or Transfer-Encoding, not both"
         raise RefusedError(400, text, {"connection": "close"})
     return found

@@ -40,14 +40,14 @@ def read_token(file: str | None) -> str | None:
 
 
 def new_token(file: str | None) -> tuple[str, str]:
-    """Return a random token, and how the owner learns it: it is written to ``file`` (mode 0600), or else in that text.
+    """Return a random token and a note for the owner; the token is in ``file`` (mode 0600) if given, else in the note.
 
     Raises:
         HostError: If the file cannot be written.
     """
     token = secrets.token_urlsafe(32)
     if file is None:
-        return token, f"every request must bear the header 'Authorization: Bearer {token}'"
+        return token, f"every request needs the header 'Authorization: Bearer {token}'"
     beside = f"{file}.{os.getpid()}"
     try:
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -58,7 +58,7 @@ def new_token(file: str | None) -> tuple[str, str]:
         with suppress(OSError):
             Path(beside).unlink()
         raise HostError(f"the token file {file} cannot be written: {error.strerror}") from error
-    return token, f"every request must bear the token in {file}"
+    return token, f"every request needs the token in {file}"
 
 
 def serve(app: App, access: Access, port: int, *, path: str = "", grace: float = GRACE_SECONDS) -> None:

@@ -43,7 +43,7 @@ class Listening:
     allow_hosts: tuple[str, ...]
 
     def access(self) -> Access:
-        """Return who may ask; a token that the owner did not give is made here.
+        """Return who may send requests; a token is made here if the owner gave none.
 
         Raises:
             HostError: If the server would be open to other machines, the token is none, or options contradict each
@@ -133,7 +133,7 @@ def LISTENING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802
         click.option(
             "--token-file",
             metavar="FILE",
-            help="File with the token that every request must bear. [default: SKILLPACK_TOKEN, else a random one, "
+            help="File with the token that every request needs. [default: SKILLPACK_TOKEN, else a random one, "
             "shown on stderr]",
         ),
         click.option(
@@ -144,7 +144,7 @@ def LISTENING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802
         click.option(
             "--no-token",
             is_flag=True,
-            help="Serve without a token, on a loopback address only. Any user of it can then run tools as you.",
+            help="Serve without a token, on a loopback address only. Every local user can then run tools as you.",
         ),
         click.option(
             "--allow-host",

@@ -14,7 +14,7 @@ but p+ taps, so that a missing substrate tap leaves the bulks on a net of their 
 ring of n well cut off from the substrate is a net of its own, and where the process draws p wells, so is each of them:
 a tap inside must reach it.
 
-Fill is of the material of the layer that it fills and conducts as that does; what slots take out of a layer does not.
+Fill is of the same material as the layer that it fills and conducts like it. Slots are subtracted from their layer.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
     conducting.update({cut.name: drawn.layer(cut.layer) for cut in technology.cuts})
     joins = _joins(technology) + add_plates(technology, passives, conducting)
     only_fill = drawn.fill("poly") & (drawn.fill("active") + drawn.fill("tap"))
-    crossings = (poly & diffusion).merged().not_inside(only_fill)  # a crossing of fill is a transistor of no circuit
+    crossings = (poly & diffusion).merged().not_inside(only_fill)  # where fill crosses fill there is no transistor
     gates = {
         spec.name: drawn.gates(spec, crossings.inside(active), p_body) for _, spec in sorted(technology.devices.items())
     }

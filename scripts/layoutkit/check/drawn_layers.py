@@ -1,8 +1,8 @@
-"""Which of the layers that a cell draws a check understands. What it does not understand is never called clean.
+"""Find the layers with shapes that a check does not understand, so that it never calls them clean.
 
-DRC understands a layer that a rule judges, LVS one that extraction reads; neither needs to know layers that leave
-nothing on the wafer (labels, pins, outlines). Every other layer with shapes is reported as unchecked, also one that
-the technology does not name, and the verdict is then not complete, unless the caller waives the layer by name.
+DRC understands a layer if a rule judges it, LVS if extraction reads it. Layers that leave nothing on the wafer (labels,
+pins, outlines) need neither. Every other layer with shapes is reported as unchecked, also if the technology does not
+name it, and the verdict is then not complete, unless the caller waives the layer by name.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def coverage(
         technology: Names the layers.
         understood: The layers that the check judges or reads.
         waived: Layers that the caller waives: names of the technology, or ``layer/datatype``.
-        why: What the check lacks for a named layer that it does not understand.
+        why: Why the check does not understand a layer that the technology names.
 
     Raises:
         LayoutkitError: If an entry of ``waived`` is neither a layer's name nor a number; all are named.
@@ -131,8 +131,8 @@ def _number_of(entry: str, technology: Technology) -> Gds | None:
 def judged_layers(technology: Technology, rules: Iterable[Rule]) -> set[Gds]:
     """Return the GDS layers that at least one of ``rules``, all without faults, judges.
 
-    A rule judges the layers all of whose polygons it measures. Rules about the grid and about angles hold for any
-    layer; they say nothing of what a layer is for and do not count.
+    A rule judges a layer if it measures all polygons of the layer. Rules about the grid and about angles hold for every
+    layer alike, whatever its purpose, so they do not count.
     """
     judged: set[Gds] = set()
     for rule in rules:
@@ -143,7 +143,7 @@ def judged_layers(technology: Technology, rules: Iterable[Rule]) -> set[Gds]:
             for operand in kind.judges:
                 measured = parse(str(fields[operand]))
                 if kind.name == "forbidden" and isinstance(measured, Selection) and measured.other is not None:
-                    measured = measured.layer  # where some polygons of a layer are forbidden, each is looked at
+                    measured = measured.layer  # to forbid some polygons of a layer, the rule examines each of them
                 judged.update(_numbers(measured, technology))
     return judged
 
@@ -163,7 +163,7 @@ def _numbers(expression: Expression, technology: Technology) -> Iterator[Gds]:
 def joined_fill(spec: LayerSpec, technology: Technology) -> tuple[str, ...]:
     """Return the fill that counts as ``spec`` in every rule: that of the conductors of the stack.
 
-    Fill of diffusion and poly has other rules than transistors, such as no tap nearby; it is judged under its own name.
+    Fill of diffusion and poly has other rules than transistors (it needs no tap nearby), so it has rules of its own.
     """
     wiring = {technology.resolve(conductor.layer) for conductor in technology.conductors}
     return spec.fill if spec.name in wiring else ()

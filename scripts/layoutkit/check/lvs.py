@@ -1,6 +1,6 @@
 """LVS: whether a layout is the circuit that was asked for, and if not, where it differs.
 
-A layout matches only if all of this holds (what black boxes of the netlist hold is not compared; the verdict is then
+A layout matches only if all of this holds (the content of black boxes is not compared; with black boxes the verdict is
 not complete):
 
 - a renaming of its nets turns its devices, folded in parallel and resistors in series, into exactly those of the
@@ -13,7 +13,7 @@ not complete):
 
 Where the circuits do not match as they are, transistors in series are folded on both sides (see ``stacks``).
 
-The number of fingers is told, not judged: two fingers of 1 um are one transistor of 2 um.
+The number of fingers is reported, not judged: two fingers of 1 um are one transistor of 2 um.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = DEFA
     result = comparison.result()
     if not result.matched:
         result = _with_stacks_folded(result) or result
-    return replace(result, matched=result.matched and result.complete, warnings=(*result.warnings, *untold))
+    matched = result.matched and not extraction.coverage.unchecked  # black boxes leave it incomplete, not unmatched
+    return replace(result, matched=matched, warnings=(*result.warnings, *untold))
 
 
 def _with_stacks_folded(result: LvsResult) -> LvsResult | None:
@@ -95,6 +96,7 @@ class _Comparison:
     def run(self) -> None:
         """Find a pairing under the labels; without one under fewer labels; without any, words for the difference."""
         self.found += _ignored_gates(self.extraction) + _ignored_resistors(self.extraction)
+        self.found += _ignored_plates(self.extraction)
         self.found += self.labels.mismatches
         if not (self.reference.devices or self.reference.ports or self.extraction.devices):
             self.found.append(_nothing())
@@ -194,7 +196,7 @@ class _Comparison:
         return found or ["nothing"]
 
     def _soft_connections(self) -> list[Mismatch]:
-        """Return the nets that wells or substrate alone hold together; those of two names are told as shorts."""
+        """Return the nets that wells or substrate alone hold together; those with two names are reported as shorts."""
         claimed: dict[int, set[str]] = {}
         for net, claim in self.labels.claims:
             claimed.setdefault(net, set()).add(claim)
@@ -211,7 +213,7 @@ class _Comparison:
                     "open",
                     f"Net {name or self.extraction.nets[soft.net].name} is open: nothing but a well or the substrate "
                     f"joins {len(soft.pieces)} pieces of it: {pieces}",
-                    "a wire from the taps to the rest of the net is missing; a well ties bodies, it is no wire",
+                    "a wire from the taps to the rest of the net is missing; a well connects bulks but is not a wire",
                     () if name is None else (name,),
                     soft.pieces,
                 )
@@ -328,13 +330,26 @@ def _ignored_resistors(extraction: Extraction) -> list[Mismatch]:
     return [
         Mismatch(
             "unrecognised_device",
-            f"Poly{at(place)} is no wire and makes no resistor of {extraction.technology.name}: {reason}",
+            f"Poly{at(place)} is neither a wire nor a resistor of {extraction.technology.name}: {reason}",
             "the marker is missing, covers a head or is not exactly as long as the resistor; or a layer of the device"
             " is missing, or one belongs to another device",
             (),
             (("resistor", place),),
         )
         for place, reason in extraction.ignored_resistors
+    ]
+
+
+def _ignored_plates(extraction: Extraction) -> list[Mismatch]:
+    return [
+        Mismatch(
+            "unrecognised_device",
+            f"A plate{at(place)} makes no capacitor of {extraction.technology.name}: {reason}",
+            "a marker of the capacitor does not cover the whole plate, or the plate is not inside its bottom plate",
+            (),
+            (("plate", place),),
+        )
+        for place, reason in extraction.ignored_plates
     ]
 
 

@@ -4,12 +4,13 @@
     contact        |                                 |        |
                --[p+ tap]------- p well / substrate --[p+ tap]--[n+ source]--
 
-A well ties bodies to their net; it is no wire: its resistance is kilo-ohms, and current in it lifts the bulks. So the
-conductors are connected a second time without wells and substrate, and a net that then falls apart is open.
+A well connects bulks to their net but is not a wire: its resistance is kilo-ohms, and a current in it shifts the bulk
+voltage. So the conductors are connected a second time without wells and substrate, and a net that then falls into
+several pieces is open.
 
-What has to be joined by metal, poly or silicided diffusion: device terminals other than bulks, labels, and every tap
-with a contact or an abutting source on it. A bare tap, without contact, carries no current and is left out. A source
-that abuts a tap is on the tap's net (silicide shorts them); a tap ring joins its own contacts.
+Metal, poly or silicided diffusion must join device terminals other than bulks, labels, and every tap that has a contact
+or abuts a source. A tap without a contact carries no current and is left out. A source that abuts a tap is on the tap's
+net, because silicide connects them; a tap ring joins its own contacts.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class _Piece:
 
 @dataclass(frozen=True)
 class MetalNets:
-    """The nets of a cell without its wells and substrate, and the regions by which they are asked for."""
+    """The nets of a cell without its wells and substrate, and the regions with which nets are looked up."""
 
     extracted: kdb.LayoutToNetlist
     regions: Mapping[str, kdb.Region]
@@ -54,7 +55,7 @@ class MetalNets:
 def metal_nets(layers: ElectricalLayers, dbu_um: float) -> MetalNets:
     """Return what metal, poly and diffusion join.
 
-    To be called before devices are extracted: KLayout's extraction adds a shape for each terminal to ``layers``, with
+    Call this before devices are extracted: KLayout's extraction adds a shape for each terminal to ``layers``, with
     properties that keep a later extraction from joining it.
     """
     extracted = kdb.LayoutToNetlist("METAL", dbu_um)

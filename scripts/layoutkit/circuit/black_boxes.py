@@ -1,4 +1,4 @@
-"""Black boxes: instances of subcircuits that are empty or undefined, which only their author can allow."""
+"""Black boxes: instances of empty or undefined subcircuits, kept only if the caller lists the subcircuits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.model import BlackBox
 
 BLACK_BOX_HINT = (
-    "add its content to the netlist, or list it in black_boxes to keep its instances undrawn and not compared"
+    "add its content to the netlist, or list it in black_boxes, so that its instances are neither drawn nor compared"
 )
 _SHOWN = 5
 
@@ -39,7 +39,7 @@ def refuse_empty(empty: Mapping[str, Sequence[str]]) -> None:
 
 
 def check_listed(listed: Collection[str], found: Sequence[BlackBox]) -> None:
-    """Refuse listed names that are no black boxes of the circuit, which would hide a typing error.
+    """Refuse listed names that are not black boxes of the circuit, since they may be misspelt.
 
     Raises:
         NetlistError: If the circuit has no instance of an empty or undefined subcircuit of a listed name.

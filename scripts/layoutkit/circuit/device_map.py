@@ -1,16 +1,17 @@
 """Carrying a circuit into a technology: its device for every model, legal sizes, and a record of every change.
 
-The rules, each told in the result when it changed something:
+The rules; the result reports every change that they make:
 
 - **Device**: the technology's device of the same model; else of the same type with the smallest sufficient voltage
   rating and, where the technology has it, the same threshold flavour; else the technology's default.
 - **Length**: where it is missing, the shortest of the circuit is taken; below the minimum it becomes the minimum;
   ``stack`` gates in series become one gate of their total length.
-- **Width**: scales by the factor its length grew by. ``nfin`` fins count as width, ``nfin * fin_pitch`` a finger, and
+- **Width**: scales by the factor its length grew by. ``nfin`` fins count as width, ``nfin * fin_pitch`` per finger, and
   win over ``w``, which FinFET netlists carry along unused.
-- **Fingers**: ``w`` is the total of all fingers, or of one finger where the whole file or the caller says so
-  (``widths``). A finger narrower than the minimum is an error that names both readings; it is never merged with
-  others. Only fins, whose total is beyond doubt, move to fewer fingers. A device of one finger is widened.
+- **Fingers**: ``w`` is the total of all fingers, or of one finger where the caller says so or no other reading fits the
+  whole file (``widths``). A finger narrower than the minimum is an error that names both readings; it is never merged
+  with others. Only a width counted in fins, which is the total without doubt, is drawn in fewer fingers. A device of
+  one finger is widened.
 - **Grid**: a total width on the grid is kept: where the number of fingers does not divide it on the grid, the nearest
   number that does is drawn, one for all devices of equal fingers. Everything else is snapped to the nearest grid point.
 
@@ -25,7 +26,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from layoutkit.circuit.findings import Findings
-from layoutkit.circuit.fingers import FingeredWidth, dividing_fingers, widest_finger
+from layoutkit.circuit.fingers import ROUNDING, FingeredWidth, dividing_fingers, widest_finger
 from layoutkit.circuit.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.passive_map import PASSIVE_TYPES, map_passive
 from layoutkit.circuit.supplies import substrate_net
@@ -102,7 +103,7 @@ class MapOptions:
 
     Attributes:
         width_per: ``device``: ``w`` is the total of all fingers (BSIM4, the PDKs); ``finger``: of one finger; ``auto``:
-            of one finger where the whole file says so, else the total.
+            of one finger where no other reading fits the whole file, else the total.
         fin_pitch_m: Width that one fin of ``nfin`` counts as. [m]
     """
 
@@ -244,12 +245,14 @@ class _Mapping:
         )
 
     def _draft(self, device: Device) -> _Draft:
-        """Return a transistor as it is to be drawn, its width perhaps between grid points yet."""
+        """Return a transistor as it will be drawn, but with a width that may be off the grid."""
         spec = self._choose(device)
         length, factor = self._length(device, spec)
         given, fingers = self._given_width(device)
         total = given * factor / self._dbu_m
-        if fingers > 1 and self._snap(total / fingers) < spec.min_w:
+        # A width that scaled with its length is between grid points anyway; a stated one is not rounded up.
+        finger = self._snap(total / fingers) if factor != 1.0 or "nfin" in device.params else total / fingers
+        if fingers > 1 and finger < spec.min_w - ROUNDING:
             if "nfin" in device.params:
                 fingers = self._fewer_fingers(device, spec, total)
             else:

@@ -1,4 +1,4 @@
-"""Numbers of fingers that keep a total width exactly: each finger is on the grid, none too narrow or too tall."""
+"""Numbers of fingers that keep a total width exact: each finger is on the grid, and neither too narrow nor too wide."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# Fingers wider than this part of the tap distance would leave their middle too far from the ring.
+# The middle of a finger wider than this multiple of the tap distance would be too far from the ring.
 TAP_REACH = 1.5
 ROUNDING = 1e-6
 MOST_STEPS = 10**8  # half a metre on a grid of 5 nm; no process draws such a width
@@ -58,7 +58,7 @@ def dividing_fingers(widths: Iterable[FingeredWidth], grid: int) -> dict[str, in
         if not 0 < each.total < MOST_STEPS * grid:
             continue
         on_grid = abs(each.total - _steps(each, grid) * grid) < ROUNDING * max(each.total, 1)
-        wide_enough = each.total / each.fingers >= each.narrowest  # what is narrower is another fault, not the grid's
+        wide_enough = each.total / each.fingers >= each.narrowest  # fingers that are too narrow are reported elsewhere
         if on_grid and wide_enough and _steps(each, grid) % each.fingers:
             alike[each.flavour, round(each.total / each.fingers, 3)].append(each)
     found: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Parameters of a netlist: their values as one instance sees them, those left open, and those given from outside."""
+"""Parameters of a netlist: their values in the scope of an instance, undefined ones, and values from the caller."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Scope:
                 missing.append(name)
             except OpenParametersError as error:
                 missing.extend(error.names)
-            return 1.0  # any number: the evaluation goes on only to meet the other names
+            return 1.0  # any number: the evaluation goes on only to find other undefined names
 
         try:
             result = evaluate(text.strip("'"), lookup)
@@ -122,7 +122,7 @@ class Scope:
 
 
 class GivenParameters(dict[str, str]):
-    """Parameters given from outside, by lowercase name; it remembers which of them were used.
+    """Values of parameters that the caller gives, by lowercase name, with a record of which of them were used.
 
     Args:
         given: Name to number or SPICE expression, such as ``{"w0": "2u"}``.

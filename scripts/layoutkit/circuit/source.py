@@ -30,7 +30,7 @@ _NETLIST_LINE = re.compile(
 def is_netlist(text: str) -> bool:
     """Return whether some line of a text is one of a SPICE, CDL or Spectre netlist.
 
-    An error about any other file must not quote it: it may be somebody's secret, named by a caller who cannot read it.
+    An error about any other file must not quote it: it may be secret, and the caller may have no right to read it.
     """
     return _NETLIST_LINE.search(text) is not None
 

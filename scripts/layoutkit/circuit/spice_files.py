@@ -118,7 +118,7 @@ class StatementReader:
         yield from self._expand(logical_lines(text), [*stack, target], _unquoted(wanted).strip("()").lower())
 
     def _look_at(self, text: str, name: str) -> None:
-        """Note a file that holds something else than a netlist."""
+        """Remember the first file that is not a netlist."""
         if not self.foreign and text.strip() and not is_netlist(text):
             self.foreign = name
 

@@ -48,7 +48,7 @@ class Flattener:
     Args:
         deck: The deck.
         findings: Receives faults and warnings.
-        given: Parameters from outside. They win over the deck's global ones and over the defaults of its top.
+        given: Parameters that the caller gives. They win over the deck's global ones and over the defaults of its top.
         listed: Empty or undefined subcircuits whose instances are kept as black boxes.
     """
 

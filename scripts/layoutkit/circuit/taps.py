@@ -1,7 +1,7 @@
-"""Taps written as devices: each ties two nets of a circuit, which become one.
+"""Taps written as devices: each connects two nets of a circuit, which become one.
 
-A tap is a contact to a well or to the substrate. Layouts draw taps around every module, so a tap of the netlist is no
-device of the layout; what it says is that the body net and the net on its metal are the same. Its area, perimeter and
+A tap is a contact to a well or to the substrate. Every module is drawn with taps, so a tap of the netlist is not a
+device of the layout. It states that the net of the well and the net on its metal are the same. Its area, perimeter and
 resistance are information only.
 """
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def join_taps(circuit: Circuit) -> Circuit:
-    """Return the circuit without taps, the two nets of each made one.
+    """Return the circuit without taps; the two nets of each tap are joined.
 
-    The net keeps the name of the first port among those it was made of; without a port that of a supply, else the name
-    of the highest level, then the first of the alphabet. The warnings name every net that took another's name.
+    The net keeps the name of the first port among its nets, else that of a supply, else the name at the highest level,
+    else the first name in the alphabet. Warnings name every net that was renamed.
 
     Raises:
         NetlistError: If taps would join a power net to a ground net; the error names all of them.
@@ -32,11 +32,13 @@ def join_taps(circuit: Circuit) -> Circuit:
         return circuit
     names = _joined_names(circuit, taps)
     findings = Findings()
-    findings.warn("taps are drawn with their wells and are no devices", ", ".join(_shown(tap) for tap in taps))
+    findings.warn(
+        "taps are drawn around every module and are not devices of the layout", ", ".join(_shown(tap) for tap in taps)
+    )
     ports = set(circuit.ports)
     for net, name in names.items():
         if net != name:
-            findings.warn("taps make nets one", f"{'port ' if net in ports else ''}{net} is {name}")
+            findings.warn("taps join nets", f"{'port ' if net in ports else ''}{net} is {name}")
     devices = tuple(
         replace(device, terminals={t: names.get(net, net) for t, net in device.terminals.items()})
         for device in circuit.devices
@@ -71,7 +73,7 @@ def _joined_names(circuit: Circuit, taps: list[Device]) -> dict[str, str]:
         names.update(dict.fromkeys(group, best))
     if shorts:
         raise NetlistError(
-            f"Taps would join supply and ground: {'; '.join(shorts)}. A tap ties a body to one net",
+            f"Taps would join supply and ground: {'; '.join(shorts)}. A tap connects a well or substrate to one net",
             details={"nets": shorts, "taps": [tap.id for tap in taps][:1000]},
         )
     return names

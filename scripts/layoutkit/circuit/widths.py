@@ -1,8 +1,8 @@
 """What ``w`` of a transistor with several fingers means: the total of the device, or one finger.
 
 BSIM4 and the PDKs mean the total, and so does this package (decision 0001). Some authors write one finger's width. The
-two differ by a factor of ``nf``, so this module never guesses from one device: a file is read per finger only where
-all of it says so.
+two differ by a factor of ``nf``, so this module never guesses from one device: ``w`` is read as one finger only where
+no other reading fits the whole file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WIDTH_READINGS = ("auto", "device", "finger")
 ROUNDING_M = 1e-12
 MAX_SHOWN = 20
-# Not a process: any netlist may call its models so.
+# These names identify no process: any netlist may use them.
 _GENERAL_NAMES = frozenset({"nmos", "pmos"})
 
 
@@ -104,7 +104,10 @@ def narrow_warnings(circuit: Circuit) -> tuple[str, ...]:
     """Return a warning for transistors whose ``w`` cannot be a total in the process of their model; none without."""
     findings = Findings()
     for narrow in narrow_fingers(circuit):
-        findings.warn("w is too narrow for the total of nf fingers; is it of one finger (width_per)?", narrow.device.id)
+        findings.warn(
+            "w is too narrow to be the total of nf fingers; is it the width of one finger (width_per)?",
+            narrow.device.id,
+        )
     return findings.warnings
 
 
@@ -113,7 +116,7 @@ def with_total_widths(
 ) -> tuple[Circuit, str]:
     """Return the circuit with ``w`` as the total of every device, and why any changed, in words.
 
-    ``auto`` reads a file per finger where every transistor of several fingers has a ``w`` that is impossible as a
+    ``auto`` takes ``w`` as one finger where every transistor of several fingers has a ``w`` that is impossible as a
     total, for itself or for another transistor of the file, and possible as one finger.
 
     Args:

@@ -171,7 +171,7 @@ def free_cell_name(layout: kdb.Layout, tech: Technology, name: str, devices: Seq
 
 
 def technology_of(params: Mapping[str, Any], flavour: str) -> Technology:
-    """Return the technology that ``params`` name, or else the workspace's, with their ``layer_map`` where given.
+    """Return the technology that ``params`` name, else the workspace's, with their ``layer_map`` where given.
 
     Args:
         params: ``technology``, ``workspace`` and ``layer_map``, each optional; the last is layer, role or alias to GDS

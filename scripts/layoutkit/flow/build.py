@@ -88,7 +88,7 @@ class _Job:
         self.circuit = circuit
         self.workspace = workspace
         self.stages = stages
-        self.sources: dict[str, str] = {}  # of every report: the layout and the circuit that it was made from
+        self.sources: dict[str, str] = {}  # SHA-256 of the layout and the circuit, to be written into every report
         forms = {"spice", *technology.netlists}
         self.netlist_forms = {kind: form for kind, form in NETLIST_FORMS.items() if form in forms}
 
@@ -131,7 +131,7 @@ class _Job:
         }
         self.workspace.write_json(FILES["summary"], report)
         out_of_date += add_reports(self.workspace, [self.workspace.path(FILES[kind]) for kind in REPORTS])
-        report["warnings"] = [*warnings, *out_of_date]  # of other files than this report
+        report["warnings"] = [*warnings, *out_of_date]  # summary.json itself is up to date
         return report
 
     def _layout(self, warnings: list[str]) -> tuple[PlacedModules, RoutingResult, int]:
@@ -163,7 +163,7 @@ class _Job:
         return placed, routing, attempt
 
     def _write_inputs(self, cell: kdb.Cell) -> list[str]:
-        """Write layout, circuit and reference netlist; return which reports of before no longer hold, in words."""
+        """Write layout, circuit and reference netlist; return a warning for each earlier report out of date."""
         from layoutkit import files
         from layoutkit.circuit import write_spice
         from layoutkit.provenance import CIRCUIT, LAYOUT, noted, sha256_of

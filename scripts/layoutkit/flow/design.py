@@ -26,12 +26,12 @@ class LayoutRequest:
         workspace: Folder that receives every file; None for the default one.
         top: Subcircuit; None for the netlist's own top.
         parameters: Values of parameters that the netlist leaves open or sets itself, such as ``{"w0": "2u"}``.
-        width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``; ``auto``: of one finger where the whole
-            netlist says so, else of the device.
+        width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``; ``auto``: of one finger where no other
+            reading fits the whole netlist, else of the device.
         dummies: Dummy fingers at each end of a matched row.
         seed: Seed of the placement search.
         waived_layers: Layers that DRC need not judge and LVS need not read.
-        black_boxes: Empty or undefined subcircuits whose instances are left out.
+        black_boxes: Empty or undefined subcircuits whose instances are kept as black boxes: not drawn, not compared.
     """
 
     netlist_path: str

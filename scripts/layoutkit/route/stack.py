@@ -67,7 +67,7 @@ class Stack:
         return limit is not None and min(rect[2] - rect[0], rect[3] - rect[1]) > limit
 
     def long_edged(self, level: int, merged: kdb.Region) -> kdb.Region:
-        """Return the polygons of ``merged`` on a level whose edges are all so long that a deck takes them for wide."""
+        """Return the polygons of ``merged`` whose edges are all so long that a foundry's deck takes them for wide."""
         import klayout.db as kdb
 
         limit = self.conductors[level].long_edges

@@ -174,7 +174,7 @@ class Inspection:
         if ("wide_width" in entry) != ("wide_space" in entry):
             self.add(place, "wide_width and wide_space are given together or not at all")
         if "long_edges" in entry and "wide_space" not in entry:
-            self.add(place, "long_edges needs wide_space, the spacing of metal without an edge that is not longer")
+            self.add(place, "long_edges needs wide_space, the spacing of metal whose edges are all longer")
 
     def _cut(self, place: str, entry: object) -> None:
         if not isinstance(entry, dict):

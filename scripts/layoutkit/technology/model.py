@@ -21,19 +21,19 @@ DeviceType = Literal["nmos", "pmos"]
 PURPOSES = {
     "active": "diffusion",
     "well": "well or deep well",
-    "implant": "implant, or what keeps one away",
+    "implant": "implant, or blocks one",
     "oxide": "thick oxide",
-    "silicide_block": "keeps silicide away",
+    "silicide_block": "blocks silicide",
     "conductor": "wiring or poly",
     "cut": "contact or via",
     "plate": "plate of a capacitor",
     "opening": "opening in an insulator",
-    "fill": "added shapes of another layer that only fill space; they are made of the same material",
-    "slot": "what is taken out of another layer",
+    "fill": "shapes that only fill space, of the same material as another layer",
+    "slot": "subtracted from another layer",
     "marker": "changes what a device or a net is, or which rules hold",
     "mask_data": "made for the mask from drawn layers",
     "other": "belongs to an option of the process",
-    "mask": "drawn, and nothing more is said of it",
+    "mask": "drawn; its purpose is not stated",
     "pin": "pin shapes",
     "text": "labels and other texts",
     "boundary": "outline of a cell or chip",
@@ -55,7 +55,7 @@ class LayerSpec:
         description: What it is, where the name does not say it.
         purpose: What it is for, one of ``PURPOSES``.
         fill: Layers whose shapes are of the same material on the wafer: fill, and what is added to the mask.
-        slots: Layers whose shapes are taken out of it.
+        slots: Layers whose shapes are subtracted from it.
     """
 
     name: str
@@ -159,7 +159,7 @@ class PassiveSpec:
         parts: Layer by part. Resistor: ``body`` carries the current, ``core`` on it makes it resistive and gives the
             length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor).
         markers: Layers drawn over the whole device as well.
-        core_markers: Layers drawn exactly over the core of each resistor. Poly under them is no wire.
+        core_markers: Layers drawn exactly over the core of each resistor. Poly under them is not a wire.
         resistive: Layers that make the body of a resistor resistive outside its core as well.
         excludes: Layers that must not touch the core of a resistor.
         value: Ohms per square, or farads per square micrometre of plate.
@@ -173,7 +173,7 @@ class PassiveSpec:
         max_area: Largest area of one plate.
         default: Whether plain ``resistor`` or ``capacitor`` stands for it.
         dimensions: Drawing dimensions of this device.
-        other_models: Further names that netlists of the process give it, for any width.
+        other_models: Other model names that the process's netlists use for it, whatever its width.
     """
 
     name: str
@@ -244,8 +244,7 @@ class Rule:
 class Technology:
     """A process, read from one YAML file. Every number in it comes from a rule or a stated constant.
 
-    ``layers`` are those that the generators and the checks know by role or rule, ``other_layers`` all others that the
-    process has.
+    ``layers`` are those that generators draw or roles name, ``other_layers`` all others of the process.
     """
 
     name: str
