@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import select
 import socket
 import stat
 import subprocess
@@ -268,16 +267,14 @@ TOKEN_LINE = re.compile(r"Authorization: Bearer (\S{32,})'")
 
 
 def started(*arguments, **environment):
-    """Start ``skillpack http`` and return its process, address and second line, which a server without a note lacks."""
+    """Start ``skillpack http`` and return its process, address and second line, which says where its token is."""
     process = subprocess.Popen(
         [sys.executable, "-m", "skillpack", "http", "--port", "0", *map(str, arguments)],
         stderr=subprocess.PIPE,
-        bufsize=0,  # so that select sees what has not been read
         env={**os.environ, "SKILLPACK_TOKEN": "", **environment},
     )
     address = process.stderr.readline().decode().split()[-1]
-    told = select.select([process.stderr], [], [], 10)[0]
-    return process, address, process.stderr.readline().decode() if told else ""
+    return process, address, process.stderr.readline().decode()
 
 
 def status_of(address, request):
