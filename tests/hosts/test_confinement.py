@@ -203,6 +203,8 @@ STRANGERS = {
     "json": json.dumps({SECRET: SECRET, "list": [SECRET]}),
     "json2": f'{{"{SECRET}": 1, "{SECRET}": "{SECRET}"}}',
     "json3": json.dumps([{"name": SECRET, "value": SECRET}]),
+    "php": f"<?php\ninclude 'a.php';\ndefine('{SECRET}', '{SECRET}');\nx {SECRET}\n",
+    "js": f"x\n  .connect('{SECRET}')\n  .end()\nd {SECRET}\n",
     "key": f"-----BEGIN KEY-----\n{SECRET}{SECRET}\n-----END KEY-----\n",
 }
 SUFFIXES = (".txt", ".sp", ".json", ".yaml", ".gds", ".lyrdb")
