@@ -193,7 +193,7 @@ CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time", "t
 CLOCKS |= {f"{name}_ns" for name in CLOCKS}
 CLOCK_HOMES = {"time", "os", "resource"}
 WAITING = {"subprocess.run", "check_output", "communicate", "wait", "join", "urlopen", "create_connection"}
-WAITING |= {"eventually"}
+WAITING |= {"eventually", "select.select", "move_on_after", "fail_after"}
 SHORTEST_WATCHDOG_S = 60
 
 
@@ -237,8 +237,10 @@ def waits_too_briefly(node):
     if not isinstance(node, ast.Call) or not WAITING & {name := ast.unparse(node.func), name.rpartition(".")[2]}:
         return False
     given = [word.value for word in node.keywords if word.arg in {"timeout", "seconds"}]
-    if name.endswith((".wait", ".join")) and len(node.args) == 1:
+    if name.endswith((".wait", ".join", ".move_on_after", ".fail_after")) and len(node.args) == 1:
         given += node.args
+    if name == "select.select":
+        given += node.args[3:]
     return any(isinstance(value, ast.Constant) and limited(value.value) for value in given)
 
 
@@ -273,6 +275,8 @@ def test_no_test_passes_or_fails_by_how_long_something_takes():
         ("process.wait(5)", True),
         ("subprocess.run(x, timeout=20)", True),
         ("eventually(f, seconds=3)", True),
+        ("select.select([pipe], [], [], 10)", True),
+        ("with anyio.move_on_after(30) as scope: pass", True),
         ("time.sleep(1)", False),
         ("assert call.duration_ms >= 1400", False),
         ("assert set(envelope) == {'duration_ms'}", False),

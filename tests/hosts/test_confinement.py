@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import select
 import socket
 import stat
 import subprocess
@@ -204,6 +203,8 @@ STRANGERS = {
     "json": json.dumps({SECRET: SECRET, "list": [SECRET]}),
     "json2": f'{{"{SECRET}": 1, "{SECRET}": "{SECRET}"}}',
     "json3": json.dumps([{"name": SECRET, "value": SECRET}]),
+    "php": f"<?php\ninclude 'a.php';\ndefine('{SECRET}', '{SECRET}');\nx {SECRET}\n",
+    "js": f"x\n  .connect('{SECRET}')\n  .end()\nd {SECRET}\n",
     "key": f"-----BEGIN KEY-----\n{SECRET}{SECRET}\n-----END KEY-----\n",
 }
 SUFFIXES = (".txt", ".sp", ".json", ".yaml", ".gds", ".lyrdb")
@@ -268,16 +269,14 @@ TOKEN_LINE = re.compile(r"Authorization: Bearer (\S{32,})'")
 
 
 def started(*arguments, **environment):
-    """Start ``skillpack http`` and return its process, address and second line, which a server without a note lacks."""
+    """Start ``skillpack http`` and return its process, address and second line, which says where its token is."""
     process = subprocess.Popen(
         [sys.executable, "-m", "skillpack", "http", "--port", "0", *map(str, arguments)],
         stderr=subprocess.PIPE,
-        bufsize=0,  # so that select sees what has not been read
         env={**os.environ, "SKILLPACK_TOKEN": "", **environment},
     )
     address = process.stderr.readline().decode().split()[-1]
-    told = select.select([process.stderr], [], [], 10)[0]
-    return process, address, process.stderr.readline().decode() if told else ""
+    return process, address, process.stderr.readline().decode()
 
 
 def status_of(address, request):

@@ -204,7 +204,7 @@ def test_a_body_in_pieces_is_bounded_too(address):
 
 
 def test_a_call_that_takes_too_long_is_killed(address, tmp_path):
-    body = {"params": {"pids": str(tmp_path / "pids"), "seconds": 30}, "timeout_s": 1}
+    body = {"params": {"pids": str(tmp_path / "pids"), "seconds": 600}, "timeout_s": 1}
     status, answer, _ = ask(address, "POST", "/skills/bench.wait/execute", body)
     assert (status, answer["error"]["code"]) == (504, "TIMEOUT")
 
@@ -234,7 +234,7 @@ def test_a_client_that_does_not_finish_its_request_loses_its_place(pack_dir):
 @needs_proc
 def test_a_client_that_leaves_has_its_call_killed(address, tmp_path, tools_of_the_trade):
     url, pids = urlsplit(address), tmp_path / "pids"
-    body = json.dumps({"params": {"pids": str(pids), "seconds": 15}}).encode()
+    body = json.dumps({"params": {"pids": str(pids), "seconds": 600}}).encode()
     with socket.create_connection((url.hostname, url.port)) as connection:
         head = f"POST /skills/bench.wait/execute HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Type: application/json\r\n"
         connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
@@ -323,7 +323,7 @@ def test_a_call_that_a_stopped_server_has_to_kill_is_answered_by_an_envelope(pac
         answers, pids = [], tmp_path / "pids"
 
         def call():
-            body = {"params": {"pids": str(pids), "seconds": 25}}
+            body = {"params": {"pids": str(pids), "seconds": 600}}
             answers.append(ask(address, "POST", "/skills/bench.wait/execute", body))
 
         thread = threading.Thread(target=call)

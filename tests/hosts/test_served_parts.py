@@ -298,3 +298,23 @@ def test_a_skill_without_a_name_is_served_under_its_folders(tmp_path):
     home.mkdir()
     (home / "SKILL.md").write_text("---\ndescription: d\n---\nbody\n")
     assert entry(load_skill(home / "SKILL.md"))["frontmatter"] == {"name": "unnamed", "description": "d"}
+
+
+def test_nothing_is_asked_for_a_client_that_leaves_before_its_body_has_come():
+    anyio = pytest.importorskip("anyio")
+    from skillpack.hosts.guard import Access, Guard
+
+    asked, answered = [], []
+
+    async def app(*given):
+        asked.append(given)
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        answered.append(message)
+
+    scope = {"type": "http", "path": "/skills", "headers": [(b"host", b"localhost")]}
+    anyio.run(Guard(app, Access()), scope, receive, send)
+    assert (asked, answered) == ([], [])

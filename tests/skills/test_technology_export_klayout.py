@@ -1,5 +1,7 @@
 """technology.export_klayout through its command line."""
 
+from layoutkit.technology.loader import SHIPPED
+
 SCRIPT = "technology-files/scripts/export_klayout.py"
 
 
@@ -20,3 +22,13 @@ def test_unknown_technologies_and_bad_folders_are_refused(tmp_path, run_script):
         code, envelope = run_script(SCRIPT, "--technologies", f'["{technology}"]', "--output-dir", folder)
         assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
         assert words in envelope["error"]["message"]
+
+
+def test_a_technology_whose_name_is_a_path_writes_no_file_elsewhere(tmp_path, run_script):
+    text = (SHIPPED / "generic.yaml").read_text(encoding="utf-8")
+    for name in ("../../../elsewhere/evil", "/evil", "..", "a/b", ""):
+        (tmp_path / "own.yaml").write_text(text.replace("technology: generic", f"technology: {name!r}", 1))
+        code, envelope = run_script(SCRIPT, "--technologies", '["own.yaml"]', "--output-dir", "deep/package")
+        assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+        assert "technology must be a name" in envelope["error"]["message"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["own.yaml"]

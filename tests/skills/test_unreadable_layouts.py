@@ -1,5 +1,6 @@
 """Every tool that reads a layout file refuses one that is incomplete or too large, with what is wrong."""
 
+import os
 import struct
 
 import klayout.db as kdb
@@ -46,3 +47,11 @@ def test_a_missing_cell_whose_name_is_no_text_is_refused_too(run_script, incompl
     incomplete.write_bytes(incomplete.read_bytes().replace(b"PART", b"\x80ART"))
     code, envelope = run_script("layout-metrics/scripts/compute_metrics.py", "--layout-path", incomplete)
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM"), envelope
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="skipped: needs POSIX")
+def test_a_pipe_is_refused_and_not_waited_for(run_script, tmp_path):
+    os.mkfifo(tmp_path / "pipe.gds")
+    code, envelope = run_script("layout-metrics/scripts/compute_metrics.py", "--layout-path", "pipe.gds")
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM"), envelope
+    assert "not a regular file" in envelope["error"]["message"]

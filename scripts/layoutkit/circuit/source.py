@@ -19,7 +19,8 @@ _NAME = r"[mxrcdqlvij](?:[\w.$]*\d[\w.$<>\[\]]*|\w*(?=(?:[ \t]+\S+){4}))"  # a d
 _NET = r"\(?[\w!.][\w!./<>\[\]:#+-]*\)?(?!\S)"
 _NETLIST_LINE = re.compile(
     r"^[ \t]*(?:(?:\*\*[ \t]*)?\.?(?:subckt|topckt|macro)[ \t]+\S"
-    rf"|\.(?:{'|'.join(_DIRECTIVES.split())})\b|simulator[ \t]+lang|(?:ahdl_)?include[ \t]+[\"']"
+    rf"|\.(?:{'|'.join(_DIRECTIVES.split())})(?![\w.:({{-])|simulator[ \t]+lang"  # other languages: .end() .data:
+    r"|(?:ahdl_)?include[ \t]+([\"'])[^\"'\n]*\1(?=[ \t\r]*(?:$|section\b|//))"  # PHP: include 'a.php';
     rf"|{_NAME}(?:[ \t]+{_NET}){{2,}}[ \t]+(?:w|l|m|nf|ng|r|c)[ \t]*=[ \t]*['{{(]?[-+\d.a-z]"  # M1 d g s b nmos w=1u
     rf"|[rclvi](?:\w*\d\w*|\w{{0,2}})(?:[ \t]+{_NET}){{2}}[ \t]+[-+]?\.?\d"  # R1 a b 1k
     rf"|[mxdqj]\w*\d\w*(?:[ \t]+{_NET}){{3,}})",  # X1 a b amplifier

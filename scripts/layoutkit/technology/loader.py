@@ -20,6 +20,7 @@ DIMENSIONLESS_KINDS = frozenset({"angle", "max_ratio", "density", "antenna"})
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
 MAX_FILE_BYTES = 4_000_000
 PASSIVE_PARTS = {"resistor": ("body", "core"), "capacitor": ("bottom", "plate", "cut", "top")}
+_NAME = re.compile(r"\w[\w.+-]{0,63}")
 RESISTOR_LAYERS = ("core_markers", "resistive", "excludes")
 
 
@@ -150,6 +151,16 @@ class _Reader:
             twice = sorted({r.id for r in self.rules if r.id in seen or seen.add(r.id)})  # type: ignore[func-returns-value]
             raise self._fault(f"rules defined twice: {', '.join(twice)}")
 
+    def _name(self) -> str:
+        """Return the technology's name, which is also the name of files that are made for it."""
+        name = str(self._get("technology"))
+        if not _NAME.fullmatch(name):
+            raise self._fault(
+                f"technology must be a name of 1 to 64 letters, digits, _ . + or -, the first a letter, digit or _, "
+                f"got {short(name)}"
+            )
+        return name
+
     def technology(self) -> Technology:
         data = self.data
         stack = self._get("stack")
@@ -160,7 +171,7 @@ class _Reader:
             except TechnologyError as error:
                 raise self._fault(str(error)) from error
             return Technology(
-                name=str(self._get("technology")),
+                name=self._name(),
                 description=str(data.get("description", "")),
                 path=str(self.path),
                 dbu_um=self.dbu_um,
