@@ -100,7 +100,7 @@ def _marked(
 
 
 def _other_cores(technology: Technology, spec: PassiveSpec) -> set[str]:
-    """Return the core layers of other resistors with the body of ``spec``: a core under two of them is of neither."""
+    """Return other resistors' core layers on the body of ``spec``: a core under two of them belongs to neither."""
     if spec.type != "resistor":
         return set()
     resistors = [other for other in technology.passives.values() if other.type == "resistor"]
