@@ -218,7 +218,8 @@ def _verdicts(report: Mapping[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]
         )
     if isinstance(lvs, dict):
         reasons = [str(entry.get("message", entry)) for entry in lvs.get("mismatches", ())[:20]]
-        yield "lvs", {"kind": "LVS", "passed": lvs.get("matched"), "mismatches": reasons, **judged}
+        passed = bool(lvs.get("matched")) and lvs.get("complete", True) is True
+        yield "lvs", {"kind": "LVS", "passed": passed, "mismatches": reasons, **judged}
     if isinstance(routing, dict):
         failed = [str(entry.get("net", entry)) for entry in routing.get("failed", ())[:50]]
         facts = {"kind": "routing", "passed": not failed, "routed": routing.get("routed"), "failed": failed}

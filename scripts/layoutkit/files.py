@@ -97,11 +97,12 @@ def read_layout(path: PathLike, *, timeout_s: float | None = None, max_bytes: in
     layout = kdb.Layout()
     try:
         layout.read_bytes(data, options)
+        faults = layout_faults(layout)  # reads names, which may be no text
     except (RuntimeError, UnicodeDecodeError) as error:
         raise _unreadable(path, _reader_reason(str(error))) from error
     if not _DBU_RANGE_UM[0] <= layout.dbu <= _DBU_RANGE_UM[1]:
         raise _unreadable(path, f"its database unit of {layout.dbu:g} um is not usable")
-    _refuse(path, layout_faults(layout))
+    _refuse(path, faults)
     return layout
 
 

@@ -30,7 +30,16 @@ PACKAGE = "analog-layout-skills"
 MACRO = "analog_devices.lym"
 _ENGINE = Path(__file__).parent
 # What the PCells import, and nothing else of the engine.
-_MODULES = ("__init__.py", "errors.py", "cells.py", "klayout_files.py", "pcells/*.py", "draw/*.py", "technology/*.py")
+_MODULES = (
+    "__init__.py",
+    "errors.py",
+    "bounds.py",
+    "cells.py",
+    "klayout_files.py",
+    "pcells/*.py",
+    "draw/*.py",
+    "technology/*.py",
+)
 _MACRO_TEXT = """\
 # Registers the device generators as PCell libraries. KLayout shows an error here in its log when it starts.
 from layoutkit.pcells.application import start

@@ -38,16 +38,11 @@ def read_markers(path: str | os.PathLike[str], cell: kdb.Cell) -> list[Marker]:
     Raises:
         FileError: If the file is missing or no report database.
     """
-    from klayout import rdb
-
-    if b"<report-database" not in files.read_bytes(path)[:_HEADER_BYTES]:  # KLayout takes anything for some format
+    data = files.read_bytes(path)
+    head = data[:_HEADER_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not head.startswith(b"<") or b"<report-database" not in head:  # KLayout takes anything for some format
         raise FileError(f"cannot read {path}: it is no KLayout report database", details={"path": str(path)})
-    database = rdb.ReportDatabase("markers")
-    try:
-        database.load(str(path))
-    except (RuntimeError, UnicodeDecodeError) as error:
-        reason = str(error).split("\n")[0]
-        raise FileError(f"cannot read {path}: it is no KLayout report database ({reason})") from error
+    database = _loaded(data, path)
     found: list[Marker] = []
     for reported in database.each_cell():
         transformations = _places(cell, reported.name())
@@ -60,6 +55,29 @@ def read_markers(path: str | os.PathLike[str], cell: kdb.Cell) -> list[Marker]:
                 if polygons:
                     found.append(_marker(rule_id, polygons))
     return found
+
+
+def _loaded(data: bytes, path: str | os.PathLike[str]) -> rdb.ReportDatabase:
+    """Return the report database ``data``; KLayout gets a name of our own, as it runs a file named "pipe:COMMAND".
+
+    Raises:
+        FileError: If KLayout cannot read it.
+    """
+    import tempfile
+    from pathlib import Path
+
+    from klayout import rdb
+
+    database = rdb.ReportDatabase("markers")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder).resolve() / "report.lyrdb"
+        copy.write_bytes(data)
+        try:
+            database.load(str(copy))
+        except (RuntimeError, UnicodeDecodeError) as error:
+            reason = str(error).split("\n")[0]
+            raise FileError(f"cannot read {path}: it is no KLayout report database ({reason})") from error
+    return database
 
 
 def markers_at(violations: Sequence[Mapping[str, Any]]) -> list[Marker]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from typing import TYPE_CHECKING
 
 from layoutkit import files
@@ -29,9 +30,11 @@ _LVSDB_MAGIC = b"#%lvsdb"
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str | None:
-    """Return the SHA-256 of the file ``path`` in hexadecimal digits; None if there is no such file."""
+    """Return the SHA-256 of the file ``path`` in hexadecimal digits; None if there is no such regular file."""
     digest = hashlib.sha256()
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a pipe would keep its reader waiting for ever
+            return None
         with open(path, "rb") as stream:  # noqa: PTH123 - hashed in pieces, whatever the size
             while piece := stream.read(1 << 20):
                 digest.update(piece)

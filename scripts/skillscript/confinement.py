@@ -51,11 +51,14 @@ def _within(homes: Iterable[str], places: set[str]) -> bool:
 
 
 @contextmanager
-def confined() -> Iterator[None]:
+def confined(skill_dir: str | os.PathLike[str] | None = None) -> Iterator[None]:
     """Within the block, refuse to open files outside of the folder that ``SKILLPACK_CONFINE`` names, if it is set.
 
     A refused operation raises ``PermissionError``. Programs, libraries and caches stay readable, and new files can be
     made in the folder for temporary files.
+
+    Args:
+        skill_dir: Folder of the tool's skill, whose templates and schemas the tool reads.
     """
     global _guard  # noqa: PLW0603 - an audit hook cannot be removed, only left without a guard
     folder = os.environ.get(VARIABLE)
@@ -64,7 +67,7 @@ def confined() -> Iterator[None]:
         return
     if _guard is None:
         sys.addaudithook(_refuse_outside)
-    _guard = _Guard(folder)
+    _guard = _Guard(folder, skill_dir)
     try:
         yield
     finally:
@@ -74,11 +77,12 @@ def confined() -> Iterator[None]:
 class _Guard:
     """What may be opened during one call."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, skill_dir: str | os.PathLike[str] | None) -> None:
         here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
         home = os.environ.get("HOME") or "/nonexistent"
         caches = (f"{home}/.cache", os.environ.get("XDG_CACHE_HOME"), os.environ.get("NUMBA_CACHE_DIR"))
-        programs = (*sys.path, sys.prefix, sys.base_prefix, sys.exec_prefix, here)
+        skill = None if skill_dir is None else os.fspath(skill_dir)
+        programs = (*sys.path, sys.prefix, sys.base_prefix, sys.exec_prefix, here, skill)
         temporary = (os.environ.get("TMPDIR"), os.environ.get("TEMP"), os.environ.get("TMP"), "/tmp", "/var/tmp")  # noqa: S108
         self.active = True
         self._roots = _real([folder, *programs, *caches, *_SYSTEM, *_DEVICES])

@@ -181,7 +181,7 @@ def _executed(tool: Tool, params: Any, context: Any, known: Sequence[Fault]) -> 
     faults = [*known, *(fault for fault in faults[len(known) :] if fault.path not in told)]
     if faults:
         raise invalid_params(faults)
-    with confined():
+    with confined(tool.skill_dir):
         answer = tool.execute(received, surroundings["context"])
     if not isinstance(answer, dict):
         message = f"the tool answered a {type(answer).__name__}, not an object"

@@ -187,6 +187,13 @@ def test_the_history_of_a_layout_grows_only_when_a_verdict_changes(graph, read):
     assert ends(graph, "drc_3", "VERIFIES") == ["circuit_top"]
 
 
+def test_a_comparison_that_is_not_complete_has_not_passed(graph, read):
+    incomplete = report(0)
+    incomplete["lvs"]["complete"] = False
+    import_circuit(graph, "g", read(report=incomplete))
+    assert nodes_of(graph, "Verification")["lvs_1"]["passed"] is False
+
+
 def test_what_the_flow_decided_is_kept_with_what_it_concerns(graph, read):
     import_circuit(graph, "g", read(report=report(0)))
     decisions = nodes_of(graph, "Decision")

@@ -17,6 +17,7 @@ from patience import WATCHDOG_S
 from skillpack import Runner, SkillLoader, find_tools
 from skillpack.execution.limits import Limits, is_path, named_paths
 from skillpack.registry.declaration import ToolDeclaration
+from skillscript.envelope import SkillError
 
 ROOT = Path(__file__).parents[2]
 SECRET = "hunter2"  # noqa: S105 - what no answer may show
@@ -162,10 +163,37 @@ def test_a_link_inside_the_workspace_leads_nowhere_and_a_file_names_nothing_outs
     assert "Undefined subcircuits" in call.envelope["error"]["message"]
 
 
-def test_a_deck_is_not_run_unless_the_owner_allows_it():
-    params = {"drc_rules_path": "ws/deck.LYDRC"}
+def test_a_confined_tool_reads_the_files_of_its_skill(project, runners, monkeypatch):
+    """A prompt template and a schema; nobody answers at the model's address."""
+    pytest.importorskip("jinja2", reason="skipped: needs the extra models")
+    pytest.importorskip("httpx", reason="skipped: needs the extra models")
+    monkeypatch.setenv("SKILL_MODEL_URL", "http://127.0.0.1:9/")
+    monkeypatch.setenv("SKILL_MODEL_PRIMARY", "test")
+    (project / "n.sp").write_text(".subckt a d g s\nM1 d g s s nmos w=1u l=1u\nM2 g g s s nmos w=1u l=1u\n.ends\n")
+    call = runners(str(project)).run(
+        "plan.suggest_constraints", {"netlist_path": "n.sp", "source": "model", "deadline_s": 1}
+    )
+    assert call.envelope["error"]["code"] == "SERVICE_UNAVAILABLE", call.envelope
+
+
+DECK_NAMES = ("ws/deck.LYDRC", "deck.drc/", "deck.drc/.", "deck.rb//", "ws/../deck.lydrc/./", "linked.json")
+
+
+@pytest.mark.parametrize("name", DECK_NAMES)
+def test_a_deck_is_not_run_unless_the_owner_allows_it(tmp_path, monkeypatch, name):
+    (tmp_path / "deck.drc").write_text("")
+    (tmp_path / "linked.json").symlink_to("deck.drc")
+    monkeypatch.chdir(tmp_path)
+    params = {"drc_rules_path": name}
     assert refused(Limits(None, programs=False), "drc.run_check", params)[0] == "UNSUPPORTED_OPERATION"
     assert refused(Limits(None, programs=True), "drc.run_check", params) is None
+
+
+def test_programs_in_a_list_are_refused_however_their_suffix_is_written():
+    rule = {"type": "array", "items": {"type": "string"}, "x-path": True, "x-programs": [".PY"]}
+    tool = ToolDeclaration("a.b", "a", "", {"type": "object", "properties": {"jobs": rule}}, {})
+    with pytest.raises(SkillError, match="--allow-decks"):
+        Limits(None, programs=False).check(tool, {"jobs": ["job.txt", "job.py"]})
 
 
 STRANGERS = {

@@ -182,7 +182,7 @@ def test_stderr_arrives_while_the_tool_works(run):
 
     call = run(source, timeout=600, on_stderr=note, cancellation=cancellation)
     assert call.result.error.details == {"cancelled": True}
-    assert b"".join(arrived).startswith(b"go\n")
+    assert b"".join(arrived).startswith(b"go")  # print() may write the end of the line by itself
 
 
 STUBBORN = """

@@ -70,6 +70,14 @@ def test_violations_are_marked_from_a_list_and_from_a_report(tmp_path, run_scrip
     assert (code, envelope["data"]["markers_drawn"]) == (0, 2)
 
 
+def test_a_report_whose_name_is_a_command_to_klayout_is_a_file_like_any_other(tmp_path, run_script, source):
+    report = tmp_path / "pipe:touch ran"
+    rdb.ReportDatabase("drc").save(str(report))
+    code, envelope = run_script(SCRIPT, "--layout-path", source, "--report-path", report.name)
+    assert (code, envelope["data"]["markers_drawn"]) == (0, 0)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_layers_region_and_dress_can_be_chosen(run_script, source):
     arguments = ["--layers", '["metal1"]', "--region", "[1, 0, 2, 1]", "--no-legend", "--no-labels"]
     code, envelope = run_script(SCRIPT, "--layout-path", source, *arguments, "--width", 100, "--height", 100)

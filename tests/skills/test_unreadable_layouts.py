@@ -40,3 +40,9 @@ def test_a_missing_cell_is_refused_by_name(run_script, incomplete, script):
     code, envelope = run_script(script, "--layout-path", incomplete, *TOOLS[script])
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM"), envelope
     assert "cells that it does not hold: PART" in envelope["error"]["message"]
+
+
+def test_a_missing_cell_whose_name_is_no_text_is_refused_too(run_script, incomplete):
+    incomplete.write_bytes(incomplete.read_bytes().replace(b"PART", b"\x80ART"))
+    code, envelope = run_script("layout-metrics/scripts/compute_metrics.py", "--layout-path", incomplete)
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM"), envelope

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillscript.accept import resolve
@@ -69,7 +70,7 @@ class Limits:
         named = list(named_paths(tool, params))
         if not self.programs:
             for item in named:
-                if item.path.lower().endswith(item.programs):
+                if _ends_in(item.path, item.programs):
                     text = (
                         f"{item.param}: {item.path!r} is a program, and this server runs no program that a call names; "
                         "its owner can start it with --allow-decks"
@@ -104,6 +105,15 @@ def named_paths(tool: ToolDeclaration, params: Mapping[str, Any]) -> Iterator[Na
     yield from _paths(schema, given, schema, "", "")
 
 
+def _ends_in(path: str, suffixes: tuple[str, ...]) -> bool:
+    """Return whether a file's name ends so, however the path is written (``deck.drc/.``) and wherever it leads."""
+    try:
+        written = {path, str(Path(path)), os.path.normpath(path), os.path.realpath(path)}
+    except (OSError, ValueError):  # a loop of links, a NUL character: nothing that can be run
+        written = {path}
+    return any(name.lower().endswith(tuple(suffix.lower() for suffix in suffixes)) for name in written)
+
+
 def is_path(rule: Mapping[str, Any], name: str) -> bool:
     """Return whether a schema, or else the name of its parameter, says that a text is a path."""
     return bool(rule["x-path"]) if "x-path" in rule else _PATH_NAME.search(name) is not None
@@ -125,6 +135,7 @@ def _paths(rule: Any, value: Any, root: dict[str, Any], name: str, where: str, d
     elif isinstance(value, list):
         for index, item in enumerate(value):
             inner = {**rule.get("items", {})} if isinstance(rule.get("items", {}), dict) else {}
-            if "x-path" in rule:
-                inner.setdefault("x-path", rule["x-path"])
+            for word in ("x-path", "x-programs"):
+                if word in rule:
+                    inner.setdefault(word, rule[word])
             yield from _paths(inner, item, root, name, f"{where}[{index}]", depth + 1)

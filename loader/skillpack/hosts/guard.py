@@ -132,6 +132,8 @@ class Guard:
         except RefusedError as refusal:
             await answer_json(send, refusal.status, failure(str(refusal)), refusal.headers)
             return
+        if first["type"] != "http.request":  # the client has gone
+            return
         waiting: list[Message] = [first]
 
         async def replay() -> Message:

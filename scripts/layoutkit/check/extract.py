@@ -73,6 +73,7 @@ def extract(
         soft_connections=soft,
         ignored_gates=reading.ignored_gates(),
         ignored_resistors=reading.ignored_resistors(),
+        ignored_plates=reading.ignored_plates(),
         lvs=lvs,
         layout=layout,
         coverage=covered,
@@ -249,6 +250,16 @@ class _Reading:
             for polygon in region.merged().each()
         ]
         return tuple(sorted(found + self._refused(on_passive=True)))
+
+    def ignored_plates(self) -> tuple[tuple[Point, str], ...]:
+        """Return the plates that make no capacitor, with the reason."""
+        return tuple(
+            sorted(
+                (point_um(polygon.bbox().center(), self.dbu), reason)
+                for region, reason in self.layers.passives.loose_plates
+                for polygon in region.merged().each()
+            )
+        )
 
     def _refused(self, *, on_passive: bool) -> list[tuple[Point, str]]:
         """Return the devices that KLayout rejected, those of passives or the others, with its reason."""

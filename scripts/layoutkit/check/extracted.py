@@ -129,6 +129,7 @@ class Extraction:
         soft_connections: Nets that only wells or substrate hold together.
         ignored_gates: Where poly crosses diffusion without making a known device, and why.
         ignored_resistors: Where the body of a resistor makes no known device, and why.
+        ignored_plates: Where the plate of a capacitor makes no known device, and why.
         lvs: KLayout's database: shapes, nets, netlist; ready to be compared.
         coverage: Drawn layers that were not read.
     """
@@ -142,6 +143,7 @@ class Extraction:
     soft_connections: tuple[SoftConnection, ...]
     ignored_gates: tuple[tuple[Point, str], ...]
     ignored_resistors: tuple[tuple[Point, str], ...]
+    ignored_plates: tuple[tuple[Point, str], ...]
     lvs: kdb.LayoutVsSchematic
     layout: kdb.Layout = field(repr=False)  # its shapes must outlive the database
     coverage: Coverage = field(default_factory=Coverage)

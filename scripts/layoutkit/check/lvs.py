@@ -96,6 +96,7 @@ class _Comparison:
     def run(self) -> None:
         """Find a pairing under the labels; without one under fewer labels; without any, words for the difference."""
         self.found += _ignored_gates(self.extraction) + _ignored_resistors(self.extraction)
+        self.found += _ignored_plates(self.extraction)
         self.found += self.labels.mismatches
         if not (self.reference.devices or self.reference.ports or self.extraction.devices):
             self.found.append(_nothing())
@@ -336,6 +337,19 @@ def _ignored_resistors(extraction: Extraction) -> list[Mismatch]:
             (("resistor", place),),
         )
         for place, reason in extraction.ignored_resistors
+    ]
+
+
+def _ignored_plates(extraction: Extraction) -> list[Mismatch]:
+    return [
+        Mismatch(
+            "unrecognised_device",
+            f"A plate{at(place)} makes no capacitor of {extraction.technology.name}: {reason}",
+            "a marker of the capacitor does not cover the whole plate, or the plate is not inside its bottom plate",
+            (),
+            (("plate", place),),
+        )
+        for place, reason in extraction.ignored_plates
     ]
 
 

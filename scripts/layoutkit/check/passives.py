@@ -5,7 +5,8 @@
 
 A shape becomes a device only if all markers of its flavour cover it and none of another flavour does. The core markers
 give the ends of a resistor: the heads are the body outside them, so that a marker over a head cuts the head off. Body
-that a core layer or a core marker covers without making a resistor is reported, since it is no wire in silicon.
+that a core layer or a core marker covers without making a resistor is reported, since it is no wire in silicon, and so
+is a plate that makes no capacitor.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ class PassiveLayers:
         plates: Capacitor name to its plates.
         marked: All that a core marker of a resistor covers: body there conducts only as a resistor.
         unrecognised: Body that is resistive, or marked as a resistor, without being the core of one, with the reason.
+        loose_plates: What plate layers draw without making a capacitor, with the reason.
     """
 
     cores: dict[str, kdb.Region] = field(default_factory=dict)
     plates: dict[str, kdb.Region] = field(default_factory=dict)
     marked: kdb.Region = field(default_factory=kdb.Region)
     unrecognised: list[tuple[kdb.Region, str]] = field(default_factory=list)
+    loose_plates: list[tuple[kdb.Region, str]] = field(default_factory=list)
 
 
 def passive_layers(technology: Technology, layer: Callable[[str], kdb.Region]) -> PassiveLayers:
@@ -61,6 +64,7 @@ def passive_layers(technology: Technology, layer: Callable[[str], kdb.Region]) -
     resistors = [spec for _, spec in sorted(technology.passives.items()) if spec.type == "resistor"]
     found.marked = _union({name: layer(name) for spec in resistors for name in spec.cuts_body})
     found.unrecognised = _unrecognised(resistors, _union(found.cores), layer)
+    found.loose_plates = _loose_plates(technology, found.plates, layer)
     return found
 
 
@@ -76,6 +80,21 @@ def _unrecognised(
     for body, name in sorted({(spec.parts["body"], name) for spec in resistors for name in spec.resistive}):
         loose = (layer(body) & layer(name)).merged().not_interacting(known)
         found.append((loose, f"{name} makes it resistive, but it is not part of a resistor"))
+    return [(region, reason) for region, reason in found if not region.is_empty()]
+
+
+def _loose_plates(
+    technology: Technology, plates: dict[str, kdb.Region], layer: Callable[[str], kdb.Region]
+) -> list[tuple[kdb.Region, str]]:
+    """Return what each plate layer draws outside all ``plates``: its cuts would be read as wires to the bottom."""
+    found = []
+    for name in sorted({technology.passives[capacitor].parts["plate"] for capacitor in plates}):
+        own = {
+            capacitor: region
+            for capacitor, region in plates.items()
+            if technology.passives[capacitor].parts["plate"] == name
+        }
+        found.append((layer(name) - _union(own), f"{name} is not the plate of a capacitor"))
     return [(region, reason) for region, reason in found if not region.is_empty()]
 
 

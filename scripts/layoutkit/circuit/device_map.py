@@ -26,7 +26,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from layoutkit.circuit.findings import Findings
-from layoutkit.circuit.fingers import FingeredWidth, dividing_fingers, widest_finger
+from layoutkit.circuit.fingers import ROUNDING, FingeredWidth, dividing_fingers, widest_finger
 from layoutkit.circuit.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.passive_map import PASSIVE_TYPES, map_passive
 from layoutkit.circuit.supplies import substrate_net
@@ -250,7 +250,9 @@ class _Mapping:
         length, factor = self._length(device, spec)
         given, fingers = self._given_width(device)
         total = given * factor / self._dbu_m
-        if fingers > 1 and self._snap(total / fingers) < spec.min_w:
+        # A width that scaled with its length is between grid points anyway; a stated one is not rounded up.
+        finger = self._snap(total / fingers) if factor != 1.0 or "nfin" in device.params else total / fingers
+        if fingers > 1 and finger < spec.min_w - ROUNDING:
             if "nfin" in device.params:
                 fingers = self._fewer_fingers(device, spec, total)
             else:

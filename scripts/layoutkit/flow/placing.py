@@ -147,13 +147,16 @@ def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block],
         for other, shapes in drawn.items():
             if other != key:
                 others += shapes.sized(space if other[0] == key[0] else clearances.to_well)
-        patch = (_joined(region, space, width) - region - others).merged()
+        patch = (_joined(region, space, width, technology.grid) - region - others).merged()
         for layer in (key[0], *key[2]):
             cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
 
 
-def _joined(region: kdb.Region, space: int, width: int) -> kdb.Region:
-    """Return ``region`` with gaps and holes narrower than ``space`` filled; corners that nearly meet are bridged."""
+def _joined(region: kdb.Region, space: int, width: int, grid: int) -> kdb.Region:
+    """Return ``region`` with gaps and holes narrower than ``space`` filled; corners that nearly meet are bridged.
+
+    A check cuts its edges where the distance ends, anywhere between grid points, so bridges grow to the grid.
+    """
     half = -(-space // 2)
     for _ in range(len(list(region.each())) + 1):
         region = region.sized(half, 2).sized(-half, 2) + region
@@ -163,9 +166,16 @@ def _joined(region: kdb.Region, space: int, width: int) -> kdb.Region:
         if faults.is_empty():
             break
         for pair in faults.each():
-            region.insert(pair.bbox().enlarged(width // 2, width // 2))
+            region.insert(_on_grid(pair.bbox().enlarged(width // 2, width // 2), grid))
         region.merge()
     return region
+
+
+def _on_grid(box: kdb.Box, grid: int) -> kdb.Box:
+    """Return the smallest box on the grid that holds ``box``."""
+    low = (edge // grid * grid for edge in (box.left, box.bottom))
+    high = (-(-edge // grid) * grid for edge in (box.right, box.top))
+    return kdb.Box(*low, *high)
 
 
 def label_ports(placed: PlacedModules, circuit: Circuit) -> list[str]:

@@ -31,7 +31,7 @@ def faults(report: Mapping[str, Any]) -> list[str]:
     lvs = report["lvs"]
     if lvs["layers_unchecked"]:
         found.append(f"LVS does not read what is drawn on {_layers(lvs)}")
-    if not lvs["matched"] and not (lvs["layers_unchecked"] and not lvs["mismatches"]):
+    if not lvs["matched"] and (lvs["mismatches"] or lvs["complete"]):
         reasons = "; ".join(str(entry.get("message", entry)) for entry in lvs["mismatches"][:SHOWN])
         found.append(f"LVS does not match: {reasons or 'no reason given'}")
     if lvs["not_compared"]:

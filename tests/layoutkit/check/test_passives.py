@@ -241,6 +241,22 @@ def test_cuts_on_a_plate_do_not_short_it_to_the_bottom(plates, tech):
     assert device.nets["p"] != device.nets["n"]
 
 
+def test_a_plate_that_makes_no_capacitor_is_no_wire(plates, tech):
+    """Without its markers, or beyond its bottom plate, the cuts on a plate would join it to the bottom."""
+    spec = tech.passive("capacitor")
+    bottom = tech.spec(tech.conductor(spec.parts["bottom"]).layer).name
+    (name, wire) = ("a", Circuit("x", (), ("a",)))
+    for shapes in (plates.cell.shapes(index) for index in plates.layout.layer_indexes()):
+        for text in [shape for shape in shapes.each() if shape.is_text() and shape.text_string != name]:
+            text.delete()
+    for layer in spec.markers or (bottom,):
+        plates.cell.shapes(tech.layer(plates.layout, layer)).clear()
+    result = judged(plates, tech, wire)
+    assert not result.matched
+    assert "unrecognised_device" in {mismatch.kind for mismatch in result.mismatches}
+    assert result.extraction.ignored_plates
+
+
 def test_the_extracted_netlist_reads_back_as_the_same_circuit(bank, plates, tech, tmp_path):
     for module in (bank, plates):
         extraction = extract(module.layout, module.cell, tech)

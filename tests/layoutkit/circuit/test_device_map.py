@@ -157,6 +157,12 @@ def test_a_total_width_on_the_grid_is_kept_by_another_number_of_fingers(width, f
     assert len(told) == (fingers != drawn)
 
 
+@pytest.mark.parametrize("width", [835, 837.5, 839.9])
+def test_a_finger_less_than_half_a_grid_step_too_narrow_is_refused_like_any_other(width):
+    with pytest.raises(NetlistError, match="width_per 'finger'"):
+        mapped(mos(w=width * 1e-9, l=150e-9, nf=2), width_per="device")
+
+
 def test_transistors_of_equal_fingers_keep_them_equal_where_the_grid_asks_for_others():
     result = mapped(mos("M1", w=2e-6, l=150e-9, nf=3), mos("M2", w=4e-6, l=150e-9, nf=6))
     assert [(size[1], size[3]) for size in sizes(result)] == [(2000, 4), (4000, 8)]
@@ -260,7 +266,9 @@ def test_every_mapped_device_is_legal_on_grid_and_maps_to_itself(w, l, nf, stack
 
 @given(w=st.integers(84, 20000), nf=st.integers(1, 40))
 def test_a_total_width_on_the_grid_never_changes(w, nf):
-    if w / nf < 84:  # 84 grid steps are the narrowest finger
+    if w < 84 * nf:  # 84 grid steps are the narrowest finger
+        with pytest.raises(NetlistError, match="too narrow"):
+            mapped(mos(w=w * 5e-9, l=1e-6, nf=nf), width_per="device")
         return
     (device,) = mapped(mos(w=w * 5e-9, l=1e-6, nf=nf)).circuit.devices
     assert round(device.w * 1e9, 6) == w * 5
