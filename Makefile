@@ -12,8 +12,9 @@ SOURCES := loader scripts skills tests
 # PYTHONDONTWRITEBYTECODE is set.
 COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader scripts
 
-# Dots and a percentage a line say how far it is; the last lines name what was skipped and why.
-# Three workers for two cores: some tests wait for a process or a clock. Neighbours stay together, for what they share.
+# Each line of dots ends with the percentage that is done; the last lines list what was skipped and why.
+# Three workers for two cores, because some tests wait for a process or a clock. Neighbouring tests run in one worker, so
+# that they share what they prepare.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 .DEFAULT_GOAL := help
@@ -73,7 +74,7 @@ fix: $(VENV)/.installed-dev ## Apply the formatter and the safe lint fixes
 bench: $(VENV)/.installed-dev ## Print start-up and flow costs as ratios measured in one run
 	@$(BIN)/python tests/bench/run.py
 
-host-tools: ## Install the npm programs that some host tests ask: MCP Inspector, Claude Code, Node for both
+host-tools: ## Install the npm programs that some host tests use: MCP Inspector, Claude Code, Node for both
 	@npm install --prefix build/npm --no-audit --no-fund --silent node@22.23.3 @modelcontextprotocol/inspector@2.12.0 @anthropic-ai/claude-code@2.1.197
 
 clean: ## Remove what make created

@@ -1,4 +1,4 @@
-"""Replacing a file in one step: a part file is written beside it and renamed; what killed writers left is removed.
+"""Replacing a file in one step: a part file is written beside it and renamed; part files of killed writers are removed.
 
 A writer holds a lock on its part file (``.NAME.RANDOM.part``) until the file has its final name. The system releases
 the lock when the writer ends, however it ends. So a part file that can be locked belongs to nobody, and the next writer

@@ -281,7 +281,7 @@ def test_a_layout_edited_by_hand_is_noticed_by_every_tool(built, tools):
         for name in REPORTS:
             assert any(f"/{name} is out of date" in text for text in told), (tool_id, name)
     view = done("layout.render_view", workspace=str(built), report_path=str(built / "drc.lyrdb"))
-    assert any("is about another layout" in text for text in view["warnings"])
+    assert any("judged another layout" in text for text in view["warnings"])
     assert digest(built / "layout.gds").encode() in (built / "layout.png").read_bytes()
 
 

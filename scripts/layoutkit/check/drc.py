@@ -68,9 +68,9 @@ def check(
 def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, options: Options) -> DrcReport:
     """Return the verdict of every rule of ``technology`` on ``cell`` and all below it.
 
-    A rule that meets no shapes is passed with ``shapes`` 0. A rule that cannot be run (an unknown kind or layer, a
+    A rule that concerns no shapes is passed with ``shapes`` 0. A rule that cannot be run (an unknown kind or layer, a
     KLayout failure) is unchecked with the reason, and so is a drawn layer that no rule judges; the report is then
-    neither complete nor passed. Nor is it where nothing is drawn, or nothing that any rule concerns.
+    neither complete nor passed. The same holds where nothing is drawn, or nothing that any rule concerns.
 
     Args:
         layout: Layout that owns ``cell``; it is left as it is.

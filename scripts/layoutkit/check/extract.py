@@ -243,7 +243,7 @@ class _Reading:
         return tuple(sorted(found + self._refused(on_passive=False)))
 
     def ignored_resistors(self) -> tuple[tuple[Point, str], ...]:
-        """Return where resistive or marked poly is no resistor that has two ends, with the reason."""
+        """Return places of resistive or marked poly that is not a resistor with two ends, each with the reason."""
         found = [
             (point_um(polygon.bbox().center(), self.dbu), reason)
             for region, reason in self.layers.passives.unrecognised
@@ -262,7 +262,7 @@ class _Reading:
         )
 
     def _refused(self, *, on_passive: bool) -> list[tuple[Point, str]]:
-        """Return the devices that KLayout did not take, those of passives or the others, with its reason."""
+        """Return the devices that KLayout rejected, those of passives or the others, with its reason."""
         entries = [
             (entry, entry.message.startswith("Expected two polygons on contacts"))
             for entry in self.lvs.each_log_entry()

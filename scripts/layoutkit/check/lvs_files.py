@@ -86,7 +86,7 @@ def _compared(device_class: kdb.DeviceClass, tolerance: float) -> kdb.EqualDevic
 def extracted_spice(extraction: Extraction) -> str:
     """Return the extracted circuit as SPICE, in the form of the technology's own library where its file states one.
 
-    On plain cards, fingers stand in comments only: the simple MOS models know no ``nf``. Dummies carry no current and
+    On plain cards, fingers appear in comments only: the simple MOS models have no ``nf``. Dummies carry no current and
     stand in comments always.
     """
     comments = [f"* {device.id}: {_parts(device)}, the first{at(device.place)}" for device in extraction.devices]

@@ -5,8 +5,8 @@
 
 A shape becomes a device only if all markers of its flavour cover it and none of another flavour does. The core markers
 give the ends of a resistor: the heads are the body outside them, so that a marker over a head cuts the head off. Body
-that a core layer or a core marker covers without making a resistor is reported, since it is no wire in silicon, and so
-is a plate that makes no capacitor.
+that a core layer or a core marker covers without making a resistor is reported, since in silicon it is not a wire; so
+is a plate that is not part of a capacitor.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PassiveLayers:
         plates: Capacitor name to its plates.
         marked: All that a core marker of a resistor covers: body there conducts only as a resistor.
         unrecognised: Body that is resistive, or marked as a resistor, without being the core of one, with the reason.
-        loose_plates: What plate layers draw without making a capacitor, with the reason.
+        loose_plates: Shapes on plate layers that are not part of a capacitor, with the reason.
     """
 
     cores: dict[str, kdb.Region] = field(default_factory=dict)
@@ -119,7 +119,7 @@ def _marked(
 
 
 def _other_cores(technology: Technology, spec: PassiveSpec) -> set[str]:
-    """Return the core layers of other resistors with the body of ``spec``: a core under two of them is of neither."""
+    """Return other resistors' core layers on the body of ``spec``: a core under two of them belongs to neither."""
     if spec.type != "resistor":
         return set()
     resistors = [other for other in technology.passives.values() if other.type == "resistor"]

@@ -53,11 +53,12 @@ def create_mos(device_type: str, params: Mapping[str, Any]) -> dict[str, Any]:
 def requested_transistor(
     tech: Technology, device: Mapping[str, Any], flavour: str | None, nets: Mapping[str, str]
 ) -> Transistor:
-    """Return the transistor that ``device`` asks for.
+    """Return the transistor that ``device`` describes.
 
     Args:
         tech: Process.
-        device: ``device_id``, ``type``, ``w``, ``l`` [m], ``m``, ``nf``, and ``asked_nf`` where that was another.
+        device: ``device_id``, ``type``, ``w``, ``l`` [m], ``m``, ``nf``, and ``asked_nf`` if the request has another
+            number of fingers.
         flavour: Device of the technology; None for the usual one of the type.
         nets: Terminal to net.
 
@@ -80,7 +81,7 @@ def requested_transistor(
 def with_dividing_fingers(
     tech: Technology, devices: Sequence[Mapping[str, Any]], flavour: str | None, units: int = 1
 ) -> list[dict[str, Any]]:
-    """Return ``devices`` with numbers of fingers that keep their widths on the grid, where there are such.
+    """Return ``devices``, where possible with numbers of fingers that keep their widths on the grid.
 
     Args:
         tech: Process.

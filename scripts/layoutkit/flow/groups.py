@@ -1,7 +1,7 @@
 """Which devices are drawn together: one matched row for each recognised group that can share one, a row for each other.
 
 A row shares its body, gate length, finger width and device flavour. A recognised group whose devices differ in one of
-these is split, and the split is told.
+these is split, and the split is reported.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def read_circuit(params: dict[str, Any]) -> Circuit:
     if "top" in params:
         raise SkillError("INVALID_PARAM", "top chooses in a netlist; a circuit is flat already", {"param_name": "top"})
     if "parameters" in params:
-        text = "parameters are a netlist's; the sizes of a circuit are numbers already"
+        text = "parameters need netlist_path: the sizes of a circuit given as circuit are numbers, without parameters"
         raise SkillError("INVALID_PARAM", text, {"param_name": "parameters"})
     circuit = Circuit.from_json(params["circuit"], black_boxes=params.get("black_boxes", ()))
     return circuit.with_modules(recognise(circuit))

@@ -63,7 +63,7 @@ def netlist_path(params: dict[str, Any]) -> str:
 
 
 def flow_report(params: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Return the report in the workspace and what to say about it; a report on another layout is left out."""
+    """Return the report in the workspace and warnings about it; a report on another layout is left out."""
     from layoutkit.reports import changed_since
     from layoutkit.workspace import Workspace
 
