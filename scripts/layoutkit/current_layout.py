@@ -74,6 +74,26 @@ class CurrentLayout:
         self.warnings = stale_reports(self.workspace) if own and self.workspace else []
         return layout
 
+    def check_target(self, path: str, *inputs: str | os.PathLike[str]) -> None:
+        """Check that a report can be written to ``path`` without replacing what it is made from.
+
+        Args:
+            path: Where the report is to be written.
+            inputs: Further files that the report is made from.
+
+        Raises:
+            FileError: If nothing can be written there, or it is the layout, one of ``inputs``, or the workspace's
+                layout, circuit or record.
+        """
+        target = files.check_target(path)
+        kept: list[str | os.PathLike[str]] = [self.path, *inputs]
+        for home in (self.workspace, workspace_of(target)):
+            kept += [] if home is None else [home.layout_path, home.circuit_path, home.record_path]
+        if target in {Path(each).resolve() for each in kept}:
+            raise FileError(
+                f"a report must not replace {path}, which is no report; give another name", details={"path": path}
+            )
+
     def sources(self, *, circuit: bool = False) -> dict[str, str]:
         """Return the SHA-256 values to write into a report on this layout.
 

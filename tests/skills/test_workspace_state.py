@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import json
 import shutil
+from pathlib import Path
 
 import klayout.db as kdb
 import pytest
@@ -350,3 +351,23 @@ def test_a_record_cannot_make_the_pack_rename_files_elsewhere(built, tmp_path):
     (built / "layout_workspace.json").write_text(json.dumps(record))
     done("layout.create_nmos_pcell", **NMOS, workspace=str(built))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["summary.json", "w"]
+
+
+@pytest.mark.parametrize(
+    ("tool_id", "name"),
+    [("drc.run_check", "report_path"), ("lvs.run_check", "report_path"), ("lvs.run_check", "extracted_path")],
+)
+def test_a_report_never_replaces_what_it_is_made_from(tmp_path, tool_id, name):
+    work = tmp_path / "work"
+    netlist = tmp_path / "inverter.spice"
+    netlist.write_text(INVERTER)
+    done("layout.create_nmos_pcell", workspace=str(work), **NMOS)
+    done("netlist.parse", workspace=str(work), netlist_path=str(netlist))
+    given = {} if tool_id == "drc.run_check" else {"netlist_path": str(netlist)}
+    kept = [work / "layout.gds", work / "circuit.json", work / "layout_workspace.json", *map(Path, given.values())]
+    before = [path.read_bytes() for path in kept]
+    for target in kept:
+        envelope = run(tool_id, workspace=str(work), **given, **{name: str(target)})
+        assert envelope["error"]["code"] == "INVALID_PARAM", target
+        assert "must not replace" in envelope["error"]["message"]
+    assert [path.read_bytes() for path in kept] == before

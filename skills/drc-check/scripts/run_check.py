@@ -19,7 +19,6 @@ def execute(params: dict, context: dict) -> dict:
     from layoutkit.check.rule_files import is_deck, with_rules_of
     from layoutkit.current_layout import CurrentLayout
     from layoutkit.errors import GeometryError
-    from layoutkit.files import check_target
 
     if "region" in params:
         left, bottom, right, top = params["region"]
@@ -35,9 +34,10 @@ def execute(params: dict, context: dict) -> dict:
         if "drc_rules_path" in params:
             process = with_rules_of(params["drc_rules_path"], process)
         select_rules(process, params.get("rule_ids"))
+    rule_files = [params["drc_rules_path"]] if "drc_rules_path" in params else []
     for target in ("report_path", "image_path"):
         if target in params:
-            check_target(params[target])
+            current.check_target(params[target], *rule_files)
     layout = current.read()
     cell = choose_cell(layout, params.get("cell_name"))
     region = kdb.DBox(*params["region"]) if "region" in params else None

@@ -18,15 +18,14 @@ def execute(params: dict, context: dict) -> dict:
     from layoutkit.check.lvs_files import write_extracted, write_report
     from layoutkit.circuit import MapOptions, Target, join_taps, map_circuit, read_netlist, read_widths
     from layoutkit.current_layout import CurrentLayout
-    from layoutkit.files import check_target
     from layoutkit.workspace import Workspace
 
     current = CurrentLayout(params)
     process = current.technology()
+    netlist_path = params.get("netlist_path") or Workspace(params.get("workspace")).circuit_path
     for name in ("report_path", "extracted_path"):
         if name in params:
-            check_target(params[name])
-    netlist_path = params.get("netlist_path") or Workspace(params.get("workspace")).circuit_path
+            current.check_target(params[name], netlist_path)
     circuit = read_netlist(
         netlist_path,
         top=params.get("top") or None,
