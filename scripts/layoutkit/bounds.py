@@ -26,6 +26,7 @@ MAX_DEPTH = 100  # levels of cells
 MAX_FLAT_SHAPES = 4_000_000
 MAX_FLAT_INSTANCES = 4_000_000
 MAX_FLAT_POINTS = 40_000_000  # vertices of all polygons and paths
+MAX_CROSSINGS = 10_000_000  # of long shapes on one layer; KLayout merges 40,000 a second and keeps all of them
 MAX_POINTS = 8_191  # vertices of one polygon or path, the limit of a GDSII record
 MAX_LAYERS = 4_000
 MAX_CELL_LAYERS = 5_000_000  # cells times layers; tools loop over all pairs
@@ -54,6 +55,9 @@ class CellCounts:
         points: Vertices of the polygons and paths of the flattened cell.
         largest: Vertices of the largest polygon or path of the cell itself.
         extent: Box around everything; None for an empty cell.
+        sides: Layer index to the widths and the heights of all shapes of the flattened cell, summed. [dbu]
+        crossings: How often its shapes on one layer would cross if they lay evenly in ``extent``; two arrays of
+            long bars cross as often as the product of their numbers.
     """
 
     depth: int
@@ -62,6 +66,8 @@ class CellCounts:
     points: int
     largest: int
     extent: Extent | None
+    sides: dict[int, tuple[float, float]]
+    crossings: int
 
 
 def layout_faults(layout: kdb.Layout) -> list[str]:
@@ -161,6 +167,7 @@ def _exceeded(layout: kdb.Layout, found: dict[int, CellCounts]) -> list[str]:
         ("shapes", MAX_FLAT_SHAPES, "{} shapes when flattened"),
         ("instances", MAX_FLAT_INSTANCES, "{} instances of other cells when flattened"),
         ("points", MAX_FLAT_POINTS, "{} polygon vertices when flattened"),
+        ("crossings", MAX_CROSSINGS, "about {} crossings of shapes on one layer when flattened"),
         ("largest", MAX_POINTS, "a polygon or path of {} vertices"),
     ):
         index, most = max(((i, getattr(c, field)) for i, c in found.items()), key=lambda item: item[1])
@@ -191,12 +198,15 @@ def _counts(cell: kdb.Cell, layers: Iterable[int], below: dict[int, CellCounts])
     layout, near = cell.layout(), kdb.Box()
     shapes = points = largest = instances = 0
     depth, extents = 1, []
+    sides: dict[int, tuple[float, float]] = {}
+    placed: dict[tuple[int, float, float], int] = {}
     for layer in layers:
         own = cell.shapes(layer)
         if own.is_empty():
             continue
         shapes += own.size()
         vertices, biggest, extent = _vertices(own)
+        sides[layer] = _sides(own)
         points, largest = points + vertices, max(largest, biggest)
         extents.append(extent)
         near += cell.bbox(layer) if cell.is_leaf() else kdb.Region(own).bbox() + kdb.Texts(own).bbox()
@@ -207,13 +217,48 @@ def _counts(cell: kdb.Cell, layers: Iterable[int], below: dict[int, CellCounts])
         shapes += count * child.shapes
         points += count * child.points
         instances += count * (child.instances + 1)
+        turned = (array.cell_index, array.cplx_trans.angle, array.cplx_trans.mag)
+        placed[turned] = placed.get(turned, 0) + count
         if count == 1 and not array.is_complex():
             # If this sum wraps around, its result is beyond the limit too, as long as the child is within the limit.
             near += array.bbox(layout)
         else:
             extents.append(_placed(array, count, child.extent, layout))
     shapes, instances, points = (min(number, _SATURATED) for number in (shapes, instances, points))
-    return CellCounts(depth, shapes, instances, points, largest, _joined([*extents, _extent(near)]))
+    _add_placed(sides, placed, below)
+    extent = _joined([*extents, _extent(near)])
+    return CellCounts(depth, shapes, instances, points, largest, extent, sides, _crossings(sides, extent))
+
+
+def _sides(shapes: kdb.Shapes) -> tuple[float, float]:
+    """Return the sum of the widths and that of the heights of all shapes, by their horizontal and vertical edges."""
+    import klayout.db as kdb
+
+    region = kdb.Region(shapes)
+    region.merged_semantics = False
+    edges = region.edges()
+    edges.merged_semantics = False
+    across, along = (edges.with_angle(angle, False) for angle in (0, 90))
+    across.merged_semantics = along.merged_semantics = False
+    return across.length() / 2, along.length() / 2
+
+
+def _add_placed(
+    sides: dict[int, tuple[float, float]], placed: dict[tuple[int, float, float], int], below: dict[int, CellCounts]
+) -> None:
+    """Add to ``sides`` those of the cells ``placed``: index, angle and magnification to their number."""
+    for (index, angle, scale), count in placed.items():
+        straight, crossed = (abs(round(part, 9)) * scale * count for part in (cos(radians(angle)), sin(radians(angle))))
+        for layer, (width, height) in below[index].sides.items():
+            own = sides.get(layer, (0.0, 0.0))
+            sums = own[0] + straight * width + crossed * height, own[1] + straight * height + crossed * width
+            sides[layer] = (min(sums[0], _FAR), min(sums[1], _FAR))
+
+
+def _crossings(sides: dict[int, tuple[float, float]], extent: Extent | None) -> int:
+    area = 0.0 if extent is None else (extent[2] - extent[0]) * (extent[3] - extent[1])
+    most = max((width * height for width, height in sides.values()), default=0.0)
+    return min(int(most / area), _SATURATED) if area > 0 else 0
 
 
 def _vertices(shapes: kdb.Shapes) -> tuple[int, int, Extent | None]:

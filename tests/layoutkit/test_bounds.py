@@ -168,3 +168,23 @@ def test_counts_and_extents_are_those_of_the_flattened_cell(lower, upper):
     top.flatten(-1, True)
     assert found.shapes == top.shapes(layer).size()
     assert found.points == sum(shape.polygon.num_points() for shape in top.shapes(layer).each(kdb.Shapes.SPolygons))
+
+
+@pytest.mark.parametrize("angle", [0, 90])
+def test_crossing_arrays_of_long_bars_are_refused_and_parallel_ones_are_not(angle):
+    """A mesh of 8000 bars has 16 million crossings, and 400 bytes; KLayout keeps each of them."""
+    count, pitch = 4000, 400
+    long, across, along = count * pitch, kdb.Vector(pitch, 0), kdb.Vector(0, pitch)
+    found = {}
+    for name, directions in {"crossing": (0, 90), "parallel": (0, 0)}.items():
+        layout = kdb.Layout()
+        bar, top = layout.create_cell("BAR"), layout.create_cell("TOP")
+        bar.shapes(layout.layer(1, 0)).insert(kdb.Box(0, 0, long, 100))
+        for turn in directions:
+            upright = (turn + angle) % 180 == 90
+            trans = kdb.Trans(1, False, kdb.Vector()) if upright else kdb.Trans()
+            step, other = (across, along) if upright else (along, across)
+            top.insert(kdb.CellInstArray(bar.cell_index(), trans, step, other, count, 1))
+        found[name] = bounds.layout_faults(layout)
+    assert found["parallel"] == []
+    assert "crossings" in " ".join(found["crossing"])
