@@ -47,7 +47,8 @@ ASAP7_FIN_PITCH_M = 27e-9
 class TargetDevice:
     """One device a technology can draw. Lengths in database units.
 
-    ``voltage`` is its rating [V], 0 when it is not stated; ``widest`` its widest finger, 0 for no limit.
+    ``voltage`` is its rating [V], 0 when it is not stated; ``widest`` its widest finger, 0 for no limit;
+    ``allowed`` the widest that the process draws at all.
     """
 
     name: str
@@ -58,6 +59,7 @@ class TargetDevice:
     voltage: float = 0.0
     default: bool = False
     widest: int = 0
+    allowed: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ class Target:
                 voltage=spec.supply_v or rated_voltage(spec.model),
                 default=spec.default,
                 widest=widest_finger(technology, spec),
+                allowed=spec.max_w or math.inf,
             )
             for spec in technology.devices.values()
         )
@@ -251,7 +254,8 @@ class _Mapping:
         given, fingers = self._given_width(device)
         total = given * factor / self._dbu_m
         # A width that scaled with its length is between grid points anyway; a stated one is not rounded up.
-        finger = self._snap(total / fingers) if factor != 1.0 or "nfin" in device.params else total / fingers
+        stated = factor == 1.0 and "nfin" not in device.params
+        finger = total / fingers if stated else self._snap(total / fingers)
         if fingers > 1 and finger < spec.min_w - ROUNDING:
             if "nfin" in device.params:
                 fingers = self._fewer_fingers(device, spec, total)
@@ -259,7 +263,8 @@ class _Mapping:
                 model = spec.name if factor == 1.0 else f"{spec.name} before the width grows with the length"
                 written = self._written.get(device.id, device)
                 self._narrow.append(NarrowFinger(written, self._metres(spec.min_w) / factor, model))
-        width = FingeredWidth(device.id, spec.name, total, fingers, spec.min_w, spec.widest)
+        allowed = spec.allowed if stated else 0
+        width = FingeredWidth(device.id, spec.name, total, fingers, spec.min_w, spec.widest, allowed=allowed)
         return _Draft(device, spec, length, factor, width)
 
     def _transistor(self, draft: _Draft, fingers: Mapping[str, int]) -> Device:

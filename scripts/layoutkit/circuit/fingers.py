@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class FingeredWidth:
         fingers: As the netlist says.
         narrowest: Narrowest finger.
         widest: Widest finger; 0 for no limit.
+        allowed: Widest finger where no other keeps the total, infinity for no limit; 0 for ``widest``.
         units: What another number of fingers must be a multiple of.
     """
 
@@ -35,8 +36,9 @@ class FingeredWidth:
     total: float
     fingers: int
     narrowest: int
-    widest: int = 0
+    widest: float = 0
     units: int = 1
+    allowed: float = 0
 
 
 def widest_finger(technology: Any, spec: Any) -> int:
@@ -50,8 +52,9 @@ def dividing_fingers(widths: Iterable[FingeredWidth], grid: int) -> dict[str, in
     """Return device to number of fingers, where another number than the given one keeps the total width on the grid.
 
     Transistors of one flavour and finger width get one new finger width where they have a common one, so that a mirror
-    keeps its units. The new finger width is the one nearest to the given, as a ratio. A width that is off the grid in
-    itself, or that no number of fingers divides, is not in the result.
+    keeps its units. The new finger width is the one nearest to the given, as a ratio. Wider ones than taps reach are
+    taken only where no other keeps the total: of few fingers the sides of the ring are near. A width that is off the
+    grid in itself, or that no number of fingers divides, is not in the result.
     """
     alike: dict[tuple[str, float], list[FingeredWidth]] = defaultdict(list)
     for each in widths:
@@ -64,7 +67,7 @@ def dividing_fingers(widths: Iterable[FingeredWidth], grid: int) -> dict[str, in
     found: dict[str, int] = {}
     for group in alike.values():
         for part in [group] if _finger_steps(group, grid) else [[each] for each in group]:
-            finger = _finger_steps(part, grid)
+            finger = _finger_steps(part, grid) or _finger_steps([replace(e, widest=e.allowed) for e in part], grid)
             if finger:
                 found.update({each.device: _steps(each, grid) // finger for each in part})
     return found

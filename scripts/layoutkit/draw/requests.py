@@ -95,7 +95,8 @@ def with_dividing_fingers(
         parts = units // math.gcd(units, device.get("m", 1))
         total, nf = float(device["w"]) * 1e6 / tech.dbu_um, device.get("nf", 1)
         widest = widest_finger(tech, spec)
-        widths.append(FingeredWidth(device["device_id"], spec.name, total, nf, spec.min_w, widest, parts))
+        allowed = spec.max_w or math.inf
+        widths.append(FingeredWidth(device["device_id"], spec.name, total, nf, spec.min_w, widest, parts, allowed))
     counts = dividing_fingers(widths, tech.grid)
     return [
         {**device, "nf": counts[width.device], "asked_nf": width.fingers} if width.device in counts else dict(device)

@@ -163,6 +163,16 @@ def test_a_finger_less_than_half_a_grid_step_too_narrow_is_refused_like_any_othe
         mapped(mos(w=width * 1e-9, l=150e-9, nf=2), width_per="device")
 
 
+@pytest.mark.parametrize(("width", "fingers"), [(28585, 10), (25915, 4)])
+def test_a_finger_wider_than_taps_reach_keeps_a_total_that_nothing_else_keeps(width, fingers):
+    from layoutkit import technology
+
+    circuit = Circuit("x", (mos(w=width * 1e-9, l=150e-9, nf=fingers),), ("a", "b", "c", "vss"))
+    result = map_circuit(circuit, Target.from_technology(technology.load("sky130A")))
+    assert sizes(result) == [("nfet_01v8", width, 150, 1, 1)]
+    assert any(f"nf: {fingers} became 1" in text for text in result.circuit.warnings)
+
+
 def test_transistors_of_equal_fingers_keep_them_equal_where_the_grid_asks_for_others():
     result = mapped(mos("M1", w=2e-6, l=150e-9, nf=3), mos("M2", w=4e-6, l=150e-9, nf=6))
     assert [(size[1], size[3]) for size in sizes(result)] == [(2000, 4), (4000, 8)]
