@@ -163,13 +163,23 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
 
 
 class _Draft(NamedTuple):
-    """A transistor before its width is on the grid: length in dbu, and the factor by which one gate's length grew."""
+    """A transistor before its width is on the grid.
+
+    Attributes:
+        device: As the netlist has it.
+        spec: What it is drawn as.
+        length: Gate length. [dbu]
+        factor: By how much one gate's length grew. [1]
+        width: Its width and fingers.
+        is_stated: Whether the netlist states that width, which neither stands for fins nor scaled with the length.
+    """
 
     device: Device
     spec: TargetDevice
     length: int
     factor: float
     width: FingeredWidth
+    is_stated: bool
 
 
 class _Mapping:
@@ -234,7 +244,8 @@ class _Mapping:
         drafts = [None if device.type in PASSIVE_TYPES else self._draft(device) for device in devices]
         if self._narrow:
             raise narrow_error(self._narrow)
-        fingers = dividing_fingers((draft.width for draft in drafts if draft is not None), self._target.grid)
+        stated = (draft.width for draft in drafts if draft is not None and draft.is_stated)
+        fingers = dividing_fingers(stated, self._target.grid)
         return tuple(
             self._passive(device) if draft is None else self._transistor(draft, fingers)
             for device, draft in zip(devices, drafts, strict=True)
@@ -253,7 +264,7 @@ class _Mapping:
         length, factor = self._length(device, spec)
         given, fingers = self._given_width(device)
         total = given * factor / self._dbu_m
-        # A width that scaled with its length is between grid points anyway; a stated one is not rounded up.
+        # A width that scaled with its length, or stands for fins, is snapped; a stated one is kept.
         stated = factor == 1.0 and "nfin" not in device.params
         finger = total / fingers if stated else self._snap(total / fingers)
         if fingers > 1 and finger < spec.min_w - ROUNDING:
@@ -263,9 +274,8 @@ class _Mapping:
                 model = spec.name if factor == 1.0 else f"{spec.name} before the width grows with the length"
                 written = self._written.get(device.id, device)
                 self._narrow.append(NarrowFinger(written, self._metres(spec.min_w) / factor, model))
-        allowed = spec.allowed if stated else 0
-        width = FingeredWidth(device.id, spec.name, total, fingers, spec.min_w, spec.widest, allowed=allowed)
-        return _Draft(device, spec, length, factor, width)
+        width = FingeredWidth(device.id, spec.name, total, fingers, spec.min_w, spec.widest, allowed=spec.allowed)
+        return _Draft(device, spec, length, factor, width, stated)
 
     def _transistor(self, draft: _Draft, fingers: Mapping[str, int]) -> Device:
         device, width = draft.device, draft.width

@@ -79,6 +79,11 @@ def test_fins_count_as_width_in_every_finger():
     assert sizes(mapped(mos(model="n", l=20e-9, nfin=4, nf=2), fin_pitch_m=40e-9)) == [("nfet_01v8", 2400, 150, 2, 1)]
 
 
+def test_a_width_that_scales_with_its_length_keeps_its_fingers_and_is_snapped():
+    # 260 nm * 7.5 = 1950 nm, 390 steps of 5 nm: 4 does not divide them, and the scaled total is nobody's intention
+    assert sizes(mapped(mos(w=260e-9, l=20e-9, nf=4), width_per="device")) == [("nfet_01v8", 1960, 150, 4, 1)]
+
+
 def test_gates_in_series_become_one_gate_of_their_total_length():
     result = mapped(mos(w=2e-6, l=150e-9, stack=3))
     assert sizes(result) == [("nfet_01v8", 2000, 450, 1, 1)]
