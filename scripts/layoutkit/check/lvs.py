@@ -330,7 +330,7 @@ def _ignored_resistors(extraction: Extraction) -> list[Mismatch]:
     return [
         Mismatch(
             "unrecognised_device",
-            f"Poly{at(place)} is neither a wire nor a resistor of {extraction.technology.name}: {reason}",
+            f"Poly or diffusion{at(place)} is neither a wire nor a resistor of {extraction.technology.name}: {reason}",
             "the marker is missing, covers a head or is not exactly as long as the resistor; or a layer of the device"
             " is missing, or one belongs to another device",
             (),

@@ -11,6 +11,7 @@ from layoutkit.check.reference import reference_of
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.model import Circuit, Device
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.errors import UnsupportedOperationError
@@ -239,6 +240,24 @@ def test_cuts_on_a_plate_do_not_short_it_to_the_bottom(plates, tech):
     extraction = extract(plates.layout, plates.cell, tech)
     (device,) = extraction.devices
     assert device.nets["p"] != device.nets["n"]
+
+
+@pytest.mark.parametrize(("technology", "block"), [("gf180mcuD", "SAB"), ("sg13g2", "SalBlock")])
+def test_diffusion_below_a_silicide_block_is_no_wire(technology, block):
+    """A source that reaches its contact through blocked diffusion has hundreds of ohms in series."""
+    tech = load(technology)
+    layout = kdb.Layout()
+    layout.dbu = tech.dbu_um
+    nets = {terminal: terminal for terminal in "dgsb"}
+    made = transistor(tech, "M1", "nmos", MosSize(2e-6, 1e-6, 1, 1), nets)
+    module = draw_mos(layout, tech, MosSpec(made, "X"))
+    circuit = Circuit("x", (Device("M1", "nmos", "nmos", {"w": 2e-6, "l": 1e-6}, nets),), tuple("dgsb"))
+    assert judged(module, tech, circuit).matched
+    gate = module.gates[0].box
+    beside = kdb.Box(gate.right + 20, gate.bottom, gate.right + 60, gate.top)
+    module.cell.shapes(tech.layer(layout, block)).insert(beside)
+    result = judged(module, tech, circuit)
+    assert [(found.kind, block in found.message) for found in result.mismatches] == [("unrecognised_device", True)]
 
 
 def test_a_plate_that_makes_no_capacitor_is_no_wire(plates, tech):
