@@ -50,17 +50,17 @@ def hanging_oasis():
 SLOW_BY_FOLDER = {
     "designgraph": "pictures processes startup",
     "docs": "documents registry_pages",
-    "hosts": "http http_fuzz mcp_inspector mcp_tools mcp_transports options plugin",
-    "layoutkit/check": "drc_application drc_deck drc_mutants drc_oracle",
+    "hosts": "confinement http http_fuzz mcp_inspector mcp_tools mcp_transports options plugin",
+    "layoutkit/check": "drc_application drc_deck drc_hierarchy drc_mutants drc_oracle",
     "layoutkit/circuit": "netlist_fuzz",
     "layoutkit/draw": "flavours matched mos resistors_and_capacitors stack",
     "layoutkit/flow": "mixed_voltages",
     "layoutkit/pcells": "pcells",
     "layoutkit/route": "route_paths route_random",
     "layoutkit": "export klayout_files",
-    "loader": "cache cli frontmatter pipeline search warm_workers",
+    "loader": "cache cli frontmatter pipeline runner search warm_workers",
     "skills": "constraint_planning design_knowledge_graph drc_check extracted_spice gds_export layout_view "
-    "lvs_check module_placement netlist_to_gds passive_devices signal_routing",
+    "lvs_check module_placement netlist_to_gds passive_devices signal_routing workspace_state",
     "skillscript": "command_line model_call outcomes supervisor",
 }
 SLOW = {f"{folder}/test_{name}.py" for folder, names in SLOW_BY_FOLDER.items() for name in names.split()}
