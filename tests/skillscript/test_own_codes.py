@@ -61,5 +61,6 @@ def test_a_camel_case_parameter_has_a_flag_of_either_spelling(make_skill, flag):
     schema["properties"]["graphId"] = {"type": "string", "description": "Graph."}
     path.write_text(json.dumps(schema))
     assert skill.run("--w", "1", flag, "demo").envelope["data"]["params"]["graphId"] == "demo"
-    assert "--graph-id TEXT, --graphId TEXT" in skill.run("--help").stdout
+    assert "--graphId TEXT" in (shown := skill.run("--help").stdout)
+    assert "--graph-id TEXT, " in shown or "--graph-id, " in shown  # Python 3.13 shows the value once
     assert "--graph-id: is given 2 times" in skill.run("--w", "1", "--graphId", "a", flag, "b").error["message"]
