@@ -71,7 +71,7 @@ def pytest_addoption(parser):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave out what is slow where that is asked for."""
+    """Leave out the slow files if ``--quick`` is given."""
     if not config.getoption("--quick"):
         return None
     place = collection_path.relative_to(TESTS).as_posix()

@@ -69,8 +69,8 @@ def read_layers(technology: Technology) -> set[tuple[int, int]]:
         read |= {layer for layer in (device.implant, device.bulk_implant, device.well) if layer is not None}
         read |= set(device.marked_by)
     for passive in technology.passives.values():
-        read |= {*passive.parts.values(), *passive.markers, *passive.core_markers}
-        read |= {*passive.resistive, *passive.excludes}
+        # What excludes a flavour is read on its cores alone; anywhere else it may mean a device that is not known here.
+        read |= {*passive.parts.values(), *passive.markers, *passive.core_markers, *passive.resistive}
     specs = [technology.spec(name) for name in read]
     specs += [technology.spec(name) for spec in specs for name in (*spec.fill, *spec.slots)]
     every = (*technology.layers.values(), *technology.other_layers.values())

@@ -243,23 +243,21 @@ class _Reading:
         return tuple(sorted(found + self._refused(on_passive=False)))
 
     def ignored_resistors(self) -> tuple[tuple[Point, str], ...]:
-        """Return places of resistive or marked poly that is not a resistor with two ends, each with the reason."""
-        found = [
-            (point_um(polygon.bbox().center(), self.dbu), reason)
-            for region, reason in self.layers.passives.unrecognised
-            for polygon in region.merged().each()
-        ]
+        """Return places of poly and diffusion that is neither a wire nor a resistor with two ends, with the reason."""
+        found = self._places(self.layers.passives.unrecognised)
         return tuple(sorted(found + self._refused(on_passive=True)))
 
     def ignored_plates(self) -> tuple[tuple[Point, str], ...]:
         """Return the plates that make no capacitor, with the reason."""
-        return tuple(
-            sorted(
-                (point_um(polygon.bbox().center(), self.dbu), reason)
-                for region, reason in self.layers.passives.loose_plates
-                for polygon in region.merged().each()
-            )
-        )
+        return tuple(sorted(self._places(self.layers.passives.loose_plates)))
+
+    def _places(self, regions: Sequence[tuple[kdb.Region, str]]) -> list[tuple[Point, str]]:
+        """Return the centre of each polygon of the regions, with the reason given for its region."""
+        return [
+            (point_um(polygon.bbox().center(), self.dbu), reason)
+            for region, reason in regions
+            for polygon in region.merged().each()
+        ]
 
     def _refused(self, *, on_passive: bool) -> list[tuple[Point, str]]:
         """Return the devices that KLayout rejected, those of passives or the others, with its reason."""

@@ -332,7 +332,7 @@ def _ignored_resistors(extraction: Extraction) -> list[Mismatch]:
             "unrecognised_device",
             f"Poly or diffusion{at(place)} is neither a wire nor a resistor of {extraction.technology.name}: {reason}",
             "the marker is missing, covers a head or is not exactly as long as the resistor; or a layer of the device"
-            " is missing, or one belongs to another device",
+            " is missing, or one belongs to another device, or a silicide block lies on a wire of diffusion",
             (),
             (("resistor", place),),
         )

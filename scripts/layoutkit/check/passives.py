@@ -34,7 +34,7 @@ class PassiveLayers:
         plates: Capacitor name to its plates.
         marked: All that a core marker of a resistor covers: body there conducts only as a resistor.
         unrecognised: Body that is resistive, or marked as a resistor, without being the core of one, and diffusion
-            below a silicide block, with the reason.
+            below a silicide block or a resistor's marker, with the reason.
         loose_plates: Shapes on plate layers that are not part of a capacitor, with the reason.
     """
 
@@ -65,7 +65,7 @@ def passive_layers(technology: Technology, layer: Callable[[str], kdb.Region]) -
             found.plates[name] = _marked(technology, spec, plates, layer)
     resistors = [spec for _, spec in sorted(technology.passives.items()) if spec.type == "resistor"]
     found.marked = _union({name: layer(name) for spec in resistors for name in spec.cuts_body})
-    found.unrecognised = _unrecognised(resistors, _union(found.cores), layer) + _blocked_diffusion(technology, layer)
+    found.unrecognised = _unrecognised(resistors, _union(found.cores), layer) + _resistive_diffusion(technology, layer)
     found.loose_plates = _loose_plates(technology, found.plates, layer)
     return found
 
@@ -85,12 +85,15 @@ def _unrecognised(
     return [(region, reason) for region, reason in found if not region.is_empty()]
 
 
-def _blocked_diffusion(technology: Technology, layer: Callable[[str], kdb.Region]) -> list[tuple[kdb.Region, str]]:
-    """Return diffusion below a silicide block, which is a resistor of a kind that no technology here declares."""
-    blocks = sorted(name for name, spec in technology.layers.items() if spec.purpose == "silicide_block")
+def _resistive_diffusion(technology: Technology, layer: Callable[[str], kdb.Region]) -> list[tuple[kdb.Region, str]]:
+    """Return diffusion below a silicide block or a resistor's marker: a resistor that no technology here declares."""
+    names = {name for name, spec in technology.layers.items() if spec.purpose == "silicide_block"}
+    for spec in technology.passives.values():
+        names |= {spec.parts["core"], *spec.core_markers} if spec.type == "resistor" else set()
     drawn = {role: layer(name) for role, name in technology.roles.items() if name and role in _DIFFUSION | {"poly"}}
     poly = drawn.pop("poly")
-    found = [((_union(drawn) & layer(name)) - poly, f"{name} blocks its silicide") for name in blocks]
+    diffusion = _union(drawn) - poly
+    found = [(diffusion & layer(name), f"{name} makes diffusion a resistor") for name in sorted(names)]
     return [(region, reason) for region, reason in found if not region.is_empty()]
 
 

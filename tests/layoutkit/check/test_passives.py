@@ -242,8 +242,10 @@ def test_cuts_on_a_plate_do_not_short_it_to_the_bottom(plates, tech):
     assert device.nets["p"] != device.nets["n"]
 
 
-@pytest.mark.parametrize(("technology", "block"), [("gf180mcuD", "SAB"), ("sg13g2", "SalBlock")])
-def test_diffusion_below_a_silicide_block_is_no_wire(technology, block):
+@pytest.mark.parametrize(
+    ("technology", "block"), [("gf180mcuD", "SAB"), ("gf180mcuD", "RES_MK"), ("sg13g2", "SalBlock"), ("sg13g2", "RES")]
+)
+def test_diffusion_below_a_silicide_block_or_a_marker_is_no_wire(technology, block):
     """A source that reaches its contact through blocked diffusion has hundreds of ohms in series."""
     tech = load(technology)
     layout = kdb.Layout()
