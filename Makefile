@@ -53,7 +53,7 @@ test-quick: $(VENV)/.installed-dev ## Run the quick tests (1 minute): no servers
 	@$(PYTEST) -n 2 --quick
 
 hierarchy: $(VENV)/.installed-dev ## Compare hierarchical and flat DRC on 500 generated layouts of each process
-	@HIERARCHY_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q tests/layoutkit/check/test_drc_hierarchy.py
+	@HIERARCHY_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q tests/layoutkit/drc/test_drc_hierarchy.py
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check $(SOURCES)

@@ -31,7 +31,7 @@ KLAYOUT_AT_TOP = frozenset({"klayout", "numpy", "shapely"})  # the engine's own 
 COMMANDS = PACKAGES["skillpack"] / "commands"  # one subcommand a module, each on top of click and nothing else
 HOSTS = PACKAGES["skillpack"] / "hosts"  # the servers, on top of what the extras install
 SPECIALISTS = {
-    "skillpack": {"cli.py": {"click"}, "command_line.py": {"click"}, "strict_yaml.py": {"yaml"}},
+    "skillpack": {"cli.py": {"click"}, "command_line.py": {"click"}, "skills/strict_yaml.py": {"yaml"}},
     "skillscript": {"explain.py": {"jsonschema"}},
 }
 
@@ -165,7 +165,7 @@ def opening(source):
 
 def test_every_script_answers_an_envelope_where_the_package_is_not_installed(tmp_path):
     """By one and the same code, that of the template of ``skillpack new`` too."""
-    from skillpack.scaffold import _script
+    from skillpack.skills.scaffold import _script
 
     openings = {opening(_script("layout.x"))}
     for script in sources("skills"):

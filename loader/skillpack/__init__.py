@@ -6,24 +6,24 @@ host that only lists skills never pays for YAML, JSON Schema or the command line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillpack.catalog import Catalog, Shadowed, Skipped, scan
     from skillpack.errors import SkillNotFoundError, SkillpackError, SkillVersionNotFoundError
     from skillpack.execution.cancellation import Cancellation
     from skillpack.execution.runner import Call, Runner
     from skillpack.execution.worker_pool import WorkerPool
-    from skillpack.findings import Finding
-    from skillpack.loader import SkillLoader
     from skillpack.pipelines.pipeline import check_pipeline, load_pipeline
     from skillpack.pipelines.run import RunOptions, run_pipeline
-    from skillpack.prompt import Budget, Layer1
     from skillpack.registry.declaration import ToolDeclaration, ToolFault, Tools, find_tools
     from skillpack.registry.definitions import SkillDefinition, SkillInfo, SkillRegistry, global_registry, skill
     from skillpack.registry.migrations import Migration
     from skillpack.registry.versions import SkillVersionManager
-    from skillpack.resources import Resource, read_resource
-    from skillpack.roots import default_roots
-    from skillpack.skill_md import Skill, load_skill
-    from skillpack.validation import Report, validate
+    from skillpack.skills.catalog import Catalog, Shadowed, Skipped, scan
+    from skillpack.skills.findings import Finding
+    from skillpack.skills.loader import SkillLoader
+    from skillpack.skills.prompt import Budget, Layer1
+    from skillpack.skills.resources import Resource, read_resource
+    from skillpack.skills.roots import default_roots
+    from skillpack.skills.skill_md import Skill, load_skill
+    from skillpack.skills.validation import Report, validate
 
 __all__ = [
     "Budget",
@@ -66,43 +66,43 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Budget": "prompt",
+    "Budget": "skills.prompt",
     "Call": "execution.runner",
     "Cancellation": "execution.cancellation",
-    "Catalog": "catalog",
-    "Finding": "findings",
-    "Layer1": "prompt",
+    "Catalog": "skills.catalog",
+    "Finding": "skills.findings",
+    "Layer1": "skills.prompt",
     "Migration": "registry.migrations",
-    "Report": "validation",
-    "Resource": "resources",
+    "Report": "skills.validation",
+    "Resource": "skills.resources",
     "RunOptions": "pipelines.run",
     "Runner": "execution.runner",
-    "Shadowed": "catalog",
-    "Skill": "skill_md",
+    "Shadowed": "skills.catalog",
+    "Skill": "skills.skill_md",
     "SkillDefinition": "registry.definitions",
     "SkillInfo": "registry.definitions",
-    "SkillLoader": "loader",
+    "SkillLoader": "skills.loader",
     "SkillNotFoundError": "errors",
     "SkillRegistry": "registry.definitions",
     "SkillVersionManager": "registry.versions",
     "SkillVersionNotFoundError": "errors",
     "SkillpackError": "errors",
-    "Skipped": "catalog",
+    "Skipped": "skills.catalog",
     "ToolDeclaration": "registry.declaration",
     "ToolFault": "registry.declaration",
     "Tools": "registry.declaration",
     "WorkerPool": "execution.worker_pool",
     "check_pipeline": "pipelines.pipeline",
-    "default_roots": "roots",
+    "default_roots": "skills.roots",
     "find_tools": "registry.declaration",
     "global_registry": "registry.definitions",
     "load_pipeline": "pipelines.pipeline",
-    "load_skill": "skill_md",
-    "read_resource": "resources",
+    "load_skill": "skills.skill_md",
+    "read_resource": "skills.resources",
     "run_pipeline": "pipelines.run",
-    "scan": "catalog",
+    "scan": "skills.catalog",
     "skill": "registry.definitions",
-    "validate": "validation",
+    "validate": "skills.validation",
 }
 
 

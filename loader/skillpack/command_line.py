@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 if TYPE_CHECKING:
-    from skillpack.loader import SkillLoader
     from skillpack.registry.declaration import Tools
+    from skillpack.skills.loader import SkillLoader
 
 EXIT_BAD_INPUT = 2
 EXIT_FINDINGS = 1
@@ -27,7 +27,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 def open_loader(skills_dirs: tuple[str, ...]) -> SkillLoader:
     """Return the loader over the folders named after the subcommand, or else before it, or else by default."""
-    from skillpack.loader import SkillLoader
+    from skillpack.skills.loader import SkillLoader
 
     loader = SkillLoader(roots_of(skills_dirs))
     warn_of_unnamed(loader)
@@ -38,15 +38,15 @@ def warn_of_unnamed(loader: SkillLoader) -> None:
     """Say on stderr which skills go by the name of their folder."""
     for skill in loader.skills.values():
         if skill.is_unnamed:
-            from skillpack.plain_text import one_line
-            from skillpack.specification import UNNAMED
+            from skillpack.skills.plain_text import one_line
+            from skillpack.skills.specification import UNNAMED
 
             click.echo(f"skillpack: warning: {one_line(skill.path)}: {UNNAMED}", err=True)
 
 
 def roots_of(skills_dirs: tuple[str, ...]) -> tuple[str, ...]:
     """Return the folders named after the subcommand, or else before it, or else those searched by default."""
-    from skillpack.roots import default_roots
+    from skillpack.skills.roots import default_roots
 
     return default_roots(skills_dirs or click.get_current_context().obj)
 
@@ -65,7 +65,7 @@ def json_argument(name: str, text: str) -> Any:
         SkillError: INVALID_PARAM if it cannot be read or is not JSON.
     """
     from skillpack.errors import FileRefusedError
-    from skillpack.files import read_bounded
+    from skillpack.skills.files import read_bounded
     from skillscript.envelope import SkillError
     from skillscript.strict_json import MAX_BYTES, NotJsonError, parse_json
 
@@ -96,7 +96,7 @@ def exit_unless(answer: dict[str, Any], *, told: bool) -> None:
 
 def fail(message: str) -> NoReturn:
     """Say what was wrong and leave with exit code 2."""
-    from skillpack.plain_text import written_out
+    from skillpack.skills.plain_text import written_out
 
     text = "\n".join(map(written_out, message.split("\n")))
     click.echo(f"skillpack: {text}", err=True)

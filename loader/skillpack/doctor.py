@@ -9,13 +9,13 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from skillpack.execution.process import run_bounded
-from skillpack.plain_text import written_out
 from skillpack.registry.definitions import SkillRegistry
+from skillpack.skills.plain_text import written_out
 
 if TYPE_CHECKING:
-    from skillpack.cache import ScanCache
-    from skillpack.catalog import Catalog
     from skillpack.registry.declaration import Tools
+    from skillpack.skills.cache import ScanCache
+    from skillpack.skills.catalog import Catalog
 
 DISTRIBUTION = "analog-layout-skills"
 PROGRAMS = {"klayout": ("klayout",), "netgen": ("netgen-lvs", "netgen"), "ngspice": ("ngspice",)}

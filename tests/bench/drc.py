@@ -76,7 +76,7 @@ def _write_layouts(folder: Path) -> None:
     import klayout.db as kdb
 
     from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
-    from layoutkit.files import write_layout
+    from layoutkit.layout.files import write_layout
     from layoutkit.technology import load
 
     tech = load("sky130A")

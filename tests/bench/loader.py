@@ -43,7 +43,7 @@ print(SkillLoader(sys.argv[1], cache=sys.argv[2]).search("symmetric mirror routi
 BUDGET = """
 import sys
 from skillpack import SkillLoader
-from skillpack.prompt import Budget
+from skillpack.skills.prompt import Budget
 print(len(SkillLoader(sys.argv[1], cache=sys.argv[2]).get_descriptions(Budget(400_000))))
 """
 WORDS = "bulk check drain draw export gate label layout metal mirror netlist pair process rule source spacing symmetric"

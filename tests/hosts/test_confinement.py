@@ -49,7 +49,7 @@ def test_every_parameter_that_is_a_path_is_declared(tool_id):
 
 
 def test_the_declared_programs_are_what_the_tool_runs():
-    from layoutkit.check.rule_files import DECKS
+    from layoutkit.drc.rule_files import DECKS
 
     assert tuple(TOOLS["drc.run_check"].input_schema["properties"]["drc_rules_path"]["x-programs"]) == DECKS
 

@@ -232,7 +232,7 @@ def declared(skill):
 
 async def test_a_frontmatter_is_sent_as_json_whatever_yaml_makes_of_it(tmp_path):
     from skillpack.hosts.skill_files import frontmatter
-    from skillpack.skill_md import load_skill
+    from skillpack.skills.skill_md import load_skill
 
     home = tmp_path / "dated"
     home.mkdir()

@@ -292,7 +292,7 @@ def test_a_tool_is_found_by_its_names_in_both_styles_and_by_its_id():
 
 def test_a_skill_without_a_name_is_served_under_its_folders(tmp_path):
     from skillpack.hosts.skill_files import entry
-    from skillpack.skill_md import load_skill
+    from skillpack.skills.skill_md import load_skill
 
     home = tmp_path / "unnamed"
     home.mkdir()

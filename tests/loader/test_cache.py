@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from patience import WATCHDOG_S
-from skillpack import SkillLoader, cache, catalog
+from skillpack import SkillLoader
+from skillpack.skills import cache, catalog
 
 AGE = cache.SETTLED_SECONDS + 60
 
@@ -78,7 +79,8 @@ def test_a_warm_scan_imports_next_to_nothing(root):
     code = f"""
 import sys
 before = set(sys.modules)
-from skillpack import SkillLoader, cache
+from skillpack import SkillLoader
+from skillpack.skills import cache
 cache.SETTLED_SECONDS = cache.FINE_SETTLED_SECONDS = -{AGE}
 found = SkillLoader({str(root)!r})
 found.get_descriptions()

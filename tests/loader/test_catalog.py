@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from skillpack.cache import ScanCache
-from skillpack.catalog import scan
-from skillpack.frontmatter import MAX_FILE_BYTES
+from skillpack.skills.cache import ScanCache
+from skillpack.skills.catalog import scan
+from skillpack.skills.frontmatter import MAX_FILE_BYTES
 
 GOOD = "---\nname: good\ndescription: Fine.\n---\nbody"
 

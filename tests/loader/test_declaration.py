@@ -11,7 +11,7 @@ from skillpack import SkillLoader, SkillRegistry, find_tools, scan
 from skillpack.hosts.pack import Pack
 from skillpack.registry.patterns import never_ends
 from skillpack.registry.schema_check import schema_problems
-from skillpack.strict_yaml import load_typed_mapping
+from skillpack.skills.strict_yaml import load_typed_mapping
 
 ENTRY = {
     "id": "a.run",

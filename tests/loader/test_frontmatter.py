@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillpack.errors import SkillFileError
-from skillpack.frontmatter import MAX_FRONTMATTER_CHARACTERS, parse, simple_fields
-from skillpack.strict_yaml import load_text_mapping
+from skillpack.skills.frontmatter import MAX_FRONTMATTER_CHARACTERS, parse, simple_fields
+from skillpack.skills.strict_yaml import load_text_mapping
 
 FIELDS = {"name": "a", "description": "b"}
 HEAD = "---\nname: a\ndescription: b\n---\n"
@@ -139,7 +139,7 @@ def test_bytes_that_are_not_utf8_are_refused_with_their_place(data):
 def test_deep_nesting_is_refused_before_it_overflows_the_c_stack(opener):
     # 20,000 levels end the process inside PyYAML's C composer; a child process shows that ours survives.
     code = (
-        "import sys; from skillpack.frontmatter import parse; from skillpack.errors import SkillFileError\n"
+        "import sys; from skillpack.skills.frontmatter import parse; from skillpack.errors import SkillFileError\n"
         f"try: parse(('---\\nx:\\n  ' + {opener!r} * (60000 // len({opener!r})) + '\\n---\\n').encode())\n"
         "except SkillFileError as error: sys.exit(0 if 'nested' in str(error) or 'not text' in str(error) else 3)\n"
         "sys.exit(4)"

@@ -12,8 +12,8 @@ import pytest
 
 from skillpack import SkillLoader, find_tools
 from skillpack.errors import ScaffoldError
-from skillpack.scaffold import Plan, default_tool, write_skill
-from skillpack.validation import validate
+from skillpack.skills.scaffold import Plan, default_tool, write_skill
+from skillpack.skills.validation import validate
 
 
 def skillpack(*arguments, cwd):

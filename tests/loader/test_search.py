@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from skillpack import SkillLoader
-from skillpack.search import search, terms
+from skillpack.skills.search import search, terms
 
 PACK = Path(__file__).parents[2] / "skills"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skillpack.sections import headings, section
+from skillpack.skills.sections import headings, section
 
 
 @pytest.mark.parametrize(

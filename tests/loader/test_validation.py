@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from skillpack.errors import RootError
-from skillpack.findings import HOSTS
-from skillpack.validation import validate
+from skillpack.skills.findings import HOSTS
+from skillpack.skills.validation import validate
 
 ROOT = Path(__file__).parents[2]
 
@@ -227,7 +227,7 @@ def test_the_command_refuses_what_is_not_there(arguments, tmp_path):
 
 def test_every_rule_is_documented():
     source = "".join(
-        (ROOT / "loader" / "skillpack" / f"{name}.py").read_text()
+        (ROOT / "loader" / "skillpack" / "skills" / f"{name}.py").read_text()
         for name in ("validation", "host_rules", "specification")
     )
     rules = {

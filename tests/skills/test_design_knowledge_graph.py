@@ -11,9 +11,9 @@ import pytest
 from designgraph.answers import ERROR_CODES
 from designgraph.errors import GraphError
 from patience import WATCHDOG_S
-from skillpack.catalog import scan
 from skillpack.execution.runner import Runner
 from skillpack.registry.declaration import find_tools
+from skillpack.skills.catalog import scan
 
 ROOT = Path(__file__).resolve().parents[2]
 SKILL = ROOT / "skills" / "design-knowledge-graph"

@@ -9,9 +9,9 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
-from layoutkit.check.extract import extract
-from layoutkit.check.lvs_files import extracted_spice
-from layoutkit.files import layout_bytes, write_layout
+from layoutkit.extract.extractor import extract
+from layoutkit.layout.files import layout_bytes, write_layout
+from layoutkit.lvs.lvs_files import extracted_spice
 from layoutkit.technology import load
 from patience import WATCHDOG_S
 

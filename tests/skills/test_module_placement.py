@@ -7,10 +7,10 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
-from layoutkit.check.drc import check
-from layoutkit.check.extract import extract
-from layoutkit.check.lvs import compare
 from layoutkit.circuit import Target, map_circuit, read_netlist
+from layoutkit.drc.check import check
+from layoutkit.extract.extractor import extract
+from layoutkit.lvs.compare import compare
 from layoutkit.technology import load, names
 
 PLACE = "module-placement/scripts/place_modules.py"

@@ -121,7 +121,8 @@ def test_the_seed_s_error_messages(draw, arguments, message):
 
 def test_a_failing_klayout_call_is_a_klayout_error(monkeypatch, tmp_path):
     """KLAYOUT_ERROR `Failed to create cell: {error}`; provoked by a KLayout that refuses to make cells."""
-    from layoutkit.draw import requests, stack
+    from layoutkit.draw import stack
+    from layoutkit.tools import transistor_requests as requests
 
     def refuse(*_):
         raise RuntimeError("no more cells")

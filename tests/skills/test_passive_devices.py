@@ -8,12 +8,12 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
-from layoutkit.check.drc import check
-from layoutkit.check.extract import extract
-from layoutkit.check.lvs import compare
 from layoutkit.circuit import read_netlist
+from layoutkit.drc.check import check
+from layoutkit.extract.extractor import extract
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
+from layoutkit.lvs.compare import compare
 from layoutkit.technology import load, names
 from patience import WATCHDOG_S
 

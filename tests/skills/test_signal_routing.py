@@ -7,7 +7,7 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
-from layoutkit.check.drc import check
+from layoutkit.drc.check import check
 from layoutkit.technology import load
 
 SCRIPT = "signal-routing/scripts/route_signal_nets.py"

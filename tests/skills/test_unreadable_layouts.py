@@ -6,7 +6,7 @@ import struct
 import klayout.db as kdb
 import pytest
 
-from layoutkit.files import layout_bytes
+from layoutkit.layout.files import layout_bytes
 
 TOOLS = {
     "drc-check/scripts/run_check.py": [],

@@ -30,8 +30,8 @@ def command(skills_dirs: tuple[str, ...], intent: str, context: str | None, limi
     Ranked by cost, then the user's preference, then how well the context meets what a tool wants of it.
     Exit code: 1 when none serves it.
     """
-    from skillpack.plain_text import one_line
     from skillpack.registry.definitions import SkillRegistry
+    from skillpack.skills.plain_text import one_line
     from skillscript.envelope import SkillError
 
     try:

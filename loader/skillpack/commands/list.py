@@ -9,8 +9,8 @@ import click
 from skillpack.command_line import JSON, SKILLS_DIR, open_loader, open_tools, print_json
 
 if TYPE_CHECKING:
-    from skillpack.loader import SkillLoader
     from skillpack.registry.declaration import Tools
+    from skillpack.skills.loader import SkillLoader
 
 
 @click.command("list")

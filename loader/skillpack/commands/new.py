@@ -17,7 +17,7 @@ import click
 @click.option("--no-tool", is_flag=True, help="Make a skill of text alone.")
 def command(name: str, parent: str, description: str, tool: str | None, handler: bool, no_tool: bool) -> None:
     """Make the skill NAME: a small example that passes `skillpack validate` and whose tool runs. Change it to yours."""
-    from skillpack.scaffold import Plan, default_tool, write_skill
+    from skillpack.skills.scaffold import Plan, default_tool, write_skill
 
     if no_tool and tool is not None:
         raise click.UsageError("give --tool or --no-tool, not both")

@@ -13,7 +13,7 @@ import click
 from skillpack.command_line import EXIT_BAD_INPUT, SKILLS_DIR, json_argument, open_loader, open_tools
 
 if TYPE_CHECKING:
-    from skillpack.loader import SkillLoader
+    from skillpack.skills.loader import SkillLoader
 
 
 @click.group("pipeline")
@@ -94,7 +94,7 @@ def _located(loader: SkillLoader, file: str) -> str:
     skill, _, inner = file.partition("/")
     if not Path(file).exists() and inner and skill in loader.skills:
         from skillpack.errors import PipelineError
-        from skillpack.files import inside
+        from skillpack.skills.files import inside
 
         path = str(Path(loader.skills[skill].dir) / inner)
         if not inside(loader.skills[skill].dir, path):

@@ -25,7 +25,7 @@ def command(
 
     What does not fit is shortened evenly, and told in the text.
     """
-    from skillpack.prompt import STYLES, Budget
+    from skillpack.skills.prompt import STYLES, Budget
 
     if max_characters is not None and max_tokens is not None:
         raise click.UsageError("give --max-characters or --max-tokens, not both")

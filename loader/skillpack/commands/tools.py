@@ -19,8 +19,8 @@ def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> No
     Exit code: 1 when a tool needs another that is missing, of another version, or needs it in turn.
     """
     from skillpack.errors import RegistryError
-    from skillpack.plain_text import one_line
     from skillpack.registry.definitions import SkillRegistry
+    from skillpack.skills.plain_text import one_line
 
     registry = SkillRegistry.from_tools(open_tools(open_loader(skills_dirs)))
     if tool is not None:

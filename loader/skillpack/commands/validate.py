@@ -7,7 +7,7 @@ import sys
 import click
 
 from skillpack.command_line import EXIT_FINDINGS, JSON, SKILLS_DIR, print_json, roots_of
-from skillpack.findings import HOSTS
+from skillpack.skills.findings import HOSTS
 
 
 @click.command("validate")
@@ -33,7 +33,7 @@ def command(
 
     Exit code: 0 without errors, 1 with errors, 2 when there is no such path.
     """
-    from skillpack.validation import report_text, validate
+    from skillpack.skills.validation import report_text, validate
 
     reports = [validate(path, hosts) for path in paths or roots_of(skills_dirs)]
     if as_json:

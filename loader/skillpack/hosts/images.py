@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillpack.errors import FileRefusedError
-from skillpack.files import inside, read_bounded
+from skillpack.skills.files import inside, read_bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,13 +11,13 @@ from mcp import MCPError
 
 from skillpack.errors import ResourceError
 from skillpack.hosts import skill_files
-from skillpack.skill_md import SKILL_FILE
+from skillpack.skills.skill_md import SKILL_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from skillpack.hosts.pack import View
-    from skillpack.skill_md import Skill
+    from skillpack.skills.skill_md import Skill
 
 EXTENSION = "io.modelcontextprotocol/skills"
 SETTINGS = {"directoryRead": True}

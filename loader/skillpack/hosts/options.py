@@ -90,7 +90,7 @@ class Serving:
         """Return the pack to serve, after entering the working folder."""
         from skillpack.execution.limits import Limits
         from skillpack.hosts.pack import Pack
-        from skillpack.roots import default_roots
+        from skillpack.skills.roots import default_roots
 
         roots = [os.path.abspath(root) for root in default_roots(skills_dirs or click.get_current_context().obj)]  # noqa: PTH100
         if math.isnan(self.timeout):

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from skillpack.execution.limits import Limits
 from skillpack.execution.runner import DEFAULT_TIMEOUT_S, Runner
 from skillpack.execution.worker_pool import WorkerPool
-from skillpack.loader import SkillLoader
 from skillpack.registry.declaration import Tools, find_tools
+from skillpack.skills.loader import SkillLoader
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from skillpack.skill_md import Skill
+    from skillpack.skills.skill_md import Skill
 
 FRESH_SECONDS = 2.0
 IDLE_SECONDS = 600.0  # a server keeps what its tools hold warm between the turns of a conversation

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from skillpack.errors import FileRefusedError, ResourceError, SkillFileError, YamlError
-from skillpack.files import inside, read_bounded
-from skillpack.frontmatter import MAX_FILE_BYTES, decode, split
-from skillpack.resources import read_resource
-from skillpack.skill_md import SKILL_FILE
-from skillpack.specification import MAX_NAME, NAME
-from skillpack.strict_yaml import load_typed_mapping
+from skillpack.skills.files import inside, read_bounded
+from skillpack.skills.frontmatter import MAX_FILE_BYTES, decode, split
+from skillpack.skills.resources import read_resource
+from skillpack.skills.skill_md import SKILL_FILE
+from skillpack.skills.specification import MAX_NAME, NAME
+from skillpack.skills.strict_yaml import load_typed_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from skillpack.skill_md import Skill
+    from skillpack.skills.skill_md import Skill
 
 SCHEME = "skill://"
 DIRECTORY = "inode/directory"

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from skillpack.errors import FileRefusedError, PipelineError, SkillFileError, YamlError
 from skillpack.execution.tool_choice import choose
-from skillpack.files import read_bounded
-from skillpack.frontmatter import decode
 from skillpack.pipelines.references import LostReferenceError, Reference, references, resolve, with_stand_ins
 from skillpack.pipelines.schema_fit import Place, find_place, misfits
 from skillpack.registry.schema_check import schema_problems
+from skillpack.skills.files import read_bounded
+from skillpack.skills.frontmatter import decode
 from skillscript.envelope import SkillError
 from skillscript.faults import did_you_mean
 from skillscript.schema import find_faults
@@ -91,7 +91,7 @@ def load_pipeline(path: str | Path) -> Pipeline:
     Raises:
         PipelineError: If it cannot be read or does not have the shape of a pipeline.
     """
-    from skillpack.strict_yaml import load_typed_mapping
+    from skillpack.skills.strict_yaml import load_typed_mapping
 
     try:
         return make_pipeline(plain(load_typed_mapping(decode(read_bounded(str(path), MAX_PIPELINE_BYTES)))))

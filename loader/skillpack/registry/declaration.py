@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillpack.errors import FileRefusedError, MigrationError, SkillFileError, VersionError, YamlError
-from skillpack.files import inside, read_bounded
-from skillpack.frontmatter import decode
 from skillpack.registry.migrations import Migration
 from skillpack.registry.schema_check import schema_problems
 from skillpack.registry.versions import check_requirement, parse_version
-from skillpack.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
+from skillpack.skills.files import inside, read_bounded
+from skillpack.skills.frontmatter import decode
+from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
 from skillscript.faults import joined
 from skillscript.schema import find_faults
 from skillscript.strict_json import NotJsonError, parse_json, plain
@@ -28,7 +28,7 @@ from skillscript.tool import HANDLER, HANDLER_SCHEMAS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from skillpack.skill_md import Skill
+    from skillpack.skills.skill_md import Skill
 
 MAX_DECLARATION_BYTES = 1 << 18
 MAX_SCHEMA_BYTES = 1 << 20
@@ -244,7 +244,7 @@ def _read_declaration(skill: Skill, path: str) -> dict[str, Any]:
     """Return the content of skill.yaml or skill.json."""
     if Path(path).is_symlink() and not inside(skill.dir, path):
         raise SkillFileError("is a link to a file outside its skill")
-    from skillpack.strict_yaml import load_typed_mapping
+    from skillpack.skills.strict_yaml import load_typed_mapping
 
     content = read_bounded(path, MAX_DECLARATION_BYTES)
     declared = _parsed_json(content) if path.endswith(".json") else load_typed_mapping(decode(content))

@@ -3,9 +3,9 @@
 Nothing heavy is imported here or below.
 """
 
+from layoutkit.circuit.circuit import Circuit, Connection, Device, RecognisedModule
 from layoutkit.circuit.device_map import MapOptions, MappedCircuit, Target, TargetDevice, map_circuit
-from layoutkit.circuit.model import Circuit, Connection, Device, RecognisedModule
-from layoutkit.circuit.reader import read_netlist
+from layoutkit.circuit.readers.netlist import read_netlist
 from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.circuit.supplies import Supplies, find_supplies

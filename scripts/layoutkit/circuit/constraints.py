@@ -21,7 +21,7 @@ from layoutkit.circuit.supplies import find_supplies
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from layoutkit.circuit.model import Circuit, Device, RecognisedModule
+    from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
     from layoutkit.circuit.supplies import Supplies
 
 PAIRS = frozenset({"differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"})

@@ -25,10 +25,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from layoutkit.circuit.findings import Findings
 from layoutkit.circuit.fingers import ROUNDING, FingeredWidth, dividing_fingers, widest_finger
-from layoutkit.circuit.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.passive_map import PASSIVE_TYPES, map_passive
+from layoutkit.circuit.readers.findings import Findings
+from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import NarrowFinger, narrow_error, with_total_widths
@@ -37,7 +37,7 @@ from layoutkit.errors import NetlistError, UnsupportedOperationError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from layoutkit.circuit.model import Circuit, Device
+    from layoutkit.circuit.circuit import Circuit, Device
 
 # ASAP7, whose model names the FinFET netlists in circulation use, has fins every 27 nm (Clark et al. 2016).
 ASAP7_FIN_PITCH_M = 27e-9

@@ -20,7 +20,7 @@ from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, draw
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from layoutkit.circuit.model import Device
+    from layoutkit.circuit.circuit import Device
 
     Tell = Callable[[str, str | float | None, str | float, str], None]
 

@@ -18,7 +18,7 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.model import Circuit, Device, RecognisedModule
+from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.circuit.symmetry import symmetric_partners
 

@@ -7,14 +7,14 @@ import textwrap
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.model import INTEGER_PARAMS, TERMINALS, Circuit, Device
+from layoutkit.circuit.circuit import INTEGER_PARAMS, TERMINALS, Circuit, Device
 from layoutkit.errors import TechnologyError
-from layoutkit.technology.model import width_name
+from layoutkit.technology.technology import width_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from layoutkit.circuit.model import BlackBox
+    from layoutkit.circuit.circuit import BlackBox
     from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
     from layoutkit.technology.netlist_forms import CardForm
 

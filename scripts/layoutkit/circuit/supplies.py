@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from layoutkit.circuit.model import Circuit
+    from layoutkit.circuit.circuit import Circuit
 
 _GROUND = re.compile(r"(?:0|[a-z]*_?(?:v?gnd|vss|vee|ground)[a-z]?\d*(?:_\w+)?!?|sub!)")
 _POWER = re.compile(r"(?:[a-z]*_?(?:vdd|vcc|vpwr|vps|avd|dvd|power)[a-z]?\d*(?:_\w+)?!?)")

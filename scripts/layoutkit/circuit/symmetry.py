@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from layoutkit.circuit.model import Device
+    from layoutkit.circuit.circuit import Device
     from layoutkit.circuit.supplies import Supplies
 
 PairKind = str

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.findings import Findings
+from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
-    from layoutkit.circuit.model import Circuit, Device
+    from layoutkit.circuit.circuit import Circuit, Device
 
 
 def join_taps(circuit: Circuit) -> Circuit:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.findings import Findings
+from layoutkit.circuit.readers.findings import Findings
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from layoutkit.circuit.model import Circuit, Device
+    from layoutkit.circuit.circuit import Circuit, Device
 
 WIDTH_READINGS = ("auto", "device", "finger")
 ROUNDING_M = 1e-12

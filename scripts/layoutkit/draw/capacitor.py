@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.cells import fresh_cell
 from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.draw.via_column import ViaColumn
+from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
     import klayout.db as kdb

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layoutkit.cells import fresh_cell
 from layoutkit.draw.module import Gate, Instance, Module, Pin
 from layoutkit.draw.resistor_bank import BankPlan, ResistorSpec
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.draw.tap_ring import draw_tap_ring
 from layoutkit.errors import GeometryError
+from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
     import klayout.db as kdb

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from layoutkit.cells import fresh_cell
 from layoutkit.draw.covers import module_covers, row_covers
 from layoutkit.draw.module import Gate, Instance, Module, Pin, channel_centre
 from layoutkit.draw.ring import centred_array, ring_shapes, ring_sizes
@@ -27,6 +26,7 @@ from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.draw.wires import Side, WiredRow
 from layoutkit.errors import GeometryError
+from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
     import klayout.db as kdb

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.check.drc import DrcReport
-    from layoutkit.circuit.model import Circuit
+    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.drc.check import DrcReport
     from layoutkit.flow.design import LayoutRequest
     from layoutkit.flow.placing import PlacedModules
+    from layoutkit.layout.workspace import Workspace
     from layoutkit.route import RoutingResult
     from layoutkit.technology import Technology
-    from layoutkit.workspace import Workspace
 
 # Extra room between rows, in pitches of the third conductor; the next is tried when a net finds no way.
 ROW_ROOM = (2, 8, 20)
@@ -66,7 +66,7 @@ def build_layout(request: LayoutRequest, progress: Callable[[str], None] = lambd
         LayoutkitError: If the netlist cannot be read, mapped or drawn; nothing is written then.
     """
     from layoutkit.flow.design import read_circuit
-    from layoutkit.workspace import Workspace
+    from layoutkit.layout.workspace import Workspace
 
     stages = _Stages(progress)
     workspace = Workspace(request.workspace)
@@ -94,7 +94,7 @@ class _Job:
 
     def run(self, warnings: list[str]) -> dict[str, Any]:
         from layoutkit.flow.placing import module_data, placement_data
-        from layoutkit.reports import add_reports
+        from layoutkit.layout.reports import add_reports
 
         stage = self.stages.stage
         placed, routing, attempts = self._layout(warnings)
@@ -164,9 +164,9 @@ class _Job:
 
     def _write_inputs(self, cell: kdb.Cell) -> list[str]:
         """Write layout, circuit and reference netlist; return a warning for each earlier report out of date."""
-        from layoutkit import files
         from layoutkit.circuit import write_spice
-        from layoutkit.provenance import CIRCUIT, LAYOUT, noted, sha256_of
+        from layoutkit.layout import files
+        from layoutkit.layout.provenance import CIRCUIT, LAYOUT, noted, sha256_of
 
         workspace = self.workspace
         with workspace.lock():
@@ -180,7 +180,7 @@ class _Job:
         return list(saved.warnings)
 
     def _drc(self, cell: kdb.Cell) -> DrcReport:
-        from layoutkit.check.drc import Options, check_cell
+        from layoutkit.drc.check import Options, check_cell
 
         options = Options(waived_layers=self.request.waived_layers)
         report = check_cell(cell.layout(), cell, self.technology, options)
@@ -188,9 +188,9 @@ class _Job:
         return report
 
     def _lvs(self, cell: kdb.Cell) -> dict[str, Any]:
-        from layoutkit.check.extract import extract
-        from layoutkit.check.lvs import compare
-        from layoutkit.check.lvs_files import write_extracted, write_report
+        from layoutkit.extract.extractor import extract
+        from layoutkit.lvs.compare import compare
+        from layoutkit.lvs.lvs_files import write_extracted, write_report
 
         waived = self.request.waived_layers
         extraction = extract(cell.layout(), cell, self.technology, waived_layers=waived)
@@ -205,8 +205,8 @@ class _Job:
         }
 
     def _picture(self, cell: kdb.Cell, drc: DrcReport) -> None:
-        from layoutkit.markers import markers_at
-        from layoutkit.render import View, render, save
+        from layoutkit.view.markers import markers_at
+        from layoutkit.view.render import View, render, save
 
         box = cell.dbbox()
         ratio = min(max(box.width() / max(box.height(), 1e-9), 0.4), 2.5)
@@ -216,13 +216,13 @@ class _Job:
         save(render(cell, self.technology, view, markers), self.workspace.path(FILES["png"]), self._layout_source())
 
     def _layout_source(self) -> dict[str, str]:
-        from layoutkit.provenance import LAYOUT
+        from layoutkit.layout.provenance import LAYOUT
 
         return {LAYOUT: self.sources[LAYOUT]}
 
     def _metrics(self, placed: PlacedModules) -> dict[str, Any]:
         from layoutkit.flow.placing import matched_pairs
-        from layoutkit.metrics import compute, labelled_gates
+        from layoutkit.view.metrics import compute, labelled_gates
 
         gates = labelled_gates(placed.cell, self.technology)
         return compute(placed.cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()

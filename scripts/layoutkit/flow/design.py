@@ -10,9 +10,9 @@ from layoutkit.errors import NetlistError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from layoutkit.circuit.model import Circuit
+    from layoutkit.circuit.circuit import Circuit
     from layoutkit.flow.groups import Group
-    from layoutkit.flow.passives import PassiveGroup
+    from layoutkit.flow.passive_modules import PassiveGroup
     from layoutkit.technology import Technology
 
 
@@ -100,7 +100,7 @@ def make_design(technology: Technology, circuit: Circuit, dummies: int) -> tuple
     """
     from layoutkit.circuit import find_supplies
     from layoutkit.flow.groups import group_devices
-    from layoutkit.flow.passives import group_passives
+    from layoutkit.flow.passive_modules import group_passives
 
     supplies = find_supplies(circuit)
     transistors, notes = group_devices(circuit, technology)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.fingers import widest_finger
 from layoutkit.errors import UnsupportedOperationError
-from layoutkit.flow.passives import PASSIVE_TYPES
+from layoutkit.flow.passive_modules import PASSIVE_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutkit.circuit.model import Circuit, Device
+    from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.technology import DeviceSpec, Technology
 
 MATCHED_TYPES = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
-from layoutkit.flow.passives import PassiveGroup, draw_passives
+from layoutkit.flow.passive_modules import PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

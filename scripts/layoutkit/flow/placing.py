@@ -15,7 +15,7 @@ from layoutkit.place.clearance import Clearances
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from layoutkit.circuit.model import Circuit
+    from layoutkit.circuit.circuit import Circuit
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design
     from layoutkit.flow.modules import Drawn

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import klayout.db as kdb
 
 from layoutkit.errors import GeometryError, LayoutkitError
-from layoutkit.klayout_files import error_layer
+from layoutkit.layout.klayout_files import error_layer
 from layoutkit.pcells.fields import NOTES, Field, checked_values, passive_flavours
-from layoutkit.pcells.passives import CapacitorCell, ResistorCell
+from layoutkit.pcells.passive_pcells import CapacitorCell, ResistorCell
 from layoutkit.pcells.transistors import CELL, Mirror, Mos, Pair
 from layoutkit.technology import load
 

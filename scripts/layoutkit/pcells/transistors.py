@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from layoutkit.draw.mirror import MirrorSpec, draw_mirror
+from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.errors import GeometryError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layoutkit.place.model import Block
+    from layoutkit.place.blocks import Block
     from layoutkit.technology import Technology
 
 

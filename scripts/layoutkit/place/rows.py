@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import GeometryError
+from layoutkit.place.blocks import Block, Placed, Placement, Rectangle
 from layoutkit.place.clearance import Clearances
-from layoutkit.place.model import Block, Placed, Placement, Rectangle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

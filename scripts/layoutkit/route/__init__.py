@@ -1,7 +1,8 @@
 """Routing: nets joined by wires and vias on a track graph over the technology's stack."""
 
 from layoutkit.route.drawing import draw_routes
-from layoutkit.route.model import (
+from layoutkit.route.router import route
+from layoutkit.route.routes import (
     NetRequest,
     Patch,
     RoutedNet,
@@ -11,7 +12,6 @@ from layoutkit.route.model import (
     Via,
     Wire,
 )
-from layoutkit.route.router import route
 
 __all__ = [
     "NetRequest",

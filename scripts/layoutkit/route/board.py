@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
 from layoutkit.route.occupancy import Occupancy, Shape
-from layoutkit.route.search import EdgeCosts, Search
+from layoutkit.route.path_search import EdgeCosts, Search
 from layoutkit.route.tracks import EdgeCounts, Tracks, coordinates
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from layoutkit.route.metal import NetMetal
-    from layoutkit.route.model import NetRequest, Rect, RouteOptions
     from layoutkit.route.occupancy import FixedMetal
-    from layoutkit.route.stack import Stack
+    from layoutkit.route.routes import NetRequest, Rect, RouteOptions
+    from layoutkit.route.routing_stack import Stack
 
     IntArray = npt.NDArray[np.int64]
     BoolArray = npt.NDArray[np.bool_]

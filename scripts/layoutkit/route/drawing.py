@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layoutkit.route.metal import cut_index
-from layoutkit.route.stack import make_stack
+from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import klayout.db as kdb
 
-    from layoutkit.route.model import RoutingResult
-    from layoutkit.route.request import Endpoint
+    from layoutkit.route.routes import RoutingResult
     from layoutkit.technology import Technology
+    from layoutkit.tools.routing_request import Endpoint
 
 
 def draw_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, result: RoutingResult) -> None:

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from layoutkit.route.model import Patch, Via, Wire
+from layoutkit.route.routes import Patch, Via, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import klayout.db as kdb
 
-    from layoutkit.route.model import Point, Rect
     from layoutkit.route.occupancy import Occupancy, Shape
-    from layoutkit.route.stack import Stack
+    from layoutkit.route.routes import Point, Rect
+    from layoutkit.route.routing_stack import Stack
     from layoutkit.route.tracks import Tracks
 
 FILL_ROUNDS = 4

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from layoutkit.route.board import HARD, Board
 from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths, too_close
-from layoutkit.route.mirror import Mirror
-from layoutkit.route.model import NetRequest, RoutedNet, RoutingResult
+from layoutkit.route.mirroring import Mirror
+from layoutkit.route.routes import NetRequest, RoutedNet, RoutingResult
 from layoutkit.route.tree import grow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutkit.route.model import Rect
+    from layoutkit.route.routes import Rect
 
     Unit = tuple[NetRequest, ...]
 

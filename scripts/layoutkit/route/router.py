@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
 from layoutkit.route.board import Board, Hugging
-from layoutkit.route.model import NetRequest, RouteOptions, RoutingResult
 from layoutkit.route.negotiation import Negotiation
 from layoutkit.route.occupancy import FixedMetal
-from layoutkit.route.stack import Stack, make_stack
+from layoutkit.route.routes import NetRequest, RouteOptions, RoutingResult
+from layoutkit.route.routing_stack import Stack, make_stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import klayout.db as kdb
 
-    from layoutkit.route.model import Rect
+    from layoutkit.route.routes import Rect
     from layoutkit.technology import Technology
 
     Obstacle = tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]

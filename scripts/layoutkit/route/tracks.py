@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from layoutkit.route.model import Point, Rect
     from layoutkit.route.occupancy import Shape
-    from layoutkit.route.stack import Stack
+    from layoutkit.route.routes import Point, Rect
+    from layoutkit.route.routing_stack import Stack
 
     Counts = npt.NDArray[np.int32]
 

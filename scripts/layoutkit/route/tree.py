@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from layoutkit.route.board import Access, Board
-    from layoutkit.route.model import NetRequest, Terminal
-    from layoutkit.route.search import EdgeCosts
+    from layoutkit.route.path_search import EdgeCosts
+    from layoutkit.route.routes import NetRequest, Terminal
 
     IntArray = npt.NDArray[np.int64]
 

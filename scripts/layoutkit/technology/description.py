@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from layoutkit.technology.model import DeviceSpec, PassiveSpec, Technology
+    from layoutkit.technology.technology import DeviceSpec, PassiveSpec, Technology
 
 
 def described(technology: Technology) -> dict[str, Any]:

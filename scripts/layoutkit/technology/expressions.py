@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.technology.model import Technology
+    from layoutkit.technology.technology import Technology
 
 MAX_LENGTH = 2000
 SELECTIONS = ("interacting", "not_interacting", "overlapping", "not_overlapping", "inside", "not_inside")

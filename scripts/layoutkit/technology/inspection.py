@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import dimensions
 from layoutkit.technology.loader import AREA_KINDS, DIMENSIONLESS_KINDS, PASSIVE_PARTS, RESISTOR_LAYERS
-from layoutkit.technology.model import PURPOSES
 from layoutkit.technology.netlist_forms import faults_of_forms
+from layoutkit.technology.technology import PURPOSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,8 +8,8 @@ from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
-from layoutkit.technology.model import Conductor, Cut, DeviceSpec, LayerSpec, PassiveSpec, Rule, Technology
 from layoutkit.technology.netlist_forms import read_forms
+from layoutkit.technology.technology import Conductor, Cut, DeviceSpec, LayerSpec, PassiveSpec, Rule, Technology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
-    from layoutkit.technology.model import PassiveSpec, Technology
+    from layoutkit.technology.technology import PassiveSpec, Technology
 
 _UNLIMITED = 1_000_000_000  # longer than anything that is drawn [dbu]
 _LONG = 10_000  # bars shorter than this are not folded further [dbu]

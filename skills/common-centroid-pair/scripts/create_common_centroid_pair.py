@@ -14,16 +14,16 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 if TYPE_CHECKING:
-    from layoutkit.draw.delivery import Delivered
     from layoutkit.draw.mos import Transistor
     from layoutkit.technology import Technology
+    from layoutkit.tools.drawing import Delivered
 
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the units, their symmetry, the pins and how far the drawn centroids are apart."""
-    from layoutkit.draw.delivery import deliver, drawn_size, technology_of
     from layoutkit.draw.pair import PairSpec, draw_pair
     from layoutkit.errors import GeometryError
+    from layoutkit.tools.drawing import deliver, drawn_size, technology_of
 
     types = [params[which]["type"] for which in ("device_a", "device_b")]
     if types[0] != types[1]:
@@ -63,8 +63,8 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
 
 def _devices(params: dict[str, Any], tech: Technology) -> tuple[Transistor, Transistor]:
     """Return both transistors; where no nets are known they share source and bulk, as a differential pair does."""
-    from layoutkit.draw.delivery import known_nets
-    from layoutkit.draw.requests import requested_transistor, with_dividing_fingers
+    from layoutkit.tools.drawing import known_nets
+    from layoutkit.tools.transistor_requests import requested_transistor, with_dividing_fingers
 
     a, b = params["device_a"], params["device_b"]
     shared = f"{a['device_id']}_{b['device_id']}"

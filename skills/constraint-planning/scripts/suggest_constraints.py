@@ -39,7 +39,7 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     if settings is not None:
         data.update(ask(circuit, suggested, settings, params, context))
     if params.get("workspace"):
-        from layoutkit.workspace import Workspace
+        from layoutkit.layout.workspace import Workspace
 
         written = Workspace(params["workspace"]).write_json("constraints.json", data["constraints"])
         data["constraints_path"] = str(written)

@@ -24,9 +24,9 @@ Devices = list[dict[str, Any]]
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the units, the ratios as drawn, the common nets and the pins."""
-    from layoutkit.draw.delivery import deliver, drawn_size, technology_of
-    from layoutkit.draw.mirror import MirrorSpec, check_ratios, draw_mirror, drawn_ratios
+    from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror, drawn_ratios
     from layoutkit.errors import GeometryError
+    from layoutkit.tools.drawing import deliver, drawn_size, technology_of
 
     types = sorted({device["type"] for device in params["devices"]})
     if len(types) > 1:
@@ -68,8 +68,8 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
 
 def _roles(params: dict[str, Any]) -> tuple[Devices, Devices]:
     """Return the mirror devices, reference first, and the cascodes that stand on them, in the same order."""
-    from layoutkit.draw.delivery import known_nets
     from layoutkit.errors import DeviceNotFoundError, GeometryError
+    from layoutkit.tools.drawing import known_nets
 
     devices = [_with_m(params, device) for device in params["devices"]]
     ids = _ids(devices)
@@ -113,8 +113,8 @@ def _transistors(
     params: dict[str, Any], tech: Technology, lower: Devices, upper: Devices
 ) -> tuple[tuple[Transistor, ...], tuple[Transistor, ...]]:
     """Return mirror and cascode transistors; nets that are not known follow the usual mirror."""
-    from layoutkit.draw.delivery import known_nets
-    from layoutkit.draw.requests import requested_transistor, with_dividing_fingers
+    from layoutkit.tools.drawing import known_nets
+    from layoutkit.tools.transistor_requests import requested_transistor, with_dividing_fingers
 
     both = with_dividing_fingers(tech, [*lower, *upper], params.get("device"))
     lower, upper = both[: len(lower)], both[len(lower) :]

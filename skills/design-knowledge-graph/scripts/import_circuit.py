@@ -64,8 +64,8 @@ def netlist_path(params: dict[str, Any]) -> str:
 
 def flow_report(params: dict[str, Any]) -> tuple[Any, list[str]]:
     """Return the report in the workspace and warnings about it; a report on another layout is left out."""
-    from layoutkit.reports import changed_since
-    from layoutkit.workspace import Workspace
+    from layoutkit.layout.reports import changed_since
+    from layoutkit.layout.workspace import Workspace
 
     if "workspace" not in params:
         return None, []
@@ -84,7 +84,7 @@ def read_json(params: dict[str, Any], name: str) -> Any:
     """Return a JSON file of the workspace, ``None`` without a workspace or without the file."""
     from pathlib import Path
 
-    from layoutkit.files import read_bytes
+    from layoutkit.layout.files import read_bytes
     from skillscript import parse_json
 
     if "workspace" not in params:

@@ -14,11 +14,11 @@ def execute(params: dict, context: dict) -> dict:
     """Return the verdict, the violations with their locations, and what could not be checked."""
     import klayout.db as kdb
 
-    from layoutkit.cells import choose_cell
-    from layoutkit.check.drc import Options, check_cell, select_rules
-    from layoutkit.check.rule_files import is_deck, with_rules_of
-    from layoutkit.current_layout import CurrentLayout
+    from layoutkit.drc.check import Options, check_cell, select_rules
+    from layoutkit.drc.rule_files import is_deck, with_rules_of
     from layoutkit.errors import GeometryError
+    from layoutkit.layout.cells import choose_cell
+    from layoutkit.tools.current_layout import CurrentLayout
 
     if "region" in params:
         left, bottom, right, top = params["region"]
@@ -66,14 +66,14 @@ def execute(params: dict, context: dict) -> dict:
 def _run_deck(layout: object, cell: object, params: dict, options: object) -> object:
     from pathlib import Path
 
-    from layoutkit.check.deck import Deck, run_deck
+    from layoutkit.drc.foundry_deck import Deck, run_deck
 
     deck = Deck(Path(params["drc_rules_path"]), params.get("deck_variables", {}), params["timeout_s"])
     return run_deck(layout, cell, deck, options)
 
 
 def _draw(cell: object, process: object, report: object, params: dict, sources: dict) -> None:
-    from layoutkit.render import View, render, save
+    from layoutkit.view.render import View, render, save
 
     region = tuple(params["region"]) if "region" in params else None
     save(render(cell, process, View(region=region), report.markers()), params["image_path"], sources)

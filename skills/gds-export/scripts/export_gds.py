@@ -14,9 +14,9 @@ def execute(params: dict, context: dict) -> dict:
     """Return the file that was written and what it holds."""
     from pathlib import Path
 
-    from layoutkit.current_layout import CurrentLayout
     from layoutkit.errors import FileError
-    from layoutkit.export import ExportOptions, export_layout
+    from layoutkit.layout.export import ExportOptions, export_layout
+    from layoutkit.tools.current_layout import CurrentLayout
 
     output_path, layer_filter = params["output_path"], params.get("layer_filter")
     current = CurrentLayout(params)

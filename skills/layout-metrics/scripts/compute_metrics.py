@@ -12,9 +12,9 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return the metrics of one cell."""
-    from layoutkit import metrics
-    from layoutkit.cells import choose_cell
-    from layoutkit.current_layout import CurrentLayout
+    from layoutkit.layout.cells import choose_cell
+    from layoutkit.tools.current_layout import CurrentLayout
+    from layoutkit.view import metrics
 
     current = CurrentLayout(params)
     process = current.technology()

@@ -12,12 +12,12 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return where the picture is and what it shows."""
-    from layoutkit.cells import choose_cell
-    from layoutkit.current_layout import CurrentLayout
     from layoutkit.errors import FileError
-    from layoutkit.files import check_target
-    from layoutkit.markers import markers_at, read_markers
-    from layoutkit.render import View, render, save
+    from layoutkit.layout.cells import choose_cell
+    from layoutkit.layout.files import check_target
+    from layoutkit.tools.current_layout import CurrentLayout
+    from layoutkit.view.markers import markers_at, read_markers
+    from layoutkit.view.render import View, render, save
 
     current = CurrentLayout(params)
     process = current.technology()

@@ -12,13 +12,13 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return the verdict, the mismatches with their places, and what was compared."""
-    from layoutkit.cells import choose_cell
-    from layoutkit.check.extract import extract
-    from layoutkit.check.lvs import compare
-    from layoutkit.check.lvs_files import write_extracted, write_report
     from layoutkit.circuit import MapOptions, Target, join_taps, map_circuit, read_netlist, read_widths
-    from layoutkit.current_layout import CurrentLayout
-    from layoutkit.workspace import Workspace
+    from layoutkit.extract.extractor import extract
+    from layoutkit.layout.cells import choose_cell
+    from layoutkit.layout.workspace import Workspace
+    from layoutkit.lvs.compare import compare
+    from layoutkit.lvs.lvs_files import write_extracted, write_report
+    from layoutkit.tools.current_layout import CurrentLayout
 
     current = CurrentLayout(params)
     process = current.technology()

@@ -17,7 +17,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the modules, where they lie, and what the router is to be asked next."""
     from layoutkit.flow.design import LayoutRequest
-    from layoutkit.flow.place_circuit import PlaceRequest, place_circuit
+    from layoutkit.tools.place_circuit import PlaceRequest, place_circuit
 
     priorities = _priorities(params["net_priorities"])
     return place_circuit(PlaceRequest(LayoutRequest.of(params), params.get("row_gap"), priorities))

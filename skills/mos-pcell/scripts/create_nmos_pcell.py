@@ -16,7 +16,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return where the transistor lies, its pins and what was drawn."""
-    from layoutkit.draw.requests import create_mos
+    from layoutkit.tools.transistor_requests import create_mos
 
     return create_mos("nmos", params)
 

@@ -35,7 +35,7 @@ def execute(params: dict, context: dict) -> dict:
         },
     }
     if params.get("workspace"):
-        from layoutkit.workspace import Workspace
+        from layoutkit.layout.workspace import Workspace
 
         workspace = Workspace(params["workspace"])
         with workspace.lock():

@@ -16,7 +16,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return where it lies, its pins and what was drawn."""
-    from layoutkit.draw.passive_requests import create_capacitor
+    from layoutkit.tools.passive_requests import create_capacitor
 
     return create_capacitor(params)
 

@@ -12,12 +12,12 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return the route of every net, or why it has none; successful nets are drawn into the workspace's layout."""
-    from layoutkit.cells import check_flat_size, choose_cell, fresh_cell, store_cell
-    from layoutkit.current_layout import CurrentLayout
-    from layoutkit.record import check_fits
-    from layoutkit.route.in_layout import check_routes, report, route_in_layout
-    from layoutkit.route.request import read_job
-    from layoutkit.workspace import Workspace
+    from layoutkit.layout.cells import check_flat_size, choose_cell, fresh_cell, store_cell
+    from layoutkit.layout.record import check_fits
+    from layoutkit.layout.workspace import Workspace
+    from layoutkit.tools.current_layout import CurrentLayout
+    from layoutkit.tools.route_in_layout import check_routes, report, route_in_layout
+    from layoutkit.tools.routing_request import read_job
 
     workspace, name = Workspace(params.get("workspace")), params.get("cell_name")
     given = CurrentLayout(params) if "layout_path" in params else None

@@ -15,7 +15,7 @@ def execute(params: dict, context: dict) -> dict:
     from importlib.metadata import PackageNotFoundError, version
     from pathlib import Path
 
-    from layoutkit.klayout_package import write_package
+    from layoutkit.layout.klayout_package import write_package
 
     try:
         release = version("analog-layout-skills")

@@ -12,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return the verdict on one technology file, with all its faults."""
-    from layoutkit.check.technology_file import validate
+    from layoutkit.tools.technology_file import validate
 
     found = validate(params["technology"])
     technology = found.technology

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from layoutkit.circuit.spice_reader import read_spice
+from layoutkit.circuit.readers.spice_reader import read_spice
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from layoutkit.circuit import Circuit, read_netlist, write_spice
-from layoutkit.circuit.model import BlackBox
+from layoutkit.circuit.circuit import BlackBox
 from layoutkit.errors import NetlistError
 
 SPICE = """.subckt BOX a b

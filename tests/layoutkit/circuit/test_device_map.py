@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, MapOptions, Target, TargetDevice, map_circuit
-from layoutkit.circuit.model_names import classify_model, rated_voltage, threshold_flavour
+from layoutkit.circuit.readers.model_names import classify_model, rated_voltage, threshold_flavour
 from layoutkit.errors import NetlistError, UnsupportedOperationError
 
 SKY = Target(

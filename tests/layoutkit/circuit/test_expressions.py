@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutkit.circuit.expressions import evaluate, parse_number
+from layoutkit.circuit.readers.spice_expressions import evaluate, parse_number
 from layoutkit.errors import NetlistError
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from layoutkit.circuit import read_netlist
-from layoutkit.circuit.spice_reader import read_spice
+from layoutkit.circuit.readers.spice_reader import read_spice
 from layoutkit.errors import LayoutkitError, NetlistError
 
 

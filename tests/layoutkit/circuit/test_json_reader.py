@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutkit.circuit.json_reader import circuit_from_json, parse_json
-from layoutkit.circuit.model import Circuit, Device
+from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
 from layoutkit.errors import NetlistError
 
 SCHEMA = Path(__file__).parents[3] / "skills/netlist-parse/assets/netlist.schema.json"

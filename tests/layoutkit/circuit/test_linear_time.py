@@ -5,10 +5,10 @@ import re
 import pytest
 
 from layoutkit.circuit import Circuit, Device, recognise
-from layoutkit.circuit.doubts import doubts
-from layoutkit.circuit.reader import _SPICE_LINE
-from layoutkit.circuit.spice_files import _SUBCIRCUIT
-from layoutkit.circuit.spice_lines import LogicalLine, _plain_statement, _Splitter
+from layoutkit.circuit.readers.netlist import _SPICE_LINE
+from layoutkit.circuit.readers.netlist_warnings import doubts
+from layoutkit.circuit.readers.spice_files import _SUBCIRCUIT
+from layoutkit.circuit.readers.spice_lines import LogicalLine, _plain_statement, _Splitter
 
 
 class Name(str):

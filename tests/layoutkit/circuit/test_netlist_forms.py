@@ -9,9 +9,9 @@ import subprocess
 
 import pytest
 
-from layoutkit.check.reference import reference_of
 from layoutkit.circuit import Circuit, Device, Target, map_circuit, read_netlist, write_spice
 from layoutkit.errors import NetlistError
+from layoutkit.lvs.reference import reference_of
 from layoutkit.technology import load
 
 SKY = "sky130_fd_pr__"

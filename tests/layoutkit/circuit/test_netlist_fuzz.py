@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, read_netlist, recognise, write_spice
-from layoutkit.circuit.json_reader import circuit_from_json
+from layoutkit.circuit.readers.json_reader import circuit_from_json
 from layoutkit.errors import LayoutkitError
 
 TOKENS = r"""

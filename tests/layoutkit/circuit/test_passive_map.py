@@ -3,7 +3,7 @@
 import pytest
 
 from layoutkit.circuit import Target, map_circuit
-from layoutkit.circuit.model import Circuit, Device
+from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.errors import NetlistError, UnsupportedOperationError
 from layoutkit.technology import load
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, find_supplies, recognise
-from layoutkit.circuit.spice_reader import read_spice
+from layoutkit.circuit.readers.spice_reader import read_spice
 from operations import lines_run
 
 

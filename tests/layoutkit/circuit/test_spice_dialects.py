@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from layoutkit.circuit import map_circuit, read_netlist
-from layoutkit.circuit.spice_reader import read_spice
+from layoutkit.circuit.readers.spice_reader import read_spice
 from layoutkit.errors import NetlistError
 
 

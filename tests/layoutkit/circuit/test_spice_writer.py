@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, write_spice
-from layoutkit.circuit.spice_reader import read_spice
+from layoutkit.circuit.readers.spice_reader import read_spice
 from patience import WATCHDOG_S
 
 STRANGE = ("v-", "v+", "x2[19]", "o<1>", "a.b", "n:1", "vdd!", "a/b", "net_1", "0")

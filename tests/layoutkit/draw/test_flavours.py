@@ -6,10 +6,10 @@ A technology or flavour that appears is tested the day it appears.
 import klayout.db as kdb
 import pytest
 
-from layoutkit.check.drc import check
-from layoutkit.check.extract import extract
 from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
+from layoutkit.drc.check import check
+from layoutkit.extract.extractor import extract
 from layoutkit.technology import load, names
 
 TECHNOLOGIES = {name: load(name) for name in names()}

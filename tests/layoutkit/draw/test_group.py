@@ -3,9 +3,9 @@
 import klayout.db as kdb
 import pytest
 
-from layoutkit.check.drc import check
 from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
+from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
 from layoutkit.technology import load, names
 

@@ -4,10 +4,10 @@ import klayout.db as kdb
 import pytest
 from drawn_circuit import channels_of, layers_changed_by
 
-from layoutkit.check.drc import check
+from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror
 from layoutkit.draw.group import GroupSpec, draw_group
-from layoutkit.draw.mirror import MirrorSpec, check_ratios, draw_mirror
 from layoutkit.draw.pair import PairSpec, draw_pair
+from layoutkit.drc.check import check
 from layoutkit.errors import DrcViolationError, GeometryError, LayoutkitError
 
 

@@ -6,8 +6,8 @@ from drawn_circuit import channels_of, layers_changed_by
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from layoutkit.check.drc import check
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
+from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
 from layoutkit.technology import load
 

@@ -4,8 +4,8 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.draw.mos import MosSpec, draw_mos
-from layoutkit.draw.placing import ORIENTATIONS, Place, place_module
 from layoutkit.errors import GeometryError, LayoutConflictError
+from layoutkit.tools.cell_placement import ORIENTATIONS, Place, place_module
 
 
 @pytest.fixture

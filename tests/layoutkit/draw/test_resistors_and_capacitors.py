@@ -5,14 +5,14 @@ from itertools import pairwise
 import klayout.db as kdb
 import pytest
 
-from layoutkit.check.drc import check
-from layoutkit.check.extract import extract
-from layoutkit.check.lvs import compare
-from layoutkit.circuit.model import Circuit, Device
+from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
+from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
+from layoutkit.extract.extractor import extract
+from layoutkit.lvs.compare import compare
 from layoutkit.technology import load, names
 from layoutkit.technology.passive_sizes import PassiveSize, capacitance, capacitor_size, resistor_size
 

@@ -6,9 +6,9 @@ from drawn_circuit import channels_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from layoutkit.check.drc import check
 from layoutkit.draw.row import Finger, Row
 from layoutkit.draw.stack import RowStack, draw_row_module
+from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.technology import load
 

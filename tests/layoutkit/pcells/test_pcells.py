@@ -7,12 +7,12 @@ import subprocess
 import klayout.db as kdb
 import pytest
 
-from layoutkit.check.drc import check
-from layoutkit.check.extract import extract
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
+from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
-from layoutkit.klayout_files import error_layer
-from layoutkit.klayout_package import write_package
+from layoutkit.extract.extractor import extract
+from layoutkit.layout.klayout_files import error_layer
+from layoutkit.layout.klayout_package import write_package
 from layoutkit.pcells.registration import instantiate, register
 from layoutkit.technology import load, names
 from patience import WATCHDOG_S

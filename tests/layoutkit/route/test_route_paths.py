@@ -14,10 +14,10 @@ from route_oracle import faults, net_cuts
 from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
 from layoutkit.route.metal import Finisher, NetMetal
-from layoutkit.route.model import Wire
 from layoutkit.route.occupancy import Occupancy
-from layoutkit.route.search import EdgeCosts, Search
-from layoutkit.route.stack import make_stack
+from layoutkit.route.path_search import EdgeCosts, Search
+from layoutkit.route.routes import Wire
+from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.tracks import coordinates
 from layoutkit.technology import load
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from route_fields import AREA, as_obstacles, field
 from route_oracle import faults
 
-from layoutkit.check.drc import check
+from layoutkit.drc.check import check
 from layoutkit.route import Patch, RouteOptions, Via, draw_routes, route
 from layoutkit.technology import load
 

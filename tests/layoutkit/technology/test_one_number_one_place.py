@@ -5,9 +5,9 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
-from layoutkit.check.drc import check
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
-from layoutkit.route.stack import make_stack
+from layoutkit.drc.check import check
+from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load
 
 # technology, rule, the number as the file states it, a larger one that still lets a transistor be drawn

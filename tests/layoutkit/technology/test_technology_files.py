@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutkit.check.rules import KINDS, fields_of, kind_of
+from layoutkit.drc.rules import KINDS, fields_of, kind_of
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import load, names
 from layoutkit.technology.expressions import require

@@ -1,0 +1,1 @@
+"""SKILL.md: reading, catalog, loading, prompt text, search, validation and scaffolding."""

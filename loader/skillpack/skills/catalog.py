@@ -1,0 +1,246 @@
+"""Find skills below one or several folders; whatever is wrong with one never hides another.
+
+Precedence: an earlier root wins over a later one; inside a root the path that sorts first wins. Nothing of
+a skill is imported or executed.
+"""
+
+# Paths stay strings: a scan handles tens of thousands of them, and Path objects would cost as much as the parsing.
+# ruff: noqa: PTH100, PTH110, PTH112, PTH120
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import namedtuple
+from operator import attrgetter
+from types import MappingProxyType
+
+from skillpack.errors import SkillFileError
+from skillpack.skills.cache import RootScan, ScanCache
+from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE, SKILL_FILE, Skill, read_skill
+
+TYPE_CHECKING = False  # what is imported here, every warm scan pays for, hence no typing
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Literal
+
+MAX_DEPTH = 5
+MAX_FOLDERS = 20_000
+_IGNORED = frozenset({"__pycache__", "node_modules"})
+_TAIL = os.sep + SKILL_FILE
+
+
+class Skipped(namedtuple("Skipped", ("path", "reason", "level"), defaults=("error",))):  # noqa: PYI024
+    """Something that is not in the catalogue although it is below a root, and why.
+
+    Attributes:
+        path: The SKILL.md or folder.
+        reason: What is wrong with it.
+        level: "error" for a skill that was lost, "info" for a folder that was not searched.
+    """
+
+    __slots__ = ()
+    path: str
+    reason: str
+    level: Literal["error", "info"]
+
+
+class Shadowed(namedtuple("Shadowed", ("name", "path", "by"))):  # noqa: PYI024
+    """A usable skill that is hidden by another of the same name.
+
+    Attributes:
+        name: The name both have.
+        path: SKILL.md of the hidden one.
+        by: SKILL.md of the one that is used.
+    """
+
+    __slots__ = ()
+    name: str
+    path: str
+    by: str
+
+    @property
+    def reason(self) -> str:
+        """Return why it is hidden, in words."""
+        return f"the name {self.name!r} is taken by {self.by}"
+
+
+class Catalog(
+    namedtuple(  # noqa: PYI024
+        "Catalog",
+        ("skills", "skipped", "shadowed", "roots", "undescribed"),
+        defaults=(MappingProxyType({}), (), (), (), ()),
+    )
+):
+    """The skills that can be used, by name, and everything that cannot.
+
+    Attributes:
+        skills: Usable skills in the order of their roots and paths.
+        skipped: What was left out, with reasons.
+        shadowed: Usable skills whose name was taken.
+        roots: Absolute paths that were searched, highest precedence first.
+        undescribed: Folders that declare tools, but have no SKILL.md (also in ``skipped``), each as a skill of the
+            folder's name without a description: a registry has their tools, no agent is told of them.
+    """
+
+    __slots__ = ()
+    skills: Mapping[str, Skill]
+    skipped: tuple[Skipped, ...]
+    shadowed: tuple[Shadowed, ...]
+    roots: tuple[str, ...]
+    undescribed: tuple[Skill, ...]
+
+    @property
+    def errors(self) -> tuple[Skipped, ...]:
+        """Return the skipped entries that lost a skill."""
+        return tuple(entry for entry in self.skipped if entry.level == "error")
+
+
+def scan(
+    roots: Iterable[str | os.PathLike[str]],
+    *,
+    max_depth: int = MAX_DEPTH,
+    max_folders: int = MAX_FOLDERS,
+    cache: ScanCache | None = None,
+) -> Catalog:
+    """Return the catalogue of every skill below ``roots``.
+
+    A root may be a skill itself. Folders inside a skill are not searched, nor are hidden folders.
+
+    Args:
+        roots: Folders to search, highest precedence first; one that does not exist is told in ``skipped``.
+        max_depth: Levels of folders below a root that are searched.
+        max_folders: Folders opened over all roots.
+        cache: What is remembered of earlier scans; by default every file is read.
+    """
+    search = _Search(max_depth, max_folders, cache or ScanCache(None))
+    for root in roots:
+        search.root(os.path.abspath(root))
+    found = Catalog(search.skills, tuple(search.skipped), tuple(search.shadowed), tuple(search.roots))
+    return found._replace(undescribed=tuple(search.undescribed.values()))
+
+
+class _Search:
+    """One scan under way."""
+
+    def __init__(self, max_depth: int, max_folders: int, cache: ScanCache) -> None:
+        self.skills: dict[str, Skill] = {}
+        self.skipped: list[Skipped] = []
+        self.shadowed: list[Shadowed] = []
+        self.roots: list[str] = []
+        self.undescribed: dict[str, Skill] = {}
+        self._max_depth = max_depth
+        self._folders_left = max_folders
+        self._full = False
+        self._real_roots: set[str] = set()
+        self._cache = cache
+        self._known: RootScan
+
+    def root(self, path: str) -> None:
+        """Search one root, unless it was searched already under another name."""
+        real = os.path.realpath(path)
+        if real in self._real_roots:
+            return
+        self._real_roots.add(real)
+        self.roots.append(path)
+        if not os.path.isdir(path):
+            self._skip(path, "the skills directory does not exist")
+            return
+        self._known = self._cache.of_root(path).begin()
+        self._visit(path, 0)
+        self._known.end()
+
+    def _visit(self, folder: str, depth: int) -> None:
+        """Take ``folder`` as a skill, or else search the folders in it; one that lies too deep is left."""
+        if depth > self._max_depth:
+            self._skip(folder, f"lies deeper than {self._max_depth} levels: not searched", "info")
+            return
+        if self._folders_left <= 0:
+            if not self._full:
+                self._skip(folder, "too many folders: this one and those after it were not searched")
+            self._full = True
+            return
+        self._folders_left -= 1
+        known = self._known.get(folder)
+        if known is not None:
+            self._take(known)
+            return
+        path = folder + _TAIL
+        try:
+            is_link = stat.S_ISLNK(os.lstat(path).st_mode)
+        except FileNotFoundError:
+            self._descend(folder, depth)
+            return
+        except OSError as error:
+            self._skip(path, f"cannot be opened: {error.strerror}")
+            return
+        try:
+            self._read(path, folder, is_link)
+        except FileNotFoundError:
+            if is_link:  # else it has vanished since
+                self._skip(path, "is a link to a file that does not exist")
+        except SkillFileError as error:
+            self._skip(path, str(error))
+
+    def _read(self, path: str, folder: str, is_link: bool) -> None:
+        """Take the skill in ``folder`` as its file says; a link is looked at every time."""
+        skill, status = read_skill(path, folder, is_link=is_link)
+        if not is_link:
+            self._known.put(skill, status)
+        self._take(skill)
+
+    def _take(self, skill: Skill) -> None:
+        """Add a skill, or tell which one has its name."""
+        first = self.skills.setdefault(skill.name, skill)
+        if first is not skill:
+            self.shadowed.append(Shadowed(skill.name, skill.path, first.path))
+
+    def _descend(self, folder: str, depth: int) -> None:
+        """Search the folders in ``folder``, which is not a skill."""
+        try:
+            with os.scandir(folder) as entries:
+                children = sorted(entries, key=attrgetter("name"))
+        except OSError as error:
+            self._skip(folder, f"cannot be listed: {error.strerror}")
+            return
+        for entry in children:
+            if entry.name.startswith(".") or entry.name in _IGNORED:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                self._visit(entry.path, depth + 1)
+            elif entry.name.lower() == SKILL_FILE.lower():
+                self._skip(entry.path, f"the file must be named {SKILL_FILE}")
+            elif entry.name in {DECLARATION_FILE, JSON_DECLARATION_FILE}:
+                self._skip(entry.path, f"declares tools of which no agent is told: there is no {SKILL_FILE} beside it")
+                self.undescribed[folder] = Skill(os.path.basename(folder), "", folder + _TAIL, folder)  # noqa: PTH119
+            elif entry.is_symlink():
+                self._follow(entry, depth + 1)
+
+    def _follow(self, link: os.DirEntry[str], depth: int) -> None:
+        """Visit the folder a link points to, unless that leads back to where the search came from."""
+        if not os.path.exists(link.path):
+            self._skip(link.path, "is a link to a folder that does not exist")
+        elif _is_folder(link):
+            if _leads_back(link.path):
+                self._skip(link.path, "is a link back to a folder above it: not searched", "info")
+            else:
+                self._visit(link.path, depth)
+
+    def _skip(self, path: str, reason: str, level: Literal["error", "info"] = "error") -> None:
+        """Note what was left out."""
+        self.skipped.append(Skipped(path, reason, level))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether ``entry`` is a folder or a link to one; what cannot be asked is not."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _leads_back(link: str) -> bool:
+    """Return whether the folder that ``link`` points to contains the link."""
+    target = os.path.realpath(link)
+    home = os.path.realpath(os.path.dirname(link))
+    return home == target or home.startswith(target.rstrip(os.sep) + os.sep)

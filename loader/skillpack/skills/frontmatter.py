@@ -1,0 +1,218 @@
+"""Split a SKILL.md into frontmatter and body, and read the frontmatter.
+
+Only a line that is exactly ``---`` closes the frontmatter: ``---`` inside a value, a longer rule of dashes
+and the body's own rules do not. See references/decisions/0003-own-frontmatter-split.md.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+from skillpack.errors import SkillFileError, YamlError
+
+MAX_FILE_BYTES = 1 << 20
+MAX_FRONTMATTER_CHARACTERS = 1 << 16
+_OPENING = re.compile(r"---[ \t]*\n")
+_CLOSING = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_SIMPLE_LINE = re.compile(
+    r"""(\ *)([A-Za-z][A-Za-z0-9_-]{0,63}):  # indentation and key
+    (?:\ +(?:(\w|\w.*[^ ])                 # text,
+        |"((?:[^"\\]|\\["\\])*)"            # text in quotes, of one kind or the other,
+        |'((?:[^']|'')*)'
+        |([>|]-?)))?                        # or the beginning of a block
+    \ *""",
+    re.VERBOSE,
+)
+NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # what a plain scalar says that says nothing
+_OPENING_KEY = re.compile(r"[A-Za-z_][\w-]*:[ \t]*")
+_PLAIN_VALUE = re.compile(r"""([A-Za-z_][\w-]*):[ \t]+([^\s'"|>\[{&*!%@`#][^\n]*)""")
+
+
+class Document(NamedTuple):
+    """A SKILL.md in parts: its fields as strings, its Markdown body, and what was repaired on the way."""
+
+    fields: dict[str, Any]
+    body: str
+    repairs: tuple[str, ...]
+
+
+def parse(data: bytes) -> Document:
+    """Return the parts of a SKILL.md.
+
+    The body keeps its inner layout; blank lines around it are dropped.
+
+    Raises:
+        SkillFileError: If it is not UTF-8, has no frontmatter, or the frontmatter is not acceptable YAML.
+    """
+    header, body = split(decode(data))
+    fields, repairs = read_fields(header)
+    return Document(fields, _trimmed(body), repairs)
+
+
+def body_of(data: bytes) -> str:
+    """Return the Markdown body of a SKILL.md, whose frontmatter is not read.
+
+    Raises:
+        SkillFileError: If it is not UTF-8 or has no frontmatter.
+    """
+    return _trimmed(split(decode(data))[1])
+
+
+def _trimmed(body: str) -> str:
+    """Return the body without the blank lines around it; an indented first line keeps its indentation."""
+    return body.strip("\n").rstrip()
+
+
+def decode(data: bytes) -> str:
+    """Return the text of a file: UTF-8, with or without BOM, lines ending in LF.
+
+    Raises:
+        SkillFileError: If the bytes are not UTF-8.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SkillFileError(f"is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def split(text: str) -> tuple[str, str]:
+    """Return the frontmatter between the two ``---`` lines, and everything after them.
+
+    Raises:
+        SkillFileError: If the text does not open with ``---``, never closes it, or the frontmatter is too long.
+    """
+    opening = _OPENING.match(text)
+    if opening is None:
+        raise SkillFileError("does not start with a line '---'")
+    closing = _CLOSING.search(text, opening.end())
+    if closing is None:
+        raise SkillFileError("the frontmatter is not closed by a line '---'")
+    header = text[opening.end() : closing.start()]
+    if len(header) > MAX_FRONTMATTER_CHARACTERS:
+        raise SkillFileError(
+            f"the frontmatter has {len(header)} characters, more than the {MAX_FRONTMATTER_CHARACTERS} allowed"
+        )
+    return header, text[closing.end() :]
+
+
+def read_fields(header: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the frontmatter's fields, and what had to be repaired.
+
+    ``description: Use when: ...`` is not YAML, yet common; such plain values are read as if they were quoted.
+
+    Raises:
+        SkillFileError: If the YAML is not acceptable even so.
+    """
+    fields = simple_fields(header)
+    if fields is not None:
+        return fields, ()
+    from skillpack.skills.strict_yaml import load_text_mapping
+
+    try:
+        return load_text_mapping(header), ()
+    except YamlError as error:
+        quoted, keys = _quote_plain_values(header)
+        if not keys:
+            raise _refusal(error) from error
+        try:
+            fields = load_text_mapping(quoted)
+        except YamlError:
+            raise _refusal(error) from error
+    return fields, tuple(f"the value of {key!r} contains ': ' and should be quoted" for key in keys)
+
+
+def simple_fields(header: str) -> dict[str, Any] | None:
+    """Return what YAML makes of a header in which each line is ``key: text``, or None for every other.
+
+    Most frontmatter is no more than that, here and there with a mapping of such lines or a block of evenly indented
+    lines, and is read here in a fraction of the time; see decision 0003. What YAML could read in another way
+    (indicators, comments, other escapes and indentation, a key twice) is left to YAML.
+    """
+    fields: dict[str, Any] = {}
+    mapping, indent, opened = fields, "", ""  # what is being filled, how far it is indented; the key that may open one
+    lines = header.split("\n")
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        index += 1
+        if not line:
+            continue
+        match = _SIMPLE_LINE.fullmatch(line)
+        if match is None or not line.isprintable():
+            return None
+        lead, key, *written, block = match.groups()
+        if lead != indent:
+            if not lead:
+                mapping = fields
+            elif opened:
+                mapping = fields[opened] = {}
+            else:
+                return None
+            indent = lead
+        value = _one_line(*written)
+        if block:
+            end = next((at for at in range(index, len(lines)) if lines[at][:1] != " "), index)
+            value = None if indent else _block(block, lines[index:end])
+            index = end
+        if value is None or key in mapping:
+            return None
+        mapping[key] = value
+        opened = key if not indent and [*written, block] == [None] * 4 else ""
+    return fields
+
+
+def _one_line(plain: str | None, double: str | None, single: str | None) -> str | None:
+    """Return the text of one line that is written in one of these ways, or None if YAML has to look at it."""
+    if plain is not None:
+        return None if ": " in plain or " #" in plain or plain[-1] == ":" else "" if plain in NULLS else plain
+    if double is not None:
+        return re.sub(r"\\(.)", r"\1", double) if "\\" in double else double
+    return "" if single is None else single.replace("''", "'")
+
+
+def _block(style: str, lines: list[str]) -> str | None:
+    """Return the text of a block scalar whose lines are all indented alike, or None for every other."""
+    texts = [line.lstrip(" ") for line in lines]
+    leads = {len(line) - len(text) for line, text in zip(lines, texts, strict=True)}
+    if len(leads) != 1 or not all(texts) or not all(map(str.isprintable, texts)):
+        return None
+    return (" " if style[0] == ">" else "\n").join(texts) + ("" if style[1:] else "\n")
+
+
+def _refusal(error: YamlError) -> SkillFileError:
+    """Return the error with its line counted in the file, where the frontmatter starts on line 2."""
+    place = "" if error.line is None else f" (line {error.line + 1})"
+    return SkillFileError(f"the frontmatter {error}{place}")
+
+
+def _quote_plain_values(header: str) -> tuple[str, list[str]]:
+    """Return ``header`` with plain values that contain a colon quoted, and their keys.
+
+    Only values of the top level and of a mapping below it are looked at: what is indented otherwise belongs to a text.
+    """
+    lines = header.split("\n")
+    result: list[str] = []
+    keys: list[str] = []
+    opened, indent = "", ""  # the key of the top level that has no value in its line, how far its mapping is indented
+    index = 0
+    while index < len(lines):
+        line, end = lines[index], index + 1
+        lead = line[: len(line) - len(line.lstrip(" "))]
+        if line.strip() and not lead:
+            opened, indent = (line.rstrip()[:-1], "") if _OPENING_KEY.fullmatch(line) else ("", "")
+        elif opened and not indent:
+            indent = lead
+        match = _PLAIN_VALUE.fullmatch(line, len(lead)) if lead == indent else None
+        if match is not None:
+            while end < len(lines) and lines[end].startswith(lead + " "):  # the value goes on, indented further
+                end += 1
+            value = " ".join([match[2], *lines[index + 1 : end]])
+            if ": " in value or value.rstrip().endswith(":"):
+                keys.append(f"{opened}.{match[1]}" if lead else match[1])
+                text = " ".join(value.split()).replace("'", "''")
+                result.append(f"{lead}{match[1]}: '{text}'")
+                index = end
+                continue
+        result.extend(lines[index:end])
+        index = end
+    return "\n".join(result), keys

@@ -1,0 +1,249 @@
+"""The progressive-disclosure loader: descriptions, then a body on request, then a file on request."""
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+
+from skillpack.errors import ResourceError, SkillFileError
+from skillpack.skills.cache import ScanCache, default_directory
+from skillpack.skills.catalog import Catalog, scan
+from skillpack.skills.prompt import layer1
+
+TYPE_CHECKING = False  # what is imported here, every warm scan pays for, hence no typing
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from skillpack.skills.prompt import Budget, Layer1, Style
+    from skillpack.skills.skill_md import Skill
+
+    Root = str | os.PathLike[str]
+
+_MAX_NAME = 200  # characters of an unknown name that an answer repeats
+MAX_LISTED = 200  # resources a body is followed by; a model that needs more lists the folder
+
+
+class Changes(namedtuple("Changes", ("added", "changed", "removed"))):  # noqa: PYI024
+    """How the skills differ from those before, by name, sorted.
+
+    Attributes:
+        added: New ones.
+        changed: Those with another place, description or other frontmatter.
+        removed: Those that are gone.
+    """
+
+    __slots__ = ()
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        """Return whether there is any difference."""
+        return bool(self.added or self.changed or self.removed)
+
+
+class SkillLoader:
+    """Loads skills and serves them to an agent in three layers.
+
+    Args:
+        skills_dir: Folder that holds the skills, or several, the first having precedence. A relative one is meant from
+            the working folder of this moment.
+        cache: Folder in which to remember what was read, see ``cache``; by default the user's cache folder,
+            False for none.
+
+    Attributes:
+        skills_dir: As given.
+        catalog: What was found and what was not.
+        cache: What is remembered from one scan to the next.
+    """
+
+    def __init__(self, skills_dir: Root | Sequence[Root], *, cache: Root | bool = True) -> None:
+        self.skills_dir = skills_dir
+        single = isinstance(skills_dir, (str, os.PathLike))
+        given: Any = [skills_dir] if single else skills_dir
+        self._roots = [os.path.abspath(root) for root in given]  # noqa: PTH100 - a text
+        directory = default_directory() if cache is True else cache or None
+        self.cache = ScanCache(None if directory is None else os.path.abspath(directory))  # noqa: PTH100 - a text
+        self.catalog = Catalog()
+        self.reload()
+
+    @property
+    def declaring(self) -> tuple[Skill, ...]:
+        """Whatever may declare tools, for ``find_tools``: the usable skills, then folders without a SKILL.md."""
+        return (*self.skills.values(), *self.catalog.undescribed)
+
+    @property
+    def skills(self) -> Mapping[str, Skill]:
+        """The usable skills by name."""
+        return self.catalog.skills
+
+    def reload(self) -> Changes:
+        """Scan again and return what is different: new, changed and removed skills are seen without a restart.
+
+        Only files that have changed are read. What other threads are being served stays whole.
+        """
+        before, after = self.catalog, scan(self._roots, cache=self.cache)
+        self.catalog = after
+        return _changes(before.skills, after.skills)
+
+    def has_skills(self) -> bool:
+        """Return whether there is any skill to offer."""
+        return bool(self.skills)
+
+    def get_descriptions(self, budget: Budget | None = None) -> str:
+        """Return layer 1: one line ``- name: description`` a skill."""
+        return self.layer1("compact", budget).text
+
+    def get_prompt_section(self, style: Style = "markdown", budget: Budget | None = None) -> str:
+        """Return layer 1 as a section to append to a system prompt, or "" when there are no skills."""
+        return self.layer1(style, budget).text
+
+    def layer1(self, style: Style = "markdown", budget: Budget | None = None) -> Layer1:
+        """Return layer 1 and how many skills are in it; see ``skillpack.skills.prompt``."""
+        return layer1(self.skills.values(), style, budget)
+
+    def get_skill_content(self, name: str) -> str | None:
+        """Return layer 2: the body of skill ``name`` and the list of its resources, or None if unknown.
+
+        Raises:
+            FileNotFoundError: If its SKILL.md is gone.
+            SkillFileError: If its SKILL.md has become unusable since it was scanned.
+        """
+        skill = self.skills.get(name)
+        return None if skill is None else _content(skill, skill.body, skill.sized_resources)
+
+    def skill_request(self, name: str, *, section: str | None = None, wrap: bool = False) -> dict[str, Any]:
+        """Return layer 2 as a tool's answer.
+
+        ``{"success": True, "data": {"content", "name", "directory", "resources": [{"path", "size"}], "digest"}}``, or
+        ``{"success": False, "message": ..., "suggestions": [...]}`` with the names that come nearest. A skill that is
+        not known is looked for on disk first. Sizes in bytes, ``digest`` is that of the SKILL.md.
+
+        Args:
+            name: The skill.
+            section: Heading of the one section to return, without the list of resources; by default the whole body.
+            wrap: Whether to set the content in ``<skill_content>``, with the directory and the sizes of the resources.
+        """
+        skill = self._find(name)
+        if skill is None:
+            return self._not_found(name)
+        try:
+            return _layer2(skill, section, wrap)
+        except (SkillFileError, FileNotFoundError) as error:
+            reason = "its SKILL.md is gone" if isinstance(error, FileNotFoundError) else f"SKILL.md {error}"
+            return _failure(f"Skill '{name}' cannot be read: {reason}")
+
+    def read_resource(self, name: str, path: str, *, max_bytes: int | None = None) -> dict[str, Any]:
+        """Return layer 3 as a tool's answer: ``data`` holds path, size, digest, encoding and content.
+
+        Args:
+            name: Skill whose file it is.
+            path: Path relative to the skill's folder, as listed by layer 2.
+            max_bytes: Largest file that is served; default 1 MiB. [bytes]
+        """
+        from skillpack.skills.resources import read_resource
+        from skillpack.skills.suggestions import near
+
+        skill = self._find(name)
+        if skill is None:
+            return self._not_found(name)
+        try:
+            return {"success": True, "data": read_resource(skill, path, max_bytes=max_bytes).to_json()}
+        except ResourceError as error:
+            return _failure(str(error), near(path, skill.resources))
+
+    def search(self, query: str, *, limit: int = 10) -> dict[str, Any]:
+        """Return the skills that fit ``query`` best, as a tool's answer; see ``skillpack.skills.search``.
+
+        ``{"success": True, "data": {"skills": [{"name", "description", "score", "excerpt"}], "total"}}``.
+
+        Args:
+            query: Words of the task.
+            limit: Most skills to return.
+        """
+        from skillpack.skills.search import search
+
+        matches, total = search(self.skills.values(), query, limit)
+        return {"success": True, "data": {"skills": [match.to_json() for match in matches], "total": total}}
+
+    def _find(self, name: str) -> Skill | None:
+        """Return the skill ``name``, if need be one that is new on disk."""
+        if name not in self.skills:
+            self.reload()
+        return self.skills.get(name)
+
+    def _not_found(self, name: str) -> dict[str, Any]:
+        """Return the answer for a skill that does not exist."""
+        from skillpack.skills.suggestions import near
+
+        return _failure(f"Skill '{name[:_MAX_NAME]}' not found", near(name, list(self.skills)))
+
+
+def _failure(message: str, suggestions: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the answer of a tool that could not do what it was asked."""
+    return {"success": False, "message": message, "suggestions": list(suggestions)}
+
+
+def _layer2(skill: Skill, title: str | None, wrap: bool) -> dict[str, Any]:
+    """Return layer 2 of one skill as a tool's answer."""
+    import hashlib
+
+    from skillpack.skills.frontmatter import body_of
+
+    data = skill.read()
+    body, resources = body_of(data), skill.sized_resources
+    content = _content(skill, body, resources)
+    if title is not None:
+        from skillpack.skills.sections import headings, section
+
+        part = section(body, title)
+        if part is None:
+            titles = [heading.title for heading in headings(body)]
+            return _failure(f"Skill '{skill.name}' has no section '{title}'", titles)
+        content = part
+    answer = {
+        "content": _wrapped(skill, body if title is None else content, resources) if wrap else content,
+        "name": skill.name,
+        "directory": skill.dir,
+        "resources": [{"path": path, "size": size} for path, size in resources],
+        "digest": f"sha256:{hashlib.sha256(data).hexdigest()}",
+    }
+    return {"success": True, "data": answer}
+
+
+def _content(skill: Skill, body: str, resources: Sequence[tuple[str, int]]) -> str:
+    """Return a body followed by where its resources are, as the seed writes it (S3.2)."""
+    if not resources:
+        return body
+    lines = [f"- {path}\n" for path, _ in resources[:MAX_LISTED]]
+    return f"{body}\n\n## Available Resources\nDirectory: {skill.dir}\n{''.join(lines)}{_more(len(resources))}"
+
+
+def _wrapped(skill: Skill, content: str, resources: Sequence[tuple[str, int]]) -> str:
+    """Return content in ``<skill_content>``, which nothing in it can close, so that a host can tell it apart."""
+    from html import escape
+
+    inert = content.replace("</skill_content", "&lt;/skill_content")
+    lines = [f'  <file size="{size}">{escape(path)}</file>\n' for path, size in resources[:MAX_LISTED]]
+    listing = f"<skill_resources>\n{''.join(lines)}{_more(len(resources))}</skill_resources>\n" if lines else ""
+    return (
+        f'<skill_content name="{escape(skill.name)}">\n{inert}\n\n'
+        f"Skill directory: {skill.dir}\nRelative paths in this skill are relative to the skill directory.\n"
+        f"{listing}</skill_content>"
+    )
+
+
+def _more(number: int) -> str:
+    """Return the line that tells how many resources are not listed."""
+    return f"... and {number - MAX_LISTED} more\n" if number > MAX_LISTED else ""
+
+
+def _changes(before: Mapping[str, Skill], after: Mapping[str, Skill]) -> Changes:
+    """Return how two sets of skills differ."""
+    both = before.keys() & after.keys()
+    return Changes(
+        tuple(sorted(after.keys() - both)),
+        tuple(sorted(name for name in both if before[name] != after[name])),
+        tuple(sorted(before.keys() - both)),
+    )

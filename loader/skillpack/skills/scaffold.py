@@ -1,0 +1,200 @@
+"""A new skill that is whole from the start: it passes ``validate``, and its tool runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+from typing import TYPE_CHECKING, NamedTuple
+
+from skillpack.errors import ScaffoldError
+from skillpack.skills.scaffold_handler import handler_files
+from skillpack.skills.specification import MAX_DESCRIPTION, name_problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOOL_ID = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_DESCRIPTION = "Count the words of a text. Use when asked how long a text is in words. Not for characters or lines."
+
+
+class Plan(NamedTuple):
+    """What to write.
+
+    Attributes:
+        name: The skill's name and its folder's.
+        parent: Folder to make it in, which need not exist.
+        description: What it does and when to use it; "" for that of the example.
+        tool: Dotted id of its tool, or None for a skill of text alone.
+        handler: Whether the tool is a ``handler.py`` with templates and tests, rather than a program in ``scripts``.
+    """
+
+    name: str
+    parent: Path
+    description: str = ""
+    tool: str | None = None
+    handler: bool = False
+
+    @property
+    def script(self) -> str:
+        """Return the path of the tool's script in the skill."""
+        return f"scripts/{(self.tool or '').rpartition('.')[2]}.py"
+
+
+def default_tool(name: str) -> str:
+    """Return the id of the tool of a new skill ``name``: ``word_count.run`` for ``word-count``."""
+    words = name.replace("-", "_")
+    return f"{words if words[:1].isalpha() else f'skill_{words}'}.run"
+
+
+def write_skill(plan: Plan) -> Path:
+    """Return the folder of the new skill; it appears complete or not at all.
+
+    Raises:
+        ScaffoldError: If the name, description or tool id is not allowed, or the folder is there or cannot be made.
+    """
+    problems = _problems(plan)
+    if problems:
+        raise ScaffoldError("; ".join(problems))
+    home = plan.parent / plan.name
+    if os.path.lexists(home):
+        raise ScaffoldError(f"{home} exists; nothing was written")
+    beside = plan.parent / f".{plan.name}.{os.getpid()}"
+    try:
+        for name, text in _files(plan).items():
+            path = beside / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+        beside.rename(home)
+    except OSError as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise ScaffoldError(f"{home} cannot be written: {error.strerror}") from error
+    return home
+
+
+def _problems(plan: Plan) -> list[str]:
+    """Return everything that keeps a skill from being made as planned."""
+    found = []
+    problem = name_problem(plan.name)
+    if problem is not None:
+        slug = "-".join(re.findall(r"[a-z0-9]+", plan.name.casefold()))[:64].strip("-")
+        found.append(problem + (f"; try {slug!r}" if slug else ""))
+    if len(plan.description) > MAX_DESCRIPTION or re.search(r"[<>\x00-\x1f\x7f]", plan.description):
+        found.append(f"a description is one line of at most {MAX_DESCRIPTION} characters without '<' and '>'")
+    if plan.tool is not None and not TOOL_ID.fullmatch(plan.tool):
+        found.append(f"the tool id {plan.tool!r} is not lower-case words joined by dots, such as 'text.count_words'")
+    return found
+
+
+def _files(plan: Plan) -> dict[str, str]:
+    """Return the text of every file of the skill by its path."""
+    files = {"SKILL.md": _skill_file(plan)}
+    if plan.tool is not None and plan.handler:
+        return files | handler_files(plan.tool, plan.name.replace("-", " ").capitalize())
+    if plan.tool is not None:
+        files["skill.yaml"] = _declaration(plan, plan.tool)
+        files[plan.script] = _script(plan.tool)
+        files[f"schemas/{plan.tool}.input.json"] = _schema("text", "string", "Text whose words are counted.")
+        files[f"schemas/{plan.tool}.output.json"] = _schema("words", "integer", "Number of words.")
+    return files
+
+
+def _skill_file(plan: Plan) -> str:
+    """Return SKILL.md."""
+    title = plan.name.replace("-", " ").capitalize()
+    description = json.dumps(plan.description or _DESCRIPTION, ensure_ascii=False)  # a JSON text is a YAML text
+    home = (plan.parent / plan.name).as_posix()
+    command = shlex.join(["python", f"{home}/{plan.script}", "--text", "three short words"])
+    parameters = "`--help` lists every parameter."
+    if plan.handler:
+        params = '{"text": "three short words"}'
+        command = shlex.join(["skillpack", "run", plan.tool or "", "--skills-dir", home, "--params", params])
+        parameters = shlex.join(["skillpack", "tools", plan.tool or "", "--skills-dir", home])
+        parameters = f"`{parameters}` shows every parameter."
+    head = f"---\nname: {_written(plan.name)}\ndescription: {description}\n---\n\n# {title}\n\n"
+    if plan.tool is None:
+        return head + (
+            "| task | what to do |\n| --- | --- |\n"
+            "| count the words of a text | split it at blanks and count the parts |\n\n"
+            "## Gotchas\n\n- Several blanks in a row separate two words, not three.\n"
+        )
+    return head + (
+        "| task | command |\n| --- | --- |\n"
+        "| count the words of a text | the command below, with the text as `text` |\n\n"
+        f"{parameters}\n\n## Quick start\n\n```bash\n{command}\n```\n\n"
+        "The answer is one JSON envelope: `data.words` is 3.\n\n"
+        "## Gotchas\n\n- Words are what blanks separate; several blanks in a row count as one.\n\n"
+        "## Errors and cures\n\n| error | cure |\n| --- | --- |\n"
+        "| `INVALID_PARAM: Missing required param: text` | give `text` |\n"
+    )
+
+
+def _written(name: str) -> str:
+    """Return a name as YAML has to write it: what could be a number, a date, true or null stands in quotes."""
+    from skillpack.skills.strict_yaml import load_typed_mapping
+
+    plain = name[0].isalpha() and isinstance(load_typed_mapping(f"name: {name}")["name"], str)
+    return name if plain else json.dumps(name)
+
+
+def _declaration(plan: Plan, tool: str) -> str:
+    """Return skill.yaml."""
+    title = json.dumps(plan.name.replace("-", " ").capitalize())
+    return f"""\
+skill: {json.dumps(plan.name)}
+version: "1.0.0"
+tools:
+  - id: {tool}
+    script: {plan.script}
+    display_name: {{en: {title}, zh: {title}}}
+    version: "1.0.0"
+    description: Count the words of a text
+    intent_tags: [words, count, length]
+    input_schema: schemas/{tool}.input.json
+    output_schema: schemas/{tool}.output.json
+    models: {{primary: "", fallback: ""}}
+    context: {{need_user_memory: false, need_content_store: false, retrieve_top_k: 0}}
+    cost: {{model_class: small, context_size: small, expected_rounds: 1}}
+    composable: true
+    dependencies: []
+"""
+
+
+def _script(tool: str) -> str:
+    """Return the tool's script."""
+    return f'''\
+"""Count the words of a text."""
+
+try:
+    from skillscript import main
+except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
+    HELP = "this Python lacks analog-layout-skills: in a clone run python3 -m venv .venv && .venv/bin/pip install -e . "
+    HELP += "(elsewhere .venv/bin/pip install its wheel), then start the script with .venv/bin/python"
+    ERROR = f'{{{{"code": "SERVICE_UNAVAILABLE", "message": "{{HELP}}", "details": {{{{"missing": "skillscript"}}}}}}}}'
+    print(f'{{{{"ok": false, "error": {{ERROR}}, "data": null, "duration_ms": 0}}}}')
+    raise SystemExit(3) from None
+
+
+def execute(params: dict, context: dict) -> dict:
+    """Return the number of words in ``params["text"]``."""
+    return {{"words": len(params["text"].split())}}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "{tool}", execute))
+'''
+
+
+def _schema(name: str, kind: str, description: str) -> str:
+    """Return the schema of an object with one required property."""
+    schema = {
+        "$schema": _DIALECT,
+        "type": "object",
+        "additionalProperties": False,
+        "required": [name],
+        "properties": {name: {"type": kind, "description": description}},
+    }
+    return json.dumps(schema, indent=2) + "\n"

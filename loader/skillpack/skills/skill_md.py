@@ -1,0 +1,218 @@
+"""One skill: what its SKILL.md says, where it lies, which files it brings."""
+
+# Paths stay strings: a scan handles tens of thousands of them, and Path objects would cost as much as the parsing.
+# ruff: noqa: PTH100, PTH113, PTH114, PTH118, PTH119, PTH120, PTH202
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+
+from skillpack.errors import FileRefusedError, SkillFileError
+from skillpack.skills.files import inside, read_with_status
+
+TYPE_CHECKING = False  # what is imported here, every warm scan pays for, hence no typing
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from skillpack.skills.findings import Finding
+
+SKILL_FILE = "SKILL.md"
+DECLARATION_FILE = "skill.yaml"
+JSON_DECLARATION_FILE = "skill.json"  # the same as JSON
+RESOURCE_FOLDERS = ("assets", "references", "scripts")
+MAX_RESOURCES = 2000
+
+
+class Skill(namedtuple("Skill", ("name", "description", "path", "dir", "rest"), defaults=("",))):  # noqa: PYI024
+    """A usable skill; its body and resources are read from disk when they are asked for.
+
+    Attributes:
+        name: Unique name: as the frontmatter gives it, or else that of its folder.
+        description: What it does and when to use it.
+        path: Absolute path of its SKILL.md.
+        dir: Absolute path of its folder.
+        rest: Further fields, what had to be read as it was meant rather than as it is written, and whether the name is
+            the folder's, as the JSON text of a mapping, a list and a truth value; "" where there is nothing of it.
+    """
+
+    __slots__ = ()
+    name: str
+    description: str
+    path: str
+    dir: str
+    rest: str
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Return the whole frontmatter, scalars as strings."""
+        return {"name": self.name, "description": self.description, **self._rest()[0]}
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """Return what had to be read as it was meant rather than as it is written."""
+        return tuple(self._rest()[1])
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Return whether the frontmatter has no name, so that the folder's is used, as Claude Code does."""
+        return self.rest.endswith("true]")
+
+    def _rest(self) -> tuple[dict[str, Any], list[str]]:
+        """Return further fields and repairs."""
+        import json
+
+        fields, repairs, _ = json.loads(self.rest or "[{}, [], false]")
+        return fields, repairs
+
+    @property
+    def summary(self) -> str:
+        """Return the description on one line, so that it cannot pose as another part of a prompt or terminal."""
+        text = self.description
+        if text.isprintable() and "  " not in text:  # true of nearly all, and ten times as fast
+            return text
+        from skillpack.skills.plain_text import one_line
+
+        return one_line(text)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Return what the frontmatter of this skill, which can be used all the same, has against it."""
+        from skillpack.skills.findings import warning
+        from skillpack.skills.host_rules import YAML_READERS
+        from skillpack.skills.specification import UNNAMED, field_findings
+
+        found = field_findings(self.fields, os.path.basename(self.dir))
+        unnamed = [warning("name-missing", UNNAMED)] if self.is_unnamed else []
+        return [*found, *unnamed, *(warning("yaml-colon", repair, YAML_READERS) for repair in self.repairs)]
+
+    @property
+    def body(self) -> str:
+        """Return the Markdown below the frontmatter as it is on disk now.
+
+        Raises:
+            FileNotFoundError: If the file is gone.
+            SkillFileError: If the file has become unusable since it was scanned.
+        """
+        from skillpack.skills.frontmatter import body_of
+
+        return body_of(self.read())
+
+    def read(self) -> bytes:
+        """Return the bytes of its SKILL.md as they are now.
+
+        Raises:
+            FileNotFoundError: If the file is gone.
+            SkillFileError: If it has become something else than a bearable file of this skill.
+        """
+        return read_skill_file(self.path, self.dir, is_link=os.path.islink(self.path))[0]
+
+    @property
+    def resources(self) -> list[str]:
+        """Return the files below scripts, references and assets, as sorted paths relative to ``dir``.
+
+        Left out: caches, files that a link brings in from outside the skill, and special files.
+        """
+        return [path for path, _ in self.sized_resources]
+
+    @property
+    def sized_resources(self) -> list[tuple[str, int]]:
+        """Return the resources with their sizes, sorted by path, at most ``MAX_RESOURCES``. [bytes]"""
+        found: list[tuple[str, int]] = []
+        for folder in RESOURCE_FOLDERS:
+            top = os.path.join(self.dir, folder)
+            if os.path.islink(top) and not inside(self.dir, top):
+                continue
+            for entry in self._files(top):
+                found.append(entry)
+                if len(found) >= MAX_RESOURCES:
+                    return sorted(found)
+        return sorted(found)
+
+    def _files(self, top: str) -> Iterator[tuple[str, int]]:
+        """Yield the path and size of every regular file of this skill below ``top``."""
+        for parent, folders, files in os.walk(top):
+            folders[:] = sorted(name for name in folders if name != "__pycache__")
+            for path in (os.path.join(parent, name) for name in sorted(files)):
+                if self._owns(path):
+                    yield os.path.relpath(path, self.dir).replace(os.sep, "/"), os.path.getsize(path)
+
+    def _owns(self, path: str) -> bool:
+        """Return whether ``path`` is a regular file of this skill."""
+        if not os.path.isfile(path) or path.endswith(".pyc"):
+            return False
+        return not os.path.islink(path) or inside(self.dir, path)
+
+
+def load_skill(path: str | os.PathLike[str]) -> Skill:
+    """Return the skill whose SKILL.md is ``path``.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        SkillFileError: If it cannot be used; the message is the reason.
+    """
+    location = os.path.abspath(path)
+    return read_skill(location, os.path.dirname(location), is_link=os.path.islink(location))[0]
+
+
+def read_skill(path: str, folder: str, *, is_link: bool) -> tuple[Skill, os.stat_result]:
+    """Return the skill and the status of the file it was read from.
+
+    Args:
+        path: Absolute path of its SKILL.md.
+        folder: Absolute path of its folder.
+        is_link: Whether ``path`` is a symbolic link; one that becomes a link afterwards is refused.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        SkillFileError: If it cannot be used; the message is the reason.
+    """
+    import json
+
+    from skillpack.skills.frontmatter import parse
+    from skillpack.skills.plain_text import CONTROL, HIDING
+
+    data, status = read_skill_file(path, folder, is_link=is_link)
+    document = parse(data)
+    given = document.fields.get("name", "")
+    unnamed = isinstance(given, str) and not given.strip()
+    name = os.path.basename(folder) if unnamed else _required(document.fields, "name")
+    description = _required(document.fields, "description")
+    if not name or CONTROL.search(name) or HIDING.search(name):
+        raise SkillFileError("the name contains a line break or a control character")
+    more = {key: value for key, value in document.fields.items() if key not in {"name", "description"}}
+    rest = json.dumps([more, document.repairs, unnamed]) if more or document.repairs or unnamed else ""
+    return Skill(name, description, path, folder, rest), status
+
+
+def read_skill_file(path: str, folder: str, *, is_link: bool) -> tuple[bytes, os.stat_result]:
+    """Return content and status of a SKILL.md, which a link must not bring in from outside its folder.
+
+    Args:
+        path: Absolute path of the SKILL.md.
+        folder: Absolute path of its folder.
+        is_link: Whether ``path`` is a symbolic link; one that becomes a link afterwards is refused.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        SkillFileError: If it is no regular file of this skill, or too large.
+    """
+    from skillpack.skills.frontmatter import MAX_FILE_BYTES
+
+    if is_link and not inside(folder, path):
+        raise SkillFileError("is a link to a file outside its skill")
+    try:
+        return read_with_status(path, MAX_FILE_BYTES, follow=is_link)
+    except FileRefusedError as error:
+        raise SkillFileError(str(error)) from error
+
+
+def _required(fields: Mapping[str, Any], key: str) -> str:
+    """Return the non-empty text of a required field."""
+    value = fields.get(key)
+    if value is not None and not isinstance(value, str):
+        raise SkillFileError(f"the {key} must be text, not a {'list' if isinstance(value, list) else 'mapping'}")
+    if value is None or not value.strip():
+        raise SkillFileError(f"the frontmatter has no {key}")
+    return value.strip()

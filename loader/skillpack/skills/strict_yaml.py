@@ -1,0 +1,125 @@
+"""YAML as a declaration language: no duplicate keys, no aliases, bounded depth.
+
+PyYAML keeps the last of two equal keys, expands aliases, and its C composer recurses on the C stack, so
+that 30 kB of ``[`` end the process. Its events are read here one by one, without recursion, and all three are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from skillpack.errors import YamlError
+from skillpack.skills.frontmatter import NULLS
+
+MAX_DEPTH = 32
+_TextLoader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_TypedLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PLAIN_TAG = re.compile(r"tag:yaml\.org,2002:[a-z]+")  # !!str and the like; neither !name nor !!python/name
+
+
+def load_text_mapping(text: str) -> dict[str, Any]:
+    """Return the mapping in ``text`` with every scalar as a string (``1.10`` stays ``"1.10"``, null is "").
+
+    Raises:
+        YamlError: If the text is not one YAML mapping, or has duplicate keys, aliases or too many levels.
+    """
+    tree = _Tree()
+    try:
+        next_event = _TextLoader(text).get_event
+        while not isinstance(event := next_event(), yaml.StreamEndEvent):
+            tree.add(event)
+    except yaml.YAMLError as error:
+        raise _as_yaml_error(error) from error
+    return tree.root or {}
+
+
+def load_typed_mapping(text: str) -> dict[str, Any]:
+    """Return the mapping in ``text`` with numbers, booleans and null as such.
+
+    Raises:
+        YamlError: As ``load_text_mapping``, and for tags outside plain YAML.
+    """
+    load_text_mapping(text)
+    try:
+        value: dict[str, Any] | None = yaml.load(text, Loader=_TypedLoader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-99-99
+        raise _as_yaml_error(error) from error
+    return value or {}
+
+
+class _Tree:
+    """The value that events make up, scalars as strings."""
+
+    def __init__(self) -> None:
+        self.root: dict[str, Any] | None = None
+        self._open: list[dict[str, Any] | list[Any]] = []  # collections that have begun and not ended
+        self._keys: list[str | None] = []  # for each, the key that waits for its value
+
+    def add(self, event: Any) -> None:
+        """Take the next event.
+
+        Raises:
+            YamlError: If the value is none that is allowed.
+        """
+        kind = type(event)
+        if kind is yaml.ScalarEvent:
+            self._place(event, "" if not event.style and event.value in NULLS else event.value)
+        elif kind is yaml.MappingStartEvent:
+            self._begin(event, {})
+        elif kind is yaml.SequenceStartEvent:
+            self._begin(event, [])
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            self._open.pop()
+            self._keys.pop()
+        elif kind is yaml.AliasEvent:
+            raise YamlError("has a YAML alias (*name); write the value out each time", _line(event))
+        elif kind is yaml.DocumentStartEvent and self.root is not None:
+            raise YamlError("is not valid YAML: expected a single document", _line(event))
+
+    def _begin(self, event: Any, collection: dict[str, Any] | list[Any]) -> None:
+        """Place a collection and go into it."""
+        self._place(event, collection)
+        self._open.append(collection)
+        self._keys.append(None)
+        if len(self._open) > MAX_DEPTH:
+            raise YamlError(f"is nested more than {MAX_DEPTH} levels deep", _line(event))
+
+    def _place(self, event: Any, value: Any) -> None:
+        """Place a value in the collection it stands in, or remember it as the key of the next one."""
+        if event.tag is not None and not _PLAIN_TAG.fullmatch(event.tag):
+            text = f"is not valid YAML: the tag {event.tag!r} means nothing here; quote a text that begins with '!'"
+            raise YamlError(text, _line(event))
+        if not self._open:
+            if not isinstance(value, dict):
+                raise YamlError("is not a mapping of keys to values", _line(event))
+            self.root = value
+            return
+        holder, key = self._open[-1], self._keys[-1]
+        if isinstance(holder, list):
+            holder.append(value)
+        elif key is not None:
+            holder[key] = value
+            self._keys[-1] = None
+        elif not isinstance(value, str):
+            raise YamlError("has a key that is not text", _line(event))
+        elif event.value in holder:
+            raise YamlError(f"has the key {event.value!r} twice", _line(event))
+        else:
+            self._keys[-1] = event.value  # as it is written: a key may be "null"
+
+
+def _line(event: Any) -> int:
+    """Return the 1-based line of an event."""
+    return int(event.start_mark.line) + 1
+
+
+def _as_yaml_error(error: Exception) -> YamlError:
+    """Return PyYAML's complaint as one short line with its position."""
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    context = getattr(error, "context", None)
+    mark = getattr(error, "problem_mark", None)
+    text = f"{context}, {problem}" if context else problem
+    return YamlError(f"is not valid YAML: {text}", None if mark is None else mark.line + 1)

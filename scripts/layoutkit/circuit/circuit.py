@@ -1,0 +1,237 @@
+"""The circuit: devices, the nets that connect them, and the modules recognised among them.
+
+Everything is immutable plain data. A circuit is flat: hierarchy is resolved by the readers, and a device that came
+from an instance carries the instance path in its id (``X1.M2``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from layoutkit.errors import DeviceNotFoundError, NetlistError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+MOS_TYPES = ("nmos", "pmos")
+
+# The terminals each device type must connect, and the ones it may connect, in the order of a SPICE card.
+TERMINALS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "nmos": (("d", "g", "s", "b"), ()),
+    "pmos": (("d", "g", "s", "b"), ()),
+    "resistor": (("p", "n"), ("b",)),
+    "capacitor": (("p", "n"), ("b",)),
+    "inductor": (("p", "n"), ("b",)),
+    "diode": (("p", "n"), ()),
+    "npn": (("c", "b", "e"), ("s",)),
+    "pnp": (("c", "b", "e"), ("s",)),
+    "tap": (("p", "n"), ()),
+}
+DEVICE_TYPES = tuple(TERMINALS)
+
+INTEGER_PARAMS = frozenset({"m", "nf", "nfin", "stack"})
+
+
+class Connection(NamedTuple):
+    """One device terminal on a net; unpacks as ``(device, terminal)``."""
+
+    device: str
+    terminal: str
+
+
+@dataclass(frozen=True)
+class Device:
+    """One primitive of the circuit.
+
+    Attributes:
+        id: Name, unique in the circuit; instance path and name joined by dots.
+        type: One of ``DEVICE_TYPES``.
+        model: Model name as the netlist gives it, or as the technology names it after mapping.
+        params: MOS: ``w`` [m] total drawn width of one multiplier unit over all its fingers, ``l`` [m] gate length,
+            ``nf`` fingers, ``m`` parallel units. Passives: ``r`` [ohm], ``c`` [F], ``w``/``l`` [m], ``m``.
+        terminals: Terminal name to net name: MOS ``d g s b``; two-terminal ``p n`` (and ``b``); bipolar ``c b e``.
+    """
+
+    id: str
+    type: str
+    model: str
+    params: Mapping[str, float]
+    terminals: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "params", dict(self.params))
+        object.__setattr__(self, "terminals", dict(self.terminals))
+
+    @property
+    def is_mos(self) -> bool:
+        """Whether this is a MOS transistor."""
+        return self.type in MOS_TYPES
+
+    @property
+    def w(self) -> float:
+        """Total drawn gate width of one multiplier unit [m]."""
+        return self._required("w")
+
+    @property
+    def l(self) -> float:  # noqa: E743 - the domain's own name for gate length
+        """Gate length [m]."""
+        return self._required("l")
+
+    @property
+    def nf(self) -> int:
+        """Fingers of one multiplier unit."""
+        return int(self.params.get("nf", 1))
+
+    @property
+    def m(self) -> int:
+        """Multiplier: identical units in parallel."""
+        return int(self.params.get("m", 1))
+
+    def _required(self, name: str) -> float:
+        try:
+            return float(self.params[name])
+        except KeyError:
+            raise NetlistError(f"Device '{self.id}' ({self.model}) has no parameter '{name}'") from None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the device in the shape of the netlist format."""
+        return {
+            "id": self.id,
+            "type": self.type,
+            "model": self.model,
+            "params": {key: _plain_number(key, value) for key, value in sorted(self.params.items())},
+            "terminals": dict(self.terminals),
+        }
+
+
+@dataclass(frozen=True)
+class BlackBox:
+    """An instance of a cell whose content the netlist does not hold, kept because the caller listed the cell.
+
+    Attributes:
+        id: Name, unique in the circuit; instance path and name joined by dots.
+        cell: Name of the empty or undefined subcircuit.
+        nets: Port to net; ports of an undefined cell are numbered from 1.
+    """
+
+    id: str
+    cell: str
+    nets: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as an instance of the netlist format."""
+        return {"id": self.id, "cell": self.cell, "terminals": dict(self.nets)}
+
+
+@dataclass(frozen=True)
+class RecognisedModule:
+    """A group of devices that belongs together in a layout.
+
+    Attributes:
+        id: Name, unique in the circuit, such as ``diff_pair_1``.
+        type: ``differential_pair``, ``current_mirror``, ``cascode_current_mirror``, ``cross_coupled_pair``,
+            ``cascode_pair``, ``load_pair`` or ``inverter``.
+        devices: Ids; the order carries meaning (reference first, left before right).
+        properties: JSON data that depends on the type.
+    """
+
+    id: str
+    type: str
+    devices: tuple[str, ...]
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the module in the shape of the netlist format."""
+        return {"id": self.id, "type": self.type, "devices": list(self.devices), "properties": dict(self.properties)}
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """A flat circuit.
+
+    Attributes:
+        name: Name of the top subcircuit; may be empty for an empty netlist.
+        devices: In the order of the netlist.
+        ports: Nets that leave the circuit, in order.
+        modules: What recognition found; empty when it did not run.
+        black_boxes: Instances of listed cells whose content is unknown; nothing is drawn or compared for them.
+        warnings: What the reader decided or ignored, in words. Not part of equality or of the JSON form.
+    """
+
+    name: str
+    devices: tuple[Device, ...] = ()
+    ports: tuple[str, ...] = ()
+    modules: tuple[RecognisedModule, ...] = ()
+    black_boxes: tuple[BlackBox, ...] = ()
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    @cached_property
+    def nets(self) -> dict[str, tuple[Connection, ...]]:
+        """Net name to its connections: ports first, then nets in order of first use, those of black boxes last."""
+        found: dict[str, list[Connection]] = {port: [] for port in self.ports}
+        for device in self.devices:
+            for terminal, net in device.terminals.items():
+                found.setdefault(net, []).append(Connection(device.id, terminal))
+        for net in self.black_box_nets:
+            found.setdefault(net, [])
+        return {net: tuple(connections) for net, connections in found.items()}
+
+    @cached_property
+    def black_box_nets(self) -> tuple[str, ...]:
+        """The nets that black boxes are on, in the order of first use."""
+        return tuple(dict.fromkeys(net for box in self.black_boxes for net in box.nets.values()))
+
+    @cached_property
+    def _by_id(self) -> dict[str, Device]:
+        return {device.id: device for device in self.devices}
+
+    def device(self, device_id: str) -> Device:
+        """Return the device of that id.
+
+        Raises:
+            DeviceNotFoundError: If the circuit has none.
+        """
+        try:
+            return self._by_id[device_id]
+        except KeyError:
+            raise DeviceNotFoundError(
+                f"Device '{device_id}' not found in circuit",
+                details={"provided_value": device_id, "available_devices": [d.id for d in self.devices]},
+            ) from None
+
+    def with_modules(self, modules: Iterable[RecognisedModule]) -> Circuit:
+        """Return this circuit with ``modules`` in place of its own."""
+        return replace(self, modules=tuple(modules))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return ``{name, ports, devices, nets, modules}`` as plain JSON data, black boxes as ``instances``."""
+        return {
+            "name": self.name,
+            "ports": list(self.ports),
+            "devices": [device.to_json() for device in self.devices],
+            "nets": [
+                {"name": net, "connections": [{"device": c.device, "terminal": c.terminal} for c in connections]}
+                for net, connections in self.nets.items()
+            ],
+            "modules": [module.to_json() for module in self.modules],
+            **({"instances": [box.to_json() for box in self.black_boxes]} if self.black_boxes else {}),
+        }
+
+    @classmethod
+    def from_json(cls, data: Any, *, black_boxes: Collection[str] = ()) -> Circuit:
+        """Return the circuit of a document that ``to_json`` wrote, or of any netlist in the JSON format.
+
+        Raises:
+            NetlistError: If ``data`` does not follow the format; the details list every fault.
+        """
+        from layoutkit.circuit.readers.json_reader import circuit_from_json
+
+        return circuit_from_json(data, black_boxes=black_boxes)
+
+
+def _plain_number(name: str, value: float) -> float | int:
+    if name in INTEGER_PARAMS and float(value).is_integer():
+        return int(value)
+    return value

@@ -1,0 +1,1 @@
+"""Netlist readers: SPICE and JSON."""

@@ -1,0 +1,203 @@
+"""Reading the JSON netlist format into a flat circuit, with every fault of the document told at once.
+
+Three shapes are read: ``{"cells": [...], "top": name}`` with instances of cells in cells, one flat cell
+``{"name": ..., "devices": [...]}``, and the ``{"circuit": {...}}`` that ``netlist.parse`` itself answers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit.circuit import DEVICE_TYPES, BlackBox, Circuit, Device
+from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed
+from layoutkit.circuit.readers.findings import repeated
+from layoutkit.circuit.readers.json_cells import Cell, CellChecker, Instance, type_name
+from layoutkit.circuit.readers.source import read_text
+from layoutkit.errors import NetlistError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from layoutkit.circuit.readers.json_cells import Faults
+
+MAX_DEVICES = 50_000
+MAX_SHOWN = 10
+SEPARATOR = "."
+_QUOTED = re.compile(r"'[^']*'")
+
+
+def read_json(path: str | Path, *, top: str | None = None) -> Circuit:
+    """Return the flat circuit of a JSON netlist file.
+
+    Args:
+        path: The netlist.
+        top: Cell to read. Default: the document's ``top``, else the only cell that no other one instantiates.
+
+    Raises:
+        FileError: If the file cannot be read.
+        NetlistError: If it is not JSON or not a netlist; the message and the details list every fault.
+    """
+    return circuit_from_json(parse_json(read_text(path)), top=top)
+
+
+def parse_json(text: str) -> Any:
+    """Return the document of a JSON text, refusing what JSON readers let through: NaN and keys given twice.
+
+    Raises:
+        NetlistError: If the text is not JSON.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise NetlistError("Invalid JSON format: nested too deeply") from None
+    except ValueError as error:
+        reason = str(error) if '"devices"' in text or '"cells"' in text else _QUOTED.sub("...", str(error))
+        raise NetlistError(f"Invalid JSON format: {reason}") from None
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise ValueError(f"key '{repeated(key for key, _ in pairs)[0]}' is given twice")
+    return result
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def circuit_from_json(data: Any, *, top: str | None = None, black_boxes: Collection[str] = ()) -> Circuit:
+    """Return the flat circuit of a netlist document.
+
+    Args:
+        data: The parsed document.
+        top: Cell to read, as for ``read_json``.
+        black_boxes: Cells that may be empty or undefined; their instances are kept as black boxes.
+
+    Raises:
+        NetlistError: If the document is not a netlist, or instantiates an empty or undefined cell that is not listed.
+    """
+    if isinstance(data, dict) and isinstance(data.get("circuit"), dict) and "devices" not in data:
+        data = data["circuit"]
+    checker = CellChecker()
+    if isinstance(data, dict) and "devices" in data and "cells" not in data:
+        cells, named_top = [checker.cell(data, "", needs_name=False)], ""
+    else:
+        cells, named_top = _document(data, checker)
+    _raise_faults(checker.faults)
+    by_name = {cell.name: cell for cell in cells}
+    if not cells:
+        if top:
+            raise NetlistError(f"Top cell '{top}' not found; the netlist defines none")
+        return Circuit(named_top)
+    chosen = _choose_top(cells, by_name, top or named_top)
+    expansion = _Expansion(by_name, checker.faults, black_boxes)
+    expansion.expand(chosen, "", {port: port for port in chosen.ports}, (chosen.name,))
+    _raise_faults(checker.faults)
+    check_listed(black_boxes, expansion.black_boxes)
+    warnings = tuple(f"ignored field: {name}" for name in sorted(checker.ignored))
+    boxes = tuple(expansion.black_boxes)
+    return Circuit(chosen.name, tuple(expansion.devices), chosen.ports, chosen.modules, boxes, warnings)
+
+
+def _document(data: Any, checker: CellChecker) -> tuple[list[Cell], str]:
+    if not isinstance(data, dict):
+        checker.fault("(document)", f"must be an object with 'cells' or 'devices', got {type_name(data)}")
+        return [], ""
+    if "cells" not in data:
+        checker.fault("cells", "is missing; a netlist has 'cells' and 'top', or 'name' and 'devices'")
+        return [], ""
+    checker.ignore_unknown(data, {"cells", "top", "name", "version", "description"}, "")
+    top = checker.word(data["top"], "top") if data.get("top", "") != "" else ""
+    if not isinstance(data["cells"], list):
+        checker.fault("cells", f"must be an array, got {type_name(data['cells'])}")
+        return [], top
+    cells = [checker.cell(cell, f"cells[{index}]") for index, cell in enumerate(data["cells"])]
+    for name in sorted(repeated(cell.name for cell in cells if cell.name)):
+        checker.fault("cells", f"cell '{name}' is defined twice")
+    return cells, top
+
+
+def _raise_faults(faults: Faults) -> None:
+    if not faults:
+        return
+    details = {
+        "faults": [{"field": field, "reason": reason} for field, reason in faults[:1000]],
+        "known_types": list(DEVICE_TYPES),
+    }
+    if all(reason.startswith("Unknown device type: ") for _, reason in faults):
+        types = list(dict.fromkeys(reason.removeprefix("Unknown device type: ") for _, reason in faults))
+        raise NetlistError(f"Unknown device type: {', '.join(types[:MAX_SHOWN])}", details=details)
+    shown = "; ".join(f"{field} - {reason}" for field, reason in faults[:MAX_SHOWN])
+    more = f"; and {len(faults) - MAX_SHOWN} more" if len(faults) > MAX_SHOWN else ""
+    raise NetlistError(f"Schema validation failed: {shown}{more}", details=details)
+
+
+def _choose_top(cells: list[Cell], by_name: dict[str, Cell], top: str) -> Cell:
+    if top:
+        if top not in by_name:
+            raise NetlistError(
+                f"Top cell '{top}' not found; the netlist defines {', '.join(sorted(by_name))}",
+                details={"candidates": sorted(by_name)},
+            )
+        return by_name[top]
+    used = {instance.cell for cell in cells for instance in cell.instances}
+    roots = [cell for cell in cells if cell.name not in used]
+    if len(roots) == 1:
+        return roots[0]
+    names = sorted(cell.name for cell in roots or cells)
+    raise NetlistError(
+        f"Ambiguous top: choose one of {', '.join(names)} with the parameter 'top'", details={"candidates": names}
+    )
+
+
+class _Expansion:
+    """Replaces instances by what their cells contain."""
+
+    def __init__(self, cells: dict[str, Cell], faults: Faults, black_boxes: Collection[str]) -> None:
+        self._cells = cells
+        self._listed = {name.lower() for name in black_boxes}
+        self.black_boxes: list[BlackBox] = []
+        self._faults = faults
+        self._visited = 0
+        self.devices: list[Device] = []
+
+    def expand(self, cell: Cell, path: str, nets: dict[str, str], ancestors: tuple[str, ...]) -> None:
+        self._visited += 1
+        if self._visited > MAX_DEVICES or len(self.devices) > MAX_DEVICES:
+            raise NetlistError(f"Schema validation failed: cells - expand to more than {MAX_DEVICES} devices")
+        for device in cell.devices:
+            terminals = {terminal: nets.get(net, path + net) for terminal, net in device.terminals.items()}
+            self.devices.append(Device(path + device.id, device.type, device.model, device.params, terminals))
+        for instance in cell.instances:
+            self._instance(instance, path, nets, ancestors)
+
+    def _instance(self, instance: Instance, path: str, nets: dict[str, str], ancestors: tuple[str, ...]) -> None:
+        cell = self._cells.get(instance.cell)
+        if cell is None or not (cell.devices or cell.instances):
+            self._keep(instance, path, nets, "no cell is named" if cell is None else "no device is in the cell")
+            return
+        if cell.name in ancestors:
+            raise NetlistError(
+                f"Schema validation failed: {instance.field}.cell - cell contains itself: "
+                f"{' > '.join((*ancestors, cell.name))}"
+            )
+        wrong = sorted(set(cell.ports) ^ set(instance.terminals))
+        if wrong:
+            self._faults.append(
+                (f"{instance.field}.terminals", f"must connect {', '.join(cell.ports)}; check {', '.join(wrong)}")
+            )
+            return
+        inner = {port: nets.get(net, path + net) for port, net in instance.terminals.items()}
+        self.expand(cell, f"{path}{instance.id}{SEPARATOR}", inner, (*ancestors, cell.name))
+
+    def _keep(self, instance: Instance, path: str, nets: dict[str, str], reason: str) -> None:
+        """Keep an instance whose content is unknown, if the caller listed its cell."""
+        if instance.cell.lower() not in self._listed:
+            self._faults.append((f"{instance.field}.cell", f"{reason} '{instance.cell}'; {BLACK_BOX_HINT}"))
+            return
+        terminals = {port: nets.get(net, path + net) for port, net in instance.terminals.items()}
+        self.black_boxes.append(BlackBox(path + instance.id, instance.cell, terminals))

@@ -1,0 +1,79 @@
+"""Reading a netlist of any supported format."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
+from layoutkit.circuit.readers.netlist_warnings import doubts
+from layoutkit.circuit.readers.source import read_text
+from layoutkit.circuit.readers.spice_reader import read_spice
+from layoutkit.circuit.recognise import recognise
+from layoutkit.errors import NetlistError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from layoutkit.circuit.circuit import Circuit
+
+FORMATS = ("auto", "json", "spice")
+
+_SPICE_SUFFIXES = frozenset(
+    {".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs", ".src", ".spx", ".subckt"}
+)
+_SPICE_LINE = re.compile(
+    r"^[ \t]*(?:(?:\*\*[ \t]*)?\.?(?:subckt|topckt)\s+\S|\.(?:end|include|param|global|lib)\b"
+    r"|[mx]\S*\s+\(?\S+(?:\s+\S+){3})",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def read_netlist(
+    path: str | Path,
+    *,
+    netlist_format: str = "auto",
+    top: str | None = None,
+    identify_modules: bool = True,
+    black_boxes: Collection[str] = (),
+    parameters: Mapping[str, str | float] | None = None,
+) -> Circuit:
+    """Return the flat circuit of a netlist file.
+
+    Args:
+        path: JSON, SPICE, CDL or Spectre netlist.
+        netlist_format: ``json``, ``spice`` (which includes CDL and Spectre) or ``auto``: by suffix, then by content.
+        top: Cell or subcircuit to read; default: the one the netlist marks or the only one nobody instantiates.
+        identify_modules: Whether to recognise differential pairs, current mirrors and other groups.
+        black_boxes: Subcircuits that may be empty or undefined; their instances are kept as black boxes.
+        parameters: Values of parameters that the netlist leaves open or sets itself, such as ``{"w0": "2u"}``; see
+            ``read_spice``.
+
+    Raises:
+        FileError: If a file is missing, unreadable, too large or binary.
+        NetlistError: If the netlist is faulty, does not say which cell is the top, or instantiates an empty or
+            undefined subcircuit that is not listed.
+    """
+    if netlist_format not in FORMATS:
+        raise NetlistError(f"Unknown netlist format '{netlist_format}'; known are {', '.join(FORMATS)}")
+    text = read_text(path)
+    if netlist_format == "json" or (netlist_format == "auto" and _is_json(text, Path(path).suffix.lower())):
+        if parameters:
+            text = f"a JSON netlist has no parameters: {', '.join(sorted(parameters))}; its sizes are numbers"
+            raise NetlistError(text, details={"param_name": "parameters"})
+        circuit = circuit_from_json(parse_json(text), top=top, black_boxes=black_boxes)
+    else:
+        circuit = read_spice(path, top=top, black_boxes=black_boxes, parameters=parameters)
+    boxes = tuple(f"black box {box.id} ({box.cell}): its content is unknown" for box in circuit.black_boxes)
+    circuit = replace(circuit, warnings=(*circuit.warnings, *boxes, *doubts(circuit)))
+    return circuit.with_modules(recognise(circuit)) if identify_modules else circuit
+
+
+def _is_json(text: str, suffix: str) -> bool:
+    if text.lstrip().startswith(("{", "[")) or suffix == ".json":
+        return True
+    if suffix in _SPICE_SUFFIXES:
+        return False
+    return _SPICE_LINE.search(text) is None

@@ -1,0 +1,292 @@
+"""From one card to a device: its type, its nodes and its sizes in SI units."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.circuit import INTEGER_PARAMS, MOS_TYPES, TERMINALS
+from layoutkit.circuit.readers.findings import shown_words
+from layoutkit.circuit.readers.model_names import classify_model
+from layoutkit.circuit.readers.parameters import OpenParametersError, Scope
+from layoutkit.circuit.readers.spice_expressions import parse_number
+from layoutkit.errors import NetlistError
+
+if TYPE_CHECKING:
+    from layoutkit.circuit.readers.findings import Findings
+    from layoutkit.circuit.readers.spice_deck import Subcircuit
+    from layoutkit.circuit.readers.spice_lines import Statement
+
+SOURCE = "source"
+UNKNOWN = "unknown"
+
+# A gate, resistor or capacitor is never a millimetre, so a larger number was written in micrometres.
+LARGEST_SIZE_M = 1e-3
+_IN_MILLIMETRES = re.compile(r"\w+=[\d.]+mm?", re.IGNORECASE)
+LARGEST_COUNT = 1_000_000
+
+_SOURCE_LETTERS = frozenset("viefghbswk")
+_SOURCE_MASTERS = frozenset(
+    {"vsource", "isource", "vcvs", "vccs", "cccs", "ccvs", "bsource", "iprobe", "port", "vdc", "idc"}
+)
+_PASSIVES = {"r": "resistor", "c": "capacitor", "l": "inductor"}
+_VALUE_KEY = {"resistor": "r", "capacitor": "c", "inductor": "value"}
+_MULTIPLIERS = ("m", "mult", "multi", "multiplier")
+_FINGERS = ("nf", "ng", "nfing", "nfinger", "nfingers", "fingers")
+_ALIASES = {"wr": "w", "lr": "l", "c_width": "w", "c_length": "l", "r_width": "w", "r_length": "l"}
+_LENGTHS = ("w", "l")
+# Junction areas, stress distances and operating conditions follow from the drawn layout or do not concern it.
+_NOT_DRAWN = frozenset(
+    {"ad", "as", "pd", "ps", "nrd", "nrs", "sa", "sb", "sd", "ic", "off", "temp", "dtemp", "tc1", "tc2"}
+)
+_NOT_DRAWN |= {"x", "y", "d", "model", "sub", "region", "geo", "rgeo", "sca", "scb", "scc", "mismatch"}
+
+
+@dataclass(frozen=True)
+class Card:
+    """One card's meaning before its parameters are evaluated.
+
+    ``kind`` is a device type, ``source`` (drawn by nobody) or ``unknown`` (an undefined subcircuit).
+    """
+
+    name: str
+    kind: str
+    model: str
+    nodes: tuple[str, ...]
+    params: dict[str, str]
+    where: str
+
+
+def read_card(statement: Statement, definition: Subcircuit, scope: Scope) -> Card:
+    """Return what a card that is not a subcircuit instance describes.
+
+    Raises:
+        NetlistError: If the card has the wrong number of nodes or its type cannot be told.
+    """
+    words = list(statement.words)
+    name, letter = words[0], words[0][0].lower()
+    spectre_type = _spectre_type(words, definition) if definition.spectre else None
+    if spectre_type is not None:
+        kind, model, nodes, params = spectre_type, words[-1], words[1:-1], dict(statement.params)
+    elif letter == "m":
+        kind, model, nodes, params = _mos(words, statement, definition)
+    elif letter in _PASSIVES:
+        kind, model, nodes, params = _passive(words, statement, scope)
+    elif letter in "dq":
+        kind, model, nodes, params = _junction(words, statement, definition)
+    elif letter == "x" or definition.spectre:
+        if len(words) < 2:
+            raise NetlistError(f"'{name}' names no subcircuit")
+        model, nodes, params = words[-1], words[1:-1], dict(statement.params)
+        kind = definition.model_type(model) or classify_model(model) or UNKNOWN
+    elif letter in _SOURCE_LETTERS:
+        kind, model, nodes, params = SOURCE, "", words[1:3], {}
+    else:
+        raise NetlistError(f"'{name}': cards of type '{name[0].upper()}' are not supported")
+    if kind in TERMINALS:
+        _check_nodes(name, kind, model, nodes)
+    return Card(name, kind, model, tuple(nodes), params, statement.where)
+
+
+def _spectre_type(words: list[str], definition: Subcircuit) -> str | None:
+    """Return the type of a Spectre instance, which its master names and its own first letter does not."""
+    if len(words) < 3:
+        return None
+    master = words[-1].lower()
+    if master in _SOURCE_MASTERS:
+        return SOURCE
+    on_mos_card = words[0][0] in "mM" and len(words) == 6
+    return definition.model_type(master) or classify_model(master, on_mos_card=on_mos_card)
+
+
+def _split_trailing_numbers(words: list[str], keep: int) -> tuple[list[str], list[str]]:
+    end = len(words)
+    while end > keep and parse_number(words[end - 1]) is not None:
+        end -= 1
+    return words[:end], words[end:]
+
+
+def _mos(words: list[str], statement: Statement, definition: Subcircuit) -> tuple[str, str, list[str], dict[str, str]]:
+    words = [word for word in words if word.lower() != "off"]
+    params = dict(statement.params)
+    if len(words) == 5 and "model" in params:
+        words = [*words, params["model"]]
+    words, sizes = _split_trailing_numbers(words, keep=6)
+    params = {**dict(zip(("l", "w"), sizes, strict=False)), **params}
+    if len(words) != 6:
+        raise NetlistError(
+            f"'{words[0]}' has {max(0, len(words) - 2)} nodes; a MOS transistor needs drain, gate, source and bulk, "
+            "then the model name"
+        )
+    model = words[5]
+    kind = definition.model_type(model) or classify_model(model, on_mos_card=True)
+    if kind not in {"nmos", "pmos"}:
+        raise NetlistError(f"'{words[0]}': cannot tell whether model '{model}' is nmos or pmos; add a .model card")
+    return kind, model, words[1:5], params
+
+
+def _passive(words: list[str], statement: Statement, scope: Scope) -> tuple[str, str, list[str], dict[str, str]]:
+    kind = _PASSIVES[words[0][0].lower()]
+    params = dict(statement.params)
+    model = params.get("model", "")
+    nodes, rest = words[1:3], words[3:]
+    values = [word for word in rest if _has_value(word, scope)]
+    valued = frozenset(values)
+    names = [word for word in rest if word not in valued]
+    if len(names) > 1:  # a third node before the model name
+        nodes, names = [*nodes, names[0]], names[1:]
+    elif "sub" in params and len(nodes) == 2:
+        nodes = [*nodes, params["sub"]]
+    if len(names) > 1 or len(values) > 1:
+        raise NetlistError(f"'{words[0]}' has words that are not understood: {shown_words(rest)}")
+    if values:
+        params.setdefault(_VALUE_KEY[kind], values[0])
+    model = names[0] if names else model or kind
+    if kind == "resistor" and classify_model(model) == "tap":
+        kind = "tap"
+    return kind, model, nodes, params
+
+
+def _has_value(word: str, scope: Scope) -> bool:
+    if parse_number(word) is not None or word.startswith("'"):
+        return True
+    try:
+        scope.lookup(word.lower())
+    except KeyError:
+        return False
+    return True
+
+
+def _junction(
+    words: list[str], statement: Statement, definition: Subcircuit
+) -> tuple[str, str, list[str], dict[str, str]]:
+    is_diode = words[0][0] in "dD"
+    words, areas = _split_trailing_numbers(words, keep=4 if is_diode else 5)
+    params = {**({"area": areas[0]} if areas else {}), **statement.params}
+    model = words[-1]
+    if is_diode:
+        return "diode", model, words[1:-1], params
+    kind = definition.model_type(model) or classify_model(model)
+    if kind not in {"npn", "pnp"}:
+        raise NetlistError(f"'{words[0]}': cannot tell whether model '{model}' is npn or pnp; add a .model card")
+    return kind, model, words[1:-1], params
+
+
+def _check_nodes(name: str, kind: str, model: str, nodes: list[str]) -> None:
+    needed, optional = TERMINALS[kind]
+    if not len(needed) <= len(nodes) <= len(needed) + len(optional):
+        wanted = " ".join(needed) + "".join(f" [{terminal}]" for terminal in optional)
+        raise NetlistError(f"'{name}' ({kind} {model}) has {len(nodes)} nodes; it needs {wanted}")
+    if any(node.startswith("'") for node in nodes):
+        raise NetlistError(f"'{name}' has an expression where a node is needed")
+
+
+class SizeReader:
+    """Evaluates the parameters of cards by the stated unit policy.
+
+    Args:
+        scale: Factor of ``.option scale`` for lengths without a unit of their own.
+        findings: Receives a warning for every decision.
+    """
+
+    def __init__(self, scale: float, findings: Findings) -> None:
+        self._scale = scale
+        self._findings = findings
+        self._missing: list[str] = []
+
+    def params(self, card: Card, device_id: str, scope: Scope) -> dict[str, float]:
+        """Return the evaluated parameters of a card.
+
+        Raises:
+            OpenParametersError: If they use parameters that are not defined; the error names all of them.
+            NetlistError: If a parameter that is drawn has no value or an impossible one.
+        """
+        self._missing = []
+        local = Scope(scope, fallback=card.params)
+        texts = {_ALIASES.get(key, key): text for key, text in card.params.items() if key not in _NOT_DRAWN}
+        if card.kind == "resistor" and card.name[0] in "rR" and "m" not in texts and "par" in texts:
+            texts["m"] = texts.pop("par")  # units in parallel, as the LVS deck of gf180mcu reads R cards
+        result: dict[str, float] = {}
+        for key, text in texts.items():
+            if key in {"w", "l", "nfin", "stack", _VALUE_KEY.get(card.kind)}:
+                result[key] = self._number(key, text, local, device_id)
+            elif key not in {*_MULTIPLIERS, *_FINGERS} and card.kind not in MOS_TYPES:
+                self._add_if_numeric(result, key, text, local)
+        if card.kind in MOS_TYPES:
+            result["nf"] = self._fingers(card, result, local, device_id)
+        elif card.kind == "capacitor" and {"a", "p"} <= result.keys():
+            result = {**_plate(result.pop("a"), result.pop("p"), device_id), **result}
+        result["m"] = self._multiplier(texts, local, device_id)
+        if self._missing:
+            raise OpenParametersError(self._missing)
+        return result
+
+    def _number(self, key: str, text: str, scope: Scope, device_id: str) -> float:
+        try:
+            value = scope.value(text)
+        except OpenParametersError as error:
+            self._missing.extend(error.names)
+            return 1.0  # never used: the card is refused when all of its parameters have been looked at
+        except NetlistError as error:
+            raise NetlistError(f"'{device_id}': {key}: {error}") from None
+        if key in _LENGTHS:
+            value = self._metres(value, device_id, f"{key}={text}")
+        if value <= 0 and key != "r":
+            raise NetlistError(f"'{device_id}': {key} must be positive, got {value:g}")
+        if key in INTEGER_PARAMS:
+            if value > LARGEST_COUNT or abs(value - round(value)) > 1e-9 * value:
+                raise NetlistError(f"'{device_id}': {key} must be an integer from 1 to {LARGEST_COUNT}, got {value:g}")
+            return round(value)
+        return value
+
+    def _metres(self, value: float, device_id: str, stated: str) -> float:
+        scaled = value * self._scale
+        if scaled < LARGEST_SIZE_M:
+            return scaled
+        if _IN_MILLIMETRES.fullmatch(stated):
+            raise NetlistError(
+                f"'{device_id}': {stated} is in millimetres, and no device is that large; u is micrometres"
+            )
+        self._findings.warn(
+            "w and l of 1 mm and more are read as micrometres, since no device is that large", device_id
+        )
+        text = repr(scaled)
+        return float(f"{text}e-6") if "e" not in text else scaled * 1e-6
+
+    def _add_if_numeric(self, result: dict[str, float], key: str, text: str, scope: Scope) -> None:
+        try:
+            result[key] = scope.value(text)
+        except NetlistError:
+            self._findings.warn("parameters without a numeric value are left out", key)
+
+    def _fingers(self, card: Card, result: dict[str, float], scope: Scope, device_id: str) -> float:
+        if "w" in result and "wr" in card.params and "nr" in card.params:
+            # RF transistors give the width of one finger (wr) and their number (nr).
+            fingers = self._number("nf", card.params["nr"], scope, device_id)
+            result["w"] *= fingers
+            return fingers
+        key = next((key for key in _FINGERS if key in card.params), None)
+        return 1 if key is None else self._number("nf", card.params[key], scope, device_id)
+
+    def _multiplier(self, texts: dict[str, str], scope: Scope, device_id: str) -> float:
+        given = {key: self._number("m", texts[key], scope, device_id) for key in _MULTIPLIERS if key in texts}
+        if len(set(given.values())) > 1:
+            self._findings.warn("where m and mult or multi differ, the first of them is the multiplier", device_id)
+        return next(iter(given.values()), 1)
+
+
+def _plate(area: float, perimeter: float, device_id: str) -> dict[str, float]:
+    """Return w and l of the rectangle of this area [m2] and perimeter [m], as LVS decks state capacitors.
+
+    Raises:
+        NetlistError: If there is no such rectangle.
+    """
+    half = perimeter / 2
+    square = half * half / 4 - area
+    if area <= 0 or square < -1e-6 * area:
+        raise NetlistError(
+            f"'{device_id}': no rectangle has the area a={area:g} m2 and the perimeter p={perimeter:g} m"
+        )
+    root = max(0.0, square) ** 0.5
+    return {"w": round(half / 2 + root, 12), "l": round(half / 2 - root, 12)}

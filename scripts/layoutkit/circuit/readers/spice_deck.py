@@ -1,0 +1,225 @@
+"""From statements to a deck: nested subcircuit definitions, parameters, models, global nets and options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.readers.findings import repeated, shown_words
+from layoutkit.circuit.readers.parameters import Scope
+from layoutkit.errors import NetlistError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from layoutkit.circuit.readers.findings import Findings
+    from layoutkit.circuit.readers.spice_lines import Statement
+
+GROUND_NAMES = frozenset({"0", "gnd", "gnd!"})
+
+_MODEL_TYPES = {"nmos": "nmos", "pmos": "pmos", "npn": "npn", "pnp": "pnp", "d": "diode", "diode": "diode"}
+_MODEL_TYPES |= {"r": "resistor", "res": "resistor", "resistor": "resistor", "c": "capacitor", "cap": "capacitor"}
+_MODEL_TYPES |= {"capacitor": "capacitor", "l": "inductor", "ind": "inductor", "inductor": "inductor"}
+
+_OPENING = frozenset({".subckt", ".macro", "subckt", "topckt", ".topckt"})
+_CLOSING = frozenset({".ends", ".eom", "ends"})
+_PARAMETERS = frozenset({".param", ".params", ".parameter", ".parameters", "parameters"})
+_REFUSED = {
+    ".connect": "it joins nets",
+    ".if": "it chooses devices by condition",
+    ".alter": "it describes several circuits",
+    ".del": "it removes parts of the deck",
+}
+_ANALYSES = frozenset({".tran", ".ac", ".dc", ".op", ".noise", ".tf", ".pz", ".control", ".sens", ".four", ".disto"})
+_SPECTRE_KEYWORDS = frozenset(
+    {"simulator", "global", "model", "library", "endlibrary", "section", "endsection", "save"}
+)
+MAX_NESTED_DEFINITIONS = 40
+_MICRON_SCALE = {"micron": 1e-6, "meter": 1.0}
+
+
+@dataclass
+class Subcircuit:
+    """One subcircuit definition; the main deck is one with an empty name."""
+
+    name: str
+    ports: tuple[str, ...] = ()
+    where: str = ""
+    parent: Subcircuit | None = None
+    spectre: bool = False
+    commented: bool = False
+    is_top: bool = False
+    params: dict[str, str] = field(default_factory=dict)
+    cards: list[Statement] = field(default_factory=list)
+    subcircuits: dict[str, Subcircuit] = field(default_factory=dict)
+    models: dict[str, str] = field(default_factory=dict)
+
+    def find(self, name: str) -> Subcircuit | None:
+        """Return the definition that ``name`` means here: the innermost one around."""
+        scope: Subcircuit | None = self
+        key = name.lower()
+        while scope is not None:
+            if key in scope.subcircuits:
+                return scope.subcircuits[key]
+            scope = scope.parent
+        return None
+
+    def model_type(self, name: str) -> str | None:
+        """Return the device type that a ``.model`` card around here gives ``name``."""
+        scope: Subcircuit | None = self
+        key = name.lower()
+        while scope is not None:
+            if key in scope.models:
+                return scope.models[key]
+            scope = scope.parent
+        return None
+
+
+@dataclass
+class Deck:
+    """Everything one netlist defines."""
+
+    main: Subcircuit
+    globals: dict[str, str] = field(default_factory=dict)
+    scale: float = 1.0
+    has_analyses: bool = False
+    skipped_includes: list[str] = field(default_factory=list)
+
+
+class DeckBuilder:
+    """Collects statements into a deck."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._deck = Deck(Subcircuit(""))
+        self._stack = [self._deck.main]
+        self._in_control = False
+
+    def build(self, statements: Iterable[Statement]) -> Deck:
+        """Return the deck of all statements; faults go to the findings."""
+        for statement in statements:
+            self._take(statement)
+        for open_definition in self._stack[1:]:
+            if not open_definition.commented:
+                self._findings.fault(
+                    open_definition.where, f"subcircuit '{open_definition.name}' is never closed; write .ends"
+                )
+        return self._deck
+
+    @property
+    def _home(self) -> Subcircuit:
+        """Where definitions and parameters belong: a commented-out top is the main deck to a simulator."""
+        return self._stack[0] if self._stack[-1].commented else self._stack[-1]
+
+    def _take(self, statement: Statement) -> None:
+        head = statement.head
+        if self._in_control:
+            self._in_control = head != ".endc"
+        elif head in _OPENING:
+            self._open(statement, statement.words)
+        elif head == "inline" and len(statement.words) > 1 and statement.words[1].lower() == "subckt":
+            self._open(statement, statement.words[1:])
+        elif head in _CLOSING:
+            self._close(statement)
+        elif head in _PARAMETERS:
+            self._home.params.update(statement.params)
+        elif head in _REFUSED:
+            self._findings.fault(statement.where, f"{head} is not supported: {_REFUSED[head]}")
+        elif head == ".skipped_include":
+            self._skipped_include(statement)
+        elif head.startswith(".") or head in _SPECTRE_KEYWORDS:
+            self._directive(statement, head.lstrip("."))
+        elif statement.words:
+            self._stack[-1].cards.append(statement)
+
+    def _open(self, statement: Statement, words: tuple[str, ...]) -> None:
+        if len(words) < 2:
+            self._findings.fault(statement.where, f"{words[0]} has no name")
+            return
+        if statement.commented and len(self._stack) > 1:
+            return
+        if len(self._stack) > MAX_NESTED_DEFINITIONS:
+            text = (
+                f"subcircuit definitions are nested deeper than {MAX_NESTED_DEFINITIONS} levels; is an .ends missing?"
+            )
+            raise NetlistError(f"Invalid netlist: {statement.where}: {text}")
+        home = self._home
+        ports = tuple(word for word in words[2:] if word.lower() != "optional")
+        definition = Subcircuit(
+            name=words[1],
+            ports=ports,
+            where=statement.where,
+            parent=home,
+            spectre=not words[0].startswith("."),
+            commented=statement.commented,
+            is_top=words[0].lower().endswith("topckt"),
+            params=dict(statement.params),
+        )
+        self._stack.append(definition)
+        twice = sorted(repeated(ports))
+        if twice:
+            self._findings.fault(statement.where, f"subcircuit '{words[1]}' has the port {shown_words(twice)} twice")
+
+    def _close(self, statement: Statement) -> None:
+        definition = self._stack[-1]
+        if statement.commented and not definition.commented:
+            return
+        if len(self._stack) == 1:
+            self._findings.fault(statement.where, f"{statement.head} closes no subcircuit")
+            return
+        if len(statement.words) > 1 and statement.words[1].lower() != definition.name.lower():
+            text = f"{statement.where}: {statement.head} {statement.words[1]} closes subcircuit '{definition.name}'"
+            self._findings.warn(text)
+        self._stack.pop()
+        if definition.commented and not definition.cards:
+            return
+        home = self._home
+        known = home.subcircuits.get(definition.name.lower())
+        if known is None:
+            home.subcircuits[definition.name.lower()] = definition
+        elif _same(known, definition):
+            self._findings.warn("subcircuits defined twice alike are read once", definition.name)
+        else:
+            text = f"subcircuit '{definition.name}' is defined differently at {known.where}"
+            self._findings.fault(definition.where, text)
+
+    def _skipped_include(self, statement: Statement) -> None:
+        name, head = statement.words[1].strip("'\""), statement.words[2]
+        self._deck.skipped_includes.append(name)
+        if head != ".lib" and len(self._stack) > 1 and not self._stack[-1].commented:
+            text = f"'{name}' is not read: includes must lie in the netlist's own folder"
+            self._findings.fault(statement.where, f"{text}, and a subcircuit without its include would be incomplete")
+            return
+        self._findings.warn("included files outside the netlist's folder are not read", name)
+
+    def _directive(self, statement: Statement, name: str) -> None:
+        words = statement.words
+        if name == "model" and len(words) > 2:
+            self._home.models[words[1].lower()] = _MODEL_TYPES.get(words[2].lower(), "")
+        elif name == "global":
+            self._deck.globals |= {net.split(":")[0].lower(): net.split(":")[0] for net in words[1:]}
+        elif name in {"option", "options", "opt"} and "scale" in statement.params:
+            self._set_scale(statement)
+        elif name == "scale" and len(words) > 1:
+            self._deck.scale = _MICRON_SCALE.get(words[1].lower(), 1.0)
+        elif name == "control":
+            self._in_control = True
+            self._deck.has_analyses = True
+        elif "." + name in _ANALYSES:
+            self._deck.has_analyses = True
+        elif name == "func":
+            self._findings.warn("user functions are not read", " ".join(words[1:2]))
+
+    def _set_scale(self, statement: Statement) -> None:
+        try:
+            self._deck.scale = Scope().value(statement.params["scale"])
+        except NetlistError as error:
+            self._findings.fault(statement.where, f"option scale: {error}")
+
+
+def _same(first: Subcircuit, second: Subcircuit) -> bool:
+    def content(definition: Subcircuit) -> object:
+        cards = [(card.words, card.params) for card in definition.cards]
+        return (definition.ports, definition.params, cards, sorted(definition.subcircuits))
+
+    return content(first) == content(second)

@@ -1,0 +1,157 @@
+"""The statements of a SPICE netlist and of the files it includes, read only from the netlist's own folder."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.readers.model_names import classify_model
+from layoutkit.circuit.readers.source import MAX_NETLIST_BYTES, is_netlist, read_text
+from layoutkit.circuit.readers.spice_expressions import parse_number
+from layoutkit.circuit.readers.spice_lines import LogicalLine, Statement, logical_lines, split_statement
+from layoutkit.errors import FileError, NetlistError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from layoutkit.circuit.readers.findings import Findings
+
+MAX_INCLUDE_DEPTH = 8
+MAX_INCLUDED_FILES = 64
+
+_INCLUDES = frozenset({".include", ".inc", ".incl", ".lib", "include"})
+_FOREIGN_INCLUDES = frozenset({"ahdl_include", ".hdl", ".verilog", "pre_osdi", ".spiceinit"})
+_SUBCIRCUIT = re.compile(r"^[ \t]*(?:\*\*[ \t]*)?\.?(?:subckt|topckt|macro)\s+\(?(\S+)", re.IGNORECASE | re.MULTILINE)
+_SECTION = re.compile(r"\w+")  # ".lib tt" opens a section of a library; ".lib models.lib" reads a file
+_STATEMENT_WORDS = frozenset({"subckt", "topckt", "ends", "parameters", "simulator", "global", "model", "include"})
+
+
+class StatementReader:
+    """Reads one netlist and what it includes.
+
+    Args:
+        path: The netlist file.
+        findings: Receives faults and warnings.
+    """
+
+    def __init__(self, path: Path, findings: Findings) -> None:
+        self._main = path
+        self._root = path.resolve().parent
+        self._findings = findings
+        self._files = 0
+        self._bytes = 0
+        self.skipped_includes: list[str] = []
+        self.foreign = ""  # the first file without a line of a netlist
+
+    def statements(self) -> Iterator[Statement]:
+        """Yield the statements in order, includes in their place, up to ``.end``.
+
+        Raises:
+            FileError: If the netlist cannot be read, or includes more than the limits allow.
+            NetlistError: If a file includes itself.
+        """
+        text = read_text(self._main)
+        self._bytes = len(text)
+        self._look_at(text, self._main.name)
+        lines: Iterable[LogicalLine] = logical_lines(text)
+        subcircuits = {match[1].lower() for match in _SUBCIRCUIT.finditer(text)}
+        yield from self._expand(self._without_title(lines, subcircuits), [self._main.resolve()], "")
+
+    def _without_title(self, lines: Iterable[LogicalLine], subcircuits: set[str]) -> Iterator[LogicalLine]:
+        """Leave out a first line that is a title: simulators always do, netlists for layout rarely have one."""
+        for index, line in enumerate(lines):
+            if index == 0 and line.number == 1 and not line.commented:
+                if not _is_statement(line, subcircuits):
+                    self._findings.warn(f"line 1 is taken as the title: {line.text[:60]}")
+                    continue
+                if line.text[0].isalpha() and line.text.split()[0].lower() not in _STATEMENT_WORDS:
+                    self._findings.warn("line 1 is read as a device; a simulator would take it as the title")
+            yield line
+
+    def _expand(self, lines: Iterable[LogicalLine], stack: list[Path], section: str) -> Iterator[Statement]:
+        inside = ""  # the .lib section being passed, when the file is a library
+        for line in lines:
+            place = f"line {line.number}" if len(stack) == 1 else f"{stack[-1].name} line {line.number}"
+            try:
+                statement = split_statement(line, place)
+            except NetlistError as error:
+                self._findings.faults.append(error.message)
+                continue
+            head = statement.head
+            if head == ".end":
+                return
+            if head == ".endl":
+                inside = ""
+            elif head == ".lib" and len(statement.words) == 2 and _SECTION.fullmatch(statement.words[1]):
+                inside = _unquoted(statement.words[1]).lower()
+            elif inside and inside != section:
+                continue
+            elif head in _INCLUDES:
+                yield from self._include(statement, stack)
+            elif head in _FOREIGN_INCLUDES:
+                self._findings.warn("behavioural model files are not read", _shown(statement))
+            elif statement.words:
+                yield statement
+
+    def _include(self, statement: Statement, stack: list[Path]) -> Iterator[Statement]:
+        if len(statement.words) < 2:
+            self._findings.fault(statement.where, f"{statement.head} names no file")
+            return
+        name = _unquoted(statement.words[1])
+        target = self._inside(stack[-1].parent / name)
+        if target is None:
+            self.skipped_includes.append(name)
+            yield Statement(statement.where, (".skipped_include", name, statement.head))
+            return
+        if target in stack:
+            raise NetlistError(f"{statement.where}: '{name}' includes itself: {' > '.join(p.name for p in stack)}")
+        if len(stack) > MAX_INCLUDE_DEPTH:
+            raise FileError(f"{statement.where}: includes are nested deeper than {MAX_INCLUDE_DEPTH} files")
+        self._files += 1
+        if self._files > MAX_INCLUDED_FILES:
+            raise FileError(f"{statement.where}: more than {MAX_INCLUDED_FILES} files are included")
+        text = read_text(target, limit=MAX_NETLIST_BYTES - self._bytes)
+        self._bytes += len(text)
+        self._look_at(text, name)
+        wanted = statement.words[2] if len(statement.words) > 2 else statement.params.get("section", "")
+        yield from self._expand(logical_lines(text), [*stack, target], _unquoted(wanted).strip("()").lower())
+
+    def _look_at(self, text: str, name: str) -> None:
+        """Remember the first file that is not a netlist."""
+        if not self.foreign and text.strip() and not is_netlist(text):
+            self.foreign = name
+
+    def _inside(self, path: Path) -> Path | None:
+        """Return the real file, or ``None`` when it does not exist or lies outside the netlist's folder."""
+        try:
+            real = path.resolve()
+            return real if real.is_relative_to(self._root) and real.is_file() else None
+        except (OSError, ValueError, RuntimeError):  # too long, a null character, a loop of links
+            return None
+
+
+def _unquoted(word: str) -> str:
+    return word.strip("'\"")
+
+
+def _shown(statement: Statement) -> str:
+    return _unquoted(statement.words[1]) if len(statement.words) > 1 else statement.head
+
+
+def _is_statement(line: LogicalLine, subcircuits: set[str]) -> bool:
+    """Whether a first line reads as a statement rather than as a title."""
+    text = line.text
+    words = text.replace("(", " ").replace(")", " ").split()
+    if not text[0].isalpha() or words[0].lower() in _STATEMENT_WORDS:
+        return True
+    if any("=" in word for word in words):
+        return True
+    if words[0][0].lower() in "rclvi" and len(words) >= 4:
+        return any(parse_number(word) is not None for word in words[3:])
+    masters = [word.lower() for word in words[1:]]
+    return len(masters) >= 3 and (masters[-1] in subcircuits or _names_a_device(words))
+
+
+def _names_a_device(words: list[str]) -> bool:
+    return classify_model(words[-1], on_mos_card=words[0][0] in "mM" and len(words) == 6) is not None

@@ -1,0 +1,239 @@
+"""From a deck to a flat circuit: instances are replaced by what they contain, under instance-path names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.circuit import TERMINALS, BlackBox, Device
+from layoutkit.circuit.readers.parameters import GivenParameters, OpenParametersError, Scope
+from layoutkit.circuit.readers.spice_cards import SOURCE, UNKNOWN, Card, SizeReader, read_card
+from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, Subcircuit
+from layoutkit.circuit.readers.spice_expressions import parse_number
+from layoutkit.errors import NetlistError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from layoutkit.circuit.readers.findings import Findings
+    from layoutkit.circuit.readers.spice_lines import Statement
+
+SEPARATOR = "."
+MAX_DEVICES = 50_000
+MAX_INSTANCES = 50_000
+MAX_DEPTH = 40
+MAX_WORDS = 8_000_000  # of all cards read in all instances, so that no hierarchy multiplies the work without bound
+
+
+@dataclass
+class _Instance:
+    """One subcircuit being expanded."""
+
+    definition: Subcircuit
+    path: str
+    scope: Scope
+    multiplier: int
+    ancestors: tuple[str, ...]
+    nets: dict[str, str] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+
+    def key(self, name: str) -> str:
+        """Return what two spellings of one name share: SPICE ignores case, Spectre does not."""
+        return name if self.definition.spectre else name.lower()
+
+
+class Flattener:
+    """Expands one deck.
+
+    Args:
+        deck: The deck.
+        findings: Receives faults and warnings.
+        given: Parameters that the caller gives. They win over the deck's global ones and over the defaults of its top.
+        listed: Empty or undefined subcircuits whose instances are kept as black boxes.
+    """
+
+    def __init__(self, deck: Deck, findings: Findings, given: GivenParameters, listed: Collection[str] = ()) -> None:
+        self._deck = deck
+        self._findings = findings
+        self.listed = {name.lower() for name in listed}
+        self.black_boxes: list[BlackBox] = []
+        self.empty: dict[str, list[str]] = {}
+        self._sizes = SizeReader(deck.scale, findings)
+        self._globals = Scope()
+        self._globals.define(deck.main.params)
+        self._globals.define(given)
+        self.given = given
+        self._taken_nets: dict[str, str] = {}
+        self._instances = 0
+        self._words = 0
+        self.devices: list[Device] = []
+        self.undefined: dict[str, list[str]] = {}
+        self.open_parameters: dict[str, list[str]] = {}
+        self.used_globals: dict[str, str] = {}
+        self.source_nets: dict[str, None] = {}
+
+    @property
+    def findings(self) -> Findings:
+        """Where faults and warnings go."""
+        return self._findings
+
+    def flatten(self, top: Subcircuit) -> tuple[str, ...]:
+        """Expand ``top`` into ``devices`` and return its ports.
+
+        Raises:
+            NetlistError: If the deck instantiates itself or is too large or too deep to expand.
+        """
+        instance = self._instance(top, "", Scope(self._globals), ())
+        instance.scope.define(self.given, evaluated_in=self._globals)
+        for port in top.ports:
+            instance.nets.setdefault(instance.key(port), port)
+            self._taken_nets.setdefault(port, port)
+        self._expand(instance)
+        return top.ports
+
+    def _instance(self, definition: Subcircuit, path: str, scope: Scope, ancestors: tuple[str, ...]) -> _Instance:
+        if definition is not self._deck.main:
+            scope.define(definition.params)
+        return _Instance(definition, path, scope, 1, (*ancestors, definition.name))
+
+    def _expand(self, instance: _Instance) -> None:
+        for statement in instance.definition.cards:
+            key = statement.words[0].lower()
+            self._words += len(statement.words)
+            if self._words > MAX_WORDS:
+                raise _fatal(f"the netlist expands to more than {MAX_WORDS} words")
+            if instance.key(statement.words[0]) in instance.names:
+                self._findings.fault(statement.where, f"the name '{statement.words[0]}' is used twice")
+                continue
+            instance.names.add(instance.key(statement.words[0]))
+            try:
+                self._take(statement, instance, key)
+            except OpenParametersError as error:
+                self._leave_open(error.names, f"{instance.path}{statement.words[0]} at {statement.where}")
+            except NetlistError as error:
+                if error.details is not None and error.details.get("fatal"):
+                    raise
+                self._findings.fault(statement.where, str(error))
+
+    def _leave_open(self, names: Iterable[str], user: str) -> None:
+        for name in names:
+            self.open_parameters.setdefault(name, []).append(user)
+
+    def _take(self, statement: Statement, instance: _Instance, key: str) -> None:
+        words = list(statement.words)
+        master = instance.definition.find(words[-1]) if len(words) > 1 else None
+        if master is not None:
+            self._descend(statement, words, master, instance)
+            return
+        card = read_card(statement, instance.definition, instance.scope)
+        if card.kind == UNKNOWN and card.model.lower() in self.listed:
+            ports = [str(number) for number in range(1, len(card.nodes) + 1)]
+            self._keep(instance.path + card.name, card.model, ports, card.nodes, instance)
+        elif card.kind == UNKNOWN:
+            self.undefined.setdefault(card.model, []).append(instance.path + card.name)
+        elif card.kind == SOURCE:
+            nets = [self._net(node, instance) for node in card.nodes]
+            self.source_nets.update(dict.fromkeys(nets))
+            self._findings.warn("sources and controlled elements are not drawn and are left out", instance.path + key)
+        else:
+            self._add(card, instance)
+
+    def _add(self, card: Card, instance: _Instance) -> None:
+        if len(self.devices) >= MAX_DEVICES:
+            raise _fatal(f"the netlist has more than {MAX_DEVICES} devices")
+        device_id = instance.path + card.name
+        params = self._sizes.params(card, device_id, instance.scope)
+        params["m"] = int(params["m"]) * instance.multiplier
+        needed, optional = TERMINALS[card.kind]
+        nets = [self._net(node, instance) for node in card.nodes]
+        terminals = dict(zip((*needed, *optional), nets, strict=False))
+        self.devices.append(Device(device_id, card.kind, card.model, params, terminals))
+
+    def _net(self, name: str, instance: _Instance) -> str:
+        key = instance.key(name)
+        if key in instance.nets:
+            return instance.nets[key]
+        lowered = name.lower()
+        if lowered in GROUND_NAMES or lowered in self._deck.globals or name.endswith("!"):
+            full = self.used_globals.setdefault(lowered, name)
+        else:
+            full = self._own_net(instance.path + name, f"{instance.path}|{key}")
+        instance.nets[key] = full
+        return full
+
+    def _own_net(self, full: str, owner: str) -> str:
+        """Return ``full``, or with a number behind when another net is already called so."""
+        candidate, number = full, 1
+        while self._taken_nets.setdefault(candidate, owner) != owner:
+            number += 1
+            candidate = f"{full}_{number}"
+        if number > 1:
+            self._findings.warn("nets renamed because another net has their name", f"{full} > {candidate}")
+        return candidate
+
+    def _descend(self, statement: Statement, words: list[str], master: Subcircuit, instance: _Instance) -> None:
+        self._instances += 1
+        if self._instances > MAX_INSTANCES:
+            raise _fatal(f"the netlist has more than {MAX_INSTANCES} subcircuit instances")
+        if master.name in instance.ancestors:
+            chain = " > ".join((*instance.ancestors[instance.ancestors.index(master.name) :], master.name))
+            raise _fatal(f"{statement.where}: subcircuit '{master.name}' contains itself: {chain.lstrip(' >')}")
+        if len(instance.ancestors) > MAX_DEPTH:
+            raise _fatal(f"{statement.where}: subcircuits are nested deeper than {MAX_DEPTH} levels")
+        nodes = _connected_nodes(statement, words, master)
+        if not master.cards:
+            if master.name.lower() in self.listed:
+                self._keep(instance.path + words[0], master.name, master.ports, nodes, instance)
+            else:
+                self.empty.setdefault(master.name, []).append(instance.path + words[0])
+            return
+        path = f"{instance.path}{words[0]}{SEPARATOR}"
+        inner = self._instance(master, path, Scope(self._globals), instance.ancestors)
+        overrides = dict(statement.params)
+        try:
+            inner.multiplier = instance.multiplier * self._take_multiplier(overrides, master, instance, words[0])
+        except OpenParametersError as error:
+            self._leave_open(error.names, f"{path[: -len(SEPARATOR)]} at {statement.where}")
+        inner.scope.define(overrides, evaluated_in=instance.scope)
+        for port, node in zip(master.ports, nodes, strict=True):
+            inner.nets[inner.key(port)] = self._net(node, instance)
+        self._expand(inner)
+
+    def _keep(self, box_id: str, cell: str, ports: Sequence[str], nodes: Sequence[str], instance: _Instance) -> None:
+        """Keep an instance as a black box."""
+        nets = {port: self._net(node, instance) for port, node in zip(ports, nodes, strict=True)}
+        self.black_boxes.append(BlackBox(box_id, cell, nets))
+
+    @staticmethod
+    def _take_multiplier(overrides: dict[str, str], master: Subcircuit, instance: _Instance, name: str) -> int:
+        """Take ``m`` out of the overrides, unless the subcircuit has a parameter of that name."""
+        if "m" not in overrides or "m" in master.params:
+            return 1
+        value = instance.scope.value(overrides.pop("m"))
+        if value < 1 or value != int(value):
+            raise NetlistError(f"'{name}': m must be a positive integer, got {value:g}")
+        return int(value)
+
+
+def _connected_nodes(statement: Statement, words: list[str], master: Subcircuit) -> list[str]:
+    """Return one node per port of ``master``."""
+    nodes = words[1:-1]
+    if statement.pins:
+        by_name = {pin.lower(): net for pin, net in statement.pins.items()}
+        missing = [port for port in master.ports if port.lower() not in by_name]
+        if missing:
+            raise NetlistError(f"'{words[0]}' connects no {', '.join(missing)} of '{master.name}'")
+        return [by_name[port.lower()] for port in master.ports]
+    if len(nodes) != len(master.ports):
+        raise NetlistError(
+            f"'{words[0]}' connects {len(nodes)} nodes to '{master.name}', which has {len(master.ports)} ports: "
+            f"{' '.join(master.ports)}"
+        )
+    if any(node.startswith("'") and parse_number(node) is None for node in nodes):
+        raise NetlistError(f"'{words[0]}' has an expression where a node is needed")
+    return nodes
+
+
+def _fatal(message: str) -> NetlistError:
+    """Return an error that ends the expansion, unlike a fault of one card."""
+    return NetlistError(message, details={"fatal": True})

@@ -1,0 +1,199 @@
+"""Reading SPICE, CDL and Spectre netlists into a flat circuit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.circuit import Circuit
+from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed, refuse_empty
+from layoutkit.circuit.readers.findings import Findings
+from layoutkit.circuit.readers.parameters import GivenParameters, Scope
+from layoutkit.circuit.readers.spice_cards import SOURCE, read_card
+from layoutkit.circuit.readers.spice_deck import Deck, DeckBuilder, Subcircuit
+from layoutkit.circuit.readers.spice_files import StatementReader
+from layoutkit.circuit.readers.spice_flatten import Flattener
+from layoutkit.errors import NetlistError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+
+def read_spice(
+    path: str | Path,
+    *,
+    top: str | None = None,
+    black_boxes: Collection[str] = (),
+    parameters: Mapping[str, str | float] | None = None,
+) -> Circuit:
+    """Return the flat circuit of a SPICE, CDL or Spectre netlist.
+
+    Args:
+        path: The netlist; files it includes are read only from its own folder.
+        top: Subcircuit to read. Default: Spectre's ``topckt``, else the only subcircuit nobody instantiates, else the
+            devices outside of subcircuits.
+        black_boxes: Subcircuits that may be empty or undefined; their instances are kept as black boxes.
+        parameters: Values of parameters, such as ``{"w0": "2u"}``. They win over global parameters of the file and over
+            defaults of the top subcircuit; overrides on instances and defaults of inner subcircuits stay.
+
+    Raises:
+        FileError: If a file cannot be read.
+        NetlistError: If the netlist is faulty, incomplete, or does not say which subcircuit is the top. The message
+            names every fault with its line.
+    """
+    findings = Findings()
+    reader = StatementReader(Path(path), findings)
+    try:
+        deck = DeckBuilder(findings).build(reader.statements())
+        findings.raise_faults("Invalid netlist")
+        flattener = Flattener(deck, findings, GivenParameters(parameters), black_boxes)
+        circuit = _circuit(deck, _choose_top(deck, top, findings), Path(path).stem, flattener)
+    except NetlistError:
+        if not reader.foreign:
+            raise
+        raise _no_netlist(reader.foreign) from None
+    except RecursionError:
+        raise NetlistError("Invalid netlist: parameters or subcircuits are nested too deeply") from None
+    if reader.foreign and circuit.warnings:
+        raise _no_netlist(reader.foreign)
+    return circuit
+
+
+def _no_netlist(name: str) -> NetlistError:
+    """Return the error about a file whose text must not be shown."""
+    return NetlistError(f"'{name}' is not a netlist: no line of it is a device or a directive such as .subckt")
+
+
+def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattener) -> Circuit:
+    findings, given = flattener.findings, flattener.given
+    ports = flattener.flatten(chosen)
+    missing = flattener.open_parameters
+    if missing or given:
+        inner = {name: each.name for each in _all_below(deck.main) if each is not chosen for name in each.params}
+        findings.faults[:0] = given.faults(missing, {**deck.main.params, **chosen.params}, inner)
+    findings.raise_faults("Invalid netlist", {"missing_parameters": list(missing)} if missing else None)
+    _raise_undefined(flattener.undefined, deck)
+    refuse_empty(flattener.empty)
+    check_listed(flattener.listed, flattener.black_boxes)
+    if chosen is deck.main:
+        ports = _flat_ports(flattener)
+        findings.warn(
+            f"the netlist has no subcircuit: its ports are taken to be {' '.join(ports) or 'none'}; "
+            "wrap it in .subckt to choose them"
+        )
+    named = frozenset(ports)
+    extra = [net for net in flattener.used_globals.values() if net not in named]
+    if extra and chosen is not deck.main:
+        findings.warn("global nets become ports of the circuit", " ".join(extra))
+    if not flattener.devices:
+        findings.warn(f"subcircuit '{chosen.name}' holds no devices")
+    name = chosen.name or file_name
+    boxes = tuple(flattener.black_boxes)
+    return Circuit(name, tuple(flattener.devices), (*ports, *extra), black_boxes=boxes, warnings=findings.warnings)
+
+
+def _raise_undefined(undefined: dict[str, list[str]], deck: Deck) -> None:
+    if not undefined:
+        return
+    listed = "; ".join(
+        f"'{name}' (used by {', '.join(users[:5])}{' and more' if len(users) > 5 else ''})"
+        for name, users in sorted(undefined.items())
+    )
+    hint = f"; not read because outside the netlist's folder: {', '.join(deck.skipped_includes)}"
+    raise NetlistError(
+        f"Undefined subcircuits: {listed}{hint if deck.skipped_includes else ''}. For each, {BLACK_BOX_HINT}",
+        details={"undefined": {name: users[:100] for name, users in sorted(undefined.items())}},
+    )
+
+
+def _choose_top(deck: Deck, top: str | None, findings: Findings) -> Subcircuit:
+    definitions = deck.main.subcircuits
+    if top:
+        return _named_top(definitions, top)
+    marked = [definition for definition in definitions.values() if definition.is_top]
+    roots = _roots(definitions.values())
+    if len(marked) == 1:
+        return marked[0]
+    commented = [definition for definition in roots if definition.commented]
+    if len(commented) == 1 and not deck.main.cards:
+        return commented[0]
+    if deck.main.cards and not _is_testbench(deck):
+        return deck.main
+    if len(roots) == 1:
+        if deck.main.cards:
+            findings.warn(f"the testbench around subcircuit '{roots[0].name}' is not read")
+        return roots[0]
+    if not definitions:
+        raise NetlistError("Invalid netlist: it holds no devices and no subcircuits")
+    if not roots:
+        raise NetlistError(
+            f"Invalid netlist: every subcircuit instantiates another in a ring: {', '.join(definitions)}"
+        )
+    names = sorted(definition.name for definition in roots)
+    raise NetlistError(
+        f"Ambiguous top: choose one of {', '.join(names)} with the parameter 'top'", details={"candidates": names}
+    )
+
+
+def _named_top(definitions: dict[str, Subcircuit], top: str) -> Subcircuit:
+    found = definitions.get(top.lower())
+    if found is None:
+        names = sorted(definition.name for definition in definitions.values())
+        raise NetlistError(
+            f"Top subcircuit '{top}' not found; the netlist defines {', '.join(names) or 'none'}",
+            details={"candidates": names},
+        )
+    return found
+
+
+def _roots(definitions: Iterable[Subcircuit]) -> list[Subcircuit]:
+    """Return the top-level definitions that no other definition instantiates."""
+    definitions = list(definitions)
+    used = {id(found) for definition in definitions for found in _instantiated(definition)}
+    return [definition for definition in definitions if id(definition) not in used]
+
+
+def _all_below(definition: Subcircuit) -> Iterator[Subcircuit]:
+    for inner in definition.subcircuits.values():
+        yield inner
+        yield from _all_below(inner)
+
+
+def _instantiated(definition: Subcircuit) -> Iterator[Subcircuit]:
+    for statement in definition.cards:
+        found = definition.find(statement.words[-1])
+        if found is not None and found is not definition:
+            yield found
+    for inner in definition.subcircuits.values():
+        yield from _instantiated(inner)
+
+
+def _is_testbench(deck: Deck) -> bool:
+    """Whether the main deck only drives a subcircuit: it has sources or analyses and no transistor of its own."""
+    if not deck.main.subcircuits:
+        return False
+    instances = driven = 0
+    scope = Scope()
+    for statement in deck.main.cards:
+        if deck.main.find(statement.words[-1]) is not None:
+            instances += 1
+            continue
+        letter = statement.words[0][0].lower()
+        if letter in "mxqd":
+            return False
+        try:
+            driven += read_card(statement, deck.main, scope).kind == SOURCE
+        except NetlistError:
+            return False
+    return instances <= 1 and (driven > 0 or deck.has_analyses)
+
+
+def _flat_ports(flattener: Flattener) -> tuple[str, ...]:
+    """Return the nets of a flat deck that must come from outside: sources' nets, globals, nets that only gates use."""
+    driven: dict[str, bool] = {}
+    for device in flattener.devices:
+        for terminal, net in device.terminals.items():
+            driven[net] = driven.get(net, False) or not (device.is_mos and terminal in "gb")
+    outside = {net for net, is_driven in driven.items() if not is_driven}
+    outside |= set(flattener.used_globals.values()) | set(flattener.source_nets)
+    return tuple(net for net in driven if net in outside)

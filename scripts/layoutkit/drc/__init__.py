@@ -1,0 +1,1 @@
+"""Design rule checks: the rules of a technology, and foundry decks."""

@@ -1,0 +1,219 @@
+"""Design rule check: a technology's rules on one cell, a verdict for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from time import perf_counter
+from typing import TYPE_CHECKING, Literal
+
+from layoutkit.drc.drawn_layers import Coverage, coverage, drawn_layers, judged_layers, waived_layers
+from layoutkit.drc.regions import LayerRegions
+from layoutkit.drc.report import DrcReport, Marks, Verdict
+from layoutkit.drc.rules import KINDS, Measured, cases_of, kind_of
+from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError
+from layoutkit.technology.expressions import names, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.drc.rules import Case, Shapes
+    from layoutkit.technology.technology import Rule, Technology
+
+__all__ = ["DrcReport", "Options", "check", "check_cell", "select_rules"]
+
+Mode = Literal["auto", "flat", "hierarchical"]
+HIERARCHICAL_FROM = 20_000  # shapes; a smaller cell is checked flat in less time than a hierarchy is set up
+HIERARCHICAL_GAIN = 3  # how many times a shape must occur on average, measured by tests/bench/drc.py
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to check and tell.
+
+    Attributes:
+        rule_ids: Check only these rules; all by default.
+        max_violations: How many locations the report's data lists; counts are always complete.
+        region: Report only violations whose marker touches this box; the shapes outside still count. [um]
+        mode: ``flat``, ``hierarchical`` (what repeats is checked once where its surroundings allow) or ``auto``,
+            which decides by how much repeats. The verdicts are the same: what fails is measured again flat.
+        waived_layers: Layers that may be drawn without being judged: names of the technology, or ``layer/datatype``.
+        chosen_rules: Whether the technology's rules are a choice of the caller's, such as a rule file, so that they
+            need not judge every layer. ``rule_ids`` are such a choice as well.
+    """
+
+    rule_ids: Sequence[str] | None = None
+    max_violations: int = 100
+    region: kdb.DBox | None = None
+    mode: Mode = "auto"
+    waived_layers: Sequence[str] = ()
+    chosen_rules: bool = False
+
+
+def check(
+    layout: kdb.Layout,
+    cell: kdb.Cell,
+    technology: Technology,
+    *,
+    rule_ids: Sequence[str] | None = None,
+    max_violations: int = 100,
+    region: kdb.DBox | None = None,
+) -> DrcReport:
+    """Return ``check_cell`` of ``cell`` in ``layout`` with ``Options`` of these fields."""
+    return check_cell(layout, cell, technology, Options(rule_ids, max_violations, region))
+
+
+def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, options: Options) -> DrcReport:
+    """Return the verdict of every rule of ``technology`` on ``cell`` and all below it.
+
+    A rule that concerns no shapes is passed with ``shapes`` 0. A rule that cannot be run (an unknown kind or layer, a
+    KLayout failure) is unchecked with the reason, and so is a drawn layer that no rule judges; the report is then
+    neither complete nor passed. The same holds where nothing is drawn, or nothing that any rule concerns.
+
+    Args:
+        layout: Layout that owns ``cell``; it is left as it is.
+        cell: What to check.
+        technology: Layers and rules; ``dataclasses.replace(technology, rules=...)`` checks others.
+        options: Which rules, where, how.
+
+    Raises:
+        RuleNotFoundError: If ``options`` names a rule that the technology does not have.
+        GeometryError: If the layout's database unit does not fit the technology's, the cell does not fit into 32 bits
+            in a unit that is whole in both, or the region is empty.
+        LayoutkitError: If a waived layer is neither a name of the technology nor a number.
+    """
+    start = perf_counter()
+    region = options.region
+    if region is not None and region.empty():
+        raise GeometryError("the region to check is empty; give left < right and bottom < top")
+    rules = select_rules(technology, options.rule_ids)
+    deep = options.mode == "hierarchical" or (options.mode == "auto" and repeats(layout, cell))
+    layers = LayerRegions(layout, cell, technology, hierarchical=deep)
+    window = None if region is None else (region * (1 / layers.unit_um)).to_itype(1.0)
+    verdicts = tuple(_verdict(rule, layers, technology, window) for rule in rules)
+    return DrcReport(
+        cell_name=cell.name,
+        technology=technology.name,
+        verdicts=verdicts,
+        unit_um=layers.unit_um,
+        max_violations=options.max_violations,
+        check_time_ms=(perf_counter() - start) * 1000,
+        coverage=_coverage(cell, technology, options, verdicts),
+        chosen=options.rule_ids is not None,
+        empty=not any(drawn_layers(cell)),
+        hierarchical=layers.hierarchical,
+    )
+
+
+def repeats(layout: kdb.Layout, cell: kdb.Cell) -> bool:
+    """Return whether so much of ``cell`` is repeated that checking it hierarchically is cheaper than flat."""
+    used = {cell.cell_index(): 1}  # how often each cell occurs below this one
+    flat = kept = 0
+    for index in layout.each_cell_top_down():
+        if index not in used:
+            continue
+        here, times = layout.cell(index), used[index]
+        shapes = sum(here.shapes(layer).size() for layer in layout.layer_indexes())
+        flat, kept = flat + times * shapes, kept + shapes
+        for instance in here.each_inst():
+            count = max(instance.na, 1) * max(instance.nb, 1)
+            used[instance.cell_index] = used.get(instance.cell_index, 0) + times * count
+    return flat >= HIERARCHICAL_FROM and flat >= HIERARCHICAL_GAIN * kept
+
+
+def select_rules(technology: Technology, rule_ids: Sequence[str] | None) -> tuple[Rule, ...]:
+    """Return the rules called ``rule_ids``, in the technology's order; all of them for None.
+
+    Raises:
+        RuleNotFoundError: If one is unknown; names all that are, and what was probably meant.
+    """
+    if rule_ids is None:
+        return technology.rules
+    known = [rule.id for rule in technology.rules]
+    unknown = [rule_id for rule_id in dict.fromkeys(rule_ids) if rule_id not in set(known)]
+    if unknown:
+        folded = {rule_id.lower(): rule_id for rule_id in known}
+        meant = {name: [folded[close] for close in get_close_matches(name.lower(), folded, 3)] for name in unknown}
+        told = "; ".join(
+            f"'{name}'" + (f" (did you mean {', '.join(near)}?)" if near else "") for name, near in meant.items()
+        )
+        raise RuleNotFoundError(
+            f"no such rule: {told}; there are {len(known)} rules", details={"unknown": unknown, "similar": meant}
+        )
+    wanted = set(rule_ids)
+    return tuple(rule for rule in technology.rules if rule.id in wanted)
+
+
+def _verdict(rule: Rule, layers: LayerRegions, technology: Technology, window: kdb.Box | None) -> Verdict:
+    kind = kind_of(rule)
+    if kind is None:
+        known = ", ".join(sorted(KINDS))
+        reason = rule.options.get("reason") or f"this engine has no rule kind '{rule.kind}'; it has: {known}"
+        return Verdict(rule, "unchecked", reason=str(reason))
+    try:
+        looked_at = [_run(case, window) for case in cases_of(rule, kind, layers, tuple(technology.layers))]
+    except (LayoutkitError, RuntimeError) as error:
+        return Verdict(rule, "unchecked", reason=str(error))
+    marks = tuple(mark for one in looked_at for mark in one.marks)
+    count = sum(mark.shapes.count() for mark in marks)
+    values = [value for one in looked_at for value in one.values]
+    extreme = min if kind.whole and rule.options.get("bound", "min") == "min" else max
+    return Verdict(
+        rule,
+        "failed" if count else "passed",
+        sum(one.shapes for one in looked_at),
+        count,
+        marks,
+        measured=extreme(values, default=None),
+    )
+
+
+@dataclass(frozen=True)
+class _LookedAt:
+    """What one case of a rule looked at, found and measured."""
+
+    shapes: int
+    marks: tuple[Marks, ...] = ()
+    values: tuple[float, ...] = ()
+
+
+def _run(case: Case, window: kdb.Box | None) -> _LookedAt:
+    """Return how many polygons ``case`` looked at and the marks of what violates it."""
+    subject = case.layers.region(case.subject)
+    looked_at = subject.count()
+    if case.kind.counts == "drawn":
+        looked_at = sum(case.layers.region(name).count() for name in set(names(parse(case.subject))))
+    if subject.is_empty() and not case.kind.whole:
+        return _LookedAt(looked_at)
+    marks, values, shown = [], [], case.layers.shown(case.subject)
+    for found in case.kind.check(case):
+        if isinstance(found, Measured):
+            values.append(found.value)
+            continue
+        if case.layers.hierarchical and not found.is_empty():
+            # Right in that there is something, but cut into other pieces by the cells: measured again as it lies.
+            return _run(replace(case, layers=case.layers.flat()), window)
+        kept = found if window is None else touching(found, window)
+        if not kept.is_empty():
+            marks.append(Marks(shown, kept))
+    return _LookedAt(looked_at, tuple(marks), tuple(values))
+
+
+def touching(shapes: Shapes, window: kdb.Box) -> Shapes:
+    """Return those of ``shapes`` whose boxes touch ``window``."""
+    kept = type(shapes)()
+    for shape in shapes.each():
+        if shape.bbox().touches(window):
+            kept.insert(shape)  # type: ignore[arg-type]  # takes what it yields
+    return kept
+
+
+def _coverage(cell: kdb.Cell, technology: Technology, options: Options, verdicts: Sequence[Verdict]) -> Coverage:
+    """Return which drawn layers the checked rules judge; chosen rules need not judge any."""
+    if options.chosen_rules or options.rule_ids is not None:
+        waived_layers(options.waived_layers, technology)
+        return Coverage()
+    judged = judged_layers(technology, (verdict.rule for verdict in verdicts if verdict.status != "unchecked"))
+    return coverage(cell, technology, judged, options.waived_layers, f"{technology.name} has no rule for it")

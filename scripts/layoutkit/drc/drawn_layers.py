@@ -1,0 +1,169 @@
+"""Find the layers with shapes that a check does not understand, so that it never calls them clean.
+
+DRC understands a layer if a rule judges it, LVS if extraction reads it. Layers that leave nothing on the wafer (labels,
+pins, outlines) need neither. Every other layer with shapes is reported as unchecked, also if the technology does not
+name it, and the verdict is then not complete, unless the caller waives the layer by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.drc.rules import fields_of, kind_of
+from layoutkit.errors import LayoutkitError, TechnologyError
+from layoutkit.technology.expressions import Numbered, Selection, parse, whole_layers
+from layoutkit.technology.technology import PURPOSES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from layoutkit.technology.expressions import Expression
+    from layoutkit.technology.technology import LayerSpec, Rule, Technology
+
+    Gds = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class UncheckedLayer:
+    """A layer with shapes that a check does not understand.
+
+    Attributes:
+        gds: GDS layer and datatype.
+        name: Its name in the technology, None where it has none.
+        reason: Why it is not understood.
+    """
+
+    gds: tuple[int, int]
+    name: str | None
+    reason: str
+
+    @property
+    def shown(self) -> str:
+        """Its name and number, as a message shows it."""
+        number = f"{self.gds[0]}/{self.gds[1]}"
+        return number if self.name is None else f"{self.name} ({number})"
+
+    def to_data(self) -> dict[str, str | None]:
+        """Return the layer as JSON data."""
+        return {"layer": f"{self.gds[0]}/{self.gds[1]}", "name": self.name, "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a check understands of the drawn layers.
+
+    Attributes:
+        unchecked: Layers with shapes that it does not understand and nobody waived, by number.
+        waived: Layers of this kind that the caller waived, as ``layer/datatype``.
+    """
+
+    unchecked: tuple[UncheckedLayer, ...] = ()
+    waived: tuple[str, ...] = ()
+
+
+def drawn_layers(cell: kdb.Cell) -> Iterator[tuple[int, int]]:
+    """Yield the GDS layers that hold polygons, boxes or paths in ``cell`` or below it, by number."""
+    layout = cell.layout()
+    for info in sorted(layout.layer_infos(), key=lambda info: (info.layer, info.datatype)):
+        shapes = cell.begin_shapes_rec(layout.layer(info))
+        shapes.shape_flags = kdb.Shapes.SRegions
+        if not shapes.at_end():
+            yield info.layer, info.datatype
+
+
+def coverage(
+    cell: kdb.Cell, technology: Technology, understood: Collection[Gds], waived: Sequence[str], why: str
+) -> Coverage:
+    """Return which layers of ``cell`` a check understands.
+
+    Args:
+        cell: What is checked, with all below it.
+        technology: Names the layers.
+        understood: The layers that the check judges or reads.
+        waived: Layers that the caller waives: names of the technology, or ``layer/datatype``.
+        why: Why the check does not understand a layer that the technology names.
+
+    Raises:
+        LayoutkitError: If an entry of ``waived`` is neither a layer's name nor a number; all are named.
+    """
+    allowed = waived_layers(waived, technology)
+    unchecked, spared = [], []
+    for gds in drawn_layers(cell):
+        spec = technology.layer_at(gds)
+        if gds in understood or (spec is not None and not spec.on_a_mask):
+            continue
+        if gds in allowed:
+            spared.append(f"{gds[0]}/{gds[1]}")
+            continue
+        reason = f"{technology.name} names no such layer" if spec is None else f"{why} ({PURPOSES[spec.purpose]})"
+        unchecked.append(UncheckedLayer(gds, None if spec is None else spec.name, reason))
+    return Coverage(tuple(unchecked), tuple(spared))
+
+
+def waived_layers(waived: Sequence[str], technology: Technology) -> set[Gds]:
+    """Return the GDS layers that the entries of ``waived`` name.
+
+    Raises:
+        LayoutkitError: If an entry is neither a layer's name nor ``layer/datatype``; all such are named.
+    """
+    numbers = {entry: _number_of(entry, technology) for entry in waived}
+    unknown = [entry for entry, number in numbers.items() if number is None]
+    if unknown:
+        raise LayoutkitError(
+            f"waived_layers: {', '.join(map(repr, unknown))}: {technology.name} has no such layer; "
+            "give a layer's name, or layer/datatype such as 200/3",
+            details={"param_name": "waived_layers", "unknown": unknown},
+        )
+    return {number for number in numbers.values() if number is not None}
+
+
+def _number_of(entry: str, technology: Technology) -> Gds | None:
+    try:
+        tree = None if technology.resolve(entry) in technology.other_layers else parse(entry)
+        return (tree.layer, tree.datatype) if isinstance(tree, Numbered) else technology.spec(entry).gds
+    except TechnologyError:
+        return None
+
+
+def judged_layers(technology: Technology, rules: Iterable[Rule]) -> set[Gds]:
+    """Return the GDS layers that at least one of ``rules``, all without faults, judges.
+
+    A rule judges a layer if it measures all polygons of the layer. Rules about the grid and about angles hold for every
+    layer alike, whatever its purpose, so they do not count.
+    """
+    judged: set[Gds] = set()
+    for rule in rules:
+        kind = kind_of(rule)
+        if kind is None:
+            continue
+        for fields in fields_of(rule, kind, tuple(technology.layers)):
+            for operand in kind.judges:
+                measured = parse(str(fields[operand]))
+                if kind.name == "forbidden" and isinstance(measured, Selection) and measured.other is not None:
+                    measured = measured.layer  # to forbid some polygons of a layer, the rule examines each of them
+                judged.update(_numbers(measured, technology))
+    return judged
+
+
+def _numbers(expression: Expression, technology: Technology) -> Iterator[Gds]:
+    for part in whole_layers(expression):
+        if isinstance(part, Numbered):
+            yield part.layer, part.datatype
+        elif part.name in technology.derived:
+            yield from _numbers(parse(technology.derived[part.name]), technology)
+        else:
+            spec = technology.spec(part.name)
+            yield spec.gds
+            yield from (technology.spec(name).gds for name in joined_fill(spec, technology))
+
+
+def joined_fill(spec: LayerSpec, technology: Technology) -> tuple[str, ...]:
+    """Return the fill that counts as ``spec`` in every rule: that of the conductors of the stack.
+
+    Fill of diffusion and poly has other rules than transistors (it needs no tap nearby), so it has rules of its own.
+    """
+    wiring = {technology.resolve(conductor.layer) for conductor in technology.conductors}
+    return spec.fill if spec.name in wiring else ()

@@ -1,0 +1,263 @@
+"""Run a foundry's rule deck: a program in Ruby or Python that only the KLayout application understands.
+
+A deck is code of whoever wrote it and may do anything that the user may. It works on a copy of the layout in a folder
+of its own, within a time limit, and its process is killed with all its children; that is order, not a sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from layoutkit.drc.check import Options, touching
+from layoutkit.drc.drawn_layers import drawn_layers
+from layoutkit.drc.foundry_report import read_deck_report
+from layoutkit.drc.report import DrcReport, Marks, Verdict
+from layoutkit.errors import FileError, MissingProgramError, RuleNotFoundError, TimeLimitError
+from layoutkit.layout.files import layout_bytes, read_bytes
+from layoutkit.technology.technology import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import klayout.db as kdb
+
+PROGRAM_VARIABLE = "ANALOG_LAYOUT_KLAYOUT"
+DEFAULT_TIMEOUT_S = 600.0
+HINT = (
+    "install the KLayout application (Debian: apt-get install klayout; others: https://www.klayout.de/build.html) and "
+    f"put it on PATH, or name its program in ${PROGRAM_VARIABLE}; JSON and YAML rules need no application"
+)
+# What decks call their input, report and top cell. All are set; a deck reads those it knows.
+_INPUTS = ("input", "in_gds", "gds", "gds_file", "input_file", "infile", "layout_path")
+_REPORTS = ("report", "report_file", "report_path", "output", "output_file", "out_file", "out", "drc_report")
+_TOP_CELLS = ("topcell", "top_cell", "cell", "topcell_name", "top")
+_DEFAULTS = {"thr": "1", "threads": "1", "verbose": "false"}
+_MAX_LOG = 20_000
+_MAX_REPORT_BYTES = 2 << 30
+# A deck that leaves by "exit" writes what it has so far and ends with status 0, as if it had checked everything. The
+# thread ends the deck and its children where the process that waits for it was killed itself.
+_GUARD = """
+[Kernel.singleton_class, Process.singleton_class, Kernel].each do |place|
+  place.class_eval do
+    def exit(*args)
+      raise "the deck called exit before its end"
+    end
+    alias_method :exit!, :exit
+    alias_method :abort, :exit
+  end
+end
+parent = Process.ppid
+Thread.new do
+  sleep 1 while Process.ppid == parent
+  Process.kill(:KILL, 0)
+end
+"""
+
+
+@dataclass(frozen=True)
+class Deck:
+    """A rule deck and how to run it.
+
+    Attributes:
+        path: The deck, ending in .drc, .lydrc or .rb.
+        variables: Values of the deck's own variables (KLayout's ``-rd name=value``), over those set here.
+        timeout_s: Longest time it may take. [s]
+    """
+
+    path: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """How the application ended, the report it left, and the last of what it said."""
+
+    status: int
+    report: Path | None
+    log: str
+
+
+def klayout_program() -> str:
+    """Return the KLayout application's path.
+
+    Raises:
+        MissingProgramError: If it is not installed; the message says how to get it.
+    """
+    named = os.environ.get(PROGRAM_VARIABLE)
+    program = shutil.which(named) if named else shutil.which("klayout")
+    if program is None:
+        missing = f"${PROGRAM_VARIABLE} names '{named}', which is no program" if named else "klayout is not installed"
+        raise MissingProgramError(
+            f"a rule deck is run by the KLayout application, and {missing}; {HINT}", details={"program": "klayout"}
+        )
+    return program
+
+
+def run_deck(layout: kdb.Layout, cell: kdb.Cell, deck: Deck, options: Options | None = None) -> DrcReport:
+    """Return what ``deck`` found in ``cell`` and all below it.
+
+    Each category of its report is a rule. Where the deck ended with an error, stopped before its end, left no report or
+    one without rules, an unchecked verdict says so, so that the report is neither complete nor passed.
+
+    Args:
+        layout: Layout that owns ``cell``; the deck gets a copy.
+        cell: What to check.
+        deck: The deck and its variables.
+        options: What to tell of what it found; a deck itself chooses what it checks and how.
+
+    Raises:
+        MissingProgramError: If the KLayout application is not installed.
+        FileError: If the deck cannot be read.
+        TimeLimitError: If it took longer than allowed.
+        RuleNotFoundError: If a whole run has no rule that ``options.rule_ids`` names.
+    """
+    program, start, options = klayout_program(), perf_counter(), options or Options()
+    read_bytes(deck.path)
+    with tempfile.TemporaryDirectory(prefix="deck-") as name:
+        folder = Path(name)
+        outcome = _run([program, *_arguments(layout, cell, deck, folder)], folder, deck)
+        verdicts: tuple[Verdict, ...] = ()
+        fault = _fault_of(outcome)
+        if outcome.report is not None:
+            try:
+                verdicts = read_deck_report(outcome.report, cell)
+            except FileError as error:
+                fault = f"{fault}; {error}" if fault else str(error)
+    if not fault and not verdicts:
+        fault = "its report names no rule at all"
+    if options.rule_ids is not None:
+        verdicts = _selected(verdicts, deck, options.rule_ids, complete=not fault)
+    if options.region is not None:
+        verdicts = tuple(_within(verdict, options.region, layout.dbu) for verdict in verdicts)
+    if fault:
+        rule = Rule(f"({deck.path.name})", "deck", "The whole deck has run", "error", None, None, deck.path.name, {})
+        verdicts = (*verdicts, Verdict(rule, "unchecked", reason=fault))
+    return DrcReport(
+        cell_name=cell.name,
+        technology=deck.path.name,
+        verdicts=verdicts,
+        unit_um=layout.dbu,
+        max_violations=options.max_violations,
+        check_time_ms=(perf_counter() - start) * 1000,
+        chosen=True,
+        empty=not any(drawn_layers(cell)),
+    )
+
+
+def _arguments(layout: kdb.Layout, cell: kdb.Cell, deck: Deck, folder: Path) -> list[str]:
+    given, guard, home = folder / "layout.gds", folder / "guard.rb", folder / "home"
+    home.mkdir()
+    guard.write_text(_GUARD, encoding="utf-8")
+    given.write_bytes(_alone(layout, cell))
+    variables = {name: str(given) for name in _INPUTS}
+    variables.update(dict.fromkeys(_REPORTS, str(folder / "report.lyrdb")))
+    variables.update(dict.fromkeys(_TOP_CELLS, cell.name))
+    variables.update(_DEFAULTS)
+    variables.update(deck.variables)
+    settings = [part for name, value in sorted(variables.items()) for part in ("-rd", f"{name}={value}")]
+    return ["-b", "-rm", str(guard), *settings, "-r", str(deck.path.resolve())]
+
+
+def _alone(layout: kdb.Layout, cell: kdb.Cell) -> bytes:
+    """Return ``cell`` and what is below it as a file of one top cell."""
+    import klayout.db as kdb
+
+    if [top.cell_index() for top in layout.top_cells()] == [cell.cell_index()]:
+        return layout_bytes(layout, "GDS2")
+    alone = kdb.Layout()
+    alone.dbu = layout.dbu
+    alone.create_cell(cell.name).copy_tree(cell)
+    return layout_bytes(alone, "GDS2")
+
+
+def _run(command: list[str], folder: Path, deck: Deck) -> _Outcome:
+    environment = {**os.environ, "KLAYOUT_HOME": str(folder / "home"), "QT_QPA_PLATFORM": "offscreen"}
+    log = folder / "log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            status = process.wait(deck.timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise TimeLimitError(
+                f"deck {deck.path.name} did not end within {deck.timeout_s:g} s and was stopped; allow it more time",
+                details={"timeout_s": deck.timeout_s},
+            ) from error
+        finally:
+            _kill_group(process)
+    return _Outcome(status, _report_in(folder), _tail(log))
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End ``process`` and every process that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+
+
+def _report_in(folder: Path) -> Path | None:
+    """Return the report that the deck was told to write, or the only one that it wrote beside."""
+    told = folder / "report.lyrdb"
+    if told.is_file():
+        return told
+    others = sorted(path for path in folder.rglob("*.lyrdb") if path.is_file())
+    return others[0] if len(others) == 1 else None
+
+
+def _tail(log: Path) -> str:
+    with log.open("rb") as stream:
+        stream.seek(max(log.stat().st_size - _MAX_LOG, 0))
+        return stream.read().decode("utf-8", "replace")
+
+
+def _fault_of(outcome: _Outcome) -> str:
+    """Return why the run does not count as whole, empty where it does."""
+    errors = [line.strip() for line in outcome.log.splitlines() if line.lstrip().lower().startswith("error")]
+    told = f": {errors[0].removeprefix('ERROR:').strip()[:500]}" if errors else ""
+    if outcome.status < 0:
+        return f"the deck's process was ended by signal {-outcome.status}{told}"
+    if outcome.status > 0:
+        return f"the deck stopped before its end (exit status {outcome.status}){told}"
+    if errors:
+        return f"the deck reported an error{told}"
+    if outcome.report is None:
+        return "the deck wrote no report; set the variable that names its report file with deck_variables"
+    if outcome.report.stat().st_size > _MAX_REPORT_BYTES:
+        return "the deck's report is too large to read"
+    return ""
+
+
+def _selected(
+    verdicts: tuple[Verdict, ...], deck: Deck, rule_ids: Sequence[str], *, complete: bool
+) -> tuple[Verdict, ...]:
+    known = {verdict.rule.id for verdict in verdicts}
+    unknown = [rule_id for rule_id in dict.fromkeys(rule_ids) if rule_id not in known]
+    if unknown and complete:
+        raise RuleNotFoundError(
+            f"deck {deck.path.name} has checked no rule {', '.join(unknown)}; it has checked {len(known)} rules",
+            details={"unknown": unknown, "known": sorted(known)},
+        )
+    return tuple(verdict for verdict in verdicts if verdict.rule.id in set(rule_ids))
+
+
+def _within(verdict: Verdict, region: kdb.DBox, unit_um: float) -> Verdict:
+    """Return ``verdict`` with only those violations that touch ``region``. [um]"""
+    window = (region * (1 / unit_um)).to_itype(1.0)
+    marks = tuple(Marks(mark.layer, touching(mark.shapes, window)) for mark in verdict.marks)
+    count = sum(mark.shapes.count() for mark in marks)
+    return replace(verdict, status="failed" if count else "passed", count=count, marks=marks)

@@ -1,0 +1,109 @@
+"""Rule kinds about a whole chip: how much of it a layer covers, and how much metal charges a gate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.drc.net_regions import antennas
+from layoutkit.drc.rules import Case, Measured, rule_kind
+from layoutkit.errors import TechnologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutkit.drc.rules import Found
+
+MAX_WINDOWS = 1_000_000
+
+
+@rule_kind("density", "layer", optional=("within",), lengths=("window_um", "step_um"),
+           choices={"bound": ("min", "max")}, value="ratio", flat=True, whole=True)  # fmt: skip
+def density(case: Case) -> Found:
+    """``layer`` covers at least (``bound: max``: at most) the share ``value`` of every window.
+
+    Windows start at the lower left of ``within`` (default: of everything drawn); the last of a row is moved back so
+    that it ends with it. Without ``window_um`` there is one window, the whole.
+    """
+    within = case.region("within") if case.has("within") else kdb.Region(case.layers.extent())
+    chip, layer = _Coverage(within), _Coverage(case.region("layer") & within)
+    largest, extreme = case.choice("bound") == "max", None
+    wrong = kdb.Region()
+    for window in _windows(case, within.bbox()):
+        area = chip.area(window)
+        if area == 0:
+            continue
+        share = layer.area(window) / area
+        extreme = share if extreme is None else (max if largest else min)(share, extreme)
+        if share > case.ratio if largest else share < case.ratio:
+            wrong.insert(window)
+    if extreme is not None:
+        yield Measured(extreme)
+    wrong.merged_semantics = False
+    yield wrong
+
+
+def _windows(case: Case, extent: kdb.Box) -> Iterator[kdb.Box]:
+    if extent.empty():
+        return
+    if not case.has("window_um"):
+        yield extent
+        return
+    size = case.length("window_um")
+    step = case.length("step_um") if case.has("step_um") else size
+    if size <= 0 or step <= 0:
+        raise TechnologyError("window_um and step_um must be greater than 0")
+    across, along = _axes(extent)
+    count = _count(*across, size, step) * _count(*along, size, step)
+    if count > MAX_WINDOWS:
+        raise TechnologyError(f"{count} windows are more than {MAX_WINDOWS}; take a larger step_um")
+    for y in _starts(*along, size, step):
+        for x in _starts(*across, size, step):
+            yield kdb.Box(x, y, x + size, y + size) & extent
+
+
+def _axes(extent: kdb.Box) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (extent.left, extent.right), (extent.bottom, extent.top)
+
+
+def _count(low: int, high: int, size: int, step: int) -> int:
+    """Return how many starts ``_starts`` yields."""
+    return len(range(low, max(high - size, low), step)) + 1
+
+
+def _starts(low: int, high: int, size: int, step: int) -> Iterator[int]:
+    last = max(high - size, low)
+    yield from range(low, last, step)
+    yield last
+
+
+class _Coverage:
+    """Answers how much area a region has in a box, by an index of its pieces."""
+
+    def __init__(self, region: kdb.Region) -> None:
+        self._layout = kdb.Layout()
+        self._cell = self._layout.create_cell("COVERAGE")
+        self._layer = self._layout.layer(1, 0)
+        self._cell.shapes(self._layer).insert(region.decompose_trapezoids_to_region())
+
+    def area(self, box: kdb.Box) -> int:
+        pieces = kdb.Region(kdb.RecursiveShapeIterator(self._layout, self._cell, self._layer, box, True))
+        return int((pieces & kdb.Region(box)).area())
+
+
+@rule_kind("antenna", "layer", "gate", optional=("diode",), lengths=("thickness_um",), ratios=("diode_ratio",),
+           choices={"measure": ("area", "sidewall")}, value="ratio", flat=True)  # fmt: skip
+def antenna(case: Case) -> Found:
+    """Of each net, the area of ``layer`` is at most ``value`` times that of the ``gate`` it is connected to.
+
+    Nets are those that exist when ``layer`` is etched: nothing above it connects yet. ``sidewall`` takes perimeter
+    times ``thickness_um`` for the area. A net with a ``diode`` is exempt, or with ``diode_ratio`` may have that much
+    more for each um2 of diode.
+    """
+    if case.choice("measure") == "sidewall" and not case.has("thickness_um"):
+        raise TechnologyError("measure sidewall needs the field 'thickness_um'")
+    found = antennas(case)
+    if found.greatest is not None:
+        yield Measured(found.greatest)
+    yield found.violating

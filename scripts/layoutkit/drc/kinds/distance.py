@@ -1,0 +1,172 @@
+"""Rule kinds that measure between edges: width, space, separation, overlap, extension, gate sizes.
+
+::
+
+    width   |<->|        space  ###|<->|###      extension   outer |<->| beyond inner
+            #####                                            #######inner####
+
+Distances are Euclidean unless a rule says otherwise, so that two corners may be as near diagonally as two edges. Edges
+that meet at 90 degrees or more are never a pair. KLayout's checks see facing edges only; what they miss (shapes that
+poke out, overlaps) is added here as the area that should not be there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import klayout.db as kdb
+
+from layoutkit.drc.rules import Case, rule_kind
+from layoutkit.errors import TechnologyError
+
+if TYPE_CHECKING:
+    from layoutkit.drc.rules import Found
+
+METRICS = ("euclidean", "projection", "square")
+_METRICS = {
+    "euclidean": kdb.Metrics.Euclidian,
+    "projection": kdb.Metrics.Projection,
+    "square": kdb.Metrics.Square,
+}
+NETS = ("any", "same", "different")
+_NET_CONSTRAINTS = {
+    "any": None,
+    "same": kdb.Region.SamePropertiesConstraintDrop,
+    "different": kdb.Region.DifferentPropertiesConstraintDrop,
+}
+PROJECTION = ("min_projection_um", "max_projection_um")
+MEASURE: dict[str, Any] = {"lengths": PROJECTION, "choices": {"metrics": METRICS}}
+
+
+def measure_options(case: Case) -> dict[str, Any]:
+    """Return the keyword arguments that KLayout's checks take for a rule's metrics and projection limits."""
+    options: dict[str, Any] = {"metrics": _METRICS[case.choice("metrics")]}
+    for name in PROJECTION:
+        if case.has(name):
+            options[name.removesuffix("_um")] = case.length(name)
+    return options
+
+
+@rule_kind("width", "layer", **MEASURE)
+def width(case: Case) -> Found:
+    """``layer`` is at least ``value`` wide everywhere."""
+    yield case.region("layer").width_check(case.value, **measure_options(case))
+
+
+@rule_kind("space", "layer", optional=("net_of",), lengths=PROJECTION,
+           choices={"metrics": METRICS, "notches": ("included", "ignored"), "nets": NETS})  # fmt: skip
+def space(case: Case) -> Found:
+    """Polygons of ``layer``, and the sides of its notches, are at least ``value`` apart."""
+    region = _with_nets(case, "layer", "net_of")
+    check = region.space_check if case.choice("notches") == "included" else region.isolated_check
+    yield check(case.value, **measure_options(case), **_net_constraint(case))
+
+
+def _with_nets(case: Case, operand: str, net_of: str) -> kdb.Region:
+    """Return the region of ``operand``, its polygons told apart by their nets where the rule is about nets."""
+    if case.choice("nets") == "any":
+        return case.region(operand)
+    return case.layers.nets.of(case.region(operand), case.text(net_of if case.has(net_of) else operand))
+
+
+def _net_constraint(case: Case) -> dict[str, Any]:
+    constraint = _NET_CONSTRAINTS[case.choice("nets")]
+    return {} if constraint is None else {"property_constraint": constraint}
+
+
+@rule_kind("notch", "layer", **MEASURE)
+def notch(case: Case) -> Found:
+    """The sides of a notch in ``layer`` are at least ``value`` apart."""
+    yield case.region("layer").notch_check(case.value, **measure_options(case))
+
+
+@rule_kind("wide_space", "layer", lengths=("wide_um", "attached_um", "long_edges_um", *PROJECTION),
+           needed_lengths=("wide_um",), choices={"metrics": METRICS})  # fmt: skip
+def wide_space(case: Case) -> Found:
+    """``layer`` wider than ``wide_um`` (or what is attached to it within ``attached_um``) is ``value`` from any."""
+    layer = case.region("layer")
+    wide = _wider(layer, case.length("wide_um"))
+    if case.has("long_edges_um"):
+        short = case.edges("layer").with_length(0, case.length("long_edges_um") + 1, False)
+        wide = (wide + layer.not_interacting(short)).merged()
+    if wide.is_empty():
+        return
+    if case.has("attached_um"):
+        reach = wide.sized(case.length("attached_um"))
+        wide = ((layer - wide) & reach).interacting(wide)
+    edges = case.edges("layer")
+    yield (edges & wide.edges()).separation_check(edges, case.value, **measure_options(case))
+
+
+def _wider(layer: kdb.Region, width: int) -> kdb.Region:
+    """Return the part of ``layer`` that is more than ``width`` wide: what a square of that size and more can reach."""
+    half = (width + 1) // 2
+    return layer.sized(-half).sized(half) & layer
+
+
+@rule_kind("array_space", "layer", lengths=("array_um",), needed_lengths=("array_um",))
+def array_space(case: Case) -> Found:
+    """In arrays of at least ``array_um`` by ``array_um`` the cuts of ``layer`` are at least ``value`` apart."""
+    layer, reach, half = case.region("layer"), (case.value - 1) // 2, (case.length("array_um") - 1) // 2
+    arrays = layer.sized(reach, 2).sized(-reach, 2).sized(-half, 2)  # what is nearer than the value grows together
+    if not arrays.is_empty():
+        yield layer.interacting(arrays.sized(half, 2)).space_check(case.value)
+
+
+@rule_kind("separation", "layer", "other", mutual=True, lengths=PROJECTION,
+           optional=("abutting", "net_of", "other_net_of"),
+           choices={"metrics": METRICS, "overlap": ("forbidden", "allowed"), "nets": NETS})  # fmt: skip
+def separation(case: Case) -> Found:
+    """``layer`` and ``other`` are at least ``value`` apart; edges of ``other`` shared with ``abutting`` are exempt."""
+    layer, other = case.region("layer"), case.region("other")
+    if other.is_empty():
+        return
+    if case.choice("nets") != "any":
+        yield _by_nets(case)
+        return
+    allowed = case.choice("overlap") == "allowed"
+    if not allowed:
+        yield layer & other
+    if not allowed and not case.has("abutting"):
+        yield layer.separation_check(other, case.value, **measure_options(case))
+        return
+    edges, facing = case.edges("layer"), case.edges("other")
+    if allowed:
+        edges, facing = edges.outside_part(other), facing.outside_part(layer)
+    if case.has("abutting"):
+        facing = facing - case.edges("abutting")
+    yield edges.separation_check(facing, case.value, **measure_options(case))
+
+
+def _by_nets(case: Case) -> kdb.EdgePairs:
+    """Return where the two layers are too near on one net, or on two; what overlaps is of no concern to nets."""
+    if case.has("abutting") or case.has("overlap"):
+        raise TechnologyError("a rule about nets has neither 'abutting' nor 'overlap'")
+    layer, other = _with_nets(case, "layer", "net_of"), _with_nets(case, "other", "other_net_of")
+    return layer.separation_check(other, case.value, **measure_options(case), **_net_constraint(case))
+
+
+@rule_kind("overlap", "layer", "other", mutual=True, **MEASURE)
+def overlap(case: Case) -> Found:
+    """Where ``layer`` and ``other`` overlap, they do so by at least ``value``."""
+    yield case.region("layer").overlap_check(case.region("other"), case.value, **measure_options(case))
+
+
+@rule_kind("extension", "inner", "outer", **MEASURE)
+def extension(case: Case) -> Found:
+    """Where ``outer`` crosses ``inner``, it reaches at least ``value`` beyond it and never ends within it."""
+    inner, outer = case.region("inner"), case.region("outer")
+    yield outer.enclosing_check(inner, case.value, **measure_options(case))
+    yield outer.corners(-180.0, 0.0, 1, True, False).interacting(inner)
+
+
+@rule_kind("gate_width", "layer", "active", **MEASURE)
+def gate_width(case: Case) -> Found:
+    """Channels ``layer`` are at least ``value`` from one side of ``active`` to the other."""
+    yield (case.edges("layer") & case.edges("active")).width_check(case.value, **measure_options(case))
+
+
+@rule_kind("gate_length", "layer", "active", **MEASURE)
+def gate_length(case: Case) -> Found:
+    """Channels ``layer`` are at least ``value`` from source to drain."""
+    yield (case.edges("layer") - case.edges("active")).width_check(case.value, **measure_options(case))

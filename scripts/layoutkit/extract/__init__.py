@@ -1,0 +1,1 @@
+"""Layout to circuit: connectivity, devices and their parameters."""

@@ -1,0 +1,216 @@
+"""What a layout's layers mean electrically: which shapes conduct, which join, which are channels and bodies.
+
+    cross-section            p_tap   n_sd  gate  n_sd          p_sd  gate  p_sd   n_tap
+    metal      ===========================================================================
+    contact        |          |       |           |             |           |       |
+               ----#----------#-------#--[poly]---#-------------#--[poly]---#-------#-----
+                  p well / substrate (bulk of nmos)    |      n well (bulk of pmos)
+
+Diffusion is what the active and tap layers draw; its implant and well decide what it is, not the layer it is drawn on:
+n+ outside the n well is a source or drain, n+ inside it is a tap of the well, and the other way round for p+.
+
+The p substrate is one global net where the process draws no p well. It gets no name of its own and nothing joins it
+but p+ taps, so that a missing substrate tap leaves the bulks on a net of their own. A p region that a deep n well and a
+ring of n well cut off from the substrate is a net of its own, and where the process draws p wells, so is each of them:
+a tap inside must reach it.
+
+Fill is of the same material as the layer that it fills and conducts like it. Slots are subtracted from their layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.extract.passive_devices import PassiveLayers, add_plates, passive_layers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from layoutkit.technology import DeviceSpec, Technology
+
+SUBSTRATE = "substrate"  # the layer that is one net wherever it lies, and the name of that net
+_MARGIN = 1000  # substrate beyond the drawn shapes [dbu]; any positive number does
+
+
+@dataclass(frozen=True)
+class ElectricalLayers:
+    """The regions of one flat cell.
+
+    Attributes:
+        conducting: Name to region of everything that carries a net: diffusions, taps, wells, poly, contacts, metals.
+        joins: Pairs of names whose touching shapes are one net.
+        gates: Device name to its channels.
+        unrecognised_gates: Where poly crosses diffusion without making a device of the technology.
+        labels: Conductor name to the texts of the cell itself that name nets.
+        pins: Conductor name to the pin shapes of the cell itself.
+        passives: Resistor cores and capacitor plates.
+    """
+
+    conducting: dict[str, kdb.Region]
+    joins: tuple[tuple[str, str], ...]
+    gates: dict[str, kdb.Region]
+    unrecognised_gates: kdb.Region
+    labels: dict[str, kdb.Texts]
+    pins: dict[str, kdb.Region]
+    passives: PassiveLayers
+
+
+def read_layers(technology: Technology) -> set[tuple[int, int]]:
+    """Return the GDS layers whose shapes extraction reads, or that cannot matter to it: openings in insulators.
+
+    Shapes on any other layer that ends up on the wafer may change devices or nets without extraction knowing.
+    """
+    read = {technology.contact.layer, *(c.layer for c in technology.conductors), *(c.layer for c in technology.cuts)}
+    read |= {layer for role, layer in technology.roles.items() if role != "device_text"}
+    for device in technology.devices.values():
+        read |= {layer for layer in (device.implant, device.bulk_implant, device.well) if layer is not None}
+        read |= set(device.marked_by)
+    for passive in technology.passives.values():
+        # What excludes a flavour is read on its cores alone; anywhere else it may mean a device that is not known here.
+        read |= {*passive.parts.values(), *passive.markers, *passive.core_markers, *passive.resistive}
+    specs = [technology.spec(name) for name in read]
+    specs += [technology.spec(name) for spec in specs for name in (*spec.fill, *spec.slots)]
+    every = (*technology.layers.values(), *technology.other_layers.values())
+    return {spec.gds for spec in (*specs, *(spec for spec in every if spec.purpose == "opening"))}
+
+
+def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayers:
+    """Return the regions of ``cell``, all levels of its hierarchy flattened, as ``technology`` connects them."""
+    drawn = _Drawn(cell, technology)
+    poly, nwell, p_body = drawn.role("poly"), drawn.role("nwell"), drawn.p_body()
+    passives = passive_layers(technology, drawn.layer)
+    active = drawn.role("active")
+    diffusion = active + drawn.role("tap")
+    n_plus, p_plus = drawn.implants("n"), drawn.implants("p")
+    open_diffusion = diffusion - poly
+    conducting = {
+        "n_sd": (open_diffusion & n_plus) - p_plus - nwell,
+        "p_sd": (open_diffusion & p_plus & nwell) - n_plus,
+        "n_tap": (open_diffusion & n_plus & nwell) - p_plus,
+        "p_tap": (open_diffusion & p_plus) - n_plus - nwell,
+        "nwell": nwell,
+        "deep_nwell": drawn.role("deep_nwell"),
+        "p_body": p_body,
+        SUBSTRATE: kdb.Region() if technology.role("pwell") else p_body - drawn.role("deep_nwell"),
+        "poly": poly - passives.marked,
+        "contact": drawn.layer(technology.contact.layer),
+    }
+    conducting.update({conductor.name: drawn.layer(conductor.layer) for conductor in technology.conductors})
+    conducting.update({cut.name: drawn.layer(cut.layer) for cut in technology.cuts})
+    joins = _joins(technology) + add_plates(technology, passives, conducting)
+    only_fill = drawn.fill("poly") & (drawn.fill("active") + drawn.fill("tap"))
+    crossings = (poly & diffusion).merged().not_inside(only_fill)  # where fill crosses fill there is no transistor
+    gates = {
+        spec.name: drawn.gates(spec, crossings.inside(active), p_body) for _, spec in sorted(technology.devices.items())
+    }
+    recognised = kdb.Region()
+    for region in gates.values():
+        recognised += region
+    return ElectricalLayers(
+        conducting={name: region.merged() for name, region in conducting.items()},
+        joins=tuple(joins),
+        gates=gates,
+        unrecognised_gates=crossings - recognised,
+        labels={c.name: drawn.own_texts(c.label_layer) for c in technology.conductors},
+        pins={c.name: drawn.own_shapes(c.pin_layer) for c in technology.conductors if c.pin_layer is not None},
+        passives=passives,
+    )
+
+
+def device_texts(cell: kdb.Cell, technology: Technology) -> list[tuple[str, kdb.Point]]:
+    """Return the texts of all levels that say which device a channel belongs to, with their places, sorted."""
+    if technology.role("device_text") is None:
+        return []
+    texts = kdb.Texts(cell.begin_shapes_rec(technology.layer(cell.layout(), "device_text")))
+    return sorted(
+        ((text.string, kdb.Point(text.x, text.y)) for text in texts.each()), key=lambda item: (item[0], str(item[1]))
+    )
+
+
+def _joins(technology: Technology) -> list[tuple[str, str]]:
+    first = technology.conductors[0].name
+    joins = [("contact", below) for below in ("poly", "n_sd", "p_sd", "n_tap", "p_tap", first)]
+    for cut in technology.cuts:
+        joins += [(cut.name, technology.resolve(cut.below)), (cut.name, technology.resolve(cut.above))]
+    # Silicide shorts a source to the tap it abuts, with or without metal on the tap.
+    joins += [("n_tap", "nwell"), ("p_tap", "p_body"), ("n_sd", "p_tap"), ("p_sd", "n_tap")]
+    joins += [("nwell", "deep_nwell"), ("p_body", SUBSTRATE)]
+    return joins
+
+
+class _Drawn:
+    """The drawn layers of one cell."""
+
+    def __init__(self, cell: kdb.Cell, technology: Technology) -> None:
+        self.cell = cell
+        self.technology = technology
+
+    def layer(self, name: str) -> kdb.Region:
+        """Return the merged shapes of a layer with its fill, without its slots."""
+        spec = self.technology.spec(name)
+        found = self._shapes((spec.name, *spec.fill))
+        slots = self._shapes(spec.slots)
+        return found if slots.is_empty() else found - slots
+
+    def fill(self, role: str) -> kdb.Region:
+        """Return the merged fill of the layer of ``role``."""
+        layer = self.technology.role(role)
+        return kdb.Region() if layer is None else self._shapes(self.technology.spec(layer).fill)
+
+    def _shapes(self, names: Iterable[str]) -> kdb.Region:
+        found = kdb.Region()
+        for name in names:
+            index = self.cell.layout().find_layer(*self.technology.spec(name).gds)
+            if index is not None:
+                found += kdb.Region(self.cell.begin_shapes_rec(index))
+        return found.merged()
+
+    def role(self, role: str) -> kdb.Region:
+        return self.layer(role) if self.technology.role(role) is not None else kdb.Region()
+
+    def implants(self, polarity: str) -> kdb.Region:
+        """Return all n+ or p+ implants."""
+        names = self._implant_names(polarity)
+        if None in names:  # not drawn: all diffusion that the other implant leaves
+            return self.role("active") + self.role("tap") - self.implants("p" if polarity == "n" else "n")
+        union = kdb.Region()
+        for name in sorted(name for name in names if name is not None):
+            union += self.layer(name)
+        return union.merged()
+
+    def _implant_names(self, polarity: str) -> set[str | None]:
+        own = "nmos" if polarity == "n" else "pmos"
+        specs = self.technology.devices.values()
+        return {spec.implant if spec.type == own else spec.bulk_implant for spec in specs}
+
+    def p_body(self) -> kdb.Region:
+        """Return the p-type bodies: the drawn p wells, or everything that is not n well."""
+        if self.technology.role("pwell") is not None:
+            return self.role("pwell") - self.role("nwell")
+        return kdb.Region(self.cell.bbox().enlarged(_MARGIN, _MARGIN)) - self.role("nwell")
+
+    def gates(self, spec: DeviceSpec, crossings: kdb.Region, p_body: kdb.Region) -> kdb.Region:
+        """Return those ``crossings`` of poly and active that have all that ``spec`` draws and nothing that others draw.
+
+        A channel that a marker, implant or well covers in part is no device.
+        """
+        found = crossings.inside(self.role("nwell") if spec.type == "pmos" else p_body)
+        if spec.implant is not None:
+            found = found.inside(self.layer(spec.implant))
+        if spec.bulk_implant is not None:
+            found = found.outside(self.layer(spec.bulk_implant))
+        others = {m for other in self.technology.devices.values() if other.type == spec.type for m in other.marked_by}
+        for marker in spec.marked_by:
+            found = found.inside(self.layer(marker))
+        for marker in sorted(others - set(spec.marked_by)):
+            found = found.outside(self.layer(marker))
+        return found
+
+    def own_texts(self, name: str) -> kdb.Texts:
+        return kdb.Texts(self.cell.shapes(self.technology.layer(self.cell.layout(), name)))
+
+    def own_shapes(self, name: str) -> kdb.Region:
+        return kdb.Region(self.cell.shapes(self.technology.layer(self.cell.layout(), name)))

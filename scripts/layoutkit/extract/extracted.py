@@ -1,0 +1,206 @@
+"""What extraction finds: fingers, devices, nets, labels. See ``extract``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.drc.drawn_layers import Coverage
+from layoutkit.extract.parallel import FoldKey, fold_key
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.technology import Technology
+
+
+class Point(NamedTuple):
+    """A place in the cell. [um]"""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Label:
+    """One text that names a net: where it is and whether a pin shape lies under it."""
+
+    text: str
+    conductor: str
+    place: Point
+    on_pin: bool
+
+
+@dataclass(frozen=True)
+class Finger:
+    """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any.
+
+    Terminals are ``d g s b`` of a transistor, ``p n`` and perhaps ``b`` of a resistor, ``p`` (plate) and ``n`` of a
+    capacitor.
+    """
+
+    device: str
+    w_um: float
+    l_um: float
+    nets: Mapping[str, int]
+    place: Point
+    text: str | None
+
+    @property
+    def key(self) -> FoldKey[int]:
+        """What fingers in parallel have in common."""
+        return fold_key(self.device, self.nets)
+
+
+@dataclass(frozen=True)
+class ExtractedDevice:
+    """Parallel fingers of one length, as one device; of a resistor all bars, in series and in parallel."""
+
+    id: str
+    device: str
+    w_um: float
+    l_um: float
+    fingers: tuple[Finger, ...]
+    nets: Mapping[str, int]
+
+    @property
+    def place(self) -> Point:
+        """Where its first finger is."""
+        return self.fingers[0].place
+
+    @property
+    def key(self) -> FoldKey[int]:
+        """What devices in parallel to it have in common with it."""
+        return fold_key(self.device, self.nets)
+
+    def without_bulk(self) -> ExtractedDevice:
+        """Return it without its bulk terminal."""
+        return replace(self, nets={terminal: net for terminal, net in self.nets.items() if terminal != "b"})
+
+    def in_series(self, other: ExtractedDevice, nets: Mapping[str, int]) -> ExtractedDevice:
+        """Return both as one device on ``nets``, as long as the two together."""
+        length = round(self.l_um + other.l_um, 6)
+        return replace(self, l_um=length, fingers=(*self.fingers, *other.fingers), nets=nets)
+
+    def in_parallel(self, other: ExtractedDevice) -> ExtractedDevice:
+        """Return both as one device, as wide as the two together."""
+        return replace(self, w_um=round(self.w_um + other.w_um, 6), fingers=(*self.fingers, *other.fingers))
+
+
+@dataclass(frozen=True)
+class LayoutNet:
+    """One net of the layout that has a device or a label on it."""
+
+    id: int
+    name: str
+    labels: tuple[Label, ...]
+    terminals: tuple[tuple[int, str], ...]
+    """Terminals on it: index of the finger, dummies included, and the terminal."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Its different names, sorted."""
+        return tuple(sorted({label.text for label in self.labels}))
+
+
+@dataclass(frozen=True)
+class SoftConnection:
+    """A net whose pieces nothing but a well or the substrate joins; of each piece a name and a place."""
+
+    net: int
+    pieces: tuple[tuple[str, Point], ...]
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What a cell holds.
+
+    Attributes:
+        cell_name: The cell.
+        technology: Its process.
+        devices: Parallel fingers combined; without the dummies. Sorted by place.
+        dummies: Fingers that can carry no current.
+        nets: Nets with a device or a label, by id.
+        labels_off_metal: Labels that name nothing, since no shape of their conductor is under them.
+        soft_connections: Nets that only wells or substrate hold together.
+        ignored_gates: Where poly crosses diffusion without making a known device, and why.
+        ignored_resistors: Where the body of a resistor makes no known device, and why.
+        ignored_plates: Where the plate of a capacitor makes no known device, and why.
+        lvs: KLayout's database: shapes, nets, netlist; ready to be compared.
+        coverage: Drawn layers that were not read.
+    """
+
+    cell_name: str
+    technology: Technology
+    devices: tuple[ExtractedDevice, ...]
+    dummies: tuple[Finger, ...]
+    nets: dict[int, LayoutNet]
+    labels_off_metal: tuple[Label, ...]
+    soft_connections: tuple[SoftConnection, ...]
+    ignored_gates: tuple[tuple[Point, str], ...]
+    ignored_resistors: tuple[tuple[Point, str], ...]
+    ignored_plates: tuple[tuple[Point, str], ...]
+    lvs: kdb.LayoutVsSchematic
+    layout: kdb.Layout = field(repr=False)  # its shapes must outlive the database
+    coverage: Coverage = field(default_factory=Coverage)
+
+    def without_bulks_of(self, names: Collection[str]) -> Extraction:
+        """Return it with the bulk terminals of the devices of these types left out."""
+        devices = tuple(d.without_bulk() if d.device in names else d for d in self.devices)
+        return replace(self, devices=devices)
+
+    @cached_property
+    def fingers(self) -> tuple[Finger, ...]:
+        """All fingers, dummies last."""
+        return (*(finger for device in self.devices for finger in device.fingers), *self.dummies)
+
+    @cached_property
+    def circuit(self) -> Circuit:
+        """The devices as a circuit: ``w`` of all fingers [m], ``nf`` their number, ``m`` 1.
+
+        Its ports are the labels on pin shapes, or all labels where there are no pin shapes.
+        """
+        devices = tuple(self._device(device) for device in self.devices)
+        labelled = sorted(net.name for net in self.nets.values() if net.labels)
+        pinned = sorted(net.name for net in self.nets.values() if any(label.on_pin for label in net.labels))
+        return Circuit(name=self.cell_name, devices=devices, ports=tuple(pinned or labelled))
+
+    def _device(self, device: ExtractedDevice) -> Device:
+        passive = self.technology.passives.get(device.device)
+        spec = self.technology.devices[device.device] if passive is None else passive
+        unit = 1 if passive is None else max(1, round(device.w_um / device.fingers[0].w_um))
+        params = {"w": round(device.w_um / unit * 1e-6, 12), "l": round(device.l_um * 1e-6, 12), "m": unit}
+        if passive is None:
+            params["nf"] = len(device.fingers)
+        nets = {terminal: self.nets[net].name for terminal, net in device.nets.items()}
+        model = spec.model if passive is None else passive.model_of(device.fingers[0].w_um)
+        return Device(id=device.id, type=spec.type, model=model, params=params, terminals=nets)
+
+    def shapes(self, net: int, layer: str) -> kdb.Region:
+        """Return the shapes of a net on one of the layers of ``electrical_layers``."""
+        top = self.lvs.netlist().top_circuit()
+        return self.lvs.shapes_of_net(top.net_by_cluster_id(net), self.lvs.polygons_by_name(layer), True)
+
+    def reaches(self, net: int, *layers: str) -> bool:
+        """Return whether the net has a shape on one of the layers."""
+        return any(not self.shapes(net, layer).is_empty() for layer in layers)
+
+    def place_of(self, net: int) -> Point | None:
+        """Return where to look for a net: a label, else its metal, else a device on it."""
+        found = self.nets[net]
+        if found.labels:
+            return found.labels[0].place
+        for conductor in self.technology.conductors:
+            shapes = self.shapes(net, conductor.name)
+            if not shapes.is_empty():
+                return point_um(min((polygon.bbox().center() for polygon in shapes.each()), key=str), self.layout.dbu)
+        return self.fingers[found.terminals[0][0]].place if found.terminals else None
+
+
+def point_um(point: kdb.Point, dbu: float) -> Point:
+    """Return ``point`` [dbu] in micrometres."""
+    return Point(round(point.x * dbu, 6), round(point.y * dbu, 6))

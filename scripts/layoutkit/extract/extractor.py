@@ -1,0 +1,312 @@
+"""Extraction: the circuit that a layout really is, read from its shapes and from nothing else.
+
+Every channel becomes a finger. Fingers of one device type that share gate, bulk, and source and drain (in either order)
+are in parallel and are told as one device: ``w_um`` is the width of all of them, ``fingers`` holds each. A netlist's
+``nf`` and ``m`` cannot be told apart in a layout; their product is the number of fingers.
+
+Net names come from the labels of the cell itself. Nets are never joined because they bear the same name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.drc.drawn_layers import coverage
+from layoutkit.extract.connectivity import SUBSTRATE, ElectricalLayers, device_texts, electrical_layers, read_layers
+from layoutkit.extract.extracted import ExtractedDevice, Extraction, Finger, Label, LayoutNet, Point, point_um
+from layoutkit.extract.parallel import FoldKey, dummies
+from layoutkit.extract.passive_devices import extract_passives, size_of
+from layoutkit.extract.series import fold_series
+from layoutkit.extract.soft_connections import metal_nets, soft_connections
+from layoutkit.layout.cells import check_flat_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutkit.technology import DeviceSpec, Technology
+
+_TRANSISTOR_TERMINALS = {"S": "s", "G": "g", "D": "d", "B": "b"}
+_PASSIVE_TERMINALS = {"A": "p", "B": "n", "W": "b"}
+
+
+def extract(
+    layout: kdb.Layout, cell: kdb.Cell, technology: Technology, *, waived_layers: Sequence[str] = ()
+) -> Extraction:
+    """Return what ``cell`` and everything below it is electrically.
+
+    Args:
+        layout: The layout that holds ``cell``; it is left as it is.
+        cell: Cell to read. Its own labels name the nets; labels in cells below it do not.
+        technology: Process that says what the layers mean.
+        waived_layers: Layers that may be drawn without being read: names of the technology, or ``layer/datatype``.
+
+    Raises:
+        LayoutkitError: If a waived layer is neither a name of the technology nor a number.
+        LayoutkitError: If the cell holds more shapes than fit into memory when flattened.
+    """
+    check_flat_size(cell)
+    why = "extraction does not read it"
+    covered = coverage(cell, technology, read_layers(technology), waived_layers, why)
+    layers = electrical_layers(cell, technology)
+    metal = metal_nets(layers, layout.dbu)
+    lvs = _database(cell, technology, layers)
+    reading = _Reading(lvs, layers, device_texts(cell, technology), layout.dbu)
+    nets, fingers = reading.nets(), reading.fingers()
+    idle = dummies([finger.nets for finger in fingers], [net for net, labels in nets.items() if labels])
+    devices = fold_series(
+        _combined([finger for index, finger in enumerate(fingers) if index not in idle], layout.dbu),
+        {name for name, spec in technology.passives.items() if spec.type == "resistor"},
+        {net for net, labels in nets.items() if labels},
+    )
+    apart = tuple(sorted((fingers[index] for index in idle), key=_by_place))
+    soft = soft_connections(lvs, metal, nets)
+    reading.fold(idle)
+    return Extraction(
+        cell_name=cell.name,
+        technology=technology,
+        devices=devices,
+        dummies=apart,
+        nets=reading.named(nets, devices, apart),
+        labels_off_metal=reading.labels_off_metal(),
+        soft_connections=soft,
+        ignored_gates=reading.ignored_gates(),
+        ignored_resistors=reading.ignored_resistors(),
+        ignored_plates=reading.ignored_plates(),
+        lvs=lvs,
+        layout=layout,
+        coverage=covered,
+    )
+
+
+def _database(cell: kdb.Cell, technology: Technology, layers: ElectricalLayers) -> kdb.LayoutVsSchematic:
+    """Return KLayout's database with devices and nets extracted."""
+    lvs = kdb.LayoutVsSchematic(cell.name, cell.layout().dbu)
+    for name, region in layers.conducting.items():
+        lvs.register(region, name)
+        lvs.connect(region)
+    for name, texts in layers.labels.items():
+        lvs.register(texts, _label_layer(name))
+        lvs.connect(layers.conducting[name], texts)
+    for one, other in layers.joins:
+        lvs.connect(layers.conducting[one], layers.conducting[other])
+    lvs.connect_global(layers.conducting[SUBSTRATE], SUBSTRATE.upper())
+    for name, gates in layers.gates.items():
+        spec = technology.devices[name]
+        lvs.register(gates, f"gate.{name}")
+        lvs.extract_devices(kdb.DeviceExtractorMOS4Transistor(name), _device_layers(spec, gates, layers))
+    extract_passives(lvs, technology, layers.passives, layers.conducting)
+    lvs.extract_netlist()
+    return lvs
+
+
+def _device_layers(spec: DeviceSpec, gates: kdb.Region, layers: ElectricalLayers) -> dict[str, kdb.ShapeCollection]:
+    ends = layers.conducting["n_sd" if spec.type == "nmos" else "p_sd"]
+    body = layers.conducting["p_body" if spec.type == "nmos" else "nwell"]
+    return {"SD": ends, "G": gates, "W": body, "tS": ends, "tD": ends, "tG": layers.conducting["poly"], "tB": body}
+
+
+def _label_layer(conductor: str) -> str:
+    return f"{conductor}.names"
+
+
+class _Reading:
+    """Reads the extracted database into plain data."""
+
+    def __init__(
+        self, lvs: kdb.LayoutVsSchematic, layers: ElectricalLayers, texts: list[tuple[str, kdb.Point]], dbu: float
+    ) -> None:
+        self.lvs = lvs
+        self.layers = layers
+        self.dbu = dbu
+        self.circuit: kdb.Circuit = lvs.netlist().top_circuit()
+        self.text_at = self._texts_by_gate(texts)
+
+    def _texts_by_gate(self, texts: list[tuple[str, kdb.Point]]) -> dict[Point, str]:
+        """Return the device text of a channel by the centre of that channel."""
+        shapes = kdb.Shapes()
+        passives = self.layers.passives
+        for found_on in (self.layers.gates, passives.cores, passives.plates):
+            for _, region in sorted(found_on.items()):
+                shapes.insert(region)
+        found: dict[Point, str] = {}
+        for text, place in texts:
+            for shape in shapes.each_touching(kdb.Box(place, place)):
+                found.setdefault(point_um(shape.bbox().center(), self.dbu), text)
+        return found
+
+    def nets(self) -> dict[int, tuple[Label, ...]]:
+        """Return the labels of every net of the circuit."""
+        if self.circuit is None:
+            return {}
+        return {net.cluster_id: self._labels(net) for net in self.circuit.each_net()}
+
+    def _labels(self, net: kdb.Net) -> tuple[Label, ...]:
+        labels = []
+        for conductor in self.layers.labels:
+            texts = self.lvs.texts_of_net(net, self._index(_label_layer(conductor)), True)
+            labels += [self._label(text, conductor) for text in texts.each()]
+        return tuple(sorted(labels, key=lambda label: (label.text, label.place, label.conductor)))
+
+    def _label(self, text: kdb.Text, conductor: str) -> Label:
+        pins = self.layers.pins.get(conductor, kdb.Region())
+        under = kdb.Region(kdb.Box(text.x - 1, text.y - 1, text.x + 1, text.y + 1))
+        return Label(
+            text.string, conductor, point_um(kdb.Point(text.x, text.y), self.dbu), not (pins & under).is_empty()
+        )
+
+    def _index(self, layer: str) -> int:
+        return int(self.lvs.layer_index(self.lvs.texts_by_name(layer)))
+
+    def fingers(self) -> list[Finger]:
+        """Return all channels in the order of the circuit's devices."""
+        if self.circuit is None:
+            return []
+        found = []
+        for device in self.circuit.each_device():
+            place = Point(round(device.trans.disp.x, 6), round(device.trans.disp.y, 6))
+            kind = device.device_class()
+            terminals = {definition.name for definition in kind.terminal_definitions()}
+            known = _TRANSISTOR_TERMINALS if "G" in terminals else _PASSIVE_TERMINALS
+            nets = {
+                own: device.net_for_terminal(terminal).cluster_id
+                for terminal, own in known.items()
+                if terminal in terminals
+            }
+            w_um, l_um = size_of(device)
+            found.append(
+                Finger(
+                    device=kind.name,
+                    w_um=w_um,
+                    l_um=l_um,
+                    nets=nets,
+                    place=place,
+                    text=self.text_at.get(place),
+                )
+            )
+        return found
+
+    def fold(self, dummies: set[int]) -> None:
+        """Give KLayout's netlist its pins, take the dummies out and combine parallel devices there as well."""
+        if self.circuit is None:
+            return
+        for net in list(self.circuit.each_net()):
+            if self._labels(net):
+                self.circuit.connect_pin(self.circuit.create_pin(net.name), net)
+        listed = list(self.circuit.each_device())
+        for index in sorted(dummies):
+            self.circuit.remove_device(listed[index])
+        self.lvs.netlist().combine_devices()
+
+    def named(
+        self, labels: dict[int, tuple[Label, ...]], devices: tuple[ExtractedDevice, ...], apart: tuple[Finger, ...]
+    ) -> dict[int, LayoutNet]:
+        """Return the nets that have a label, a device or a dummy, each with a name of its own."""
+        terminals: dict[int, list[tuple[int, str]]] = {}
+        for index, finger in enumerate([*(finger for device in devices for finger in device.fingers), *apart]):
+            for terminal, net in finger.nets.items():
+                terminals.setdefault(net, []).append((index, terminal))
+        met = {net for device in devices for net in device.nets.values()}
+        met |= {net for finger in apart for net in finger.nets.values()}
+        kept = sorted(net for net in labels if labels[net] or net in met)
+        used: set[str] = set()
+        nets = {}
+        for net in kept:
+            plain = self.circuit.net_by_cluster_id(net).name or f"${net}"
+            texts = sorted({label.text for label in labels[net]})
+            name = ",".join(texts) or plain
+            name = f"{name}${net}" if name in used else name
+            used.add(name)
+            nets[net] = LayoutNet(net, name, labels[net], tuple(terminals.get(net, ())))
+        return nets
+
+    def labels_off_metal(self) -> tuple[Label, ...]:
+        """Return the labels under which there is no shape of their conductor."""
+        return tuple(
+            sorted(
+                (
+                    self._label(text, name)
+                    for name, texts in self.layers.labels.items()
+                    for text in texts.not_interacting(self.layers.conducting[name]).each()
+                ),
+                key=lambda label: (label.text, label.place, label.conductor),
+            )
+        )
+
+    def ignored_gates(self) -> tuple[tuple[Point, str], ...]:
+        """Return the crossings of poly and diffusion that are no device, with the reason."""
+        found = [
+            (point_um(polygon.bbox().center(), self.dbu), "its implants, well and markers are those of no device")
+            for polygon in self.layers.unrecognised_gates.merged().each()
+        ]
+        return tuple(sorted(found + self._refused(on_passive=False)))
+
+    def ignored_resistors(self) -> tuple[tuple[Point, str], ...]:
+        """Return places of poly and diffusion that is neither a wire nor a resistor with two ends, with the reason."""
+        found = self._places(self.layers.passives.unrecognised)
+        return tuple(sorted(found + self._refused(on_passive=True)))
+
+    def ignored_plates(self) -> tuple[tuple[Point, str], ...]:
+        """Return the plates that make no capacitor, with the reason."""
+        return tuple(sorted(self._places(self.layers.passives.loose_plates)))
+
+    def _places(self, regions: Sequence[tuple[kdb.Region, str]]) -> list[tuple[Point, str]]:
+        """Return the centre of each polygon of the regions, with the reason given for its region."""
+        return [
+            (point_um(polygon.bbox().center(), self.dbu), reason)
+            for region, reason in regions
+            for polygon in region.merged().each()
+        ]
+
+    def _refused(self, *, on_passive: bool) -> list[tuple[Point, str]]:
+        """Return the devices that KLayout rejected, those of passives or the others, with its reason."""
+        entries = [
+            (entry, entry.message.startswith("Expected two polygons on contacts"))
+            for entry in self.lvs.each_log_entry()
+        ]
+        return [
+            (Point(round(centre.x, 6), round(centre.y, 6)), entry.message)
+            for entry, of_passive in entries
+            if of_passive == on_passive
+            for centre in [entry.geometry.bbox().center()]
+        ]
+
+
+def _combined(fingers: list[Finger], dbu: float) -> tuple[ExtractedDevice, ...]:
+    """Return the fingers combined where they are in parallel and of one length, sorted by place."""
+    groups: dict[tuple[FoldKey[int], int], list[Finger]] = {}
+    for finger in sorted(fingers, key=_by_place):
+        groups.setdefault((finger.key, round(finger.l_um / dbu)), []).append(finger)
+    names = _device_names(list(groups.values()))
+    return tuple(
+        ExtractedDevice(
+            id=name,
+            device=members[0].device,
+            w_um=round(sum(finger.w_um for finger in members), 6),
+            l_um=members[0].l_um,
+            fingers=tuple(members),
+            nets=dict(members[0].nets),
+        )
+        for name, members in zip(names, groups.values(), strict=True)
+    )
+
+
+def _by_place(finger: Finger) -> tuple[Point, str]:
+    return finger.place, finger.device
+
+
+def _device_names(groups: list[list[Finger]]) -> list[str]:
+    """Return one name a group: the device texts on it where there are any, else a letter and a number."""
+    names: list[str] = []
+    used: set[str] = set()
+    for number, members in enumerate(groups, 1):
+        letter = "M" if "g" in members[0].nets else "D"
+        base = "_".join(sorted({finger.text for finger in members if finger.text})) or f"{letter}_{number}"
+        name, repeat = base, 1
+        while name in used:
+            repeat += 1
+            name = f"{base}_{repeat}"
+        used.add(name)
+        names.append(name)
+    return names

@@ -1,0 +1,1 @@
+"""Layout files, cells, the workspace and export."""

@@ -1,0 +1,240 @@
+"""Writing one cell of a layout as a file for others, and proving that the file says the same as the layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isclose
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import KlayoutError, LayoutkitError, UnsupportedOperationError
+from layoutkit.layout import files
+from layoutkit.layout.cells import check_flat_size, choose_cell, copy_content, select_layers, sorted_layers
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.technology import Technology
+
+_MAX_COORDINATE = 2**31 - 1
+_MICROMETRE_M = 1e-6
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """What to export and how.
+
+    Attributes:
+        cell_name: Cell that becomes the file's top cell; ``None`` takes the layout's only top cell.
+        flatten: Whether to resolve the hierarchy into that one cell.
+        layer_filter: Layers to keep: a layer number (all its datatypes), "68/20", or a layer name of ``technology``.
+            ``None`` keeps all.
+        unit_m: User unit of the file. [m]
+        precision_m: Database unit of the file. [m]
+        technology: Knows the layer names that ``layer_filter`` may use.
+    """
+
+    cell_name: str | None = None
+    flatten: bool = False
+    layer_filter: Sequence[int | str] | None = None
+    unit_m: float = 1e-6
+    precision_m: float = 1e-9
+    technology: Technology | None = None
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """The file that was written and what it holds (shapes as stored, not as flattened)."""
+
+    output_path: str
+    cell_name: str
+    file_size_bytes: int
+    cell_count: int
+    layer_count: int
+    polygon_count: int
+    path_count: int
+    text_count: int
+    layers: tuple[str, ...]
+
+
+def export_layout(layout: kdb.Layout, output_path: str | os.PathLike[str], options: ExportOptions) -> ExportResult:
+    """Write one cell of ``layout`` to ``output_path`` and return what was written.
+
+    The bytes are read back and compared with the layout before the file appears under its name.
+
+    Raises:
+        LayoutkitError: If the cell or a layer does not exist, or a coordinate is not a multiple of the precision.
+        FileError: If the file's format is unknown or it cannot be written.
+        UnsupportedOperationError: If OASIS is asked for a user unit other than the micrometre.
+        KlayoutError: If the written bytes do not say the same as the layout.
+    """
+    layout_format, zipped = files.format_of(output_path)
+    files.check_target(output_path)
+    _check_units(layout_format, options)
+    picked = _picked(layout, options)
+    dbu_um = options.precision_m / _MICROMETRE_M
+    if isclose(dbu_um, picked.dbu, rel_tol=1e-9):
+        dbu_um = picked.dbu
+    _check_range(picked, dbu_um)
+    data = files.layout_bytes(picked, layout_format, dbu_um=dbu_um, user_unit_um=options.unit_m / _MICROMETRE_M)
+    _compare(picked, data, dbu_um)
+    if zipped:
+        data = files.zipped_bytes(data)
+    files.write_bytes(output_path, data)
+    return _result(picked, str(output_path), len(data))
+
+
+def _check_units(layout_format: files.LayoutFormat, options: ExportOptions) -> None:
+    for name, value in (("unit", options.unit_m), ("precision", options.precision_m)):
+        if not 1e-12 <= value <= 1.0:
+            raise LayoutkitError(
+                f"{name} must be from 1e-12 to 1 m, got {value:g}",
+                details={"param_name": name, "provided_value": value},
+            )
+    if options.precision_m > options.unit_m:
+        raise LayoutkitError(
+            f"precision ({options.precision_m:g} m) must not be coarser than unit ({options.unit_m:g} m)",
+            details={"param_name": "precision", "provided_value": options.precision_m},
+        )
+    if layout_format == "OASIS" and not isclose(options.unit_m, _MICROMETRE_M):
+        raise UnsupportedOperationError("OASIS knows no user unit: leave unit at 1e-6 or write .gds")
+
+
+def _picked(layout: kdb.Layout, options: ExportOptions) -> kdb.Layout:
+    """Return a new layout with the chosen cell, its children and the chosen layers only."""
+    import klayout.db as kdb
+
+    cell = choose_cell(layout, options.cell_name)
+    wanted = options.layer_filter
+    kept = None if wanted is None else set(select_layers(layout, wanted, options.technology, "layer_filter"))
+    picked = kdb.Layout()
+    picked.dbu = layout.dbu
+    originals = sorted(
+        (layout.cell(index) for index in {cell.cell_index(), *cell.called_cells()}), key=lambda each: each.name
+    )
+    index = {original.cell_index(): picked.create_cell(original.name).cell_index() for original in originals}
+    for original in originals:
+        copy_content(original, picked.cell(index[original.cell_index()]), index)
+    for info in sorted_layers(picked):
+        if kept is not None and (info.layer, info.datatype) not in kept:
+            picked.delete_layer(picked.layer(info))
+    if options.flatten:
+        top = picked.cell(cell.name)
+        check_flat_size(top)
+        top.flatten(-1, True)
+    return picked
+
+
+def _check_range(layout: kdb.Layout, dbu_um: float) -> None:
+    """Refuse a precision so fine that a coordinate leaves the 32 bits GDSII has for it."""
+    for cell in layout.each_cell():
+        box = cell.bbox()
+        reach = max(abs(box.left), abs(box.right), abs(box.bottom), abs(box.top)) if not box.empty() else 0
+        if reach * layout.dbu / dbu_um > _MAX_COORDINATE:
+            raise LayoutkitError(
+                f"precision {dbu_um * _MICROMETRE_M:g} m is too fine: cell '{cell.name}' reaches to "
+                f"{reach * layout.dbu:g} um, which does not fit into 32 bits",
+                details={"param_name": "precision", "cell_name": cell.name},
+            )
+
+
+def _compare(layout: kdb.Layout, data: bytes, dbu_um: float) -> None:
+    """Read ``data`` back, in the layout's own database unit, and require that it equals ``layout``."""
+    written = _parsed(data)
+    if dbu_um != layout.dbu:
+        written = _parsed(files.layout_bytes(written, "GDS2", dbu_um=layout.dbu))
+    if isclose(written.dbu, layout.dbu, rel_tol=1e-9):
+        written.dbu = layout.dbu
+    difference = _difference(layout, written)
+    if difference is None:
+        return
+    if dbu_um != layout.dbu:
+        raise LayoutkitError(
+            f"precision {dbu_um * _MICROMETRE_M:g} m cannot hold this layout without rounding ({difference}); "
+            f"the layout's own is {layout.dbu * _MICROMETRE_M:g} m",
+            details={"param_name": "precision", "layout_precision_m": layout.dbu * _MICROMETRE_M},
+        )
+    raise KlayoutError(f"the written file differs from the layout ({difference}); nothing was written")
+
+
+def _parsed(data: bytes) -> kdb.Layout:
+    import klayout.db as kdb
+
+    options = kdb.LoadLayoutOptions()
+    options.warn_level = 0
+    layout = kdb.Layout()
+    layout.read_bytes(data, options)
+    return layout
+
+
+def _difference(layout: kdb.Layout, written: kdb.Layout) -> str | None:
+    """Return where the two layouts differ, ``None`` if they say the same.
+
+    GDSII cuts polygons of more than 8000 points and resolves holes, so where shapes differ their area decides.
+    """
+    import klayout.db as kdb
+
+    flags = kdb.LayoutDiff.NoLayerNames | kdb.LayoutDiff.NoProperties | kdb.LayoutDiff.BoxesAsPolygons
+    if kdb.LayoutDiff().compare(layout, written, flags):
+        return None
+    names = sorted(cell.name for cell in layout.each_cell())
+    if names != sorted(cell.name for cell in written.each_cell()):
+        return "cell names"
+    for name in names:
+        ours, theirs = layout.cell(name), written.cell(name)
+        if _instances(ours) != _instances(theirs):
+            return f"instances in cell '{name}'"
+        for info in sorted_layers(layout):
+            mine, other = ours.shapes(layout.layer(info)), theirs.shapes(written.layer(info))
+            if kdb.Region(mine) ^ kdb.Region(other) or _texts(mine) != _texts(other):
+                return f"layer {info.layer}/{info.datatype} of cell '{name}'"
+    return None
+
+
+def _instances(cell: kdb.Cell) -> list[str]:
+    layout = cell.layout()
+    placed = []
+    for instance in cell.each_inst():
+        array = instance.cell_inst
+        steps = sorted([(str(array.a), array.na), (str(array.b), array.nb)])
+        placed.append(f"{layout.cell(array.cell_index).name} {array.cplx_trans} {steps}")
+    return sorted(placed)
+
+
+def _texts(shapes: kdb.Shapes) -> list[str]:
+    import klayout.db as kdb
+
+    return sorted(str(shape.text) for shape in shapes.each(kdb.Shapes.STexts))
+
+
+def _result(layout: kdb.Layout, output_path: str, size: int) -> ExportResult:
+    import klayout.db as kdb
+
+    polygons = paths = texts = 0
+    drawn = []
+    cells = list(layout.each_cell())
+    for info in sorted_layers(layout):
+        layer = layout.layer(info)
+        for cell in cells:
+            shapes = cell.shapes(layer)
+            path_count = sum(1 for _ in shapes.each(kdb.Shapes.SPaths))
+            text_count = sum(1 for _ in shapes.each(kdb.Shapes.STexts))
+            polygons += sum(1 for _ in shapes.each(kdb.Shapes.SPolygons | kdb.Shapes.SBoxes))
+            paths += path_count
+            texts += text_count
+        if any(not cell.shapes(layer).is_empty() for cell in cells):
+            drawn.append(f"{info.layer}/{info.datatype}")
+    return ExportResult(
+        output_path=str(Path(output_path).resolve()),
+        cell_name=layout.top_cells()[0].name,
+        file_size_bytes=size,
+        cell_count=len(cells),
+        layer_count=len(drawn),
+        polygon_count=polygons,
+        path_count=paths,
+        text_count=texts,
+        layers=tuple(drawn),
+    )

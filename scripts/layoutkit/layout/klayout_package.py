@@ -1,0 +1,148 @@
+"""A package for KLayout's application: technologies with their layer colours, and the device generators as PCells.
+
+::
+
+    <folder>/                        copied or linked to ~/.klayout/salt/analog-layout-skills
+      grain.xml                      name and version
+      tech/<name>/<name>.lyt .lyp    technology, layer properties
+      pymacros/analog_devices.lym    registers the PCell libraries when KLayout starts
+      python/layoutkit/...           what the libraries import; KLayout puts python/ on its module path
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from layoutkit.errors import FileError, TechnologyError
+from layoutkit.layout import files
+from layoutkit.layout.klayout_files import layer_properties_xml, technology_xml, xml_document
+from layoutkit.technology import load
+from layoutkit.technology.loader import read_document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PACKAGE = "analog-layout-skills"
+MACRO = "analog_devices.lym"
+_ENGINE = Path(__file__).parents[1]
+# What the PCells import, and nothing else of the engine.
+_MODULES = (
+    "__init__.py",
+    "errors.py",
+    "layout/__init__.py",
+    "layout/bounds.py",
+    "layout/cells.py",
+    "layout/klayout_files.py",
+    "pcells/*.py",
+    "draw/*.py",
+    "technology/*.py",
+)
+_MACRO_TEXT = """\
+# Registers the device generators as PCell libraries. KLayout shows an error here in its log when it starts.
+from layoutkit.pcells.application import start
+
+start({technologies})
+"""
+
+
+@dataclass(frozen=True)
+class KlayoutPackage:
+    """What was written.
+
+    Attributes:
+        folder: The package's folder.
+        files: Paths below it, sorted; the engine's modules left out.
+        libraries: Names of the PCell libraries it registers.
+    """
+
+    folder: str
+    files: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+def write_package(names: Sequence[str], folder: str, *, version: str, pcells: bool = True) -> KlayoutPackage:
+    """Write the package for some technologies into ``folder`` and return what it holds.
+
+    Args:
+        names: Shipped technologies or paths of technology files.
+        folder: Where to write; made where absent. Files of the package that it holds already are replaced.
+        version: Version to state in the package.
+        pcells: Whether to add the device generators.
+
+    Raises:
+        TechnologyError: If there is no such technology, or two have one name.
+        FileError: If the folder cannot be written.
+    """
+    technologies = [load(name) for name in names]
+    known = [technology.name for technology in technologies]
+    if len(set(known)) != len(known):
+        raise TechnologyError(f"each technology may be named once, got {', '.join(known)}")
+    content: dict[str, bytes] = {"grain.xml": _grain(version, known)}
+    for technology in technologies:
+        base = f"tech/{technology.name}/{technology.name}"
+        content[f"{base}.lyt"] = technology_xml(technology)
+        content[f"{base}.lyp"] = layer_properties_xml(technology)
+    if pcells:
+        content[f"pymacros/{MACRO}"] = _macro({name: name for name in known})
+    shown = sorted(content)
+    if pcells:
+        content |= _engine()
+        # JSON is YAML too, and KLayout's Python may have no YAML.
+        for technology in technologies:
+            document = json.dumps(read_document(Path(technology.path)), indent=1, ensure_ascii=False)
+            content[f"python/layoutkit/technology/{technology.name}.yaml"] = f"{document}\n".encode()
+    _write(Path(folder), content)
+    return KlayoutPackage(folder, tuple(shown), tuple(f"analog_{name}" for name in known) if pcells else ())
+
+
+def _write(folder: Path, content: Mapping[str, bytes]) -> None:
+    for name, data in sorted(content.items()):
+        target = folder / name
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"cannot make the folder {target.parent}: {error.strerror}") from error
+        files.write_bytes(target, data)
+
+
+def _engine() -> dict[str, bytes]:
+    paths = sorted(path for pattern in _MODULES for path in _ENGINE.glob(pattern))
+    return {f"python/layoutkit/{path.relative_to(_ENGINE).as_posix()}": path.read_bytes() for path in paths}
+
+
+def _grain(version: str, names: Sequence[str]) -> bytes:
+    root = ET.Element("salt-grain")
+    for tag, text in (
+        ("name", PACKAGE),
+        ("version", version),
+        ("title", "Analog devices"),
+        ("doc", f"Technologies and device generators (PCells): {', '.join(names)}"),
+        ("license", "Apache-2.0"),
+    ):
+        ET.SubElement(root, tag).text = text
+    return xml_document(root)
+
+
+def _macro(technologies: Mapping[str, str]) -> bytes:
+    root = ET.Element("klayout-macro")
+    for tag, text in (
+        ("description", "Analog device generators"),
+        ("version", ""),
+        ("category", "pymacros"),
+        ("prolog", ""),
+        ("epilog", ""),
+        ("doc", ""),
+        ("autorun", "true"),
+        ("autorun-early", "false"),
+        ("priority", "0"),
+        ("shortcut", ""),
+        ("show-in-menu", "false"),
+        ("interpreter", "python"),
+        ("text", _MACRO_TEXT.format(technologies=json.dumps(dict(technologies)))),
+    ):
+        ET.SubElement(root, tag).text = text
+    return xml_document(root)

@@ -1,0 +1,83 @@
+"""Which layout, and which circuit, a report was made from: written into the report, and read back from it.
+
+A report is valid only for the exact bytes of the layout that it judged. Every report that the pack writes holds
+``layout_sha256``, the SHA-256 of the layout file, and ``circuit_sha256``, that of ``circuit.json``, where the
+workspace's circuit was used: a DRC report in its description, an LVS database or SPICE file in a comment, a PNG picture
+in a ``tEXt`` chunk, a JSON file in a field. ``sha256sum layout.gds`` gives the number to compare with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import FileError
+from layoutkit.layout import files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LAYOUT = "layout_sha256"
+CIRCUIT = "circuit_sha256"
+MAX_REPORT_BYTES = 1 << 28
+_NOTE = re.compile(rb"(layout_sha256|circuit_sha256)\W{1,4}([0-9a-f]{64})(?![0-9a-f])")
+_PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
+_PNG_HEAD_BYTES = 33  # the magic number and the chunk IHDR, which must come first
+_LVSDB_MAGIC = b"#%lvsdb"
+
+
+def sha256_of(path: str | os.PathLike[str]) -> str | None:
+    """Return the SHA-256 of the file ``path`` in hexadecimal digits; None if there is no such regular file."""
+    digest = hashlib.sha256()
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a pipe would keep its reader waiting for ever
+            return None
+        with open(path, "rb") as stream:  # noqa: PTH123 - hashed in pieces, whatever the size
+            while piece := stream.read(1 << 20):
+                digest.update(piece)
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+def noted(report: bytes, sources: Mapping[str, str]) -> bytes:
+    """Return ``report`` with a note of what it was made from.
+
+    Args:
+        report: A KLayout report database, a KLayout LVS database, a PNG picture or SPICE text.
+        sources: ``LAYOUT``, ``CIRCUIT`` or both, each with a SHA-256 in hexadecimal digits; empty adds nothing.
+    """
+    if not sources:
+        return report
+    if report.startswith(_PNG_MAGIC):
+        chunks = b"".join(_png_text(name, value) for name, value in sorted(sources.items()))
+        return report[:_PNG_HEAD_BYTES] + chunks + report[_PNG_HEAD_BYTES:]
+    words = [f"{name}={value}" for name, value in sorted(sources.items())]
+    if report.lstrip().startswith(b"<"):
+        return report.replace(b"</description>", f" [{', '.join(words)}]</description>".encode(), 1)
+    sign = "#" if report.startswith(_LVSDB_MAGIC) else "*"
+    head, _, rest = report.partition(b"\n")
+    return b"\n".join([head, *(f"{sign} {word}".encode() for word in words), rest])
+
+
+def sources_of(path: str | os.PathLike[str]) -> dict[str, str] | None:
+    """Return what the report ``path`` says it was made from, {} if it does not say; None if there is no such file."""
+    try:
+        report = files.read_bytes(path, max_bytes=MAX_REPORT_BYTES)
+    except FileError:
+        return None if not os.path.isfile(path) else {}  # noqa: PTH113
+    found: dict[str, str] = {}
+    for name, value in _NOTE.findall(report):
+        found.setdefault(name.decode(), value.decode())
+    return found
+
+
+def _png_text(name: str, value: str) -> bytes:
+    import struct
+    import zlib
+
+    body = b"tEXt" + name.encode() + b"\0" + value.encode()
+    return struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))

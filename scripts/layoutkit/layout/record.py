@@ -1,0 +1,237 @@
+"""The record of a workspace: the technology its layout is drawn in, and the reports made from that layout.
+
+It is the file ``layout_workspace.json``. It holds the name and the layer numbers of the technology, which together
+identify a process, and the file that the technology was read from.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import FileError, TechnologyError
+from layoutkit.layout import files
+from layoutkit.layout.provenance import sha256_of
+from layoutkit.technology import load
+from layoutkit.technology.loader import SHIPPED, names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.technology import Technology
+
+FORMAT = 1
+MAX_RECORD_BYTES = 1 << 20
+MAX_REPORTS = 1000
+
+
+@dataclass(frozen=True)
+class DrawnIn:
+    """The technology that a layout is drawn in.
+
+    Attributes:
+        name: What the technology calls itself.
+        source: Shipped name, or absolute path of the technology file.
+        sha256: Of the technology file.
+        dbu_um: Database unit. [um]
+        layers: Layer to GDS layer and datatype.
+    """
+
+    name: str
+    source: str
+    sha256: str
+    dbu_um: float
+    layers: Mapping[str, tuple[int, int]]
+
+    @classmethod
+    def of(cls, technology: Technology) -> DrawnIn:
+        """Return how ``technology`` is remembered; a layer map given for one drawing does not count."""
+        path = Path(technology.path).resolve()
+        source = path.stem if path.parent == SHIPPED.resolve() else str(path)
+        sha256 = sha256_of(path) or ""
+        return cls(technology.name, source, sha256, technology.dbu_um, _layers_of(str(path), sha256))
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether the technology came with the pack."""
+        return self.source in names()
+
+    def is_same_process(self, other: DrawnIn) -> bool:
+        """Return whether both are the same process, perhaps in two revisions, so that one layout may use both."""
+        if self.is_shipped and other.is_shipped:
+            return self.source == other.source
+        shared = self.layers.keys() & other.layers.keys()
+        return (
+            self.name == other.name
+            and self.dbu_um == other.dbu_um
+            and bool(shared)
+            and all(tuple(self.layers[layer]) == tuple(other.layers[layer]) for layer in shared)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record's entry."""
+        layers = {name: list(gds) for name, gds in self.layers.items()}
+        return {
+            "name": self.name,
+            "source": self.source,
+            "sha256": self.sha256,
+            "dbu_um": self.dbu_um,
+            "layers": layers,
+        }
+
+
+@dataclass(frozen=True)
+class Record:
+    """What ``layout_workspace.json`` holds.
+
+    Attributes:
+        technology: What the layout is drawn in; None before the first drawing.
+        reports: Files made from the layout; relative to the workspace where they lie in it.
+    """
+
+    technology: DrawnIn | None = None
+    reports: tuple[str, ...] = field(default=())
+
+    def with_reports(self, reports: set[str]) -> Record:
+        """Return the record with these reports in place of the present ones."""
+        return replace(self, reports=tuple(sorted(reports)[:MAX_REPORTS]))
+
+    def write(self, path: Path) -> None:
+        """Write the record.
+
+        Raises:
+            FileError: If that fails.
+        """
+        drawn_in = None if self.technology is None else self.technology.to_json()
+        files.write_json(path, {"format": FORMAT, "technology": drawn_in, "reports": list(self.reports)})
+
+
+def read_record(path: Path) -> Record | None:
+    """Return what the file holds; None if there is no such file.
+
+    Raises:
+        FileError: If it is not a record that this version understands.
+    """
+    if not path.exists() and not path.is_symlink():
+        return None
+    try:
+        return _record(json.loads(files.read_bytes(path, max_bytes=MAX_RECORD_BYTES)))
+    except FileError as error:
+        reason = error.message
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = f"it is not a record of this version ({type(error).__name__}: {error})"
+    raise FileError(
+        f"cannot tell which technology the workspace {path.parent} is drawn in: {path.name}: {reason[:300]}; "
+        f"use another workspace, or delete {path} and name the technology that the layout is drawn in",
+        details={"path": str(path), "workspace": str(path.parent)},
+    )
+
+
+def _record(data: Any) -> Record:
+    if data["format"] != FORMAT:
+        raise ValueError(f"format {data['format']!r}, known is {FORMAT}")
+    reports, entry = data["reports"], data["technology"]
+    if not isinstance(reports, list) or not all(isinstance(name, str) and "\0" not in name for name in reports):
+        raise ValueError("reports must be a list of paths")
+    if entry is None:
+        return Record(None, tuple(reports[:MAX_REPORTS]))
+    layers = {str(name): (int(gds[0]), int(gds[1])) for name, gds in entry["layers"].items()}
+    name, source, sha256 = (entry[key] for key in ("name", "source", "sha256"))
+    if not all(isinstance(text, str) and text and "\0" not in text for text in (name, source, sha256)):
+        raise ValueError("name, source and sha256 of the technology must be texts")
+    return Record(DrawnIn(name, source, sha256, float(entry["dbu_um"]), layers), tuple(reports[:MAX_REPORTS]))
+
+
+def check_same(recorded: DrawnIn, asked: DrawnIn, home: Path) -> list[str]:
+    """Return the warnings for using ``asked`` on a layout drawn in ``recorded``.
+
+    Raises:
+        TechnologyError: If they are different processes.
+    """
+    if not recorded.is_same_process(asked):
+        text = f"workspace {home} is drawn in {_title(recorded)}, not in {_title(asked)}"
+        raise _conflict(text, recorded.source, home / "layout.gds")
+    if recorded.sha256 != asked.sha256 and not (recorded.is_shipped and asked.is_shipped):
+        text = f"the technology file of {asked.name} has changed since the workspace {home} was drawn"
+        return [f"{text}: check the whole layout again"]
+    return []
+
+
+def check_fits(layout: kdb.Layout, asked: Technology, path: Path) -> None:
+    """Check a layout of which no technology is recorded: it must not fit another shipped technology better.
+
+    Args:
+        layout: What ``path`` holds.
+        asked: Technology to draw in.
+        path: The layout's file, for the message.
+
+    Raises:
+        TechnologyError: If another one names more of its layers.
+    """
+    used = used_layers(layout)
+    own = len(used & set(DrawnIn.of(asked).layers.values()))
+    best = _best_fits(used)
+    if best and best[0][0] > own:
+        fit, name = best[0]
+        text = f"{path} uses {len(used)} layers; {asked.name} names {own} of them, {name} names {fit}"
+        raise _conflict(f"{text}: it is not drawn in {asked.name}", name, path)
+
+
+def fitting(layout: kdb.Layout, home: Path, usual: str) -> str:
+    """Return the name of the shipped technology that an unrecorded layout is drawn in, judged by its layers.
+
+    Args:
+        layout: The layout.
+        home: Its workspace, for the message.
+        usual: Technology for a layout without shapes.
+
+    Raises:
+        TechnologyError: If no single technology fits best.
+    """
+    used = used_layers(layout)
+    if not used:
+        return usual
+    best = _best_fits(used)
+    if not best or best[0][0] == 0 or (len(best) > 1 and best[0][0] == best[1][0]):
+        raise TechnologyError(
+            f"the technology of the layout in {home} is not recorded, and no single one fits its layers best; "
+            f"give technology: {', '.join(names())}, or the path of a technology file",
+            details={"param_name": "technology", "workspace": str(home)},
+        )
+    return best[0][1]
+
+
+def used_layers(layout: kdb.Layout) -> set[tuple[int, int]]:
+    """Return layer and datatype of every layer that has a shape in some cell."""
+    return {
+        (info.layer, info.datatype)
+        for info in layout.layer_infos()
+        if any(not cell.shapes(layout.layer(info)).is_empty() for cell in layout.each_cell())
+    }
+
+
+@lru_cache(maxsize=16)
+def _layers_of(path: str, _sha256: str) -> dict[str, tuple[int, int]]:
+    """Return the layers as the technology file has them; a technology may be in use with a layer map."""
+    return {name: layer.gds for name, layer in load(path).layers.items()}
+
+
+def _best_fits(used: set[tuple[int, int]]) -> list[tuple[int, str]]:
+    fits = [(len(used & set(DrawnIn.of(load(name)).layers.values())), name) for name in names()]
+    return sorted(fits, key=lambda fit: (-fit[0], fit[1]))
+
+
+def _title(drawn_in: DrawnIn) -> str:
+    return drawn_in.name if drawn_in.is_shipped else f"{drawn_in.name} ({drawn_in.source})"
+
+
+def _conflict(reason: str, source: str, path: Path) -> TechnologyError:
+    return TechnologyError(
+        f"{reason}; leave technology out or give {source}, use another workspace, or delete {path} to start over",
+        details={"param_name": "technology", "layout_path": str(path), "technology": source},
+    )

@@ -1,0 +1,326 @@
+"""The folder that holds a design in progress: its layout, circuit, placement, routes and reports.
+
+Several processes may work on one workspace: every change of the layout is read, made and saved under one lock, and
+every file is written beside and renamed, so that readers need no lock and a crash loses nothing that was saved.
+
+``layout_workspace.json`` records which technology the layout is drawn in and which reports were made from it. When a
+tool changes the layout or the circuit, the reports of before get ``.stale`` into their names. When something else
+changes the layout, such as KLayout, the next tool says which reports are out of date.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import FileError, TechnologyError, TimeLimitError
+from layoutkit.layout import files
+from layoutkit.layout.part_file import remove_leftovers
+from layoutkit.layout.provenance import sha256_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import klayout.db as kdb
+
+    from layoutkit.layout.record import Record
+    from layoutkit.technology import Technology
+
+ENVIRONMENT_VARIABLE = "ANALOG_LAYOUT_WORKSPACE"
+DEFAULT_DIRECTORY = "workspace"
+RECORD = "layout_workspace.json"
+LOCK_TIMEOUT_S = 60.0
+_LOCK_POLL_S = 0.01
+DEFAULT_TECHNOLOGY = "generic"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What saving a layout did.
+
+    Attributes:
+        sha256: Of the layout file.
+        warnings: Which earlier reports are out of date, and other warnings for the caller.
+    """
+
+    sha256: str
+    warnings: tuple[str, ...] = ()
+
+
+class Workspace:
+    """A design in progress.
+
+    Args:
+        directory: Its folder, created when first written to. ``None`` or "" takes the environment variable
+            ANALOG_LAYOUT_WORKSPACE, and without that the folder ``workspace`` in the current folder.
+
+    Raises:
+        FileError: If ``directory`` is a file, or leads through one.
+    """
+
+    saved: Saved | None = None
+    """What the last ``update_layout`` of this object did; None before it."""
+
+    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+        self.directory = Path(directory or os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_DIRECTORY)
+        try:
+            occupied = self.directory.exists() and not self.directory.is_dir()
+        except (OSError, ValueError) as error:
+            raise FileError(f"{str(self.directory)!r} is not usable as a workspace: {error}") from error
+        if occupied:
+            raise FileError(
+                f"workspace {self.directory} is a file; give a folder", details={"workspace": str(self.directory)}
+            )
+
+    @property
+    def layout_path(self) -> Path:
+        """The layout that all tools of the pack work on, "the current layout"."""
+        return self.directory / "layout.gds"
+
+    @property
+    def circuit_path(self) -> Path:
+        """The circuit that ``netlist.parse`` left here."""
+        return self.directory / "circuit.json"
+
+    def path(self, name: str) -> Path:
+        """Return where the file ``name`` of this workspace is, or would be."""
+        return self.directory / name
+
+    def create(self) -> None:
+        """Create the folder unless it exists.
+
+        Raises:
+            FileError: If it cannot be created.
+        """
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(
+                f"cannot create the workspace {self.directory}: {error.strerror}",
+                details={"workspace": str(self.directory)},
+            ) from error
+
+    def read_layout(self) -> kdb.Layout:
+        """Return the layout as last saved.
+
+        Raises:
+            FileError: If there is none yet, or it cannot be read.
+        """
+        if not self.layout_path.exists():
+            raise FileError(
+                f"workspace {self.directory} holds no layout yet; draw a device first, "
+                "or give the path of a layout file",
+                details={"workspace": str(self.directory)},
+            )
+        return files.read_layout(self.layout_path)
+
+    def open_layout(self, dbu_um: float) -> kdb.Layout:
+        """Return the layout as last saved, or a new empty one with the database unit ``dbu_um``.
+
+        Raises:
+            FileError: If the saved layout cannot be read or has another database unit.
+        """
+        if not self.layout_path.exists():
+            import klayout.db as kdb
+
+            layout = kdb.Layout()
+            layout.dbu = dbu_um
+            return layout
+        layout = files.read_layout(self.layout_path)
+        if abs(layout.dbu - dbu_um) > 1e-6 * dbu_um:
+            raise FileError(
+                f"{self.layout_path} has a database unit of {layout.dbu:g} um, the technology one of {dbu_um:g} um; "
+                "use another workspace",
+                details={"layout_dbu_um": layout.dbu, "technology_dbu_um": dbu_um},
+            )
+        return layout
+
+    @contextmanager
+    def update_layout(self, dbu_um: float, technology: Technology | None = None) -> Iterator[kdb.Layout]:
+        """Yield the layout for changing, and save it when the block ends without an exception.
+
+        No other process updates it meanwhile. When the block raises, nothing is saved. ``saved`` says what was.
+
+        Args:
+            dbu_um: Database unit of a new layout. [um]
+            technology: What is drawn in; recorded at the first drawing. None leaves the record as it is.
+
+        Raises:
+            FileError: If the layout cannot be read or saved; what was saved before stays.
+            TechnologyError: If the layout is drawn in another technology.
+            TimeLimitError: If other processes keep the workspace locked.
+        """
+        with self.lock():
+            layout = self.open_layout(dbu_um)
+            if technology is not None:
+                self._check_technology(technology, layout)
+            yield layout
+            self.saved = self.save_layout(layout, technology)
+
+    def save_layout(self, layout: kdb.Layout, technology: Technology | None = None) -> Saved:
+        """Save the layout, record its technology, and rename earlier reports; the caller holds the lock.
+
+        Raises:
+            FileError: If that fails.
+            TechnologyError: If the present layout is drawn in another technology.
+        """
+        from layoutkit.layout.record import DrawnIn, Record
+        from layoutkit.layout.reports import mark_stale
+
+        before, warnings = sha256_of(self.layout_path), []
+        if technology is not None:
+            warnings = self._check_technology(technology)
+            record = self.record() or Record()
+            drawn_in = replace(record, technology=DrawnIn.of(technology))
+            if drawn_in != record:
+                drawn_in.write(self.record_path)
+        files.write_layout(layout, self.layout_path)
+        sha256 = sha256_of(self.layout_path) or ""
+        return Saved(sha256, (*warnings, *mark_stale(self, changed=sha256 != before)))
+
+    @property
+    def record_path(self) -> Path:
+        """The file that says which technology the layout is drawn in, and which reports were made from it."""
+        return self.path(RECORD)
+
+    def record(self) -> Record | None:
+        """Return what is recorded; None for a workspace without a record.
+
+        Raises:
+            FileError: If the record is not one that this version understands.
+        """
+        from layoutkit.layout.record import read_record
+
+        return read_record(self.record_path)
+
+    def technology(self, asked: str | None, usual: str = DEFAULT_TECHNOLOGY) -> Technology:
+        """Return the technology to work in: ``asked`` if given, else that of the layout, else ``usual``.
+
+        A layout without a record, from an earlier version or another program, gets the technology that fits its layers.
+
+        Args:
+            asked: Shipped name or path of a technology file; None where the caller leaves it open.
+            usual: What to take for a workspace without a layout.
+
+        Raises:
+            TechnologyError: If there is no such technology, the layout is drawn in another one, or ``asked`` is None
+                and nothing says what the layout is drawn in.
+            FileError: If the record or the layout cannot be read.
+        """
+        from layoutkit.layout.record import fitting
+        from layoutkit.technology import load
+
+        if asked is not None:
+            technology = load(asked)
+            self._check_technology(technology)
+            return technology
+        record = self.record()
+        if not self.layout_path.exists():
+            return load(usual)
+        if record is None or record.technology is None:
+            return load(fitting(self.read_layout(), self.directory, usual))
+        try:
+            technology = load(record.technology.source)
+        except TechnologyError as error:
+            raise TechnologyError(
+                f"workspace {self.directory} is drawn in {record.technology.name}, which cannot be loaded: "
+                f"{error.message}; give the path of its file as technology",
+                details={"param_name": "technology", "workspace": str(self.directory)},
+            ) from error
+        self._check_technology(technology)
+        return technology
+
+    def _check_technology(self, technology: Technology, layout: kdb.Layout | None = None) -> list[str]:
+        """Check that the layout, if there is one, is drawn in ``technology``; return warnings."""
+        from layoutkit.layout.record import DrawnIn, check_fits, check_same
+
+        record = self.record()
+        if not self.layout_path.exists():
+            return []
+        if record is not None and record.technology is not None:
+            return check_same(record.technology, DrawnIn.of(technology), self.directory)
+        check_fits(self.read_layout() if layout is None else layout, technology, self.layout_path)
+        return []
+
+    @contextmanager
+    def lock(self, timeout_s: float | None = None) -> Iterator[None]:
+        """Keep other processes and threads from updating this workspace while the block runs (not re-entrant).
+
+        Raises:
+            FileError: If the workspace is not writable.
+            TimeLimitError: If it stays locked by others for ``timeout_s``, by default ``LOCK_TIMEOUT_S``.
+        """
+        timeout_s = LOCK_TIMEOUT_S if timeout_s is None else timeout_s
+        self.create()
+        lock_path = self.path(".lock")
+        try:
+            descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise FileError(
+                f"workspace {self.directory} is not writable: {error.strerror}",
+                details={"workspace": str(self.directory)},
+            ) from error
+        try:
+            deadline = time.monotonic() + timeout_s
+            while not _try_lock(descriptor):
+                if time.monotonic() > deadline:
+                    raise TimeLimitError(
+                        f"workspace {self.directory} was locked by another process for more than {timeout_s:g} s; "
+                        "wait for it or use another workspace",
+                        details={"workspace": str(self.directory)},
+                    )
+                time.sleep(_LOCK_POLL_S)
+            remove_leftovers(self.directory)
+            yield
+        finally:
+            os.close(descriptor)  # releases the lock, as does the end of the process
+
+    def read_json(self, name: str) -> Any:
+        """Return the JSON value of the file ``name``.
+
+        Raises:
+            FileError: If it is missing or not JSON.
+        """
+        import json
+
+        data = files.read_bytes(self.path(name))
+        try:
+            return json.loads(data)
+        except ValueError as error:
+            raise FileError(
+                f"{self.path(name)} is not JSON: {error}", details={"path": str(self.path(name))}
+            ) from error
+
+    def write_json(self, name: str, value: Any) -> Path:
+        """Save ``value`` as the JSON file ``name`` and return its path."""
+        self.create()
+        files.write_json(self.path(name), value)
+        return self.path(name)
+
+    def save_circuit(self, value: Any) -> list[str]:
+        """Save ``value`` as the circuit; return a warning for each report out of date; the caller holds the lock."""
+        from layoutkit.layout.reports import mark_stale
+
+        self.write_json(self.circuit_path.name, value)
+        return mark_stale(self)
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Lock the open file for this process unless another holds it; tell whether that worked."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

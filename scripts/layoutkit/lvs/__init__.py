@@ -1,0 +1,1 @@
+"""Layout versus schematic: matching, comparison and explanation."""

@@ -1,0 +1,369 @@
+"""LVS: whether a layout is the circuit that was asked for, and if not, where it differs.
+
+A layout matches only if all of this holds (the content of black boxes is not compared; with black boxes the verdict is
+not complete):
+
+- a renaming of its nets turns its devices, folded in parallel and resistors in series, into exactly those of the
+  netlist, bulks included;
+- every port of the netlist is labelled in the layout, and every label that names a net of the netlist is on that net;
+- no net is held together by wells or substrate alone (see ``soft_connections``);
+- no name is on two nets, no net has two names, no gate was left out of extraction;
+- W (of all parallel fingers) and L agree within the tolerance, or are the nearest grid points to what was asked;
+- extraction read every layer that is drawn, but for those that the caller waived.
+
+Where the circuits do not match as they are, transistors in series are folded on both sides (see ``stacks``).
+
+The number of fingers is reported, not judged: two fingers of 1 um are one transistor of 2 um.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from layoutkit.extract.stacks import fold_stacks
+from layoutkit.lvs.explanation import explain, unexplained
+from layoutkit.lvs.labels import Labelling, labelling
+from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsResult
+from layoutkit.lvs.matching import Matcher, Pairing
+from layoutkit.lvs.mismatch import Mismatch, at, fingers_text, listed
+from layoutkit.lvs.reference import DEFAULT_TOLERANCE, Reference, ReferenceDevice, reference_of
+from layoutkit.lvs.stated_bulks import without_unstated_bulks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.extract.extracted import Extraction
+
+_MAX_PINS_TRIED = 64
+
+
+def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = DEFAULT_TOLERANCE) -> LvsResult:
+    """Return whether ``extraction`` is ``circuit``.
+
+    Args:
+        extraction: What the layout is.
+        circuit: The input netlist, in models that the technology knows.
+        tolerance: Largest relative difference of W and of L. [1]
+
+    Raises:
+        NetlistError: If the circuit holds models that the technology does not have, or unusable sizes.
+        UnsupportedOperationError: If it holds other devices than MOS transistors, resistors and capacitors.
+    """
+    reference = reference_of(circuit, extraction.technology)
+    extraction, reference, untold = without_unstated_bulks(extraction, reference)
+    comparison = _Comparison(extraction, reference, tolerance)
+    comparison.run()
+    result = comparison.result()
+    if not result.matched:
+        result = _with_stacks_folded(result) or result
+    matched = result.matched and not extraction.coverage.unchecked  # black boxes leave it incomplete, not unmatched
+    return replace(result, matched=matched, warnings=(*result.warnings, *untold))
+
+
+def _with_stacks_folded(result: LvsResult) -> LvsResult | None:
+    """Return the match of both sides with their stacks folded, None where there is nothing to fold or no match."""
+    extraction, reference = result.extraction, result.reference
+    drawn = fold_stacks(extraction.devices, {net for net, found in extraction.nets.items() if found.labels})
+    asked = fold_stacks(reference.devices, reference.outer_nets)
+    counts = (len(extraction.devices) - len(drawn), len(reference.devices) - len(asked))
+    if not any(counts):
+        return None
+    comparison = _Comparison(replace(extraction, devices=drawn), replace(reference, devices=asked), result.tolerance)
+    comparison.run()
+    folded = comparison.result()
+    if not folded.matched:
+        return None
+    told = (
+        "the circuits match with transistors in series folded: "
+        f"{counts[0]} fewer devices in the layout, {counts[1]} fewer in the netlist"
+    )
+    return replace(folded, warnings=(*folded.warnings, told))
+
+
+class _Comparison:
+    def __init__(self, extraction: Extraction, reference: Reference, tolerance: float) -> None:
+        self.extraction = extraction
+        self.reference = reference
+        self.tolerance = tolerance
+        self.labels: Labelling = labelling(extraction, reference)
+        self.matcher = Matcher(extraction, reference, tolerance)
+        self.pairing: Pairing | None = None
+        self.proven = False  # the pairing holds under all labels
+        self.found: list[Mismatch] = []
+
+    def run(self) -> None:
+        """Find a pairing under the labels; without one under fewer labels; without any, words for the difference."""
+        self.found += _ignored_gates(self.extraction) + _ignored_resistors(self.extraction)
+        self.found += _ignored_plates(self.extraction)
+        self.found += self.labels.mismatches
+        if not (self.reference.devices or self.reference.ports or self.extraction.devices):
+            self.found.append(_nothing())
+        self.pairing = self._paired(self.labels.pins)
+        self.proven = self.pairing is not None
+        if self.pairing is None and (free := self._paired({})) is not None:
+            self.pairing = self._with_most_pins(free)
+            self.found += self._crossed(self._exchanged_ports(self.pairing)) + self._labels_apart(self.pairing)
+        if self.pairing is None and self.matcher.gave_up:
+            self.found.append(_undecided())
+        elif self.pairing is not None:
+            self.found += self.matcher.size_mismatches(self.pairing)
+            self.found += self._missing_dummies(self.pairing)
+        else:
+            self.found += explain(self.extraction, self.reference, self.labels, self.tolerance)
+        self.found += self._soft_connections()
+        self.found += self._missing_ports()
+        if not self.found and not self.proven:
+            self.found.append(unexplained(self.extraction, self.reference))
+
+    def _paired(self, pins: Mapping[int, str]) -> Pairing | None:
+        exact = self.matcher.pairing(pins, sizes=True)
+        return exact if exact is not None else self.matcher.pairing(pins, sizes=False)
+
+    def _with_most_pins(self, free: Pairing) -> Pairing:
+        """Return a pairing that agrees with as many labels as one can keep, those of gates first."""
+        kept: dict[int, str] = {}
+        pairing = free
+        gates = {net for _, ends in self.matcher.groups for role, net in ends if role == "g"}
+        for net, name in sorted(self.labels.pins.items(), key=lambda pin: (pin[0] not in gates, pin))[:_MAX_PINS_TRIED]:
+            if pairing.nets.get(net) == name:
+                kept[net] = name
+                continue
+            tried = self._paired({**kept, net: name})
+            if tried is not None:
+                pairing = tried
+                kept[net] = name
+        return pairing
+
+    def _exchanged_ports(self, pairing: Pairing) -> list[Mismatch]:
+        wrong = {
+            name: (net, pairing.nets[net])
+            for net, name in sorted(self.labels.pins.items())
+            if pairing.nets.get(net, name) != name
+        }
+        found, told = [], set()
+        for name, (net, really) in wrong.items():
+            if name in told:
+                continue
+            place = self.extraction.place_of(net)
+            back = wrong.get(really, (0, ""))[1] == name
+            told |= {name, really} if back else {name}
+            devices = sorted({end.split(".")[0] for port in (name, really) for end in self._terminals(port)})
+            first = f"Ports {name} and {really} are exchanged" if back else f"The label {name} is on net {really}"
+            found.append(
+                Mismatch(
+                    "swapped_ports",
+                    f"{first}: the layout's net labelled {name}{at(place)} connects {listed(self._terminals(really))}, "
+                    f"the netlist's {name} connects {listed(self._terminals(name))}",
+                    f"wires of {listed(devices)} are crossed at drains or gates, or labels are exchanged",
+                    (name, really) if back else (name,),
+                    ((name, place),),
+                )
+            )
+        return found
+
+    def _crossed(self, exchanged: list[Mismatch]) -> list[Mismatch]:
+        """Return exchanged ports as exchanged wires where device texts say which transistor is which."""
+        if not any(finger.text for finger in self.extraction.fingers):
+            return exchanged
+        found = explain(self.extraction, self.reference, self.labels, self.tolerance)
+        return found if all(mismatch.kind == "swapped_nets" for mismatch in found) else exchanged
+
+    def _labels_apart(self, pairing: Pairing) -> list[Mismatch]:
+        """Return the labels on metal that reaches no transistor, while their net has some elsewhere."""
+        nets = {name: net for net, name in pairing.nets.items()}
+        found = []
+        for net, name in sorted(self.labels.pins.items()):
+            if net in pairing.nets or name not in nets:
+                continue
+            label, rest = self.extraction.place_of(net), self.extraction.place_of(nets[name])
+            message = (
+                f"Net {name} is open in the layout: its label{at(label)} is on metal that reaches no transistor; "
+                f"{listed(self._terminals(name))} is{at(rest)}"
+            )
+            cause = "a wire or via to the pin is missing, or the label is on the wrong shape"
+            found.append(Mismatch("open", message, cause, (name,), ((name, label), (name, rest))))
+        return found
+
+    def _terminals(self, net: str) -> list[str]:
+        found = [
+            f"{device.id}.{terminal}"
+            for device in self.reference.devices
+            for terminal, other in device.nets.items()
+            if other == net
+        ]
+        return found or ["nothing"]
+
+    def _soft_connections(self) -> list[Mismatch]:
+        """Return the nets that wells or substrate alone hold together; those with two names are reported as shorts."""
+        claimed: dict[int, set[str]] = {}
+        for net, claim in self.labels.claims:
+            claimed.setdefault(net, set()).add(claim)
+        paired = {} if self.pairing is None else self.pairing.nets
+        found = []
+        for soft in self.extraction.soft_connections:
+            names = sorted(claimed.get(soft.net, ()))
+            if soft.net not in self.extraction.nets or len(names) > 1:
+                continue
+            name: str | None = names[0] if names else paired.get(soft.net)
+            pieces = listed(f"{text}{at(place)}" for text, place in soft.pieces)
+            found.append(
+                Mismatch(
+                    "open",
+                    f"Net {name or self.extraction.nets[soft.net].name} is open: nothing but a well or the substrate "
+                    f"joins {len(soft.pieces)} pieces of it: {pieces}",
+                    "a wire from the taps to the rest of the net is missing; a well connects bulks but is not a wire",
+                    () if name is None else (name,),
+                    soft.pieces,
+                )
+            )
+        return found
+
+    def _missing_ports(self) -> list[Mismatch]:
+        labelled = {name for _, name in self.labels.claims}
+        nets = {} if self.pairing is None else {name: net for net, name in self.pairing.nets.items()}
+        off = {self.reference.net_named(label.text): label for label in self.extraction.labels_off_metal}
+        found = []
+        for port in self.reference.ports:
+            if port in labelled:
+                continue
+            place = self.extraction.place_of(nets[port]) if port in nets else None
+            where = f"; its net is{at(place)}" if place is not None else ""
+            stray = off.get(port)
+            cause = (
+                "no label of that name on a label layer of the cell itself; labels in cells below do not count; "
+                "write one with the labels of layout.route_signal_nets_basic"
+            )
+            if stray is not None:
+                cause = f"its label{at(stray.place)} lies beside the shapes of {stray.conductor}"
+            message = f"Port {port} of the netlist has no label in the layout{where}"
+            found.append(Mismatch("missing_port", message, cause, (port,), ((port, place),)))
+        return found
+
+    def _missing_dummies(self, pairing: Pairing) -> list[Mismatch]:
+        """Return the dummies that the netlist asks for and the layout lacks; more of them than asked for are fine."""
+        drawn: dict[tuple[str, str, str, float], float] = {}
+        for finger in self.extraction.dummies:
+            if "g" not in finger.nets:
+                continue
+            gate, bulk = (pairing.nets.get(finger.nets[terminal], "") for terminal in "gb")
+            key = (finger.device, gate, bulk, finger.l_um)
+            drawn[key] = drawn.get(key, 0.0) + finger.w_um
+        asked: dict[tuple[str, str, str, float], list[ReferenceDevice]] = {}
+        for device in self.reference.dummies:
+            if "g" not in device.nets:
+                continue
+            key = (device.device, device.nets["g"], device.nets["b"], device.drawn_l_um)
+            asked.setdefault(key, []).append(device)
+        found = []
+        for key, members in asked.items():
+            width, goal = drawn.get(key, 0.0), sum(member.drawn_w_um for member in members)
+            if width < goal * (1 - self.tolerance) - 1e-6:
+                ids = tuple(member.id for member in members)
+                message = (
+                    f"Dummies {listed(ids)} ({key[0]}, tied to {key[2]}, W {goal:g} um, L {key[3]:g} um) are in the "
+                    f"netlist, the layout has W {width:g} um of them"
+                )
+                found.append(Mismatch("missing_device", message, "dummy transistors were not drawn", ids))
+        return found
+
+    def result(self) -> LvsResult:
+        found = sorted(_different(self.found), key=lambda mismatch: mismatch.rank)
+        nets = {} if self.pairing is None else dict(self.pairing.nets)
+        names = {self.extraction.nets[net].name: name for net, name in nets.items() if net in self.extraction.nets}
+        pairs = {} if self.pairing is None else self._device_pairs(self.pairing)
+        return LvsResult(
+            matched=not found and self.proven,
+            mismatches=tuple(found[:MAX_MISMATCHES]),
+            mismatch_count=len(found),
+            device_pairs=pairs,
+            nets=nets if self.proven else dict(self.labels.pins),
+            net_pairs=dict(sorted(names.items())),
+            tolerance=self.tolerance,
+            warnings=(*self.labels.warnings, *self._finger_warnings(pairs)),
+            extraction=self.extraction,
+            reference=self.reference,
+        )
+
+    def _device_pairs(self, pairing: Pairing) -> dict[str, tuple[str, ...]]:
+        return {
+            device.id: tuple(member.id for member in self.reference.groups[pairing.key(device.key)])
+            for device in self.extraction.devices
+        }
+
+    def _finger_warnings(self, pairs: Mapping[str, tuple[str, ...]]) -> list[str]:
+        wanted = {device.id: device.fingers for device in self.reference.devices}
+        return [
+            f"{listed(pairs[device.id])} has {fingers_text(len(device.fingers))} in the layout, {count} in the netlist"
+            for device in self.extraction.devices
+            if device.id in pairs
+            and "g" in device.nets
+            and (count := sum(wanted[ref] for ref in pairs[device.id])) != len(device.fingers)
+        ]
+
+
+def _different(found: list[Mismatch]) -> list[Mismatch]:
+    """Return ``found`` without repetitions: labels and devices may tell of the same short or open."""
+    kept: dict[tuple[str, str, frozenset[str]], Mismatch] = {}
+    for mismatch in found:
+        told_twice = mismatch.kind in {"short", "open"}
+        text = "" if told_twice else mismatch.message
+        kept.setdefault((mismatch.kind, text, frozenset(mismatch.reference)), mismatch)
+    return list(kept.values())
+
+
+def _ignored_gates(extraction: Extraction) -> list[Mismatch]:
+    return [
+        Mismatch(
+            "unrecognised_device",
+            f"Poly crosses diffusion{at(place)} without making a transistor of {extraction.technology.name}: {reason}",
+            "an implant, well or marker does not cover the whole channel, or the gate does not split its diffusion",
+            (),
+            (("gate", place),),
+        )
+        for place, reason in extraction.ignored_gates
+    ]
+
+
+def _ignored_resistors(extraction: Extraction) -> list[Mismatch]:
+    return [
+        Mismatch(
+            "unrecognised_device",
+            f"Poly or diffusion{at(place)} is neither a wire nor a resistor of {extraction.technology.name}: {reason}",
+            "the marker is missing, covers a head or is not exactly as long as the resistor; or a layer of the device"
+            " is missing, or one belongs to another device, or a silicide block lies on a wire of diffusion",
+            (),
+            (("resistor", place),),
+        )
+        for place, reason in extraction.ignored_resistors
+    ]
+
+
+def _ignored_plates(extraction: Extraction) -> list[Mismatch]:
+    return [
+        Mismatch(
+            "unrecognised_device",
+            f"A plate{at(place)} makes no capacitor of {extraction.technology.name}: {reason}",
+            "a marker of the capacitor does not cover the whole plate, or the plate is not inside its bottom plate",
+            (),
+            (("plate", place),),
+        )
+        for place, reason in extraction.ignored_plates
+    ]
+
+
+def _nothing() -> Mismatch:
+    return Mismatch(
+        "nothing_compared",
+        "Neither the layout nor the netlist holds a transistor or a port, so nothing was compared",
+        "the wrong cell or the wrong netlist",
+    )
+
+
+def _undecided() -> Mismatch:
+    return Mismatch(
+        "net_mismatch",
+        "Not decided: the circuits are so symmetric that no pairing of nets was found or excluded in reasonable time",
+        "label more nets in the layout; every label that names a net of the netlist shortens the search",
+    )

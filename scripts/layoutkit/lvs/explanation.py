@@ -1,0 +1,214 @@
+"""Words for a difference between layout and netlist: which nets are open, shorted or exchanged, which devices missing.
+
+From the likely pairs of transistors (``alignment``) every terminal says which reference net its layout net should be.
+Where these votes contradict each other lies the fault:
+
+    one layout net, votes for two reference nets of which one has no other place    short
+    one reference net, votes for two layout nets of which one means nothing else    open, or a floating bulk
+    two nets, each with votes for the other                                         exchanged
+    else                                                                            a terminal on the wrong net
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.lvs.alignment import GROUP_LIMIT, Alignment, Group, align, asked_groups, drawn_groups
+from layoutkit.lvs.matching import group_mismatches, layout_groups
+from layoutkit.lvs.mismatch import Mismatch, at, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.extract.extracted import Extraction, Point
+    from layoutkit.lvs.labels import Labelling
+    from layoutkit.lvs.reference import Reference
+
+
+def explain(extraction: Extraction, reference: Reference, labels: Labelling, tolerance: float) -> list[Mismatch]:
+    """Return what differs between two circuits that are known to differ; never nothing."""
+    groups = layout_groups(extraction)
+    if max(len(groups), len(reference.groups)) > GROUP_LIMIT:
+        return [unexplained(extraction, reference)]
+    types: dict[str, str] = {name: spec.type for name, spec in extraction.technology.devices.items()}
+    types |= {name: spec.type for name, spec in extraction.technology.passives.items()}
+    alignment = align(drawn_groups(groups), asked_groups(reference), types, labels.claims)
+    explanation = _Explanation(extraction, alignment)
+    found = [
+        *explanation.devices(),
+        *explanation.connections(),
+        *explanation.sizes(tolerance),
+    ]
+    return found or [unexplained(extraction, reference)]
+
+
+def unexplained(extraction: Extraction, reference: Reference) -> Mismatch:
+    """Return the mismatch for circuits that differ in a way that no words were found for."""
+    return Mismatch(
+        "net_mismatch",
+        f"The circuits differ in how transistors are connected; layout: {len(extraction.devices)} devices on "
+        f"{len(extraction.nets)} nets, netlist: {len(reference.devices)} devices on {len(reference.nets)} nets",
+        "several faults at once; the LVS report (.lvsdb) shows both netlists side by side in KLayout",
+    )
+
+
+class _Explanation:
+    def __init__(self, extraction: Extraction, alignment: Alignment) -> None:
+        self.extraction = extraction
+        self.votes, self.main = alignment.votes, alignment.main
+        self.alignment = alignment
+        self.net_of = {name: net for net, name in self.main.items()}
+        self.faults = [pair for pair in sorted(self.votes) if self.main.get(pair[0]) != pair[1]]
+
+    def devices(self) -> list[Mismatch]:
+        """Return the transistors that one side has and the other has not, and those of another type."""
+        found = [self._missing(group) for group in self.alignment.undrawn]
+        found += [self._extra(group) for group in self.alignment.unasked]
+        found += [
+            self._other_type(drawn, asked) for drawn, asked in self.alignment.pairs if drawn.device != asked.device
+        ]
+        return found
+
+    def _missing(self, group: Group) -> Mismatch:
+        nets = ", ".join(f"{terminal}={net}" for terminal, net in _in_order(group.nets))
+        return Mismatch(
+            "missing_device",
+            f"{listed(group.ids)} ({group.device}, W {group.w_um:g} um, {nets}) is in the netlist, not in the layout",
+            "the transistor was not drawn, or it lost its implant, gate or connections"
+            if "g" in group.nets
+            else "it was not drawn, it lost its core, plate or marker layer, or it is shorted",
+            group.ids,
+        )
+
+    def _extra(self, group: Group) -> Mismatch:
+        nets = ", ".join(f"{terminal}={self._name(net)}" for terminal, net in _in_order(group.nets))
+        return Mismatch(
+            "extra_device",
+            f"{listed(group.ids)} ({group.device}, W {group.w_um:g} um, {nets}){at(group.members[0].place)} is in the "
+            "layout, not in the netlist",
+            "poly crosses diffusion by accident, a dummy is not tied off, or the netlist lacks the transistor"
+            if "g" in group.nets
+            else "a dummy is tied to two nets, or the netlist lacks it",
+            (),
+            tuple((member.id, member.place) for member in group.members),
+        )
+
+    def _other_type(self, drawn: Group, asked: Group) -> Mismatch:
+        return Mismatch(
+            "wrong_parameter",
+            f"{listed(asked.ids)} is drawn as {drawn.device}{at(drawn.members[0].place)}, the netlist asks for "
+            f"{asked.device}",
+            "an implant or marker layer is missing or too many",
+            asked.ids,
+            tuple((member.id, member.place) for member in drawn.members),
+        )
+
+    def connections(self) -> list[Mismatch]:
+        """Return the faults of nets."""
+        found, told = [], set()
+        for net, name in self.faults:
+            if (net, name) in told:
+                continue
+            own, place = self.main.get(net), self.net_of.get(name)
+            if place is None:
+                told |= {(net, name)}
+                found.append(self._short(net, str(own), name))
+            elif own is None:
+                pieces = [other for other, wanted in self.faults if wanted == name and other not in self.main]
+                told |= {(piece, name) for piece in pieces}
+                found += self._open(name, place, pieces)
+            elif (place, own) in self.votes:
+                told |= {(net, name), (place, own)}
+                found.append(self._exchanged((net, own), (place, name)))
+            else:
+                told |= {(net, name)}
+                found.append(self._wrong(net, own, name))
+        return found
+
+    def _short(self, net: int, own: str, name: str) -> Mismatch:
+        both = [f"{who} ({wanted})" for wanted in (own, name) for who in self._voters(net, wanted)[:3]]
+        return Mismatch(
+            "short",
+            f"Nets {own} and {name} are shorted in the layout: one net{at(self._place(net))} holds {listed(both)}",
+            "shapes of the two nets touch or overlap",
+            (own, name),
+            ((self._name(net), self._place(net)),),
+        )
+
+    def _open(self, name: str, main: int, pieces: list[int]) -> list[Mismatch]:
+        bulks = [piece for piece in pieces if self._only_bulks(piece)]
+        found = [self._floating(name, piece) for piece in bulks]
+        rest = [piece for piece in pieces if piece not in bulks]
+        if rest:
+            apart = "; ".join(f"{listed(self._voters(piece, name))}{at(self._place(piece))}" for piece in rest)
+            found.append(
+                Mismatch(
+                    "open",
+                    f"Net {name} is open in the layout: {apart} is not connected to "
+                    f"{listed(self._voters(main, name))}{at(self._place(main))}",
+                    "a wire, via or contact is missing",
+                    (name,),
+                    tuple((self._name(piece), self._place(piece)) for piece in (main, *rest)),
+                )
+            )
+        return found
+
+    def _only_bulks(self, net: int) -> bool:
+        found = self.extraction.nets[net]
+        return not found.labels and {terminal for _, terminal in found.terminals} == {"b"}
+
+    def _floating(self, name: str, net: int) -> Mismatch:
+        tapped = self.extraction.reaches(net, "contact")
+        holders = [voter.removesuffix(".b") for voter in self._voters(net, name)]
+        return Mismatch(
+            "floating_bulk",
+            f"The bulk of {listed(holders)}{at(self._place(net))} floats; the netlist ties it to {name}",
+            "the tap's metal is not connected to the net" if tapped else "its well or substrate has no contacted tap",
+            (name, *holders),
+            ((self._name(net), self._place(net)),),
+        )
+
+    def _exchanged(self, one: tuple[int, str], other: tuple[int, str]) -> Mismatch:
+        crossed = [*self._voters(one[0], other[1]), *self._voters(other[0], one[1])]
+        return Mismatch(
+            "swapped_nets",
+            f"Nets {one[1]} and {other[1]} are exchanged at {listed(sorted(crossed))}: "
+            f"{listed(self._voters(one[0], other[1]))} is on {self._name(one[0])}{at(self._place(one[0]))} where the "
+            f"netlist has {other[1]}",
+            "the wires of a symmetric pair are crossed, or labels are exchanged",
+            (one[1], other[1]),
+            tuple((self._name(net), self._place(net)) for net, _ in (one, other)),
+        )
+
+    def _wrong(self, net: int, own: str, name: str) -> Mismatch:
+        who = listed(self._voters(net, name))
+        return Mismatch(
+            "wrong_connection",
+            f"{who} is on net {own}{at(self._place(net))} in the layout, on net {name} in the netlist",
+            "a wire leads to the wrong net",
+            (name, own),
+            ((self._name(net), self._place(net)),),
+        )
+
+    def sizes(self, tolerance: float) -> list[Mismatch]:
+        """Return the wrong sizes of transistors that are connected right."""
+        broken = {voter for net, name in self.faults for voter in self.votes[net, name]}
+        found = []
+        for drawn, asked in self.alignment.pairs:
+            if not any(f"{asked.ids[0]}.{terminal}" in broken for terminal in asked.nets):
+                found += group_mismatches(drawn.members, asked.members, tolerance)
+        return found
+
+    def _voters(self, net: int, name: str) -> list[str]:
+        return [voter or f"the label {name}" for voter in sorted(self.votes.get((net, name), []))]
+
+    def _name(self, net: int) -> str:
+        return self.extraction.nets[net].name
+
+    def _place(self, net: int) -> Point | None:
+        return self.extraction.place_of(net)
+
+
+def _in_order(nets: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return terminals and nets in the order of a SPICE card."""
+    return sorted(nets.items(), key=lambda entry: "dgspnb".index(entry[0]))

@@ -1,0 +1,91 @@
+"""What the labels of a layout say about its nets, held against the names of the netlist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutkit.lvs.mismatch import Mismatch, at, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.extract.extracted import Extraction, Label
+    from layoutkit.lvs.reference import Reference
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """Which net each label claims to be.
+
+    Attributes:
+        pins: Layout net to the reference net it is labelled as; only where labels do not contradict each other.
+        claims: Every pair of layout net and reference net that a label makes.
+        mismatches: Labels that contradict each other, and pins that the netlist does not have.
+        warnings: Labels that say nothing to the comparison.
+    """
+
+    pins: Mapping[int, str]
+    claims: tuple[tuple[int, str], ...]
+    mismatches: tuple[Mismatch, ...]
+    warnings: tuple[str, ...]
+
+
+def labelling(extraction: Extraction, reference: Reference) -> Labelling:
+    """Return what the labels say. Nets are never joined because two of them bear one name."""
+    claims: dict[tuple[int, str], Label] = {}
+    mismatches, warnings = [], []
+    for net in extraction.nets.values():
+        for label in net.labels:
+            name = reference.net_named(label.text)
+            if name is not None:
+                claims.setdefault((net.id, name), label)
+            elif label.on_pin:
+                mismatches.append(_extra_port(label))
+            else:
+                warnings.append(f"label '{label.text}'{at(label.place)} names no net of the netlist")
+    warnings += [
+        f"label '{label.text}'{at(label.place)} lies beside the shapes of {label.conductor} and names nothing"
+        for label in extraction.labels_off_metal
+    ]
+    nets_of: dict[str, list[int]] = {}
+    names_of: dict[int, list[str]] = {}
+    for net_id, name in sorted(claims):
+        nets_of.setdefault(name, []).append(net_id)
+        names_of.setdefault(net_id, []).append(name)
+    mismatches += [_short(net, names, claims) for net, names in sorted(names_of.items()) if len(names) > 1]
+    mismatches += [_open(name, nets, claims) for name, nets in sorted(nets_of.items()) if len(nets) > 1]
+    pins = {net: name for net, name in claims if len(nets_of[name]) == 1 and len(names_of[net]) == 1}
+    return Labelling(pins, tuple(sorted(claims)), tuple(mismatches), tuple(warnings))
+
+
+def _extra_port(label: Label) -> Mismatch:
+    return Mismatch(
+        "extra_port",
+        f"The layout has a pin '{label.text}'{at(label.place)}, the netlist has no such net",
+        "a pin of another name, or the wrong netlist",
+        (),
+        ((label.text, label.place),),
+    )
+
+
+def _short(net: int, names: list[str], claims: Mapping[tuple[int, str], Label]) -> Mismatch:
+    places = listed(f"'{name}'{at(claims[net, name].place)}" for name in names)
+    return Mismatch(
+        "short",
+        f"Nets {listed(names)} are shorted: one net of the layout bears the labels {places}",
+        "shapes of different nets touch, or a label is on the wrong net",
+        tuple(names),
+        tuple((name, claims[net, name].place) for name in names),
+    )
+
+
+def _open(name: str, nets: list[int], claims: Mapping[tuple[int, str], Label]) -> Mismatch:
+    places = [claims[net, name].place for net in nets]
+    return Mismatch(
+        "open",
+        f"Net {name} is open: {len(nets)} separate pieces bear its label,{' and'.join(at(place) for place in places)}",
+        "a wire or via is missing between the pieces; equal labels do not connect",
+        (name,),
+        tuple((name, place) for place in places),
+    )

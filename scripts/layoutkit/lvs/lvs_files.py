@@ -1,0 +1,119 @@
+"""The files LVS leaves: KLayout's report database and the extracted netlist."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.spice_writer import write_spice
+from layoutkit.errors import KlayoutError
+from layoutkit.layout.files import check_target, write_bytes
+from layoutkit.layout.provenance import noted
+from layoutkit.lvs.mismatch import at
+from layoutkit.lvs.reference import klayout_netlist
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.circuit.circuit import Device
+    from layoutkit.extract.extracted import ExtractedDevice, Extraction
+    from layoutkit.layout.files import PathLike
+    from layoutkit.lvs.lvs_result import LvsResult
+
+
+def write_report(result: LvsResult, path: PathLike, sources: Mapping[str, str] | None = None) -> None:
+    """Write layout, netlist and their comparison as KLayout's database, for its netlist browser.
+
+    KLayout's comparer is given the nets that were paired, so that it marks what differs and guesses nothing.
+
+    Args:
+        result: The comparison.
+        path: Target.
+        sources: What the report was made from; see ``layoutkit.layout.provenance``.
+
+    Raises:
+        FileError: If the target cannot be written.
+        KlayoutError: If KLayout cannot write the database.
+    """
+    check_target(path)
+    _compare(result)
+    with tempfile.TemporaryDirectory() as folder:  # KLayout writes to a named file only
+        written = Path(folder) / "report.lvsdb"
+        try:
+            result.extraction.lvs.write(str(written), False)
+        except RuntimeError as error:
+            raise KlayoutError(f"KLayout cannot write the LVS report: {error}") from error
+        write_bytes(path, noted(written.read_bytes(), sources or {}))
+
+
+def _compare(result: LvsResult) -> None:
+    """Run KLayout's comparer over what was extracted."""
+    import klayout.db as kdb
+
+    lvs = result.extraction.lvs
+    lvs.reference = klayout_netlist(result.reference, result.extraction.technology)
+    ours, theirs = lvs.netlist().top_circuit(), lvs.reference.top_circuit()
+    if ours is None:
+        return
+    if lvs.xref() is not None:
+        lvs.xref().clear()  # KLayout would add to what an earlier comparison found
+    for netlist in (lvs.netlist(), lvs.reference):
+        for device_class in netlist.each_device_class():
+            device_class.equal_parameters = _compared(device_class, result.tolerance)
+    comparer = kdb.NetlistComparer()
+    comparer.same_circuits(ours, theirs)
+    for net, name in sorted(result.nets.items()):
+        comparer.same_nets(ours, theirs, ours.net_by_cluster_id(net), theirs.net_by_name(name), True)
+    lvs.compare(comparer)
+    lvs.flag_missing_ports(ours)
+
+
+def _compared(device_class: kdb.DeviceClass, tolerance: float) -> kdb.EqualDeviceParameters:
+    """Return how the sizes of one class are compared: W and L, or the area of a capacitor's plates."""
+    import klayout.db as kdb
+
+    names = {parameter.name: parameter.id() for parameter in device_class.parameter_definitions()}
+    first, *rest = [kdb.EqualDeviceParameters(names[n], 1e-6, tolerance) for n in ("W", "L", "A") if n in names]
+    if "W" in names:
+        return first + rest[0]
+    return first
+
+
+def extracted_spice(extraction: Extraction) -> str:
+    """Return the extracted circuit as SPICE, in the form of the technology's own library where its file states one.
+
+    On plain cards, fingers appear in comments only: the simple MOS models have no ``nf``. Dummies carry no current and
+    stand in comments always.
+    """
+    comments = [f"* {device.id}: {_parts(device)}, the first{at(device.place)}" for device in extraction.devices]
+    comments += [
+        f"* dummy {finger.device} W={finger.w_um:g}u L={finger.l_um:g}u{at(finger.place)}"
+        for finger in extraction.dummies
+    ]
+    circuit, technology = extraction.circuit, extraction.technology
+    if "spice" not in technology.netlists:
+        circuit = replace(circuit, devices=tuple(_plain(device) for device in circuit.devices))
+    head, _, rest = write_spice(circuit, technology).partition("\n")
+    return "\n".join([head, *comments, rest])
+
+
+def _plain(device: Device) -> Device:
+    kept = {"w", "l", "m"} if not device.is_mos and device.m > 1 else {"w", "l"}
+    return replace(device, params={name: value for name, value in device.params.items() if name in kept})
+
+
+def _parts(device: ExtractedDevice) -> str:
+    return f"{'fingers' if 'g' in device.nets else 'parts'} {len(device.fingers)}"
+
+
+def write_extracted(extraction: Extraction, path: PathLike, sources: Mapping[str, str] | None = None) -> None:
+    """Write the extracted circuit as SPICE to ``path``, with a note of its ``sources`` (see ``provenance``).
+
+    Raises:
+        FileError: If the target cannot be written.
+    """
+    write_bytes(path, noted(extracted_spice(extraction).encode(), sources or {}))

@@ -1,0 +1,109 @@
+"""The verdict of LVS as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.circuit.circuit import BlackBox
+    from layoutkit.extract.extracted import ExtractedDevice, Extraction, Point
+    from layoutkit.lvs.mismatch import Mismatch
+    from layoutkit.lvs.reference import Reference
+
+MAX_MISMATCHES = 50
+
+
+@dataclass(frozen=True)
+class LvsResult:
+    """The verdict and what it rests on.
+
+    Attributes:
+        matched: Whether the layout is the circuit.
+        mismatches: At most ``MAX_MISMATCHES`` differences, causes first; empty where nothing differs.
+        mismatch_count: How many there are in all.
+        device_pairs: Extracted device -> ids of the netlist's transistors it stands for; empty unless nets pair up.
+        nets: Net of the layout, by number -> net of the netlist: proven under all labels, else what labels say.
+        net_pairs: Net of the layout -> net of the netlist; empty unless nets pair up.
+        tolerance: Relative difference of sizes that was allowed. [1]
+        warnings: What does not decide the verdict but should be known.
+        extraction: The layout side.
+        reference: The netlist side.
+    """
+
+    matched: bool
+    mismatches: tuple[Mismatch, ...]
+    mismatch_count: int
+    device_pairs: Mapping[str, tuple[str, ...]]
+    nets: Mapping[int, str]
+    net_pairs: Mapping[str, str]
+    tolerance: float
+    warnings: tuple[str, ...]
+    extraction: Extraction
+    reference: Reference
+
+    @property
+    def complete(self) -> bool:
+        """Whether extraction read every layer drawn (but for waived ones) and the whole netlist was compared."""
+        return not (self.extraction.coverage.unchecked or self.reference.black_boxes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return verdict, mismatches, counts, ports and dummies as JSON data; places and sizes in micrometres."""
+        extraction, reference = self.extraction, self.reference
+        wrong = {name for mismatch in self.mismatches for name in mismatch.reference}
+        paired = [ref for refs in self.device_pairs.values() for ref in refs]
+        labelled = {
+            name: net.labels[0].place
+            for net in extraction.nets.values()
+            for label in net.labels
+            if (name := reference.net_named(label.text)) is not None
+        }
+        return {
+            "matched": self.matched,
+            "complete": self.complete,
+            "layers_unchecked": [layer.to_data() for layer in extraction.coverage.unchecked],
+            "layers_waived": list(extraction.coverage.waived),
+            "not_compared": not_compared(self.reference.black_boxes),
+            "mismatches": [mismatch.to_json() for mismatch in self.mismatches],
+            "mismatch_count": self.mismatch_count,
+            "devices": {
+                "layout": len(extraction.devices),
+                "reference": len(reference.devices),
+                "matched": sum(1 for ref in set(paired) if ref not in wrong),
+                "extracted": [self._device_json(device) for device in extraction.devices],
+            },
+            "nets": {
+                "layout": len(extraction.nets),
+                "reference": len(reference.nets),
+                "matched": len(self.net_pairs),
+            },
+            "ports": [{"name": port, **_place_json(labelled.get(port))} for port in reference.ports],
+            "dummies": [
+                {"device": finger.device, "w_um": finger.w_um, "l_um": finger.l_um, **_place_json(finger.place)}
+                for finger in extraction.dummies
+            ],
+            "warnings": list(self.warnings),
+        }
+
+    def _device_json(self, device: ExtractedDevice) -> dict[str, Any]:
+        return {
+            "name": device.id,
+            "reference": list(self.device_pairs.get(device.id, ())),
+            "device": device.device,
+            "w_um": device.w_um,
+            "l_um": device.l_um,
+            "fingers": len(device.fingers),
+            "nets": {terminal: self.extraction.nets[net].name for terminal, net in sorted(device.nets.items())},
+            **_place_json(device.place),
+        }
+
+
+def not_compared(black_boxes: Sequence[BlackBox]) -> list[dict[str, str]]:
+    """Return the instances that were not compared, as JSON data."""
+    return [{"instance": box.id, "cell": box.cell} for box in black_boxes]
+
+
+def _place_json(place: Point | None) -> dict[str, float | None]:
+    return {"x": None, "y": None} if place is None else {"x": place.x, "y": place.y}

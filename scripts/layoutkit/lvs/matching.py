@@ -1,0 +1,226 @@
+"""Whether two circuits are the same, with a proof that does not rest on the search that found it.
+
+The search (``isomorphism``) proposes which layout net is which reference net. The proposal counts only if, renamed by
+it, the transistor groups of the layout are exactly those of the reference, no two nets became one, and every label lies
+on the net that it names. Sizes are compared after that, group by group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutkit.lvs.isomorphism import Cell, GaveUpError, renaming
+from layoutkit.lvs.mismatch import Mismatch, at, fingers_text, listed, parts_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from layoutkit.extract.extracted import ExtractedDevice, Extraction
+    from layoutkit.extract.parallel import FoldKey, Net
+    from layoutkit.lvs.reference import Reference, ReferenceDevice
+
+_CLEARLY = 1e-3  # relative difference beyond which a size is called wrong [1]
+
+Size = tuple[tuple[float, float], ...]
+"""W and L of transistors in parallel. [um]"""
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Which reference net each layout net is, proven."""
+
+    nets: Mapping[int, str]
+
+    def key(self, key: FoldKey[int]) -> FoldKey[str]:
+        """Return a group of the layout in the reference's names."""
+        return renamed(key, self.nets)
+
+
+def renamed(key: FoldKey[int], nets: Mapping[int, str]) -> FoldKey[str]:
+    """Return a group's key with other names for its nets; KeyError where there is none."""
+    device, ends = key
+    return device, tuple(sorted((role, nets[net]) for role, net in ends))
+
+
+def layout_groups(extraction: Extraction) -> dict[FoldKey[int], tuple[ExtractedDevice, ...]]:
+    """Return the extracted transistors in parallel, of whatever length."""
+    found: dict[FoldKey[int], list[ExtractedDevice]] = {}
+    for device in extraction.devices:
+        found.setdefault(device.key, []).append(device)
+    return {key: tuple(members) for key, members in found.items()}
+
+
+class Matcher:
+    """Compares one extraction with one reference, under different assumptions.
+
+    ``gave_up`` tells whether any comparison ended undecided, because the circuits are too symmetric.
+    """
+
+    def __init__(self, extraction: Extraction, reference: Reference, tolerance: float) -> None:
+        self.extraction = extraction
+        self.reference = reference
+        self.tolerance = tolerance
+        self.groups = layout_groups(extraction)
+        self.gave_up = False
+        self._sizes_asked = {key: _size_asked(members) for key, members in reference.groups.items()}
+        samples = {self._sizes_asked[key]: members for key, members in reference.groups.items()}
+        self._sizes = {key: self._size(members, samples) for key, members in self.groups.items()}
+
+    def _size(self, drawn: Sequence[ExtractedDevice], samples: Mapping[Size, Sequence[ReferenceDevice]]) -> Size:
+        """Return the first size asked for that these transistors have, or their own."""
+        for size, asked in samples.items():
+            if not group_mismatches(drawn, asked, self.tolerance):
+                return size
+        return tuple((device.w_um, device.l_um) for device in drawn)
+
+    def pairing(self, pins: Mapping[int, str], *, sizes: bool) -> Pairing | None:
+        """Return the proven pairing of nets, or None where the circuits differ.
+
+        Args:
+            pins: Layout net to the reference net it has to be.
+            sizes: Whether W and L take part in finding the pairing.
+        """
+        ours = [_cell(key, self._sizes[key] if sizes else None) for key in self.groups]
+        theirs = [_cell(key, self._sizes_asked[key] if sizes else None) for key in self.reference.groups]
+        try:
+            proposed = renaming(ours, theirs, pins)
+        except GaveUpError:
+            self.gave_up = True
+            return None
+        if proposed is None:
+            return None
+        nets = {**proposed, **pins}
+        return Pairing(nets) if self._proven(nets) else None
+
+    def _proven(self, nets: Mapping[int, str]) -> bool:
+        used = {net for _, ends in self.groups for _, net in ends}
+        if not used <= nets.keys() or len({nets[net] for net in nets}) != len(nets):
+            return False
+        return {renamed(key, nets) for key in self.groups} == set(self.reference.groups)
+
+    def size_mismatches(self, pairing: Pairing) -> list[Mismatch]:
+        """Return the groups whose sizes differ."""
+        found = []
+        for key, drawn in self.groups.items():
+            found += group_mismatches(drawn, self.reference.groups[pairing.key(key)], self.tolerance)
+        return found
+
+
+def _size_asked(asked: Sequence[ReferenceDevice]) -> Size:
+    return tuple(sorted((device.drawn_w_um, device.drawn_l_um) for device in asked))
+
+
+def _cell(key: FoldKey[Net], size: Size | None) -> Cell[Net]:
+    device, ends = key
+    return Cell((device, size), ends)
+
+
+def group_mismatches(
+    drawn: Iterable[ExtractedDevice], asked: Iterable[ReferenceDevice], tolerance: float
+) -> list[Mismatch]:
+    """Return how the sizes of transistors in parallel differ from those asked for: nothing when they agree.
+
+    Widths of equal length are added up on both sides before they are compared.
+
+    Args:
+        drawn: Extracted transistors, one a length.
+        asked: Transistors of the netlist that are in parallel.
+        tolerance: Largest relative difference of W or L. A size on the grid point nearest to the one asked for agrees.
+    """
+    asked = list(asked)
+    lengths = sorted({device.drawn_l_um for device in asked})
+    left = list(drawn)
+    total = sum(device.w_um for device in left)
+    wrong_width, undrawn = [], []
+    for length in lengths:
+        members = [device for device in asked if device.drawn_l_um == length]
+        goals = [goal for member in members for goal in (member.l_um, member.drawn_l_um)]
+        same = [device for device in left if any(_agree(device.l_um, goal, tolerance) for goal in goals)]
+        left = [device for device in left if device not in same]
+        if not same:
+            undrawn.append(members)
+        elif not _width_agrees(sum(device.w_um for device in same), members, tolerance):
+            wrong_width.append(_wrong_width(same, members))
+    if left:
+        same_total = _width_agrees(total, asked, tolerance)
+        return [_wrong_length(device, asked) for device in left] + ([] if same_total else wrong_width)
+    return wrong_width + [_undrawn(members) for members in undrawn]
+
+
+def _wrong_width(drawn: list[ExtractedDevice], asked: list[ReferenceDevice]) -> Mismatch:
+    if "g" not in drawn[0].nets:
+        return _wrong_passive(drawn, asked)
+    fingers = sum(len(device.fingers) for device in drawn)
+    width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in asked)
+    wanted = sum(member.fingers for member in asked)
+    return Mismatch(
+        "wrong_parameter",
+        f"W of {listed(member.id for member in asked)} is {width:g} um in the layout "
+        f"({fingers_text(fingers)}{at(drawn[0].place)}), {goal:g} um in the netlist ({fingers_text(wanted)})",
+        "wrong finger width" if fingers == wanted else "a wrong number of fingers or units",
+        tuple(member.id for member in asked),
+        tuple((device.id, device.place) for device in drawn),
+    )
+
+
+def _wrong_length(drawn: ExtractedDevice, asked: list[ReferenceDevice]) -> Mismatch:
+    if "g" not in drawn.nets:
+        return _wrong_passive([drawn], asked)
+    lengths = listed(f"{length:g}" for length in sorted({member.l_um for member in asked}))
+    return Mismatch(
+        "wrong_parameter",
+        f"L of {listed(member.id for member in asked)} is {drawn.l_um:g} um in the layout "
+        f"({fingers_text(len(drawn.fingers))}{at(drawn.place)}), {lengths} um in the netlist",
+        "wrong gate length",
+        tuple(member.id for member in asked),
+        ((drawn.id, drawn.place),),
+    )
+
+
+def _wrong_passive(drawn: list[ExtractedDevice], asked: list[ReferenceDevice]) -> Mismatch:
+    """Return the mismatch of a resistor or capacitor, with what its shape says about the cause."""
+    ids = tuple(member.id for member in asked)
+    width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in asked)
+    length, goal_length = drawn[0].l_um, asked[0].l_um
+    parts, units = sum(len(device.fingers) for device in drawn), sum(member.fingers for member in asked)
+    return Mismatch(
+        "wrong_parameter",
+        f"{listed(ids)} is W {width:g} um, L {length:g} um in all in the layout ({parts_text(parts)}"
+        f"{at(drawn[0].place)}), W {goal:g} um, L {goal_length:g} um in the netlist (m = {units})",
+        _passive_cause(width / goal, length / goal_length, parts / units),
+        ids,
+        tuple((device.id, device.place) for device in drawn),
+    )
+
+
+def _passive_cause(width: float, length: float, parts: float) -> str:
+    """Return the likely cause from how many times as wide, as long and in as many parts as asked for the device is."""
+    right_width, right_length = abs(width - 1) < _CLEARLY, abs(length - 1) < _CLEARLY
+    if right_width and not right_length:
+        short = "bars in series are missing or shorted, or core or plate is too short"
+        return short if length < 1 else "too many bars in series, or core or plate is too long"
+    if right_length and abs(width - parts) < _CLEARLY:
+        return "a wrong number of units in parallel, or one that is not connected"
+    if right_length:
+        return "bars or plates of a wrong width, or a wrong number of them in parallel"
+    return "bars or plates of a wrong width and length"
+
+
+def _undrawn(asked: list[ReferenceDevice]) -> Mismatch:
+    ids = tuple(member.id for member in asked)
+    return Mismatch(
+        "missing_device",
+        f"{listed(ids)} (L {asked[0].l_um:g} um) is missing: the netlist has it in parallel with what is drawn there",
+        "it was not drawn, or all in parallel were drawn with one length",
+        ids,
+    )
+
+
+def _width_agrees(width: float, asked: list[ReferenceDevice], tolerance: float) -> bool:
+    goals = (sum(member.w_um for member in asked), sum(member.drawn_w_um for member in asked))
+    return any(_agree(width, goal, tolerance) for goal in goals)
+
+
+def _agree(value: float, goal: float, tolerance: float) -> bool:
+    return abs(value - goal) <= tolerance * goal + 1e-6

@@ -1,0 +1,271 @@
+"""The side of LVS that is asked for: the input circuit in the technology's devices.
+
+Transistors in parallel are folded as extraction folds fingers, resistors in series and in parallel as it folds bars. A
+width is ``w * m`` in all; where ``w / nf`` is off the grid, the nearest grid multiple a finger is what a generator can
+draw, and either counts as right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.passive_map import stated_length
+from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
+from layoutkit.extract.parallel import FoldKey, dummies, fold_key
+from layoutkit.extract.series import fold_series
+from layoutkit.technology import DeviceSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.circuit.circuit import BlackBox, Circuit, Device
+    from layoutkit.technology import PassiveSpec, Technology
+
+DEFAULT_TOLERANCE = 1e-3  # largest relative difference of W and L [1]
+_LISTED = 20
+_PASSIVES = frozenset({"resistor", "capacitor"})
+_PASSIVE_TERMINALS = {"p": "A", "n": "B", "b": "W"}
+
+
+@dataclass(frozen=True)
+class ReferenceDevice:
+    """One device of the netlist: all its fingers and multiples together. [um]
+
+    ``drawn_w_um`` and ``drawn_l_um`` are the sizes on the technology's grid, ``w_um`` and ``l_um`` those asked for. Of
+    a capacitor's sides the longer one is the width.
+    """
+
+    id: str
+    device: str
+    w_um: float
+    l_um: float
+    drawn_w_um: float
+    drawn_l_um: float
+    fingers: int
+    nets: Mapping[str, str]
+
+    @property
+    def key(self) -> FoldKey[str]:
+        """What transistors in parallel to it have in common with it."""
+        return fold_key(self.device, self.nets)
+
+    def in_series(self, other: ReferenceDevice, nets: Mapping[str, str]) -> ReferenceDevice:
+        """Return both as one device on ``nets``, as long as the two together."""
+        return replace(
+            self,
+            id=f"{self.id}+{other.id}",
+            l_um=round(self.l_um + other.l_um, 9),
+            drawn_l_um=round(self.drawn_l_um + other.drawn_l_um, 9),
+            nets=nets,
+        )
+
+    def in_parallel(self, other: ReferenceDevice) -> ReferenceDevice:
+        """Return both as one device, as wide as the two together."""
+        return replace(
+            self,
+            id=f"{self.id}+{other.id}",
+            w_um=round(self.w_um + other.w_um, 9),
+            drawn_w_um=round(self.drawn_w_um + other.drawn_w_um, 9),
+            fingers=self.fingers + other.fingers,
+        )
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A circuit as LVS compares it. ``groups`` holds transistors in parallel, of whatever length."""
+
+    name: str
+    devices: tuple[ReferenceDevice, ...]
+    dummies: tuple[ReferenceDevice, ...]
+    ports: tuple[str, ...]
+    nets: frozenset[str]
+    black_boxes: tuple[BlackBox, ...] = ()
+
+    @property
+    def outer_nets(self) -> tuple[str, ...]:
+        """Nets that something outside of the compared devices is on: ports, and nets of black boxes."""
+        return (*self.ports, *(net for box in self.black_boxes for net in box.nets.values()))
+
+    @cached_property
+    def groups(self) -> dict[FoldKey[str], tuple[ReferenceDevice, ...]]:
+        """Transistors in parallel, in the order of the netlist."""
+        found: dict[FoldKey[str], list[ReferenceDevice]] = {}
+        for device in self.devices:
+            found.setdefault(device.key, []).append(device)
+        return {key: tuple(members) for key, members in found.items()}
+
+    @cached_property
+    def _spellings(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for net in sorted(self.nets):
+            found.setdefault(net.casefold(), []).append(net)
+        return found
+
+    def net_named(self, text: str) -> str | None:
+        """Return the net that a label names: of that spelling, else the only one that differs in case alone."""
+        if text in self.nets:
+            return text
+        alike = self._spellings.get(text.casefold(), [])
+        return alike[0] if len(alike) == 1 else None
+
+
+def reference_of(circuit: Circuit, technology: Technology) -> Reference:
+    """Return ``circuit`` in the devices of ``technology``.
+
+    Raises:
+        NetlistError: If a model is none of the technology's, or a device has no usable size.
+        UnsupportedOperationError: If it holds devices that are no MOS transistors nor passives of the technology.
+    """
+    drawn = {spec.type for spec in technology.passives.values()} & _PASSIVES
+    others = [device for device in circuit.devices if not (device.is_mos or device.type in drawn)]
+    if others:
+        listed = ", ".join(f"{device.id} ({device.type})" for device in others[:_LISTED])
+        raise UnsupportedOperationError(
+            f"LVS compares MOS transistors{''.join(f', {kind}s' for kind in sorted(drawn))} in {technology.name}; "
+            f"the netlist also holds {listed}",
+            details={"devices": [device.id for device in others[:1000]]},
+        )
+    specs = _specs(circuit, technology)
+    devices = [_device(device, specs[device.id], technology) for device in circuit.devices]
+    outer = (*circuit.ports, *circuit.black_box_nets)
+    idle = dummies([device.nets for device in devices], outer)
+    resistors = {name for name, spec in technology.passives.items() if spec.type == "resistor"}
+    kept = [device for index, device in enumerate(devices) if index not in idle]
+    return Reference(
+        name=circuit.name or "top",
+        devices=fold_series(kept, resistors, outer),
+        dummies=tuple(device for index, device in enumerate(devices) if index in idle),
+        ports=circuit.ports,
+        nets=frozenset(circuit.nets),
+        black_boxes=circuit.black_boxes,
+    )
+
+
+def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec | PassiveSpec]:
+    """Return the technology's device of every device, or tell all models that have none."""
+    specs: dict[str, DeviceSpec | PassiveSpec] = {}
+    spec: DeviceSpec | PassiveSpec
+    unknown: dict[str, list[str]] = {}
+    for device in circuit.devices:
+        try:
+            find = technology.passive if device.type in _PASSIVES else technology.device
+            spec = find(device.model or device.type)
+        except TechnologyError:
+            unknown.setdefault(device.model, []).append(device.id)
+            continue
+        if spec.type != device.type:
+            unknown.setdefault(f"{device.model} as {device.type}", []).append(device.id)
+        specs[device.id] = spec
+    if unknown:
+        every: list[DeviceSpec | PassiveSpec] = [*technology.devices.values(), *technology.passives.values()]
+        known = sorted({name for entry in every for name in (entry.name, entry.model)})
+        listed = "; ".join(f"{model} ({', '.join(ids[:_LISTED])})" for model, ids in sorted(unknown.items()))
+        raise NetlistError(
+            f"technology {technology.name} has no device for the models {listed}; it has {', '.join(known)}. "
+            "Use these names in the netlist, or have devices mapped (map_devices)",
+            details={"unknown_models": {model: ids[:1000] for model, ids in sorted(unknown.items())}, "known": known},
+        )
+    return specs
+
+
+def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technology) -> ReferenceDevice:
+    if not isinstance(spec, DeviceSpec):
+        return _passive(device, spec, technology)
+    w_um, l_um, fingers = device.w * 1e6, device.l * 1e6, device.nf * device.m
+    if w_um <= 0 or l_um <= 0 or device.nf < 1 or device.m < 1:
+        raise NetlistError(
+            f"Device '{device.id}': w, l, nf and m must be positive, got w={device.w:g} m, l={device.l:g} m, "
+            f"nf={device.nf}, m={device.m}"
+        )
+    finger = technology.to_um(technology.snap(w_um / device.nf / technology.dbu_um))
+    return ReferenceDevice(
+        id=device.id,
+        device=spec.name,
+        w_um=round(w_um * device.m, 9),
+        l_um=round(l_um, 9),
+        drawn_w_um=round(finger * fingers, 9),
+        drawn_l_um=technology.to_um(technology.snap(l_um / technology.dbu_um)),
+        fingers=fingers,
+        nets=device.terminals,
+    )
+
+
+def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> ReferenceDevice:
+    fixed_width = spec.models(technology.dbu_um).get(device.model)
+    if fixed_width is not None:  # the model's name states the width, whatever w says
+        device = replace(device, params={**device.params, "w": technology.to_um(fixed_width) * 1e-6})
+    if not {"w", "l"} <= device.params.keys():
+        raise NetlistError(
+            f"Device '{device.id}' ({device.model}) states no w and l; state both, or have devices mapped "
+            "(map_devices), which takes the size from the value"
+        )
+    w_um, l_um = device.w * 1e6, (stated_length(device) or 0) * 1e6
+    if w_um <= 0 or l_um <= 0 or device.m < 1:
+        raise NetlistError(
+            f"Device '{device.id}': w, l and m must be positive, got w={device.w:g} m, l={device.l:g} m, m={device.m}"
+        )
+    if device.type == "capacitor":
+        w_um, l_um = max(w_um, l_um), min(w_um, l_um)
+    drawn_w, drawn_l = (technology.to_um(technology.snap(length / technology.dbu_um)) for length in (w_um, l_um))
+    terminals = ("p", "n") if spec.terminals < 3 else ("p", "n", "b")
+    return ReferenceDevice(
+        id=device.id,
+        device=spec.name,
+        w_um=round(w_um * device.m, 9),
+        l_um=round(l_um, 9),
+        drawn_w_um=round(drawn_w * device.m, 9),
+        drawn_l_um=drawn_l,
+        fingers=device.m,
+        nets={terminal: device.terminals[terminal] for terminal in terminals if terminal in device.terminals},
+    )
+
+
+def klayout_netlist(reference: Reference, technology: Technology) -> kdb.Netlist:
+    """Return the reference in KLayout's model: one device a group of parallel transistors of one drawn length."""
+    import klayout.db as kdb
+
+    netlist = kdb.Netlist()
+    classes: dict[str, kdb.DeviceClass] = {}
+    for name in sorted(technology.devices):
+        classes[name] = kdb.DeviceClassMOS4Transistor()
+        classes[name].name = name
+        netlist.add(classes[name])
+    for name, spec in sorted(technology.passives.items()):
+        classes[name] = _passive_class(spec)
+        classes[name].name = name
+        netlist.add(classes[name])
+    circuit = kdb.Circuit()
+    circuit.name = reference.name
+    netlist.add(circuit)
+    nets = {name: circuit.create_net(name) for name in sorted(reference.nets)}
+    for port in reference.ports:
+        circuit.connect_pin(circuit.create_pin(port), nets[port])
+    for members in reference.groups.values():
+        by_length: dict[float, list[ReferenceDevice]] = {}
+        for member in members:
+            by_length.setdefault(member.drawn_l_um, []).append(member)
+        for length, alike in by_length.items():
+            device = circuit.create_device(classes[alike[0].device], "+".join(member.id for member in alike))
+            width = sum(member.drawn_w_um for member in alike)
+            spec_of = technology.passives.get(alike[0].device)
+            if spec_of is not None and spec_of.type == "capacitor":
+                device.set_parameter("A", width * length)
+            else:
+                device.set_parameter("W", width)
+                device.set_parameter("L", length)
+            for terminal, net in alike[0].nets.items():
+                name = terminal.upper() if spec_of is None else _PASSIVE_TERMINALS[terminal]
+                device.connect_terminal(name, nets[net])
+    return netlist
+
+
+def _passive_class(spec: PassiveSpec) -> kdb.DeviceClass:
+    import klayout.db as kdb
+
+    if spec.type == "capacitor":
+        return kdb.DeviceClassCapacitor()
+    return kdb.DeviceClassResistorWithBulk() if spec.terminals > 2 else kdb.DeviceClassResistor()

@@ -1,0 +1,170 @@
+"""What one net may draw on a technology's stack: wire widths, via pads, and the distances others must keep. [dbu]
+
+|<- end ->|<- size ->|<- end ->|
++------------------------------+  ^ side
+|         +----------+         |  ^
+|         |   cut    |         |  | size        pad on a conductor of horizontal preferred direction
+|         +----------+         |  v
++------------------------------+  v side
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import TechnologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.route.routes import Rect
+    from layoutkit.technology import Technology
+    from layoutkit.technology.technology import Conductor, Cut
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The conductors from the lowest to the highest that takes part, and the vias between them.
+
+    Args:
+        technology: Where the numbers come from.
+        conductors: Neighbouring conductors, lowest first.
+        cuts: ``cuts[i]`` joins ``conductors[i]`` and ``conductors[i + 1]``.
+        wired: Which of them may carry wires; the others are only passed by vias.
+        horizontal: Preferred direction of each conductor.
+    """
+
+    technology: Technology
+    conductors: tuple[Conductor, ...]
+    cuts: tuple[Cut, ...]
+    wired: tuple[bool, ...]
+    horizontal: tuple[bool, ...]
+
+    def index(self, name: str) -> int:
+        """Return the position of the conductor ``name`` (or alias)."""
+        wanted = self.technology.conductor(name).name
+        for position, conductor in enumerate(self.conductors):
+            if conductor.name == wanted:
+                return position
+        raise TechnologyError(f"conductor '{name}' takes no part in this routing")
+
+    def width(self, level: int, asked: int | None) -> int:
+        """Return the width drawn on a level: at least its minimum, and halvable on the grid."""
+        step = 2 * self.technology.grid
+        return -(-max(asked or 0, self.conductors[level].width) // step) * step
+
+    def space(self, level: int, *, wide: bool) -> int:
+        """Return the distance to keep on a level; ``wide`` when one of the two is wider than the wide-metal limit."""
+        conductor = self.conductors[level]
+        return max(conductor.space, conductor.wide_space or 0) if wide else conductor.space
+
+    def is_wide(self, level: int, rect: Rect) -> bool:
+        """Return whether a rectangle on a level is subject to wide-metal spacing."""
+        limit = self.conductors[level].wide_width
+        return limit is not None and min(rect[2] - rect[0], rect[3] - rect[1]) > limit
+
+    def long_edged(self, level: int, merged: kdb.Region) -> kdb.Region:
+        """Return the polygons of ``merged`` whose edges are all so long that a foundry's deck takes them for wide."""
+        import klayout.db as kdb
+
+        limit = self.conductors[level].long_edges
+        if limit is None:
+            return kdb.Region()
+        return merged.not_interacting(merged.edges().with_length(0, limit + 1, False))
+
+    def pad(self, cut_index: int, level: int, columns: int = 1, rows: int = 1) -> tuple[int, int]:
+        """Return half the width and half the height of the metal around ``columns`` x ``rows`` cuts on a level."""
+        cut = self.cuts[cut_index]
+        above = level > cut_index
+        side = cut.enclose_above if above else cut.enclose_below
+        end = cut.enclose_above_end if above else cut.enclose_below_end
+        along, across = max(side, end), side
+        half_width = self.array_half(cut_index, columns) + (along if self.horizontal[level] else across)
+        half_height = self.array_half(cut_index, rows) + (across if self.horizontal[level] else along)
+        least = self.width(level, None) // 2
+        return self._up(max(half_width, least)), self._up(max(half_height, least))
+
+    def array_half(self, cut_index: int, count: int) -> int:
+        """Return half the extent of ``count`` cuts in a row, rounded up to the grid."""
+        cut = self.cuts[cut_index]
+        return self._up(-(-(count * cut.size + (count - 1) * self.cut_space(cut_index, count)) // 2))
+
+    def cut_space(self, cut_index: int, count: int = 1) -> int:
+        """Return the distance between ``count`` cuts in a row: the rule, rounded so that centres stay on the grid.
+
+        A row of as many cuts as make an array keeps the array's spacing, whatever the other direction holds.
+        """
+        cut = self.cuts[cut_index]
+        space = max(cut.space, cut.array_space) if 0 < cut.array_count <= count else cut.space
+        step = 2 * self.technology.grid
+        return -(-(cut.size + space) // step) * step - cut.size
+
+    def cut_rects(self, cut_index: int, x: int, y: int, columns: int, rows: int) -> list[Rect]:
+        """Return the cuts of an array centred at (x, y)."""
+        size = self.cuts[cut_index].size
+        across, up = (size + self.cut_space(cut_index, count) for count in (columns, rows))
+        left = x - ((columns - 1) * across + size) // 2
+        bottom = y - ((rows - 1) * up + size) // 2
+        return [
+            (left + c * across, bottom + r * up, left + c * across + size, bottom + r * up + size)
+            for r in range(rows)
+            for c in range(columns)
+        ]
+
+    def most_cuts(self, cut_index: int, width: int) -> int:
+        """Return how many cuts fit side by side in wires of this width, at least one."""
+        count = 1
+        while all(self._narrow_half(cut_index, level, count + 1) * 2 <= width for level in (cut_index, cut_index + 1)):
+            count += 1
+        return count
+
+    def _narrow_half(self, cut_index: int, level: int, count: int) -> int:
+        cut = self.cuts[cut_index]
+        return self.array_half(cut_index, count) + (cut.enclose_above if level > cut_index else cut.enclose_below)
+
+    def pitch(self) -> int:
+        """Return the distance at which two neighbouring tracks are legal in every combination of wires and pads.
+
+        Layers that need more than twice the smallest (thick top metals) do not widen the tracks of the others: what
+        they need is kept by the exact distances, at the price of unused tracks.
+        """
+        needs = [
+            max([self.width(level, None), *(2 * max(self.pad(cut, level)) for cut in self._cuts_at(level))])
+            + self.conductors[level].space
+            for level in range(len(self.conductors))
+            if self.wired[level]
+        ]
+        return self._up(max(need for need in needs if need <= 2 * min(needs)))
+
+    def _cuts_at(self, level: int) -> list[int]:
+        return [cut for cut in (level - 1, level) if 0 <= cut < len(self.cuts)]
+
+    def _up(self, length: int) -> int:
+        grid = self.technology.grid
+        return -(-length // grid) * grid
+
+
+def make_stack(technology: Technology, layers: Sequence[str], touched: Sequence[str]) -> Stack:
+    """Return the part of the stack that spans the wiring ``layers`` and the ``touched`` (terminals') conductors.
+
+    Preferred directions alternate over the whole stack: conductors[1] is horizontal, [2] vertical, [3] horizontal.
+
+    Raises:
+        TechnologyError: If a name is no conductor or no wiring layer is given.
+    """
+    names = [conductor.name for conductor in technology.conductors]
+    wired = {names.index(technology.conductor(layer).name) for layer in layers}
+    if not wired:
+        raise TechnologyError(f"no routing layer given; the stack of {technology.name} is: {', '.join(names)}")
+    every = wired | {names.index(technology.conductor(layer).name) for layer in touched}
+    span = range(min(every), max(every) + 1)
+    return Stack(
+        technology=technology,
+        conductors=tuple(technology.conductors[i] for i in span),
+        cuts=tuple(technology.cuts[i] for i in span[:-1]),
+        wired=tuple(i in wired for i in span),
+        horizontal=tuple(i % 2 == 1 for i in span),
+    )

@@ -1,0 +1,1 @@
+"""What each tool does with its JSON: request, engine, answer."""

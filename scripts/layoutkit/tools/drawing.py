@@ -1,0 +1,250 @@
+"""From a request to the workspace: a module is drawn, placed in the current layout, checked, saved and described.
+
+What the generator skills share. Micrometres and metres appear here; the generators know database units only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import DrcViolationError, GeometryError, KlayoutError
+from layoutkit.layout.workspace import Saved, Workspace
+from layoutkit.tools.cell_placement import Place, box_um, place_module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.draw.module import Module, Pin
+    from layoutkit.draw.mos import Transistor
+    from layoutkit.technology import Technology
+
+_TERMINALS = frozenset("dgsbpn")
+SEED_LAYERS = ("active", "poly", "contact", "metal1")
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A module in the current layout."""
+
+    tech: Technology
+    module: Module
+    trans: kdb.Trans
+    place: Place
+    layout_path: str
+    drc: dict[str, Any] | None
+    saved: Saved
+
+    def common_data(self) -> dict[str, Any]:
+        """Return what every generator tells: cell, box, place, nets, check and warnings. [um]"""
+        return {
+            "cell_name": self.module.name,
+            "bounding_box": box_um(self.module.bbox.transformed(self.trans), self.tech),
+            "position": [self.place.x_um, self.place.y_um],
+            "orientation": self.place.orientation,
+            "geometry_stats": self.geometry_stats(),
+            "layout_path": self.layout_path,
+            "layout_sha256": self.saved.sha256,
+            "technology": self.tech.name,
+            "drc": self.drc,
+            "warnings": [*self.module.warnings, *self.saved.warnings],
+        }
+
+    def point(self, x: float, y: float) -> list[float]:
+        """Return a point of the cell as placed. [dbu] -> [um]"""
+        # Twice the coordinates are integers: centres of boxes lie at most half a database unit off.
+        import klayout.db as kdb
+
+        turns, mirrored, offset = self.trans.angle, self.trans.is_mirror(), self.trans.disp
+        moved = kdb.Trans(turns, mirrored, 2 * offset.x, 2 * offset.y)
+        doubled = moved * kdb.Point(round(2 * x), round(2 * y))
+        return [self.tech.to_um(doubled.x / 2), self.tech.to_um(doubled.y / 2)]
+
+    def pin(self, pin: Pin) -> dict[str, Any]:
+        """Return one pin as placed: its net, layer and metal. [um]"""
+        return {
+            "net": pin.net,
+            "layer": self.tech.spec(self.tech.conductor(pin.layer).layer).gds[0],
+            "layer_name": pin.layer,
+            "center": self.point((pin.box.left + pin.box.right) / 2, (pin.box.bottom + pin.box.top) / 2),
+            "box": box_um(pin.box.transformed(self.trans), self.tech),
+        }
+
+    def net_pins(self) -> list[dict[str, Any]]:
+        """Return all pins as placed, from below in the unplaced cell."""
+        return [self.pin(pin) for pin in self.module.pins]
+
+    def instances(self) -> list[dict[str, Any]]:
+        """Return the units: centre of their channels as placed, orientation within the module. [um]"""
+        return [
+            {
+                "id": instance.id,
+                "parent": instance.parent,
+                "position": self.point(instance.x, instance.y),
+                "orientation": instance.orientation,
+            }
+            for instance in self.module.instances
+        ]
+
+    def geometry_stats(self) -> dict[str, int]:
+        """Return how many separate polygons the cell has on the layers a reader looks for first."""
+        import klayout.db as kdb
+
+        layout, cell = self.module.layout, self.module.cell
+        return {
+            f"{name}_count": kdb.Region(cell.begin_shapes_rec(self.tech.layer(layout, layer))).merged().count()
+            for name, layer in (
+                ("active", "active"),
+                ("poly", "poly"),
+                ("contact", self.tech.contact.layer),
+                ("metal1", "metal1"),
+                ("local_metal", self.tech.conductors[0].layer),
+                ("rail_metal", self.tech.conductors[1].layer),
+            )
+        }
+
+
+def deliver(
+    params: Mapping[str, Any], tech: Technology, devices: Sequence[str], draw: Callable[[kdb.Layout, str], Module]
+) -> Delivered:
+    """Draw a module into the workspace's layout, check it and save; on any error the saved layout stays as it was.
+
+    Args:
+        params: ``cell_name``, ``workspace``, ``position`` [um], ``orientation``, ``check``.
+        tech: Technology to draw in.
+        devices: Ids the module holds; a cell of this name with other devices is left alone and the new one is called
+            after its devices as well.
+        draw: Draws into the layout, with the given cell name.
+
+    Raises:
+        LayoutConflictError: If it would overlap another instance.
+        DrcViolationError: If the drawn cell violates a rule of ``tech``.
+        KlayoutError: If KLayout fails.
+        FileError: If the workspace cannot be read or written.
+        TechnologyError: If the workspace's layout is drawn in another technology.
+    """
+    workspace = Workspace(params.get("workspace"))
+    x_um, y_um = params["position"]
+    place = Place(float(x_um), float(y_um), params["orientation"])
+    with workspace.update_layout(tech.dbu_um, tech) as layout:
+        name = free_cell_name(layout, tech, params["cell_name"], devices)
+        try:
+            module = draw(layout, name)
+            trans = place_module(module, tech, place)
+        except RuntimeError as error:  # what KLayout raises
+            raise KlayoutError(f"Failed to create cell: {error}") from error
+        drc = checked(module, tech) if params["check"] else None
+    return Delivered(tech, module, trans, place, str(workspace.layout_path), drc, workspace.saved or Saved(""))
+
+
+def checked(module: Module, tech: Technology) -> dict[str, Any]:
+    """Return the verdict of every rule of ``tech`` on the module's cell in short.
+
+    Raises:
+        DrcViolationError: If a rule is violated; the details hold the report.
+    """
+    from layoutkit.drc.check import check
+
+    report = check(module.layout, module.cell, tech, max_violations=20)
+    data = report.to_data()
+    if data["violations"]:
+        rules = ", ".join(violation["rule_id"] for violation in data["violations"])
+        raise DrcViolationError(f"{module.name} as drawn violates {rules}", details=data)
+    return {
+        "passed": data["passed"],
+        "total_violations": data["summary"]["total_violations"],
+        "rules_checked": data["summary"]["rules_checked"],
+        "rules_unchecked": [rule["rule_id"] for rule in data["rules_unchecked"]],
+    }
+
+
+def free_cell_name(layout: kdb.Layout, tech: Technology, name: str, devices: Sequence[str]) -> str:
+    """Return ``name``, or ``name`` and the device ids where ``layout`` has a cell of that name with other devices."""
+    cell = layout.cell(name)
+    layer = tech.role("device_text")
+    if cell is None or layer is None:
+        return name
+    held = {shape.text_string for shape in cell.shapes(tech.layer(layout, layer)).each() if shape.is_text()}
+    return name if held <= set(devices) else "_".join((name, *devices))
+
+
+def technology_of(params: Mapping[str, Any], flavour: str) -> Technology:
+    """Return the technology that ``params`` name, else the workspace's, with their ``layer_map`` where given.
+
+    Args:
+        params: ``technology``, ``workspace`` and ``layer_map``, each optional; the last is layer, role or alias to GDS
+            layer or [layer, datatype].
+        flavour: Device to be drawn; its well must be mapped.
+
+    Raises:
+        TechnologyError: If there is no such technology, layer or device, or the workspace is drawn in another one.
+        GeometryError: If the map leaves out a layer that it must name, or puts two layers on one number.
+    """
+    tech = Workspace(params.get("workspace")).technology(params.get("technology"))
+    layer_map = params.get("layer_map")
+    if layer_map is None:
+        return tech
+    well = tech.device(flavour).well
+    for name in (*SEED_LAYERS, *([well] if well else [])):
+        if not any(tech.resolve(given) == tech.resolve(name) for given in layer_map):
+            raise GeometryError(f"Missing layer mapping for: {name}", details={"param_name": "layer_map"})
+    numbers = {name: value if isinstance(value, int) else (value[0], value[1]) for name, value in layer_map.items()}
+    mapped = tech.with_layer_map(numbers)
+    owners: dict[tuple[int, int], str] = {}
+    for name, layer in sorted(mapped.layers.items()):
+        other = owners.setdefault(layer.gds, name)
+        if other != name:
+            raise GeometryError(
+                f"layer_map puts {other} and {name} both on GDS layer {layer.gds[0]}/{layer.gds[1]}; "
+                "give each a number of its own",
+                details={"param_name": "layer_map"},
+            )
+    return mapped
+
+
+def known_nets(params: Mapping[str, Any], device_id: str, given: Mapping[str, str] | None) -> dict[str, str]:
+    """Return terminal to net: as ``given``, else as the workspace's circuit has the device, else nothing."""
+    return {**_circuit_nets(params, device_id), **(given or {})}
+
+
+def _circuit_nets(params: Mapping[str, Any], device_id: str) -> dict[str, str]:
+    workspace = Workspace(params.get("workspace"))
+    if not workspace.circuit_path.exists():
+        return {}
+    circuit = workspace.read_json(workspace.circuit_path.name)
+    circuit = circuit.get("circuit", circuit) if isinstance(circuit, dict) else {}
+    devices = circuit.get("devices")
+    for device in devices if isinstance(devices, list) else ():
+        if isinstance(device, dict) and device.get("id") == device_id and isinstance(device.get("terminals"), dict):
+            return {name: str(net) for name, net in device["terminals"].items() if name in _TERMINALS}
+    return {}
+
+
+def drawn_size(device: Transistor, delivered: Delivered) -> dict[str, Any]:
+    """Return the size of ``device`` as its drawn channels have it, halved and rounded fingers included. [m, um]"""
+    tech = delivered.tech
+    channels = [gate.box for gate in delivered.module.gates if gate.device == device.id]
+    return {
+        "w": round(sum(box.height() for box in channels) / device.m * tech.dbu_um * 1e-6, 12),
+        "l": round(channels[0].width() * tech.dbu_um * 1e-6, 12),
+        "nf": len(channels) // device.m,
+        "m": device.m,
+        "finger_width_um": tech.to_um(channels[0].height()),
+        "length_um": tech.to_um(channels[0].width()),
+    }
+
+
+def terminal_pins(delivered: Delivered, device: Transistor) -> dict[str, Any]:
+    """Return one pin for each of G, D, S and B; of a net with several, the gate takes the last, others the first."""
+    by_net: dict[str, list[Pin]] = {}
+    for pin in delivered.module.pins:
+        by_net.setdefault(pin.net, []).append(pin)
+    chosen: Iterable[tuple[str, Pin]] = (
+        ("G", by_net[device.gate][-1]),
+        ("D", by_net[device.drain][0]),
+        ("S", by_net[device.source][0]),
+        ("B", by_net[device.bulk][0]),
+    )
+    return {terminal: delivered.pin(pin) for terminal, pin in chosen}

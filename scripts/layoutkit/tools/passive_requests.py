@@ -1,0 +1,145 @@
+"""What the tools for resistors and capacitors are asked for, from their JSON parameters, and what they answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.passive import capacitor, resistor
+from layoutkit.draw.resistor import draw_resistors
+from layoutkit.draw.resistor_bank import ResistorSpec
+from layoutkit.errors import GeometryError
+from layoutkit.layout.workspace import Workspace
+from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, resistor_size
+from layoutkit.tools.drawing import deliver, known_nets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from layoutkit.draw.passive import Capacitor, Resistor
+    from layoutkit.technology import PassiveSpec, Technology
+
+USUAL_TECHNOLOGY = "sky130A"  # the generic process has no resistors and capacitors
+
+
+def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw one resistor, or several that match, into the workspace's layout; return the tool's data.
+
+    Raises:
+        LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
+    """
+    tech = Workspace(params.get("workspace")).technology(params.get("technology"), USUAL_TECHNOLOGY)
+    spec = tech.passive(params.get("device") or "resistor")
+    size = _size(tech, spec, params, "r", lambda value: resistor_size(tech, spec, value, _width(tech, params)))
+    size = PassiveSize(size.w_m, size.l_m, size.m, params.get("segments"))
+    entries = [params, *params.get("matched", [])]
+    _check_names([entry["device_id"] for entry in entries])
+    nets = [known_nets(params, entry["device_id"], entry.get("nets")) for entry in entries]
+    resistors = tuple(
+        resistor(tech, entry["device_id"], spec.name, size, given) for entry, given in zip(entries, nets, strict=True)
+    )
+    bulk = nets[0].get("b") or f"{resistors[0].id}_B"
+    name = "_".join(["resistor", *(entry.id for entry in resistors)])
+    delivered = deliver(
+        {**params, "cell_name": name},
+        tech,
+        [entry.id for entry in resistors],
+        lambda layout, cell: draw_resistors(
+            layout,
+            tech,
+            ResistorSpec(cell, resistors, bulk, params["dummies"], ring=params["ring"], labels=params["labels"]),
+        ),
+    )
+    module = delivered.module
+    return {
+        **delivered.common_data(),
+        "device_id": resistors[0].id,
+        "device": spec.name,
+        "model": spec.model_of(resistors[0].width * tech.dbu_um),
+        "pins": delivered.net_pins(),
+        "device_instances": delivered.instances(),
+        "drawn": {entry.id: _drawn_resistor(tech, entry) for entry in resistors},
+        "centroids": {device: delivered.point(*module.centroid(device)) for device in module.devices},
+        "centroid_error_um": tech.to_um(module.centroid_error()),
+    }
+
+
+def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw one plate capacitor into the workspace's layout; return the tool's data.
+
+    Raises:
+        LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
+    """
+    tech = Workspace(params.get("workspace")).technology(params.get("technology"), USUAL_TECHNOLOGY)
+    spec = tech.passive(params.get("device") or "capacitor")
+    size = _size(tech, spec, params, "c", lambda value: capacitor_size(tech, spec, value))
+    device = capacitor(
+        tech, params["device_id"], spec.name, size, known_nets(params, params["device_id"], params.get("nets"))
+    )
+    delivered = deliver(
+        {**params, "cell_name": f"capacitor_{device.id}"},
+        tech,
+        [device.id],
+        lambda layout, cell: draw_capacitor(
+            layout, tech, CapacitorSpec(cell, device, params.get("columns"), labels=params["labels"])
+        ),
+    )
+    return {
+        **delivered.common_data(),
+        "device_id": device.id,
+        "device": spec.name,
+        "model": spec.model_of(device.width * tech.dbu_um),
+        "pins": delivered.net_pins(),
+        "device_instances": delivered.instances(),
+        "drawn": _drawn_capacitor(tech, device),
+    }
+
+
+def _width(tech: Technology, params: Mapping[str, Any]) -> int | None:
+    return tech.snap(params["w"] * 1e6 / tech.dbu_um) if "w" in params else None
+
+
+def _size(
+    tech: Technology, spec: PassiveSpec, params: Mapping[str, Any], key: str, of_value: Callable[[float], PassiveSize]
+) -> PassiveSize:
+    """Return the size that ``w`` and ``l`` state, or the value ``key``; one of ``l`` and the value is needed."""
+    if ("l" in params) == (key in params):
+        raise GeometryError(
+            f"give either l or {key}: l is the length as drawn, {key} the value it follows from",
+            details={"param_name": key},
+        )
+    if key in params:
+        size = of_value(float(params[key]))
+        return PassiveSize(size.w_m, size.l_m, size.m * int(params["m"]))
+    if "w" not in params and key == "c":
+        raise GeometryError("give w with l", details={"param_name": "w"})
+    width = params.get("w") or (spec.widths[0] if spec.widths else spec.min_w) * tech.dbu_um * 1e-6
+    return PassiveSize(float(width), float(params["l"]), int(params["m"]))
+
+
+def _check_names(names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise GeometryError(f"devices named twice: {', '.join(twice)}", details={"param_name": "matched"})
+
+
+def _drawn_resistor(tech: Technology, device: Resistor) -> dict[str, Any]:
+    metre = tech.dbu_um * 1e-6
+    return {
+        "w": round(device.width * metre, 12),
+        "l": round(device.length * device.segments * metre, 12),
+        "m": device.m,
+        "segments": device.segments,
+        "segment_length_um": tech.to_um(device.length),
+        "r": round(device.ohm, 6),
+    }
+
+
+def _drawn_capacitor(tech: Technology, device: Capacitor) -> dict[str, Any]:
+    metre = tech.dbu_um * 1e-6
+    return {
+        "w": round(device.width * metre, 12),
+        "l": round(device.length * metre, 12),
+        "m": device.m,
+        "c": float(f"{device.farad(tech.dbu_um):.9g}"),
+    }

@@ -1,0 +1,293 @@
+"""Route nets between points of an existing layout: its metal is in the way, or belongs to the net that starts on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import LayoutConflictError, LayoutkitError
+from layoutkit.route.drawing import draw_labels, draw_routes
+from layoutkit.route.router import route
+from layoutkit.route.routes import NetRequest, Terminal, Via
+from layoutkit.route.routing_stack import make_stack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.route.routes import RoutedNet, RoutingResult
+    from layoutkit.technology import Technology
+    from layoutkit.tools.routing_request import Endpoint, RoutingJob, WantedNet
+
+    Obstacles = dict[str, list[tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]]]
+
+MARGIN_PITCHES = 20
+"""Without a routing area, wires may run this many track pitches outside the layout and the endpoints."""
+
+
+@dataclass(frozen=True)
+class RoutedLayout:
+    """The routes, the technology they keep, and the area they were allowed. [dbu]"""
+
+    result: RoutingResult
+    area: kdb.Box
+
+
+def route_in_layout(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> RoutedLayout:
+    """Route a job in ``cell`` and draw the nets that succeeded into it, and its labels.
+
+    Whatever metal an endpoint lies on belongs to that net, with all metal connected to it through the stack.
+
+    Raises:
+        LayoutkitError: If the layout's database unit is not the technology's, a pin reaches beyond its metal, or a
+            label lies on none.
+        LayoutConflictError: If existing metal already joins endpoints of different nets.
+    """
+    import klayout.db as kdb
+
+    technology = job.technology
+    if abs(layout.dbu - technology.dbu_um) > 1e-9:
+        raise LayoutkitError(
+            f"the layout has a database unit of {layout.dbu:g} um, technology {technology.name} one of "
+            f"{technology.dbu_um:g} um; give a layout of the technology's unit"
+        )
+    existing = _Existing(layout, cell, technology)
+    _check_pins(job, existing)
+    _check_labels(job, existing)
+    clusters = {(net.name, point): existing.cluster(point) for net in job.nets for point in net.endpoints}
+    owners = _owners(clusters)
+    obstacles = existing.obstacles(owners)
+    for layer, box in job.obstacles:
+        obstacles.setdefault(layer, []).append((box, None))
+    area = job.area
+    if area is None:
+        points = kdb.Box()
+        for net in job.nets:
+            for point in net.endpoints:
+                points += point.box
+        margin = MARGIN_PITCHES * make_stack(technology, job.layers, []).pitch()
+        area = (points + cell.bbox()).enlarged(margin, margin)
+        if area.empty():
+            raise LayoutkitError("nets is empty and so is the layout: there is nothing to route")
+    requests = [_request(technology, net, clusters) for net in job.nets]
+    result = route(technology, requests, obstacles, area, job.layers)
+    draw_routes(layout, cell, technology, result)
+    draw_labels(layout, cell, technology, job.labels)
+    return RoutedLayout(result, area)
+
+
+def report(job: RoutingJob, result: RoutingResult) -> dict[str, Any]:
+    """Return the result as JSON data: ``routed_nets`` and ``routing_stats``, lengths in micrometres."""
+    technology = job.technology
+    succeeded = [net for net in result.nets if net.success]
+    return {
+        "routed_nets": [_net_data(job, net) for net in result.nets],
+        "routing_stats": {
+            "total_nets": len(result.nets),
+            "success_count": len(succeeded),
+            "failed_count": len(result.nets) - len(succeeded),
+            "total_wire_length": technology.to_um(sum(net.wire_length for net in succeeded)),
+        },
+    }
+
+
+def check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, result: RoutingResult) -> dict[str, Any]:
+    """Return the verdict of the technology's rules on wiring and vias where routes were drawn."""
+    import klayout.db as kdb
+
+    from layoutkit.drc.check import check
+
+    drawn = kdb.Box()
+    for net in result.nets:
+        for _, rect in net.metal:
+            drawn += kdb.Box(*rect)
+    if drawn.empty():
+        return {"passed": True, "total_violations": 0, "rules_checked": 0, "violations": []}
+    layers = {c.layer for c in technology.conductors} | {c.layer for c in technology.cuts}
+    operands = ("layer", "other", "outer", "inner")
+    rules = [
+        rule.id
+        for rule in technology.rules
+        if {rule.options[name] for name in operands if name in rule.options} <= layers
+    ]
+    found = check(layout, cell, technology, rule_ids=rules, region=drawn.to_dtype(layout.dbu)).to_data()
+    summary = found["summary"]
+    return {
+        "passed": found["passed"],
+        "total_violations": summary["total_violations"],
+        "rules_checked": summary["rules_checked"],
+        "violations": [
+            {"rule_id": v["rule_id"], "count": v["count"], "locations": v["locations"]} for v in found["violations"]
+        ],
+    }
+
+
+class _Existing:
+    """The wiring that a cell holds already, traced through the stack."""
+
+    def __init__(self, layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> None:
+        import klayout.db as kdb
+
+        regions, joins, self.drawn_as = _wiring(layout, cell, technology)
+        # Flat: in a hierarchy, nets that end inside of a cell are numbered anew in every cell.
+        self.flat = kdb.Layout()
+        self.flat.dbu = layout.dbu
+        top = self.flat.create_cell(cell.name)
+        for name, shapes in regions.items():
+            top.shapes(self.flat.layer(kdb.LayerInfo(name))).insert(shapes)
+        self.trace = kdb.LayoutToNetlist(kdb.RecursiveShapeIterator(self.flat, top, []))
+        numbers = {name: self.flat.layer(kdb.LayerInfo(name)) for name in regions}
+        self.layers = {name: self.trace.make_polygon_layer(number, name) for name, number in numbers.items()}
+        for region in self.layers.values():
+            self.trace.connect(region)
+        for one, other in joins:
+            self.trace.connect(self.layers[one], self.layers[other])
+        self.trace.extract_netlist()
+        self.nets: dict[int, kdb.Net] = {}
+
+    def cluster(self, point: Endpoint) -> int | None:
+        """Return the number of the connected metal that ``point`` lies on, None for empty ground."""
+        import klayout.db as kdb
+
+        net = self.trace.probe_net(self.layers[point.layer], kdb.Point(point.x, point.y))
+        if net is None:
+            return None
+        self.nets[net.cluster_id] = net
+        return int(net.cluster_id)
+
+    def obstacles(self, owners: Mapping[int, str]) -> Obstacles:
+        """Return all metal and cuts, each with the net that owns its cluster."""
+        found: Obstacles = {}
+        for name, drawn_as in self.drawn_as.items():
+            rest = self.layers[name].dup()
+            for cluster in sorted(owners):
+                own = self.trace.shapes_of_net(self.nets[cluster], self.layers[name], True)
+                found.setdefault(drawn_as, []).append((own, owners[cluster]))
+                rest -= own
+            found.setdefault(drawn_as, []).append((rest.merged(), None))
+        return found
+
+
+def _wiring(
+    layout: kdb.Layout, cell: kdb.Cell, technology: Technology
+) -> tuple[dict[str, kdb.Region], list[tuple[str, str]], dict[str, str]]:
+    """Return what conducts, by name, the pairs that touch, and the conductor or cut that each name but plates' is.
+
+    The cuts on a capacitor's plate join the plate, not the metal below it.
+    """
+    import klayout.db as kdb
+
+    from layoutkit.extract.passive_devices import add_plates, passive_layers, plate_cut_layer
+
+    def shapes(name: str) -> kdb.Region:
+        return kdb.Region(cell.begin_shapes_rec(technology.layer(layout, name))).merged()
+
+    regions = {c.name: shapes(c.layer) for c in technology.conductors} | {
+        c.name: shapes(c.layer) for c in technology.cuts
+    }
+    drawn_as = {name: name for name in regions}
+    joins = [pair for cut in technology.cuts for pair in ((cut.below, cut.name), (cut.name, cut.above))]
+    plates = passive_layers(technology, shapes)
+    joins += add_plates(technology, plates, regions)
+    for name in plates.plates:
+        cut = technology.resolve(technology.passives[name].parts["cut"])
+        drawn_as[plate_cut_layer(name)] = next(c.name for c in technology.cuts if technology.resolve(c.layer) == cut)
+    return regions, joins, drawn_as
+
+
+def _check_pins(job: RoutingJob, existing: _Existing) -> None:
+    """Refuse pins that are not all metal: a wire that ends on the bare part would join nothing."""
+    import klayout.db as kdb
+
+    bare = {conductor.name: kdb.Region() for conductor in job.technology.conductors}
+    for point in [point for net in job.nets for point in net.endpoints if point.pin]:
+        bare[point.layer].insert(point.box)
+    for name, pins in bare.items():
+        bare[name] = pins - existing.layers[name]
+    um, faults = job.technology.to_um, []
+    for number, net in enumerate(job.nets):
+        for i, point in enumerate(net.endpoints):
+            if point.pin and not (kdb.Region(point.box) & bare[point.layer]).is_empty():
+                left, bottom, right, top = map(um, point.pin)
+                message = (
+                    f"pin ({left:g}, {bottom:g}; {right:g}, {top:g}) um on {point.layer} of net '{net.name}' is not "
+                    "wholly metal of the layout; give the rectangle that is drawn, or leave width and height out"
+                )
+                value = {"x": um(point.x), "y": um(point.y), "layer": point.layer}
+                faults.append({"path": f"nets[{number}].endpoints[{i}]", "message": message, "provided_value": value})
+    _raise(faults)
+
+
+def _check_labels(job: RoutingJob, existing: _Existing) -> None:
+    """Refuse labels beside the metal: they would name nothing."""
+    um, faults = job.technology.to_um, []
+    for number, (name, point) in enumerate(job.labels):
+        if existing.cluster(point) is None:
+            value = {"net_name": name, "x": um(point.x), "y": um(point.y), "layer": point.layer}
+            message = (
+                f"label '{name}' at ({um(point.x):g}, {um(point.y):g}) um lies on no {point.layer} of the layout; "
+                "give the centre of a pin"
+            )
+            faults.append({"path": f"labels[{number}]", "message": message, "provided_value": value})
+    _raise(faults)
+
+
+def _raise(faults: list[dict[str, Any]]) -> None:
+    """Raise all faults in one error, if there are any."""
+    if faults:
+        first = {"param_name": faults[0]["path"], "provided_value": faults[0]["provided_value"]}
+        raise LayoutkitError("; ".join(str(f["message"]) for f in faults), details={**first, "errors": faults})
+
+
+def _owners(clusters: Mapping[tuple[str, Endpoint], int | None]) -> dict[int, str]:
+    owners: dict[int, str] = {}
+    shorts: set[tuple[str, str]] = set()
+    for (name, _), cluster in clusters.items():
+        if cluster is not None and owners.setdefault(cluster, name) != name:
+            shorts.add((owners[cluster], name))
+    if shorts:
+        told = ", ".join(f"'{one}' and '{other}'" for one, other in sorted(shorts))
+        raise LayoutConflictError(
+            f"existing metal already joins endpoints of different nets: {told}; "
+            "move an endpoint or remove the metal between them",
+            details={"nets": [list(pair) for pair in sorted(shorts)]},
+        )
+    return owners
+
+
+def _request(technology: Technology, net: WantedNet, clusters: Mapping[tuple[str, Endpoint], int | None]) -> NetRequest:
+    terminals = []
+    for point in net.endpoints:
+        half = -(-technology.conductor(point.layer).width // (2 * technology.grid)) * technology.grid
+        cluster = clusters[net.name, point]
+        box = point.box if point.pin else point.box.enlarged(half, half)
+        terminals.append(Terminal(point.layer, box, "" if cluster is None else f"metal {cluster}"))
+    return NetRequest(net.name, tuple(terminals), net.width, net.priority)
+
+
+def _net_data(job: RoutingJob, net: RoutedNet) -> dict[str, Any]:
+    um, spelled = job.technology.to_um, job.spelled
+    path: list[dict[str, Any]] = []
+    for entry in net.path:
+        if isinstance(entry, Via):
+            path.append({"layer": spelled.get(entry.cut, entry.cut), "position": [um(entry.x), um(entry.y)]})
+        else:
+            points = [[um(x), um(y)] for x, y in entry.points]
+            path.append({"layer": spelled.get(entry.layer, entry.layer), "points": points})
+    data: dict[str, Any] = {
+        "net_name": net.name,
+        "success": net.success,
+        "path": path,
+        "wire_length": um(net.wire_length),
+        "via_count": net.via_count,
+    }
+    if net.patches:
+        data["patches"] = [
+            {"layer": spelled.get(patch.layer, patch.layer), "box": [um(side) for side in patch.rect]}
+            for patch in net.patches
+        ]
+    if net.reason is not None:
+        data["reason"] = net.reason
+        data["conflicts"] = list(net.conflicts)
+    return data

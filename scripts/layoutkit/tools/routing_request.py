@@ -1,0 +1,289 @@
+"""A routing request in micrometres, checked as a whole and turned into what the router takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import LayoutkitError, TechnologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.route.routes import Rect
+    from layoutkit.technology import Technology
+
+GRID_TOLERANCE = 1e-6
+"""How far a coordinate in micrometres may be from a grid point, in grid steps: floating-point noise only."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A point that a net must reach, or the middle of a pin that it may reach anywhere. [dbu]
+
+    ``pin`` is ``(left, bottom, right, top)``; its middle may lie between grid points and is rounded to the dbu.
+    """
+
+    layer: str
+    x: int
+    y: int
+    pin: Rect | None = None
+
+    @property
+    def box(self) -> kdb.Box:
+        """The pin, or the point as a box without area. [dbu]"""
+        import klayout.db as kdb
+
+        return kdb.Box(*(self.pin or (self.x, self.y, self.x, self.y)))
+
+
+@dataclass(frozen=True)
+class WantedNet:
+    """One net as asked for; ``width`` None takes each layer's minimum. [dbu]"""
+
+    name: str
+    endpoints: tuple[Endpoint, ...]
+    width: int | None
+    priority: int
+
+
+@dataclass(frozen=True)
+class RoutingJob:
+    """A checked request. [dbu]
+
+    ``technology`` has the widths and spaces raised as asked; ``spelled`` gives back the caller's layer names;
+    ``labels`` are names to write on metal that is there.
+    """
+
+    technology: Technology
+    nets: tuple[WantedNet, ...]
+    layers: tuple[str, ...]
+    area: kdb.Box | None
+    obstacles: tuple[tuple[str, kdb.Box], ...]
+    spelled: Mapping[str, str]
+    warnings: tuple[str, ...]
+    labels: tuple[tuple[str, Endpoint], ...] = ()
+
+
+@dataclass(frozen=True)
+class _Fault:
+    path: str
+    message: str
+    value: Any
+
+
+def read_job(technology: Technology, params: Mapping[str, Any]) -> RoutingJob:
+    """Return the request in ``params`` (nets, drc_rules, routing_layers, via_layer, routing_area, obstacles, labels).
+
+    Raises:
+        LayoutkitError: INVALID_PARAM with everything that is wrong in ``details["errors"]``.
+    """
+    return _Reader(technology, params).job()
+
+
+class _Reader:
+    """Collects faults while it reads, so that all are told at once."""
+
+    def __init__(self, technology: Technology, params: Mapping[str, Any]) -> None:
+        self.technology, self.params = technology, params
+        self.names = [conductor.name for conductor in technology.conductors]
+        self.faults: list[_Fault] = []
+        self.warnings: list[str] = []
+        self.spelled: dict[str, str] = {}
+
+    def job(self) -> RoutingJob:
+        layers = self._layers()
+        self.technology = self._raised()
+        area = self._area()
+        obstacles = tuple(self._obstacles())
+        nets = tuple(self._net(number, entry, layers) for number, entry in enumerate(self.params["nets"]))
+        self._twice(nets)
+        self._positions(nets, area, obstacles)
+        self._via_layer(layers, nets)
+        labels = tuple(self._label(number, entry) for number, entry in enumerate(self.params.get("labels", ())))
+        if self.faults:
+            raise self._error()
+        return RoutingJob(self.technology, nets, layers, area, obstacles, self.spelled, tuple(self.warnings), labels)
+
+    def _label(self, number: int, entry: Mapping[str, Any]) -> tuple[str, Endpoint]:
+        x, y = (round(entry[axis] / self.technology.dbu_um) for axis in ("x", "y"))
+        return entry["net_name"], Endpoint(self._conductor(f"labels[{number}].layer", entry["layer"]), x, y)
+
+    def _fault(self, path: str, message: str, value: Any) -> None:
+        self.faults.append(_Fault(path, message, value))
+
+    def _error(self) -> LayoutkitError:
+        first = self.faults[0]
+        message = first.message if len(self.faults) == 1 else "; ".join(fault.message for fault in self.faults)
+        errors = [{"path": f.path, "message": f.message, "provided_value": f.value} for f in self.faults]
+        return LayoutkitError(
+            message, details={"param_name": first.path, "provided_value": first.value, "errors": errors}
+        )
+
+    def _conductor(self, path: str, name: str) -> str:
+        """Return the conductor called ``name``; the first conductor after noting a fault."""
+        try:
+            return self.technology.conductor(name).name
+        except TechnologyError as error:
+            self._fault(path, f"{path}: {error}", name)
+            return self.names[0]
+
+    def _layers(self) -> tuple[str, ...]:
+        found: list[str] = []
+        for number, name in enumerate(self.params["routing_layers"]):
+            conductor = self._conductor(f"routing_layers[{number}]", name)
+            if conductor in found:
+                self._fault(f"routing_layers[{number}]", f"routing layer '{name}' is named twice", name)
+            found.append(conductor)
+            self.spelled.setdefault(conductor, name)
+        return tuple(sorted(set(found), key=self.names.index))
+
+    def _raised(self) -> Technology:
+        """Return the technology with the widths and spaces that ``drc_rules`` raises; it never lowers one."""
+        raised: dict[tuple[str, str], int] = {}
+        for field, key in (("width", "min_width"), ("space", "min_space")):
+            for name, value_um in self.params.get("drc_rules", {}).get(key, {}).items():
+                conductor = self.technology.conductor(self._conductor(f"drc_rules.{key}.{name}", name))
+                least = getattr(conductor, field)
+                value = self.technology.snap_up(value_um / self.technology.dbu_um - GRID_TOLERANCE)
+                if value < least:
+                    self.warnings.append(
+                        f"drc_rules.{key}.{name} = {value_um:g} um is below the technology's "
+                        f"{self.technology.to_um(least):g} um, which is kept"
+                    )
+                raised[conductor.name, field] = max(value, least)
+        return replace(
+            self.technology,
+            conductors=tuple(
+                replace(c, width=raised.get((c.name, "width"), c.width), space=raised.get((c.name, "space"), c.space))
+                for c in self.technology.conductors
+            ),
+        )
+
+    def _on_grid(self, path: str, value_um: float) -> int:
+        """Return a coordinate [dbu]; one that is off the manufacturing grid is a fault."""
+        technology = self.technology
+        nearest = technology.snap(value_um / technology.dbu_um)
+        if abs(value_um / technology.dbu_um - nearest) > GRID_TOLERANCE * technology.grid:
+            self._fault(
+                path,
+                f"{path} = {value_um:.10g} um is off the {technology.to_um(technology.grid):g} um grid; "
+                f"the nearest grid point is {technology.to_um(nearest):g} um",
+                value_um,
+            )
+        return nearest
+
+    def _box(self, path: str, entry: Mapping[str, float]) -> kdb.Box:
+        import klayout.db as kdb
+
+        left, bottom = self._on_grid(f"{path}.x", entry["x"]), self._on_grid(f"{path}.y", entry["y"])
+        width, height = (self._on_grid(f"{path}.{side}", entry[side]) for side in ("width", "height"))
+        return kdb.Box(left, bottom, left + width, bottom + height)
+
+    def _area(self) -> kdb.Box | None:
+        entry = self.params.get("routing_area")
+        return None if entry is None else self._box("routing_area", entry)
+
+    def _obstacles(self) -> list[tuple[str, kdb.Box]]:
+        return [
+            (
+                self._wiring(f"obstacles[{i}].layer", entry["layer"]),
+                self._box(f"obstacles[{i}].box", entry["box"]),
+            )
+            for i, entry in enumerate(self.params.get("obstacles", ()))
+        ]
+
+    def _wiring(self, path: str, name: str) -> str:
+        """Return the via called ``name``, else the conductor."""
+        resolved = self.technology.resolve(name)
+        return resolved if resolved in [cut.name for cut in self.technology.cuts] else self._conductor(path, name)
+
+    def _net(self, number: int, entry: Mapping[str, Any], layers: Sequence[str]) -> WantedNet:
+        path = f"nets[{number}]"
+        endpoints = tuple(self._endpoint(f"{path}.endpoints[{i}]", point) for i, point in enumerate(entry["endpoints"]))
+        for i, point in enumerate(entry["endpoints"]):
+            self.spelled.setdefault(endpoints[i].layer, point["layer"])
+        return WantedNet(entry["net_name"], endpoints, self._width(path, entry, layers), entry.get("priority", 1))
+
+    def _endpoint(self, path: str, point: Mapping[str, Any]) -> Endpoint:
+        layer = self._conductor(f"{path}.layer", point["layer"])
+        if "width" not in point:
+            return Endpoint(layer, self._on_grid(f"{path}.x", point["x"]), self._on_grid(f"{path}.y", point["y"]))
+        left, right = self._sides(path, "x", "width", point)
+        bottom, top = self._sides(path, "y", "height", point)
+        return Endpoint(layer, (left + right) // 2, (bottom + top) // 2, (left, bottom, right, top))
+
+    def _sides(self, path: str, axis: str, size: str, point: Mapping[str, Any]) -> tuple[int, int]:
+        """Return both sides of a pin along ``axis``; its middle may be off the grid, its sides may not."""
+        middle, half = point[axis], point[size] / 2
+        low = self._on_grid(f"{path}: {axis} - {size} / 2", middle - half)
+        high = self._on_grid(f"{path}: {axis} + {size} / 2", middle + half)
+        if low == high:
+            step = self.technology.to_um(self.technology.grid)
+            self._fault(
+                f"{path}.{size}", f"{path}.{size} = {point[size]:g} um is less than the {step:g} um grid", point[size]
+            )
+        return low, high
+
+    def _width(self, path: str, entry: Mapping[str, Any], layers: Sequence[str]) -> int | None:
+        if "width" not in entry:
+            return None
+        technology, width_um = self.technology, entry["width"]
+        least = {name: technology.conductor(name).width for name in layers}
+        width = technology.snap_up(width_um / technology.dbu_um - GRID_TOLERANCE)
+        below = [f"{technology.to_um(value):g} um on {name}" for name, value in least.items() if width < value]
+        if below:
+            message = f"Width {width_um:g} um of net '{entry['net_name']}' is below minimum: {', '.join(below)}"
+            self._fault(f"{path}.width", message, width_um)
+        step = 2 * technology.grid
+        drawn = -(-width // step) * step
+        if abs(drawn - width_um / technology.dbu_um) > GRID_TOLERANCE * step:
+            self.warnings.append(
+                f"net '{entry['net_name']}': width {width_um:g} um is drawn as {technology.to_um(drawn):g} um, "
+                "the next even number of grid steps"
+            )
+        return drawn
+
+    def _twice(self, nets: Sequence[WantedNet]) -> None:
+        seen: set[str] = set()
+        for number, net in enumerate(nets):
+            if net.name in seen:
+                self._fault(f"nets[{number}].net_name", f"net '{net.name}' is asked for more than once", net.name)
+            seen.add(net.name)
+
+    def _positions(
+        self, nets: Sequence[WantedNet], area: kdb.Box | None, obstacles: Sequence[tuple[str, kdb.Box]]
+    ) -> None:
+        taken: dict[Endpoint, str] = {}
+        um = self.technology.to_um
+        for number, net in enumerate(nets):
+            for i, point in enumerate(net.endpoints):
+                path = f"nets[{number}].endpoints[{i}]"
+                where = f"endpoint ({um(point.x):g}, {um(point.y):g}) um on {point.layer} of net '{net.name}'"
+                value = {"x": um(point.x), "y": um(point.y), "layer": point.layer}
+                if point in taken:
+                    again = "named twice" if taken[point] == net.name else f"also an endpoint of net '{taken[point]}'"
+                    self._fault(path, f"{where} is {again}", value)
+                taken.setdefault(point, net.name)
+                if area is not None and not point.box.inside(area):
+                    self._fault(path, f"{where} lies outside the routing area", value)
+                if any(layer == point.layer and point.box.inside(box) for layer, box in obstacles):
+                    self._fault(path, f"{where} lies on an obstacle", value)
+
+    def _via_layer(self, layers: Sequence[str], nets: Sequence[WantedNet]) -> None:
+        """Accept a via of the span that is routed; the technology's stack says which vias the others are."""
+        asked = self.params["via_layer"]
+        used = {self.names.index(name) for name in layers} | {
+            self.names.index(point.layer) for net in nets for point in net.endpoints
+        }
+        cuts = [cut.name for cut in self.technology.cuts[min(used) : max(used)]]
+        resolved = self.technology.resolve(asked)
+        if resolved in cuts:
+            self.spelled.setdefault(resolved, asked)
+        elif resolved not in [cut.name for cut in self.technology.cuts]:
+            known = ", ".join(cut.name for cut in self.technology.cuts)
+            self._fault("via_layer", f"technology {self.technology.name} has no via '{asked}'; it has: {known}", asked)
+        elif cuts:
+            self.warnings.append(f"via_layer '{asked}' joins no layers routed here; the vias are {', '.join(cuts)}")

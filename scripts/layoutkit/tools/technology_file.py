@@ -1,0 +1,192 @@
+"""The check of a whole technology file: its sections, its rules and derived layers, and whether they contradict.
+
+``validate`` reports every fault; a file without faults loads, draws and can be checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.drc.rule_files import rule_with_faults
+from layoutkit.errors import TechnologyError
+from layoutkit.technology import Technology, load
+from layoutkit.technology.expressions import require
+from layoutkit.technology.inspection import Fault, Inspection
+from layoutkit.technology.loader import AREA_KINDS, DIMENSIONLESS_KINDS, file_of, read_document
+from layoutkit.technology.technology import LayerSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from layoutkit.technology.technology import Rule
+
+# A rule of the first kind contradicts one of the second on the same layer where its number is larger.
+_AT_MOST = (("width", "max_width"), ("min_length", "max_length"), ("area", "max_area"), ("width", "exact_size"))
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What the check of one technology file says.
+
+    Attributes:
+        path: The file.
+        name: What it calls itself; empty where it does not say.
+        faults: What keeps it from being used, in the order of the file's sections.
+        warnings: What is legal and probably not meant.
+        technology: The technology, None where there are faults.
+    """
+
+    path: str
+    name: str
+    faults: tuple[Fault, ...]
+    warnings: tuple[Fault, ...]
+    technology: Technology | None
+
+    @property
+    def valid(self) -> bool:
+        """Whether there is no fault."""
+        return not self.faults
+
+
+def validate(name_or_path: str) -> Validation:
+    """Return everything that is wrong with a technology file.
+
+    Raises:
+        TechnologyError: If there is no such file, or it is no YAML mapping, or has nothing of a technology.
+    """
+    path = file_of(name_or_path)
+    data = read_document(path)
+    if not {"technology", "layers", "dbu_um"} & data.keys():  # its faults would quote somebody's secrets
+        raise TechnologyError(
+            f"{path.name} is not a technology file: it has neither 'technology' nor 'layers' nor 'dbu_um'"
+        )
+    faults = Inspection(data).run()
+    surroundings = _surroundings(data, path)
+    faults += _derived_faults(surroundings)
+    rules: list[Rule] = []
+    faults += _rule_faults(data, surroundings, rules)
+    faults += _contradictions(rules)
+    technology = None
+    if not faults:
+        try:
+            technology = load(str(path))
+        except TechnologyError as error:
+            faults.append(Fault("file", str(error)))
+    return Validation(
+        path=str(path),
+        name=str(data.get("technology", "")),
+        faults=tuple(faults),
+        warnings=tuple(_warnings(data, rules, technology)),
+        technology=technology,
+    )
+
+
+def _surroundings(data: Mapping[str, Any], path: Path) -> Technology:
+    """Return a technology that holds what expressions may name, of a file that may not load."""
+    layers = {str(name): LayerSpec(str(name), (0, 0)) for name in _mapping(data, "layers")}
+    dbu_um = data.get("dbu_um")
+    good = isinstance(dbu_um, (int, float)) and not isinstance(dbu_um, bool) and dbu_um > 0
+    return Technology(
+        name=str(data.get("technology", path.stem)),
+        description="",
+        path=str(path),
+        dbu_um=float(dbu_um) if good else 0.001,  # type: ignore[arg-type]
+        grid=1,
+        layers=layers,
+        roles={str(k): str(v) for k, v in _mapping(data, "roles").items()},
+        aliases={str(k): str(v) for k, v in _mapping(data, "aliases").items()},
+        conductors=(),
+        cuts=(),
+        contact=None,  # type: ignore[arg-type]  # expressions do not ask for it
+        dimensions={},
+        devices={},
+        derived={str(k): str(v) for k, v in _mapping(data, "derived").items()},
+        rules=(),
+        other_layers={
+            str(name): LayerSpec(str(name), (0, 0))
+            for named in _mapping(data, "other_layers").values()
+            if isinstance(named, dict)
+            for name in named
+        },
+    )
+
+
+def _mapping(data: Mapping[str, Any], name: str) -> Mapping[Any, Any]:
+    section = data.get(name)
+    return section if isinstance(section, dict) else {}
+
+
+def _derived_faults(surroundings: Technology) -> Iterator[Fault]:
+    for name, text in surroundings.derived.items():
+        if name in surroundings.layers or name in surroundings.other_layers:
+            yield Fault(f"derived.{name}", "is the name of a drawn layer")
+        try:
+            require(text, surroundings, (name,))
+        except TechnologyError as error:
+            yield Fault(f"derived.{name}", str(error))
+
+
+def _rule_faults(data: Mapping[str, Any], surroundings: Technology, rules: list[Rule]) -> Iterator[Fault]:
+    """Yield the faults of every rule and collect the readable ones in ``rules``."""
+    sources, seen = _mapping(data, "sources"), set()
+    entries = data.get("rules", [])
+    for number, entry in enumerate(entries if isinstance(entries, list) else []):
+        place = f"rules.{entry['id']}" if isinstance(entry, dict) and "id" in entry else f"rules[{number}]"
+        if isinstance(entry, dict) and entry.get("kind") == "unchecked":
+            if "reason" not in entry:
+                yield Fault(place, "a rule of kind unchecked needs a 'reason'")
+            continue
+        rule, found = rule_with_faults(entry, surroundings)
+        yield from (Fault(place, fault) for fault in found)
+        if rule is None:
+            continue
+        if rule.id in seen:
+            yield Fault(place, "there is another rule of this id")
+        seen.add(rule.id)
+        rules.append(rule)
+        if rule.source and rule.source not in sources:
+            yield Fault(place, f"source '{rule.source}' is none of 'sources': {', '.join(map(str, sources))}")
+
+
+def _contradictions(rules: list[Rule]) -> Iterator[Fault]:
+    stated: dict[tuple[str, str], Rule] = {}
+    for rule in rules:
+        layer = rule.options.get("layer")
+        if rule.value is None or not isinstance(layer, str):
+            continue
+        plain = not set(rule.options) - {"layer"}
+        other = stated.setdefault((rule.kind, layer), rule) if plain else rule
+        if other.value != rule.value:
+            yield Fault(
+                f"rules.{rule.id}", f"contradicts {other.id}: {rule.kind} of {layer} is stated as another number"
+            )
+    for least, most in _AT_MOST:
+        for (kind, layer), rule in stated.items():
+            limit = stated.get((most, layer)) if kind == least else None
+            if limit is not None and (rule.value or 0) > (limit.value or 0):
+                yield Fault(f"rules.{rule.id}", f"contradicts {limit.id}: no {layer} can keep both")
+
+
+def _warnings(data: Mapping[str, Any], rules: list[Rule], technology: Technology | None) -> Iterator[Fault]:
+    grid = data.get("grid_um")
+    for rule in rules:
+        if not rule.description or not rule.source:
+            yield Fault(f"rules.{rule.id}", "says not what it is or where its number comes from")
+        length = rule.kind not in AREA_KINDS | DIMENSIONLESS_KINDS and rule.value_um is not None
+        if length and isinstance(grid, float) and abs(rule.value_um / grid - round(rule.value_um / grid)) > 1e-6:  # type: ignore[operator]
+            yield Fault(
+                f"rules.{rule.id}", f"{rule.value_um:g} um is off the {grid:g} um grid; it is met by the next step"
+            )
+    if technology is None:
+        return
+    for conductor in technology.conductors:
+        ruled = {rule.kind: rule for rule in rules if rule.options == {"layer": conductor.layer}}
+        for kind, value in (("width", conductor.width), ("space", conductor.space), ("area", conductor.area)):
+            if kind not in ruled and not value:
+                continue
+            if kind not in ruled:
+                yield Fault(f"stack.conductors.{conductor.name}", f"no rule of kind {kind} checks it")
+            elif ruled[kind].value != value:
+                yield Fault(f"stack.conductors.{conductor.name}", f"its {kind} is not that of rule {ruled[kind].id}")

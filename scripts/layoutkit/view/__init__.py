@@ -1,0 +1,1 @@
+"""Pictures, markers and metrics of a layout."""

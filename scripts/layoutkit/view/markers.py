@@ -1,0 +1,146 @@
+"""Violations as shapes to be shown: from a KLayout report database or from a list of locations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.layout import files
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    import klayout.db as kdb
+    from klayout import rdb
+
+MAX_MARKERS = 10_000
+_POINT_UM = 0.05
+_LINE_UM = 0.01
+_HEADER_BYTES = 1024
+
+
+@dataclass(frozen=True)
+class Marker:
+    """One violation: the rule, its shapes and the box around them. [um]"""
+
+    rule_id: str
+    polygons: tuple[kdb.DPolygon, ...]
+    box: kdb.DBox
+
+
+def read_markers(path: str | os.PathLike[str], cell: kdb.Cell) -> list[Marker]:
+    """Return the violations of the report database ``path`` that concern ``cell``, in ``cell``'s coordinates.
+
+    A violation in a cell below is shown at every place where that cell is used; ``MAX_MARKERS`` are returned at most.
+
+    Raises:
+        FileError: If the file is missing or no report database.
+    """
+    data = files.read_bytes(path)
+    head = data[:_HEADER_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not head.startswith(b"<") or b"<report-database" not in head:  # KLayout takes anything for some format
+        raise FileError(f"cannot read {path}: it is no KLayout report database", details={"path": str(path)})
+    database = _loaded(data, path)
+    found: list[Marker] = []
+    for reported in database.each_cell():
+        transformations = _places(cell, reported.name())
+        for item in database.each_item_per_cell(reported.rdb_id()):
+            rule_id = database.category_by_id(item.category_id()).name()
+            for transformation in transformations:
+                if len(found) == MAX_MARKERS:
+                    return found
+                polygons = [polygon.transformed(transformation) for polygon in _item_polygons(item)]
+                if polygons:
+                    found.append(_marker(rule_id, polygons))
+    return found
+
+
+def _loaded(data: bytes, path: str | os.PathLike[str]) -> rdb.ReportDatabase:
+    """Return the report database ``data``; KLayout gets a name of our own, as it runs a file named "pipe:COMMAND".
+
+    Raises:
+        FileError: If KLayout cannot read it.
+    """
+    import tempfile
+    from pathlib import Path
+
+    from klayout import rdb
+
+    database = rdb.ReportDatabase("markers")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder).resolve() / "report.lyrdb"
+        copy.write_bytes(data)
+        try:
+            database.load(str(copy))
+        except (RuntimeError, UnicodeDecodeError) as error:
+            reason = str(error).split("\n")[0]
+            raise FileError(f"cannot read {path}: it is no KLayout report database ({reason})") from error
+    return database
+
+
+def markers_at(violations: Sequence[Mapping[str, Any]]) -> list[Marker]:
+    """Return markers for the ``violations`` of a ``drc.run_check`` answer (``rule_id``, ``locations`` in um).
+
+    Raises:
+        LayoutkitError: If there are too many locations.
+    """
+    import klayout.db as kdb
+
+    found = []
+    for violation in violations:
+        for location in violation.get("locations", ()):
+            point = kdb.DPoint(location["x"], location["y"])
+            box = kdb.DBox(point, point).enlarged(_POINT_UM / 2, _POINT_UM / 2)
+            found.append(_marker(str(violation.get("rule_id", "")), [kdb.DPolygon(box)]))
+    if len(found) > MAX_MARKERS:
+        raise LayoutkitError(f"{len(found)} locations are too many to show; give at most {MAX_MARKERS}")
+    return found
+
+
+def _marker(rule_id: str, polygons: Sequence[kdb.DPolygon]) -> Marker:
+    box = polygons[0].bbox()
+    for polygon in polygons[1:]:
+        box = box + polygon.bbox()
+    return Marker(rule_id, tuple(polygons), box)
+
+
+def _item_polygons(item: rdb.RdbItem) -> list[kdb.DPolygon]:
+    """Return what a report's item holds as polygons; edges become thin ones."""
+    polygons = []
+    for value in item.each_value():
+        if value.is_polygon():
+            polygons.append(value.polygon())
+        elif value.is_box():
+            polygons.append(_polygon_of_box(value.box()))
+        elif value.is_edge():
+            polygons.append(_polygon_of_box(value.edge().bbox().enlarged(_LINE_UM / 2, _LINE_UM / 2)))
+        elif value.is_edge_pair():
+            polygons.append(value.edge_pair().normalized().polygon(_LINE_UM / 2))
+        elif value.is_path():
+            polygons.append(value.path().polygon())
+    return polygons
+
+
+def _polygon_of_box(box: kdb.DBox) -> kdb.DPolygon:
+    import klayout.db as kdb
+
+    return kdb.DPolygon(box)
+
+
+def _places(top: kdb.Cell, name: str) -> list[kdb.DCplxTrans]:
+    """Return how the cell ``name`` is placed in ``top``; a name the layout does not have is taken for ``top``."""
+    import klayout.db as kdb
+
+    layout = top.layout()
+    cell = layout.cell(name)
+    if cell is None or cell.cell_index() == top.cell_index():
+        return [kdb.DCplxTrans()]
+    places: list[kdb.DCplxTrans] = []
+    instances = top.begin_instances_rec()
+    instances.targets = [cell.cell_index()]
+    while not instances.at_end() and len(places) < MAX_MARKERS:
+        places.append(instances.dtrans() * instances.inst_dtrans())
+        instances.next()
+    return places

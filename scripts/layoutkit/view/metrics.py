@@ -1,0 +1,314 @@
+"""How large a layout is and how well its matched devices match, from geometry alone.
+
+Which gate belongs to which device is written in the layout itself: the generators put a text with the device's id on
+the technology's ``device_text`` layer inside each channel (the overlap of poly and active)::
+
+        poly
+       +----+
+    +--|    |--+
+    |  | M1 |  |  active       the text "M1" makes this channel one of M1's
+    +--|    |--+
+       +----+
+
+Channels without a text (dummies) belong to no device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import hypot
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import DeviceNotFoundError, LayoutkitError, TechnologyError
+from layoutkit.layout.cells import check_flat_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.technology import Technology
+
+    Gates = Mapping[str, Sequence[kdb.Box]]
+
+
+@dataclass(frozen=True)
+class DeviceMetrics:
+    """The channels of one device: how many, their area [um2] and the centre of that area [um]."""
+
+    id: str
+    gate_count: int
+    gate_area: float
+    centroid: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class PairMetrics:
+    """How well two devices match.
+
+    Attributes:
+        pair: The two device ids.
+        centroid_distance: Distance of the centres of their gate areas. [um]
+        area_ratio: Gate area of the first over that of the second.
+        matching_score: ``min(area_ratio, 1 / area_ratio) * (1 - centroid_distance / diagonal)``, the diagonal being
+            that of the box around all gates of both. 1 is a common centroid and equal areas; two equal devices side
+            by side come to about one half.
+        symmetry_error: Part of their joint gate area that its mirror image about its own centre line (vertical or
+            horizontal, whichever is better) does not cover. 0 is exact symmetry.
+    """
+
+    pair: tuple[str, str]
+    centroid_distance: float
+    area_ratio: float
+    matching_score: float
+    symmetry_error: float
+
+
+@dataclass(frozen=True)
+class AreaComparison:
+    """An area target and what the layout has. [um2]"""
+
+    name: str
+    target: float
+    actual: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class WireMetrics:
+    """The drawn wiring of one conductor: merged area [um2] and half its perimeter, about the length of wire [um]."""
+
+    layer: str
+    area: float
+    length: float
+
+
+@dataclass(frozen=True)
+class LayoutMetrics:
+    """What ``compute`` returns; areas in um2, lengths in um."""
+
+    cell_name: str
+    total_area: float
+    active_area: float
+    utilization: float
+    aspect_ratio: float
+    width: float
+    height: float
+    devices: tuple[DeviceMetrics, ...]
+    pairs: tuple[PairMetrics, ...]
+    areas: tuple[AreaComparison, ...]
+    wires: tuple[WireMetrics, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the metrics as ``eval.compute_metrics`` answers them."""
+        basic = ("total_area", "active_area", "utilization", "aspect_ratio", "width", "height")
+        compared = [asdict(area) for area in self.areas]
+        main = next(
+            (area for area in compared if area["name"] in ("total", "total_area")), compared[0] if compared else None
+        )
+        return {
+            "cell_name": self.cell_name,
+            "metrics": {name: getattr(self, name) for name in basic} | {"device_count": len(self.devices)},
+            "matching_metrics": [asdict(pair) | {"pair": list(pair.pair)} for pair in self.pairs],
+            "area_comparison": None if main is None else {key: main[key] for key in ("target", "actual", "ratio")},
+            "area_comparisons": compared,
+            "devices": [asdict(device) | {"centroid": list(device.centroid)} for device in self.devices],
+            "wires": [asdict(wire) for wire in self.wires],
+        }
+
+
+def compute(
+    cell: kdb.Cell,
+    technology: Technology,
+    gates: Gates,
+    *,
+    matched_pairs: Iterable[tuple[str, str]] = (),
+    area_targets: Mapping[str, float] | None = None,
+) -> LayoutMetrics:
+    """Return the metrics of ``cell`` and everything below it.
+
+    Args:
+        cell: What to measure; its layout must be kept referenced.
+        technology: Knows the active and conductor layers.
+        gates: Channels of each device in ``cell``'s coordinates, as ``labelled_gates`` finds them. [dbu]
+        matched_pairs: Pairs of device ids that should match.
+        area_targets: Wanted areas [um2] of "total", "active", a device (its gate area) or a cell (its bounding box).
+
+    Raises:
+        LayoutkitError: If the cell is empty, or an area target names nothing that exists.
+        DeviceNotFoundError: If a pair names a device without gates; the message lists those that have some.
+    """
+    box = cell.bbox()
+    if box.empty() or not box.area():
+        raise LayoutkitError(f"cell '{cell.name}' is empty; there is nothing to measure")
+    check_flat_size(cell)
+    dbu_um = cell.layout().dbu
+    total = box.area() * dbu_um**2
+    active = _active(cell, technology).area() * dbu_um**2
+    named_areas = _named_areas(cell, gates) | {"total": total, "total_area": total}
+    named_areas |= {"active": active, "active_area": active}
+    return LayoutMetrics(
+        cell_name=cell.name,
+        total_area=_rounded(total),
+        active_area=_rounded(active),
+        utilization=_rounded(active / total),
+        aspect_ratio=_rounded(box.width() / box.height()),
+        width=_rounded(box.width() * dbu_um),
+        height=_rounded(box.height() * dbu_um),
+        devices=tuple(_device(name, gates[name], dbu_um) for name in sorted(gates)),
+        pairs=tuple(_pair(first, second, gates, dbu_um) for first, second in matched_pairs),
+        areas=tuple(_area(name, target, named_areas) for name, target in sorted((area_targets or {}).items())),
+        wires=tuple(_wires(cell, technology)),
+    )
+
+
+def labelled_gates(cell: kdb.Cell, technology: Technology) -> dict[str, list[kdb.Box]]:
+    """Return the channels of each device in ``cell``, by the texts on the ``device_text`` layer inside them. [dbu]
+
+    Raises:
+        LayoutkitError: If one channel carries the texts of two devices.
+        TechnologyError: If the technology names no active, poly or device_text layer.
+    """
+    import klayout.db as kdb
+
+    check_flat_size(cell)
+    channels = kdb.Shapes()
+    channels.insert((_region(cell, technology, "active") & _region(cell, technology, "poly")).merged())
+    owners: dict[tuple[int, int, int, int], str] = {}
+    texts = cell.begin_shapes_rec(_layer(cell, technology, "device_text"))
+    while not texts.at_end():
+        shape = texts.shape()
+        if shape.is_text():
+            text = shape.text.transformed(texts.trans())
+            at = kdb.Box(text.x, text.y, text.x, text.y)
+            for channel in channels.each_touching(at):
+                box = channel.bbox()
+                key = (box.left, box.bottom, box.right, box.top)
+                owner = owners.setdefault(key, text.string)
+                if owner != text.string:
+                    raise LayoutkitError(
+                        f"the channel at {box} of cell '{cell.name}' is labelled both '{owner}' and '{text.string}'"
+                    )
+        texts.next()
+    gates: dict[str, list[kdb.Box]] = {}
+    for key, owner in sorted(owners.items(), key=lambda item: (item[1], item[0])):
+        gates.setdefault(owner, []).append(kdb.Box(*key))
+    return gates
+
+
+def _layer(cell: kdb.Cell, technology: Technology, role: str) -> int:
+    name = technology.role(role)
+    if name is None:
+        raise TechnologyError(f"technology {technology.name} has no layer for the role '{role}'")
+    return technology.layer(cell.layout(), name)
+
+
+def _region(cell: kdb.Cell, technology: Technology, role: str) -> kdb.Region:
+    import klayout.db as kdb
+
+    return kdb.Region(cell.begin_shapes_rec(_layer(cell, technology, role)))
+
+
+def _active(cell: kdb.Cell, technology: Technology) -> kdb.Region:
+    """Return all diffusion, taps included, merged."""
+    region = _region(cell, technology, "active")
+    if technology.role("tap") is not None:
+        region += _region(cell, technology, "tap")
+    return region.merged()
+
+
+def _centroid(boxes: Sequence[kdb.Box]) -> tuple[float, float]:
+    """Return the centre of the area of ``boxes``. [dbu]"""
+    area = sum(box.area() for box in boxes)
+    x = sum(box.area() * (box.left + box.right) for box in boxes) / (2 * area)
+    y = sum(box.area() * (box.bottom + box.top) for box in boxes) / (2 * area)
+    return x, y
+
+
+def _device(name: str, boxes: Sequence[kdb.Box], dbu_um: float) -> DeviceMetrics:
+    x, y = _centroid(boxes)
+    return DeviceMetrics(
+        id=name,
+        gate_count=len(boxes),
+        gate_area=_rounded(sum(box.area() for box in boxes) * dbu_um**2),
+        centroid=(_rounded(x * dbu_um), _rounded(y * dbu_um)),
+    )
+
+
+def _pair(first: str, second: str, gates: Gates, dbu_um: float) -> PairMetrics:
+    for name in (first, second):
+        if not gates.get(name):
+            available = sorted(gates)
+            raise DeviceNotFoundError(
+                f"Device '{name}' not found in the layout; it has: {', '.join(available) or 'no labelled devices'}",
+                details={"param_name": "matched_pairs", "provided_value": name, "available_devices": available},
+            )
+    ours, theirs = gates[first], gates[second]
+    (x1, y1), (x2, y2) = _centroid(ours), _centroid(theirs)
+    distance = hypot(x1 - x2, y1 - y2)
+    extent = _bounding_box([*ours, *theirs])
+    ratio = sum(box.area() for box in ours) / sum(box.area() for box in theirs)
+    return PairMetrics(
+        pair=(first, second),
+        centroid_distance=_rounded(distance * dbu_um),
+        area_ratio=_rounded(ratio),
+        matching_score=_rounded(min(ratio, 1 / ratio) * (1 - distance / hypot(extent.width(), extent.height()))),
+        symmetry_error=_rounded(_symmetry_error([*ours, *theirs])),
+    )
+
+
+def _symmetry_error(boxes: Sequence[kdb.Box]) -> float:
+    import klayout.db as kdb
+
+    extent = _bounding_box(boxes)
+    whole = kdb.Region()
+    for box in boxes:
+        whole.insert(box)
+    whole.merge()
+    across = kdb.Trans(2, True, extent.left + extent.right, 0)  # x -> left + right - x
+    along = kdb.Trans(0, True, 0, extent.bottom + extent.top)
+    return min(float((whole - whole.transformed(mirror)).area()) / whole.area() for mirror in (across, along))
+
+
+def _bounding_box(boxes: Sequence[kdb.Box]) -> kdb.Box:
+    extent = boxes[0]
+    for box in boxes[1:]:
+        extent = extent + box
+    return extent
+
+
+def _named_areas(cell: kdb.Cell, gates: Gates) -> dict[str, float]:
+    """Return the areas [um2] an area target may name, besides "total" and "active"."""
+    layout = cell.layout()
+    areas = {
+        layout.cell(index).name: layout.cell(index).bbox().area() * layout.dbu**2
+        for index in {cell.cell_index(), *cell.called_cells()}
+    }
+    return areas | {name: sum(box.area() for box in boxes) * layout.dbu**2 for name, boxes in gates.items()}
+
+
+def _area(name: str, target: float, named_areas: Mapping[str, float]) -> AreaComparison:
+    if name not in named_areas:
+        known = sorted(named_areas)
+        raise LayoutkitError(
+            f"area_targets: there is no '{name}'; use one of: {', '.join(known)}",
+            details={"param_name": "area_targets", "provided_value": name, "available": known},
+        )
+    actual = named_areas[name]
+    return AreaComparison(name=name, target=target, actual=_rounded(actual), ratio=_rounded(actual / target))
+
+
+def _wires(cell: kdb.Cell, technology: Technology) -> Iterable[WireMetrics]:
+    import klayout.db as kdb
+
+    layout = cell.layout()
+    for conductor in technology.conductors:
+        metal = kdb.Region(cell.begin_shapes_rec(technology.layer(layout, conductor.layer))).merged()
+        if not metal.is_empty():
+            area, length = metal.area() * layout.dbu**2, metal.perimeter() / 2 * layout.dbu
+            yield WireMetrics(layer=conductor.name, area=_rounded(area), length=_rounded(length))
+
+
+def _rounded(value: float) -> float:
+    """Return ``value`` without the noise that database units leave behind the sixth decimal."""
+    return round(value, 6)

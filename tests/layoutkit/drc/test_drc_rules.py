@@ -1,0 +1,112 @@
+"""Every rule of every shipped technology keeps and breaks one grid step apart (S0.8; see drc_sketch)."""
+
+import klayout.db as kdb
+import pytest
+from drc_sketch import SKETCHES, cases, pairs, with_rule
+
+from layoutkit.drc.check import check
+from layoutkit.drc.rules import KINDS, kind_of
+from layoutkit.technology import load, names
+
+TECHNOLOGIES = {name: load(name) for name in names()}
+RULES = [(name, rule) for name, technology in TECHNOLOGIES.items() for rule in technology.rules]
+OWN_RULES = [
+    {"kind": "notch", "layer": "metal1", "value": 0.3},
+    {"kind": "overlap", "layer": "metal1", "other": "metal2", "value": 0.3},
+    {"kind": "gate_length", "layer": "gate", "active": "active", "value": 0.3},
+    {"kind": "min_length", "layer": "metal1", "value": 0.5},
+    {"kind": "max_length", "layer": "metal1", "value": 2.0},
+    {"kind": "max_width", "layer": "metal1", "value": 2.0},
+    {"kind": "max_ratio", "layer": "metal1", "value": 5.0},
+    {"kind": "space", "layer": "metal1", "notches": "ignored", "value": 0.3},
+    {"kind": "wide_space", "layer": "metal1", "wide_um": 2.0, "value": 0.5},
+    {"kind": "wide_space", "layer": "metal1", "wide_um": 2.0, "attached_um": 0.5, "value": 0.5},
+    {"kind": "wide_space", "layer": "metal1", "wide_um": 2.0, "long_edges_um": 8.0, "value": 0.5},
+    {"kind": "max_area", "layer": "metal1", "value": 4.0},
+    {"kind": "count", "layer": "metal1", "inner": "via1", "value": 3},
+    {"kind": "array_space", "layer": "via1", "array_um": 1.82, "value": 0.36},
+    {"kind": "abutting_width", "layer": "metal1", "abutting": "metal2", "ends": "one", "value": 0.5},
+    {"kind": "abutting_width", "layer": "metal1", "abutting": "metal2", "ends": "both", "value": 0.5},
+    {"kind": "abutting_space", "layer": "metal1", "abutting": "metal2", "value": 0.2},
+    {"kind": "abutting_flush", "layer": "metal1", "abutting": "metal2"},
+    {"kind": "space", "layer": "metal1", "nets": "different", "value": 0.5},
+    {"kind": "space", "layer": "metal1", "nets": "same", "value": 0.5},
+    {"kind": "space", "layer": "metal1 - metal3", "net_of": "metal1", "nets": "different", "value": 0.5},
+    {"kind": "separation", "layer": "metal1", "other": "metal2", "nets": "different", "value": 0.5},
+    {"kind": "separation", "layer": "metal1", "other": "metal2", "nets": "same", "value": 0.5},
+    {"kind": "wide_space", "layer": "metal1", "wide_um": 2.0, "min_projection_um": 1.0, "value": 0.5},
+    {"kind": "enclosure", "outer": "metal1", "inner": "via1", "sides": "three", "value": 0.06},
+    {"kind": "enclosure", "outer": "metal1", "inner": "via1", "sides": "two", "value": 0.06},
+    {"kind": "enclosure", "outer": "metal1", "inner": "via1", "sides": "one", "value": 0.06},
+    {"kind": "enclosure", "outer": "metal1", "inner": "via1", "sides": "opposite", "short_um": 0.04, "value": 0.06},
+    {"kind": "line_end_enclosure", "outer": "metal1", "inner": "via1", "line_um": 0.34, "value": 0.06},
+    {"kind": "array_space", "layer": "via1", "array_um": 1.63, "value": 0.28},
+    {"kind": "max_area", "layer": "metal1", "value": 100.0},
+    {"kind": "density", "layer": "metal1", "value": 0.35},
+    {"kind": "density", "layer": "metal1", "bound": "max", "value": 0.6},
+    {"kind": "density", "layer": "metal1", "within": "metal2", "value": 0.35},
+    {"kind": "density", "layer": "metal1", "window_um": 20.0, "step_um": 10.0, "value": 0.35},
+    {"kind": "density", "layer": "metal1", "bound": "max", "window_um": 20.0, "step_um": 10.0, "value": 0.6},
+    {"kind": "antenna", "layer": "poly", "gate": "gate", "value": 50},
+    {"kind": "antenna", "layer": "metal1", "gate": "gate", "value": 40},
+    {"kind": "antenna", "layer": "metal1", "gate": "gate", "measure": "sidewall", "thickness_um": 0.5, "value": 40},
+    {"kind": "antenna", "layer": "metal2", "gate": "gate", "value": 40},
+    {"kind": "antenna", "layer": "metal1", "gate": "gate", "diode": "active & nplus", "value": 40},
+    {"kind": "antenna", "layer": "metal1", "gate": "gate", "diode": "active & nplus", "diode_ratio": 100, "value": 40},
+]
+
+
+def verdict_on(sketch, technology, rule_id):
+    layout, cell = sketch.layout()
+    report = check(layout, cell, technology, rule_ids=[rule_id])
+    return report.verdicts[0]
+
+
+def assert_pair(rule, fields, technology):
+    kept, broken = pairs(rule, fields, technology)
+    assert kept
+    assert broken
+    for number, sketch in enumerate(kept):
+        verdict = verdict_on(sketch, technology, rule.id)
+        assert (verdict.status, verdict.count, verdict.reason) == ("passed", 0, None), (number, verdict)
+        assert verdict.shapes > 0, (number, "the layout that keeps the rule has nothing the rule looks at")
+    for number, sketch in enumerate(broken):
+        verdict = verdict_on(sketch, technology, rule.id)
+        assert verdict.status == "failed", (number, verdict)
+        assert verdict.count > 0
+
+
+@pytest.mark.parametrize(("name", "rule"), RULES, ids=[f"{name}-{rule.id}" for name, rule in RULES])
+def test_a_rule_is_kept_at_its_limit_and_broken_one_grid_step_beyond(name, rule):
+    technology = TECHNOLOGIES[name]
+    for fields in cases(rule, technology):
+        assert_pair(rule, fields, technology)
+
+
+@pytest.mark.parametrize("fields", OWN_RULES, ids=[f"{f['kind']}-{n}" for n, f in enumerate(OWN_RULES)])
+def test_a_kind_is_kept_at_its_limit_and_broken_one_grid_step_beyond(fields):
+    technology, rule = with_rule(TECHNOLOGIES["generic"], **fields)
+    assert_pair(rule, {key: value for key, value in fields.items() if key not in {"kind", "value"}}, technology)
+
+
+def test_every_kind_has_a_drawing_and_a_rule_that_uses_it():
+    kind_of(RULES[0][1])  # the kinds register when the first is asked for
+    assert set(SKETCHES) == set(KINDS)
+    assert {rule.kind for _, rule in RULES} | {rule["kind"] for rule in OWN_RULES} == set(KINDS)
+
+
+@pytest.mark.parametrize("name", sorted(TECHNOLOGIES))
+def test_every_rule_says_what_it_is_and_where_it_comes_from(name):
+    for rule in TECHNOLOGIES[name].rules:
+        assert rule.description
+        assert rule.source
+        assert rule.severity in {"error", "warning"}
+
+
+@pytest.mark.parametrize("name", sorted(TECHNOLOGIES))
+def test_an_empty_layout_is_not_clean_because_nothing_was_checked(name):
+    layout = kdb.Layout()
+    report = check(layout, layout.create_cell("EMPTY"), TECHNOLOGIES[name])
+    assert {verdict.shapes for verdict in report.verdicts} == {0}
+    assert (report.total_violations, report.complete, report.passed) == (0, False, False)
+    assert report.to_data()["notes"] == ["nothing is drawn in cell EMPTY: nothing was checked"]
