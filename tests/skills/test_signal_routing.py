@@ -191,6 +191,24 @@ def test_a_capacitors_plates_are_two_nets(route, tmp_path):
     assert (code, envelope["data"]["routed_nets"][0]["wire_length"] > 0) == (0, True)
 
 
+def test_fill_is_metal_and_a_slot_is_none(route, tmp_path):
+    """What extraction calls metal is what the router keeps away from, and what a pin must lie on."""
+    gf = load("gf180mcuD")
+    wall = (6, -5, 7, 5)
+    shapes = [("Metal1", (0, 0, 4, 0.6)), ("Metal1", (10, 0, 14, 0.6)), ("Metal1_Dummy", wall)]
+    shapes += [("Metal1", (20, 0, 30, 10)), ("Metal1_Slot", (22, 2, 24, 8))]
+    source = write_layout(tmp_path / "in.gds", shapes, gf)
+    params = {"layout_path": str(source), "technology": "gf180mcuD"}
+    code, envelope = route([net("a", end(3, 0.3), end(11, 0.3))], **params)
+    assert (code, envelope["data"]["routed_nets"][0]["success"]) == (0, True)
+    layout = layout_of(tmp_path)
+    metal = kdb.Region(layout.top_cell().begin_shapes_rec(gf.layer(layout, "Metal1")))
+    fill = kdb.Region(kdb.DBox(*wall).to_itype(0.001))
+    assert metal.sized(229).interacting(fill).is_empty()  # M1.2a: 0.23 um
+    code, envelope = route([net("b", pin(20, 0, 30, 10), end(40, 5))], **params)
+    assert (code, "is not wholly metal" in envelope["error"]["message"]) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [

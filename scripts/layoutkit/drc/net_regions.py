@@ -1,27 +1,29 @@
-"""Which net a polygon is on, for the rules that ask: spacing by nets, antennas.
+"""Nets of a cell, for the rules that depend on them: spacing by nets, antenna ratios.
 
-What is connected is what extraction says it is (``connectivity``); names and labels connect nothing.
+``layoutkit.extract.connectivity`` says what is connected; names and labels connect nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
 from layoutkit.errors import TechnologyError
+from layoutkit.extract.connectivity import Nets, electrical_layers, wiring
 
 if TYPE_CHECKING:
     from layoutkit.drc.rules import Case
     from layoutkit.technology.technology import Technology
 
-NET = "net"  # the name of the property that tells nets apart
+NET = "net"  # the name of the property that holds the net of a polygon
 _ROLES = {"poly": "poly", "contact": "contact", "nwell": "nwell", "deep_nwell": "deep_nwell", "pwell": "p_body"}
 
 
-class Nets:
-    """The nets of one cell.
+class NetRegions:
+    """The nets of one cell, in the working units of a check.
 
     Args:
         cell: The cell, with all below it.
@@ -30,20 +32,27 @@ class Nets:
     """
 
     def __init__(self, cell: kdb.Cell, technology: Technology, magnification: float) -> None:
-        from layoutkit.extract.connectivity import electrical_layers
-
-        layout = cell.layout()
-        drawn = set(layout.layer_indexes())
-        electrical = electrical_layers(cell, technology)
-        for index in set(layout.layer_indexes()) - drawn:  # layers that the cell does not have, asked for all the same
-            layout.delete_layer(index)
+        self._cell = cell
         self._technology = technology
-        self._conducting = {
-            name: region if magnification == 1 else region.transformed(kdb.ICplxTrans(magnification)).merged()
-            for name, region in electrical.conducting.items()
-        }
-        self._extracted = _extracted(self._conducting, electrical.joins, 1.0)
+        self._magnification = magnification
         self._of: dict[str, kdb.Region] = {}
+
+    @cached_property
+    def _nets(self) -> Nets:
+        electrical = electrical_layers(self._cell, self._technology)
+        return Nets(self._magnified(electrical.conducting), electrical.joins, 1.0)
+
+    @cached_property
+    def metal(self) -> tuple[dict[str, kdb.Region], tuple[tuple[str, str], ...]]:
+        """The conductors, cuts and capacitor plates, and which of them join."""
+        metal = wiring(self._cell, self._technology)
+        return self._magnified(metal.regions), metal.joins
+
+    def _magnified(self, regions: dict[str, kdb.Region]) -> dict[str, kdb.Region]:
+        if self._magnification == 1:
+            return regions
+        grown = kdb.ICplxTrans(self._magnification)
+        return {name: region.transformed(grown).merged() for name, region in regions.items()}
 
     def of(self, region: kdb.Region, conductor: str) -> kdb.Region:
         """Return ``region`` with the net of each polygon as a property.
@@ -55,12 +64,17 @@ class Nets:
         Raises:
             TechnologyError: If ``conductor`` carries no nets or ``region`` leaves it.
         """
-        name = self._named(conductor)
+        name = carrier(self._technology, conductor)
+        if name is None:
+            raise TechnologyError(
+                f"'{conductor}' carries no nets; name with net_of the conductor, cut, contact, poly or well that does"
+            )
+        conducting = self._nets.regions[name]
         if name not in self._of:
-            nets = self._conducting[name].nets(self._extracted, NET)
+            nets = conducting.nets(self._nets.database, NET)
             nets.enable_properties()
             self._of[name] = nets
-        if not (region - self._conducting[name]).is_empty():
+        if not (region - conducting).is_empty():
             raise TechnologyError(
                 f"a rule about nets is about polygons within one conductor; these leave '{conductor}'"
             )
@@ -68,28 +82,13 @@ class Nets:
         found.enable_properties()
         return found
 
-    def _named(self, layer: str) -> str:
-        technology = self._technology
-        wanted = technology.resolve(layer)
-        carriers = {technology.resolve(stacked.layer): stacked.name for stacked in technology.cuts}
-        carriers.update({technology.resolve(stacked.layer): stacked.name for stacked in technology.conductors})
-        carriers.update({technology.roles[role]: name for role, name in _ROLES.items() if role in technology.roles})
-        if wanted in carriers:
-            return carriers[wanted]
-        raise TechnologyError(
-            f"'{layer}' carries no nets; name with net_of the conductor, cut, contact, poly or well that does"
-        )
 
-
-def _extracted(layers: dict[str, kdb.Region], joins: Any, unit_um: float) -> kdb.LayoutToNetlist:
-    extraction = kdb.LayoutToNetlist("NETS", unit_um)
-    for name, region in layers.items():
-        extraction.register(region, name)
-        extraction.connect(region)
-    for one, other in joins:
-        extraction.connect(layers[one], layers[other])
-    extraction.extract_netlist()
-    return extraction
+def carrier(technology: Technology, layer: str) -> str | None:
+    """Return the name under which ``electrical_layers`` holds ``layer``, None where the layer carries no nets."""
+    carriers = {technology.resolve(cut.layer): cut.name for cut in technology.cuts}
+    carriers.update({technology.resolve(conductor.layer): conductor.name for conductor in technology.conductors})
+    carriers.update({technology.roles[role]: name for role, name in _ROLES.items() if role in technology.roles})
+    return carriers.get(technology.resolve(layer))
 
 
 @dataclass(frozen=True)
@@ -106,42 +105,41 @@ def antennas(case: Case) -> Antennas:
     Raises:
         TechnologyError: If ``layer`` is neither poly, contact, conductor nor cut.
     """
-    layers = case.layers
-    stages = _stages(layers.technology)
-    layer = layers.technology.resolve(case.text("layer"))
-    if layer not in stages:
-        raise TechnologyError(f"the layer of an antenna rule is one of {', '.join(stages)}; got '{case.text('layer')}'")
-    stack = list(stages)[: list(stages).index(layer) + 1]
-    regions = {name: layers.region(name).dup() for name in stack}
-    # Without the gate in the connectivity KLayout finds no antenna at all, and says nothing.
-    regions["gate"] = case.region("gate") & layers.region(stack[0])
-    joins = [("gate", stack[0])] + [pair for name in stack for pair in stages[name] if set(pair) <= set(stack)]
-    diodes: list[Any] = []
+    layers, technology = case.layers, case.layers.technology
+    etched = _etched(technology)
+    layer = carrier(technology, case.text("layer"))
+    if layer not in etched:
+        known = ", ".join(technology.resolve(name) for name in etched)
+        raise TechnologyError(f"the layer of an antenna rule is one of {known}; got '{case.text('layer')}'")
+    metal, joins = layers.nets.metal
+    stack = etched[: etched.index(layer) + 1]
+    drawn = {"poly": layers.region("poly"), "contact": layers.region(technology.contact.layer), **metal}
+    later = set(etched) - set(stack)
+    regions = {name: region for name, region in drawn.items() if name not in later}
+    # Without the gate in the connectivity KLayout finds no antenna at all and reports nothing.
+    regions["gate"] = case.region("gate") & regions["poly"]
+    joins = (*joins, ("gate", "poly"), ("contact", "poly"), ("contact", technology.conductors[0].name))
     if case.has("diode"):
-        regions["diode"] = case.region("diode").dup()
-        joins += [("diode", name) for name in stack[1:2]]
-        diodes = [[regions["diode"], case.number("diode_ratio")]] if case.has("diode_ratio") else [regions["diode"]]
-    extraction = _extracted(regions, joins, layers.unit_um)
+        regions["diode"] = case.region("diode")
+        joins = (*joins, ("diode", "contact"))
+    nets = Nets(regions, joins, layers.unit_um)
+    diodes: list[Any] = [nets.regions["diode"]] if case.has("diode") else []
+    if diodes and case.has("diode_ratio"):
+        diodes = [[*diodes, case.number("diode_ratio")]]
     thickness = float(case.fields.get("thickness_um", 0.0)) if case.choice("measure") == "sidewall" else None
     factors = (1.0, 0.0) if thickness is None else (0.0, thickness)
 
     def beyond(ratio: float) -> kdb.Region:
-        return extraction.antenna_check(regions["gate"], 1.0, 0.0, regions[layer], *factors, ratio, diodes)
+        return nets.database.antenna_check(nets.regions["gate"], 1.0, 0.0, nets.regions[layer], *factors, ratio, diodes)
 
     # Copied, because KLayout's own results end with the extraction.
     greatest = max((float(polygon.property("ratio")) for polygon in beyond(0.0).each()), default=None)
     return Antennas(greatest, kdb.Region([polygon.dup() for polygon in beyond(case.ratio).each()]))
 
 
-def _stages(technology: Technology) -> dict[str, list[tuple[str, str]]]:
-    """Return the layers that charge gates, in the order in which they are made, and what each connects."""
-    poly, contact = technology.resolve("poly"), technology.resolve(technology.contact.layer)
-    stages: dict[str, list[tuple[str, str]]] = {poly: [], contact: [(contact, poly)]}
-    below = contact
+def _etched(technology: Technology) -> list[str]:
+    """Return the layers that charge gates, by the names of their regions, in the order in which they are made."""
+    names = ["poly", "contact"]
     for number, conductor in enumerate(technology.conductors):
-        layer = technology.resolve(conductor.layer)
-        stages[layer] = [(below, layer)]
-        if number < len(technology.cuts):
-            below = technology.resolve(technology.cuts[number].layer)
-            stages[below] = [(below, layer)]
-    return stages
+        names += [conductor.name, *(cut.name for cut in technology.cuts[number : number + 1])]
+    return names

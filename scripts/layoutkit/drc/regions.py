@@ -12,7 +12,7 @@ from layoutkit.errors import GeometryError
 from layoutkit.technology.expressions import Named, Numbered, evaluate, parse, require
 
 if TYPE_CHECKING:
-    from layoutkit.drc.net_regions import Nets
+    from layoutkit.drc.net_regions import NetRegions
     from layoutkit.technology.technology import Technology
 
 MAX_REFINEMENT = 1000  # a layout whose database unit needs a finer common unit than this is refused
@@ -61,7 +61,7 @@ class LayerRegions:
         self._drawn: dict[tuple[int, int], kdb.Region] = {}
         self._edges: dict[str, kdb.Edges] = {}
         self._required: set[str] = set()
-        self._nets: Nets | None = None
+        self._nets: NetRegions | None = None
         self._store = kdb.DeepShapeStore() if hierarchical and ratio == 1 else None
         self._flat: LayerRegions | None = None
 
@@ -79,12 +79,12 @@ class LayerRegions:
         return self._flat
 
     @property
-    def nets(self) -> Nets:
+    def nets(self) -> NetRegions:
         """The nets of the cell."""
-        from layoutkit.drc.net_regions import Nets
+        from layoutkit.drc.net_regions import NetRegions
 
         if self._nets is None:
-            self._nets = Nets(self._cell, self.technology, self._magnification)
+            self._nets = NetRegions(self._cell, self.technology, self._magnification)
         return self._nets
 
     def extent(self) -> kdb.Box:

@@ -24,15 +24,81 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.extract.passive_devices import PassiveLayers, add_plates, passive_layers
+from layoutkit.extract.passive_devices import PassiveLayers, add_plates, passive_layers, plate_cut_layer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from layoutkit.technology import DeviceSpec, Technology
 
+    Joins = Iterable[tuple[str, str]]
+
 SUBSTRATE = "substrate"  # the layer that is one net wherever it lies, and the name of that net
 _MARGIN = 1000  # substrate beyond the drawn shapes [dbu]; any positive number does
+
+
+def connect(database: kdb.LayoutToNetlist, regions: Mapping[str, kdb.Region], joins: Joins) -> None:
+    """Register ``regions`` in ``database`` and connect each with itself and with what it joins.
+
+    Args:
+        database: Database to extract nets with.
+        regions: Name to region of everything that carries a net.
+        joins: Pairs of names whose touching shapes are one net; a pair with a name not in ``regions`` is left out.
+    """
+    for name, region in regions.items():
+        database.register(region, name)
+        database.connect(region)
+    for one, other in joins:
+        if one in regions and other in regions:
+            database.connect(regions[one], regions[other])
+
+
+class Nets:
+    """The nets of conducting regions, without devices.
+
+    Args:
+        regions: Name to region of everything that carries a net.
+        joins: Pairs of names whose touching shapes are one net; a pair with a name not in ``regions`` is left out.
+        unit_um: Unit of the regions. [um]
+    """
+
+    def __init__(self, regions: Mapping[str, kdb.Region], joins: Joins, unit_um: float) -> None:
+        # Copied: extraction of devices adds terminals to regions, with properties that keep nets apart.
+        self.regions = {name: region.dup() for name, region in regions.items()}
+        self.unit_um = unit_um
+        self.database = kdb.LayoutToNetlist("NETS", unit_um)
+        connect(self.database, self.regions, joins)
+        self.database.extract_netlist()
+
+    def every(self) -> list[kdb.Net]:
+        """Return all nets."""
+        circuit = self.database.netlist().top_circuit()
+        return [] if circuit is None else list(circuit.each_net())
+
+    def at(self, layer: str, point: kdb.Point) -> kdb.Net | None:
+        """Return the net of the shape of region ``layer`` at ``point``, None where there is no shape."""
+        return self.database.probe_net(self.regions[layer], point)
+
+    def shapes(self, net: kdb.Net, layer: str) -> kdb.Region:
+        """Return the shapes of ``net`` on the region ``layer``."""
+        return self.database.shapes_of_net(net, self.regions[layer], True)
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """The metal of one flat cell: conductors, cuts between them, and capacitor plates.
+
+    Attributes:
+        regions: Name to region of each conductor, cut, plate, and of the cuts on plates.
+        joins: Pairs of names whose touching shapes are one net.
+        drawn_as: Name of each conductor and cut, and of the cuts on plates, to the conductor or cut it is drawn as.
+        passives: Resistor cores and capacitor plates.
+    """
+
+    regions: dict[str, kdb.Region]
+    joins: tuple[tuple[str, str], ...]
+    drawn_as: dict[str, str]
+    passives: PassiveLayers
 
 
 @dataclass(frozen=True)
@@ -79,11 +145,10 @@ def read_layers(technology: Technology) -> set[tuple[int, int]]:
 
 def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayers:
     """Return the regions of ``cell``, all levels of its hierarchy flattened, as ``technology`` connects them."""
-    drawn = _Drawn(cell, technology)
+    drawn = DrawnLayers(cell, technology)
     poly, nwell, p_body = drawn.role("poly"), drawn.role("nwell"), drawn.p_body()
-    passives = passive_layers(technology, drawn.layer)
-    active = drawn.role("active")
-    diffusion = active + drawn.role("tap")
+    metal = wiring(cell, technology)
+    diffusion = drawn.role("active") + drawn.role("tap")
     n_plus, p_plus = drawn.implants("n"), drawn.implants("p")
     open_diffusion = diffusion - poly
     conducting = {
@@ -95,54 +160,76 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
         "deep_nwell": drawn.role("deep_nwell"),
         "p_body": p_body,
         SUBSTRATE: kdb.Region() if technology.role("pwell") else p_body - drawn.role("deep_nwell"),
-        "poly": poly - passives.marked,
+        "poly": poly - metal.passives.marked,
         "contact": drawn.layer(technology.contact.layer),
+        **metal.regions,
     }
-    conducting.update({conductor.name: drawn.layer(conductor.layer) for conductor in technology.conductors})
-    conducting.update({cut.name: drawn.layer(cut.layer) for cut in technology.cuts})
-    joins = _joins(technology) + add_plates(technology, passives, conducting)
-    only_fill = drawn.fill("poly") & (drawn.fill("active") + drawn.fill("tap"))
-    crossings = (poly & diffusion).merged().not_inside(only_fill)  # where fill crosses fill there is no transistor
-    gates = {
-        spec.name: drawn.gates(spec, crossings.inside(active), p_body) for _, spec in sorted(technology.devices.items())
-    }
+    crossings = drawn.crossings()
+    channels = crossings.inside(drawn.role("active"))
+    gates = {spec.name: drawn.gates(spec, channels, p_body) for _, spec in sorted(technology.devices.items())}
     recognised = kdb.Region()
     for region in gates.values():
         recognised += region
     return ElectricalLayers(
         conducting={name: region.merged() for name, region in conducting.items()},
-        joins=tuple(joins),
+        joins=(*_silicon_joins(technology), *metal.joins),
         gates=gates,
         unrecognised_gates=crossings - recognised,
         labels={c.name: drawn.own_texts(c.label_layer) for c in technology.conductors},
         pins={c.name: drawn.own_shapes(c.pin_layer) for c in technology.conductors if c.pin_layer is not None},
-        passives=passives,
+        passives=metal.passives,
     )
+
+
+def wiring(cell: kdb.Cell, technology: Technology) -> Wiring:
+    """Return the metal of ``cell``, all levels of its hierarchy flattened, as ``technology`` connects it.
+
+    The cuts on a capacitor's plate join the plate, not the conductor below it.
+    """
+    drawn = DrawnLayers(cell, technology)
+    regions = {conductor.name: drawn.layer(conductor.layer) for conductor in technology.conductors}
+    regions.update({cut.name: drawn.layer(cut.layer) for cut in technology.cuts})
+    drawn_as = {name: name for name in regions}
+    joins = [
+        (cut.name, technology.resolve(conductor)) for cut in technology.cuts for conductor in (cut.below, cut.above)
+    ]
+    passives = passive_layers(technology, drawn.layer)
+    joins += add_plates(technology, passives, regions)
+    for name in passives.plates:
+        cut = technology.resolve(technology.passives[name].parts["cut"])
+        drawn_as[plate_cut_layer(name)] = next(c.name for c in technology.cuts if technology.resolve(c.layer) == cut)
+    return Wiring(regions, tuple(joins), drawn_as, passives)
+
+
+def channels(cell: kdb.Cell, technology: Technology) -> kdb.Region:
+    """Return where poly crosses the active layer in ``cell``, all levels of its hierarchy flattened."""
+    drawn = DrawnLayers(cell, technology)
+    return drawn.crossings().inside(drawn.role("active"))
 
 
 def device_texts(cell: kdb.Cell, technology: Technology) -> list[tuple[str, kdb.Point]]:
     """Return the texts of all levels that say which device a channel belongs to, with their places, sorted."""
-    if technology.role("device_text") is None:
+    role = technology.role("device_text")
+    index = None if role is None else cell.layout().find_layer(*technology.spec(role).gds)
+    if index is None:
         return []
-    texts = kdb.Texts(cell.begin_shapes_rec(technology.layer(cell.layout(), "device_text")))
+    texts = kdb.Texts(cell.begin_shapes_rec(index))
     return sorted(
         ((text.string, kdb.Point(text.x, text.y)) for text in texts.each()), key=lambda item: (item[0], str(item[1]))
     )
 
 
-def _joins(technology: Technology) -> list[tuple[str, str]]:
+def _silicon_joins(technology: Technology) -> list[tuple[str, str]]:
     first = technology.conductors[0].name
     joins = [("contact", below) for below in ("poly", "n_sd", "p_sd", "n_tap", "p_tap", first)]
-    for cut in technology.cuts:
-        joins += [(cut.name, technology.resolve(cut.below)), (cut.name, technology.resolve(cut.above))]
     # Silicide shorts a source to the tap it abuts, with or without metal on the tap.
     joins += [("n_tap", "nwell"), ("p_tap", "p_body"), ("n_sd", "p_tap"), ("p_sd", "n_tap")]
     joins += [("nwell", "deep_nwell"), ("p_body", SUBSTRATE)]
     return joins
 
 
-class _Drawn:
-    """The drawn layers of one cell."""
+class DrawnLayers:
+    """The drawn layers of one cell, all levels of its hierarchy flattened; no layer is added to its layout."""
 
     def __init__(self, cell: kdb.Cell, technology: Technology) -> None:
         self.cell = cell
@@ -152,8 +239,12 @@ class _Drawn:
         """Return the merged shapes of a layer with its fill, without its slots."""
         spec = self.technology.spec(name)
         found = self._shapes((spec.name, *spec.fill))
-        slots = self._shapes(spec.slots)
+        slots = self.slots(name)
         return found if slots.is_empty() else found - slots
+
+    def slots(self, name: str) -> kdb.Region:
+        """Return the merged slots of a layer."""
+        return self._shapes(self.technology.spec(name).slots)
 
     def fill(self, role: str) -> kdb.Region:
         """Return the merged fill of the layer of ``role``."""
@@ -169,7 +260,14 @@ class _Drawn:
         return found.merged()
 
     def role(self, role: str) -> kdb.Region:
+        """Return the layer of ``role``, empty where the technology has none."""
         return self.layer(role) if self.technology.role(role) is not None else kdb.Region()
+
+    def crossings(self) -> kdb.Region:
+        """Return where poly crosses diffusion; where fill crosses fill there is no transistor."""
+        diffusion = self.role("active") + self.role("tap")
+        only_fill = self.fill("poly") & (self.fill("active") + self.fill("tap"))
+        return (self.role("poly") & diffusion).merged().not_inside(only_fill)
 
     def implants(self, polarity: str) -> kdb.Region:
         """Return all n+ or p+ implants."""
@@ -210,7 +308,11 @@ class _Drawn:
         return found
 
     def own_texts(self, name: str) -> kdb.Texts:
-        return kdb.Texts(self.cell.shapes(self.technology.layer(self.cell.layout(), name)))
+        """Return the texts of the cell itself on a layer."""
+        index = self.cell.layout().find_layer(*self.technology.spec(name).gds)
+        return kdb.Texts() if index is None else kdb.Texts(self.cell.shapes(index))
 
     def own_shapes(self, name: str) -> kdb.Region:
-        return kdb.Region(self.cell.shapes(self.technology.layer(self.cell.layout(), name)))
+        """Return the shapes of the cell itself on a layer."""
+        index = self.cell.layout().find_layer(*self.technology.spec(name).gds)
+        return kdb.Region() if index is None else kdb.Region(self.cell.shapes(index))

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.drc.drawn_layers import coverage
-from layoutkit.extract.connectivity import SUBSTRATE, ElectricalLayers, device_texts, electrical_layers, read_layers
+from layoutkit.extract.connectivity import (
+    SUBSTRATE,
+    ElectricalLayers,
+    connect,
+    device_texts,
+    electrical_layers,
+    read_layers,
+)
 from layoutkit.extract.extracted import ExtractedDevice, Extraction, Finger, Label, LayoutNet, Point, point_um
 from layoutkit.extract.parallel import FoldKey, dummies
 from layoutkit.extract.passive_devices import extract_passives, size_of
@@ -83,14 +90,10 @@ def extract(
 def _database(cell: kdb.Cell, technology: Technology, layers: ElectricalLayers) -> kdb.LayoutVsSchematic:
     """Return KLayout's database with devices and nets extracted."""
     lvs = kdb.LayoutVsSchematic(cell.name, cell.layout().dbu)
-    for name, region in layers.conducting.items():
-        lvs.register(region, name)
-        lvs.connect(region)
+    connect(lvs, layers.conducting, layers.joins)
     for name, texts in layers.labels.items():
         lvs.register(texts, _label_layer(name))
         lvs.connect(layers.conducting[name], texts)
-    for one, other in layers.joins:
-        lvs.connect(layers.conducting[one], layers.conducting[other])
     lvs.connect_global(layers.conducting[SUBSTRATE], SUBSTRATE.upper())
     for name, gates in layers.gates.items():
         spec = technology.devices[name]

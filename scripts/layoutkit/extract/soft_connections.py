@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.extract.connectivity import SUBSTRATE
+from layoutkit.extract.connectivity import SUBSTRATE, Nets
 from layoutkit.extract.extracted import Label, SoftConnection, point_um
 
 if TYPE_CHECKING:
@@ -43,35 +43,18 @@ class _Piece:
     inside: kdb.Point
 
 
-@dataclass(frozen=True)
-class MetalNets:
-    """The nets of a cell without its wells and substrate, and the regions with which nets are looked up."""
-
-    extracted: kdb.LayoutToNetlist
-    regions: Mapping[str, kdb.Region]
-    dbu_um: float
-
-
-def metal_nets(layers: ElectricalLayers, dbu_um: float) -> MetalNets:
-    """Return what metal, poly and diffusion join.
+def metal_nets(layers: ElectricalLayers, dbu_um: float) -> Nets:
+    """Return what metal, poly and diffusion join: the nets without wells and substrate.
 
     Call this before devices are extracted: KLayout's extraction adds a shape for each terminal to ``layers``, with
     properties that keep a later extraction from joining it.
     """
-    extracted = kdb.LayoutToNetlist("METAL", dbu_um)
-    regions = {name: region.dup() for name, region in layers.conducting.items() if name not in _WELLS}
-    for name, region in regions.items():
-        extracted.register(region, name)
-        extracted.connect(region)
-    for one, other in layers.joins:
-        if one in regions and other in regions:
-            extracted.connect(regions[one], regions[other])
-    extracted.extract_netlist()
-    return MetalNets(extracted, regions, dbu_um)
+    regions = {name: region for name, region in layers.conducting.items() if name not in _WELLS}
+    return Nets(regions, layers.joins, dbu_um)
 
 
 def soft_connections(
-    lvs: kdb.LayoutVsSchematic, metal: MetalNets, labels: Mapping[int, Sequence[Label]]
+    lvs: kdb.LayoutVsSchematic, metal: Nets, labels: Mapping[int, Sequence[Label]]
 ) -> tuple[SoftConnection, ...]:
     """Return the nets that wells and substrate alone hold together, each with a place for every piece.
 
@@ -92,16 +75,15 @@ def soft_connections(
     )
 
 
-def _pieces(metal: MetalNets) -> list[_Piece]:
+def _pieces(metal: Nets) -> list[_Piece]:
     """Return the pieces that have a tap and carry current; of each the place on its first tap."""
-    circuit = metal.extracted.netlist().top_circuit()
     found = []
-    for net in () if circuit is None else circuit.each_net():
+    for net in metal.every():
         for tap in _TAPS:
-            shapes = metal.extracted.shapes_of_net(net, metal.regions[tap], True)
+            shapes = metal.shapes(net, tap)
             if shapes.is_empty():
                 continue
-            current = (metal.extracted.shapes_of_net(net, metal.regions[name], True) for name in _CARRIES_CURRENT)
+            current = (metal.shapes(net, name) for name in _CARRIES_CURRENT)
             if any(not region.is_empty() for region in current):
                 found.append(_Piece(net.cluster_id, tap, _inside(shapes)))
             break
@@ -113,13 +95,13 @@ def _inside(shapes: kdb.Region) -> kdb.Point:
     return min(shapes.decompose_trapezoids_to_region().each(), key=str).bbox().center()
 
 
-def _places(parts: Sequence[_Piece], labels: Sequence[Label], metal: MetalNets) -> tuple[tuple[str, Point], ...]:
+def _places(parts: Sequence[_Piece], labels: Sequence[Label], metal: Nets) -> tuple[tuple[str, Point], ...]:
     """Return a name and a place for each piece: those of a label on it, else of its tap."""
     labelled: dict[int, tuple[str, Point]] = {}
     for label in labels:
-        at = kdb.Point(round(label.place.x / metal.dbu_um), round(label.place.y / metal.dbu_um))
-        net = metal.extracted.probe_net(metal.regions[label.conductor], at)
+        at = kdb.Point(round(label.place.x / metal.unit_um), round(label.place.y / metal.unit_um))
+        net = metal.at(label.conductor, at)
         if net is not None:
             labelled.setdefault(net.cluster_id, (label.text, label.place))
-    places = [labelled.get(part.number, (_TAPS[part.tap], point_um(part.inside, metal.dbu_um))) for part in parts]
+    places = [labelled.get(part.number, (_TAPS[part.tap], point_um(part.inside, metal.unit_um))) for part in parts]
     return tuple(sorted(places, key=lambda item: (item[0] in _TAPS.values(), item)))

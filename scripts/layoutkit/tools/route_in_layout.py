@@ -52,7 +52,7 @@ def route_in_layout(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Rout
             f"the layout has a database unit of {layout.dbu:g} um, technology {technology.name} one of "
             f"{technology.dbu_um:g} um; give a layout of the technology's unit"
         )
-    existing = _Existing(layout, cell, technology)
+    existing = _Existing(cell, technology)
     _check_pins(job, existing)
     _check_labels(job, existing)
     clusters = {(net.name, point): existing.cluster(point) for net in job.nets for point in net.endpoints}
@@ -124,76 +124,40 @@ def check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, res
 
 
 class _Existing:
-    """The wiring that a cell holds already, traced through the stack."""
+    """The metal that a cell holds already, and its nets through the stack."""
 
-    def __init__(self, layout: kdb.Layout, cell: kdb.Cell, technology: Technology) -> None:
-        import klayout.db as kdb
+    def __init__(self, cell: kdb.Cell, technology: Technology) -> None:
+        from layoutkit.extract.connectivity import DrawnLayers, Nets, wiring
 
-        regions, joins, self.drawn_as = _wiring(layout, cell, technology)
-        # Flat: in a hierarchy, nets that end inside of a cell are numbered anew in every cell.
-        self.flat = kdb.Layout()
-        self.flat.dbu = layout.dbu
-        top = self.flat.create_cell(cell.name)
-        for name, shapes in regions.items():
-            top.shapes(self.flat.layer(kdb.LayerInfo(name))).insert(shapes)
-        self.trace = kdb.LayoutToNetlist(kdb.RecursiveShapeIterator(self.flat, top, []))
-        numbers = {name: self.flat.layer(kdb.LayerInfo(name)) for name in regions}
-        self.layers = {name: self.trace.make_polygon_layer(number, name) for name, number in numbers.items()}
-        for region in self.layers.values():
-            self.trace.connect(region)
-        for one, other in joins:
-            self.trace.connect(self.layers[one], self.layers[other])
-        self.trace.extract_netlist()
+        metal = wiring(cell, technology)
+        drawn = DrawnLayers(cell, technology)
+        self.drawn_as = metal.drawn_as
+        self.slots = {conductor.name: drawn.slots(conductor.layer) for conductor in technology.conductors}
+        self.metal = Nets(metal.regions, metal.joins, cell.layout().dbu)
+        self.layers = self.metal.regions
         self.nets: dict[int, kdb.Net] = {}
 
     def cluster(self, point: Endpoint) -> int | None:
-        """Return the number of the connected metal that ``point`` lies on, None for empty ground."""
+        """Return the number of the connected metal that ``point`` lies on, None where there is no metal."""
         import klayout.db as kdb
 
-        net = self.trace.probe_net(self.layers[point.layer], kdb.Point(point.x, point.y))
+        net = self.metal.at(point.layer, kdb.Point(point.x, point.y))
         if net is None:
             return None
         self.nets[net.cluster_id] = net
         return int(net.cluster_id)
 
     def obstacles(self, owners: Mapping[int, str]) -> Obstacles:
-        """Return all metal and cuts, each with the net that owns its cluster."""
-        found: Obstacles = {}
+        """Return all metal and cuts, each with the net that owns its cluster, and the slots, which nothing owns."""
+        found: Obstacles = {name: [(slots, None)] for name, slots in self.slots.items() if not slots.is_empty()}
         for name, drawn_as in self.drawn_as.items():
             rest = self.layers[name].dup()
             for cluster in sorted(owners):
-                own = self.trace.shapes_of_net(self.nets[cluster], self.layers[name], True)
+                own = self.metal.shapes(self.nets[cluster], name)
                 found.setdefault(drawn_as, []).append((own, owners[cluster]))
                 rest -= own
             found.setdefault(drawn_as, []).append((rest.merged(), None))
         return found
-
-
-def _wiring(
-    layout: kdb.Layout, cell: kdb.Cell, technology: Technology
-) -> tuple[dict[str, kdb.Region], list[tuple[str, str]], dict[str, str]]:
-    """Return what conducts, by name, the pairs that touch, and the conductor or cut that each name but plates' is.
-
-    The cuts on a capacitor's plate join the plate, not the metal below it.
-    """
-    import klayout.db as kdb
-
-    from layoutkit.extract.passive_devices import add_plates, passive_layers, plate_cut_layer
-
-    def shapes(name: str) -> kdb.Region:
-        return kdb.Region(cell.begin_shapes_rec(technology.layer(layout, name))).merged()
-
-    regions = {c.name: shapes(c.layer) for c in technology.conductors} | {
-        c.name: shapes(c.layer) for c in technology.cuts
-    }
-    drawn_as = {name: name for name in regions}
-    joins = [pair for cut in technology.cuts for pair in ((cut.below, cut.name), (cut.name, cut.above))]
-    plates = passive_layers(technology, shapes)
-    joins += add_plates(technology, plates, regions)
-    for name in plates.plates:
-        cut = technology.resolve(technology.passives[name].parts["cut"])
-        drawn_as[plate_cut_layer(name)] = next(c.name for c in technology.cuts if technology.resolve(c.layer) == cut)
-    return regions, joins, drawn_as
 
 
 def _check_pins(job: RoutingJob, existing: _Existing) -> None:

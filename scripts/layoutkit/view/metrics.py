@@ -171,42 +171,39 @@ def labelled_gates(cell: kdb.Cell, technology: Technology) -> dict[str, list[kdb
     """
     import klayout.db as kdb
 
+    from layoutkit.extract.connectivity import channels, device_texts
+
+    for role in ("active", "poly", "device_text"):
+        _layer(technology, role)
     check_flat_size(cell)
-    channels = kdb.Shapes()
-    channels.insert((_region(cell, technology, "active") & _region(cell, technology, "poly")).merged())
+    found = kdb.Shapes()
+    found.insert(channels(cell, technology))
     owners: dict[tuple[int, int, int, int], str] = {}
-    texts = cell.begin_shapes_rec(_layer(cell, technology, "device_text"))
-    while not texts.at_end():
-        shape = texts.shape()
-        if shape.is_text():
-            text = shape.text.transformed(texts.trans())
-            at = kdb.Box(text.x, text.y, text.x, text.y)
-            for channel in channels.each_touching(at):
-                box = channel.bbox()
-                key = (box.left, box.bottom, box.right, box.top)
-                owner = owners.setdefault(key, text.string)
-                if owner != text.string:
-                    raise LayoutkitError(
-                        f"the channel at {box} of cell '{cell.name}' is labelled both '{owner}' and '{text.string}'"
-                    )
-        texts.next()
+    for text, place in device_texts(cell, technology):
+        for channel in found.each_touching(kdb.Box(place, place)):
+            box = channel.bbox()
+            owner = owners.setdefault((box.left, box.bottom, box.right, box.top), text)
+            if owner != text:
+                raise LayoutkitError(
+                    f"the channel at {box} of cell '{cell.name}' is labelled both '{owner}' and '{text}'"
+                )
     gates: dict[str, list[kdb.Box]] = {}
     for key, owner in sorted(owners.items(), key=lambda item: (item[1], item[0])):
         gates.setdefault(owner, []).append(kdb.Box(*key))
     return gates
 
 
-def _layer(cell: kdb.Cell, technology: Technology, role: str) -> int:
+def _layer(technology: Technology, role: str) -> str:
     name = technology.role(role)
     if name is None:
         raise TechnologyError(f"technology {technology.name} has no layer for the role '{role}'")
-    return technology.layer(cell.layout(), name)
+    return name
 
 
 def _region(cell: kdb.Cell, technology: Technology, role: str) -> kdb.Region:
     import klayout.db as kdb
 
-    return kdb.Region(cell.begin_shapes_rec(_layer(cell, technology, role)))
+    return kdb.Region(cell.begin_shapes_rec(technology.layer(cell.layout(), _layer(technology, role))))
 
 
 def _active(cell: kdb.Cell, technology: Technology) -> kdb.Region:

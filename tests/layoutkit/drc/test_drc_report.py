@@ -244,6 +244,22 @@ def test_an_antenna_ratio_is_measured():
     assert report_on(sketch, technology).to_data()["rules_passed"][0]["measured"] == 4.0
 
 
+@pytest.mark.parametrize(("plate", "found"), [(True, None), (False, 12.0)])
+def test_an_antenna_does_not_pass_through_the_plate_of_a_capacitor(plate, found):
+    """met4 on a MIM plate is not connected to met3 below it, hence not to the gate; without the plate it is."""
+    technology, _ = with_rule(SKY, kind="antenna", layer="met4", gate="poly & diff", value=1000)
+    sketch = Sketch(SKY).box("diff", 0, 0, 1000, 3000).box("poly", -1000, 1000, 2000, 2000)
+    for cut in ("licon1", "mcon", "via", "via2", "via3"):
+        sketch.box(cut, 1400, 1400, 1600, 1600)
+    for metal in ("li1", "met1", "met2", "met3"):
+        sketch.box(metal, 1000, 1000, 5000, 4000)
+    sketch.box("met4", 1000, 1000, 5000, 4000)
+    if plate:
+        sketch.box("capm", 1200, 1200, 4800, 3800)
+    (verdict,) = report_on(sketch, technology).verdicts
+    assert (verdict.status, verdict.measured) == ("passed", found)
+
+
 def test_checking_leaves_the_layout_as_it_is():
     layout, cell = narrow_lines(3).layout()
     before = (layout.layers(), layout.cells(), kdb.Region(cell.shapes(layout.layer(4, 0))).to_s())
