@@ -90,8 +90,9 @@ def exit_unless(answer: dict[str, Any], *, told: bool) -> None:
         return
     if told:
         sys.exit(EXIT_BAD_INPUT)
-    near = answer["suggestions"]
-    fail(answer["message"] + (f"; did you mean {' or '.join(map(repr, near))}?" if near else ""))
+    from skillscript.faults import suggestion
+
+    fail(answer["message"] + suggestion(answer["suggestions"]))
 
 
 def fail(message: str) -> NoReturn:

@@ -143,7 +143,7 @@ class SkillLoader:
             max_bytes: Largest file that is served; default 1 MiB. [bytes]
         """
         from skillpack.skills.resources import read_resource
-        from skillpack.skills.suggestions import near
+        from skillscript.faults import near_names
 
         skill = self._find(name)
         if skill is None:
@@ -151,7 +151,7 @@ class SkillLoader:
         try:
             return {"success": True, "data": read_resource(skill, path, max_bytes=max_bytes).to_json()}
         except ResourceError as error:
-            return _failure(str(error), near(path, skill.resources))
+            return _failure(str(error), near_names(path, skill.resources))
 
     def search(self, query: str, *, limit: int = 10) -> dict[str, Any]:
         """Return the skills that fit ``query`` best, as a tool's answer; see ``skillpack.skills.search``.
@@ -175,9 +175,9 @@ class SkillLoader:
 
     def _not_found(self, name: str) -> dict[str, Any]:
         """Return the answer for a skill that does not exist."""
-        from skillpack.skills.suggestions import near
+        from skillscript.faults import near_names
 
-        return _failure(f"Skill '{name[:_MAX_NAME]}' not found", near(name, list(self.skills)))
+        return _failure(f"Skill '{name[:_MAX_NAME]}' not found", near_names(name, self.skills))
 
 
 def _failure(message: str, suggestions: Sequence[str] = ()) -> dict[str, Any]:
