@@ -14,7 +14,6 @@ from skillpack.skills.plain_text import written_out
 
 if TYPE_CHECKING:
     from skillpack.registry.declaration import Tools
-    from skillpack.skills.cache import ScanCache
     from skillpack.skills.catalog import Catalog
 
 DISTRIBUTION = "analog-layout-skills"
@@ -24,7 +23,7 @@ _IMPORT_KLAYOUT = "import sys; sys.path[:] = filter(None, sys.path); import klay
 _IMPORT_TIMEOUT_S = 30.0
 
 
-def examine(catalog: Catalog, tools: Tools, cache: ScanCache | None = None) -> dict[str, Any]:
+def examine(catalog: Catalog, tools: Tools) -> dict[str, Any]:
     """Return the findings as JSON values; ``ok`` is false when a skill or a tool was lost.
 
     Dependencies that are not met are told, but lose no tool.
@@ -32,7 +31,6 @@ def examine(catalog: Catalog, tools: Tools, cache: ScanCache | None = None) -> d
     Args:
         catalog: What was found.
         tools: The tools of the skills in it.
-        cache: What it was found with.
     """
     return {
         "ok": not catalog.errors and not tools.faults,
@@ -56,7 +54,6 @@ def examine(catalog: Catalog, tools: Tools, cache: ScanCache | None = None) -> d
             {"tool": problem.skill, "needs": problem.needs, "kind": problem.kind, "message": problem.message}
             for problem in SkillRegistry.from_tools(tools).dependency_problems()
         ],
-        "cache": None if cache is None else {"directory": cache.directory, "problem": cache.problem()},
         "environment": environment(),
     }
 
@@ -86,7 +83,7 @@ def report(findings: dict[str, Any]) -> str:
     faults = [f"{fault['path']}: {fault['tool'] or 'the file'}: {fault['reason']}" for fault in findings["tool_faults"]]
     lines += _section("Tools not offered", faults)
     lines += _section("Dependencies not met", [problem["message"] for problem in findings["dependency_problems"]])
-    lines += ["", "Environment:", *_environment_lines(findings["environment"]), *_cache_lines(findings["cache"])]
+    lines += ["", "Environment:", *_environment_lines(findings["environment"])]
     return "\n".join(map(written_out, lines))
 
 
@@ -104,15 +101,6 @@ def _environment_lines(found: dict[str, Any]) -> list[str]:
         f"  klayout module  {module['version'] or 'not importable: ' + module['error']}",
     ]
     return lines + [f"  {name:<15} {path or 'not found (optional)'}" for name, path in found["programs"].items()]
-
-
-def _cache_lines(cache: dict[str, str | None] | None) -> list[str]:
-    """Return where scans are remembered, in a line."""
-    return (
-        []
-        if cache is None
-        else [f"  cache           {cache['directory'] if not cache['problem'] else cache['problem']}"]
-    )
 
 
 def _version() -> str:

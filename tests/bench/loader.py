@@ -3,7 +3,7 @@
     python tests/bench/loader.py [--runs N] [--skills N]
 
 The floor lists the folder, reads the first 8 KB of each SKILL.md, and has PyYAML's C loader read the frontmatter; it
-checks nothing, finds nothing below the first level and knows no second root. "Cold" writes the cache, "warm" reads it.
+checks nothing, finds nothing below the first level and knows no second root.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import random
 import sys
 import tempfile
 import textwrap
-import time
 from pathlib import Path
 
 from run import HEADER, print_row, ratio
@@ -32,22 +31,20 @@ print("\\n".join(lines))
 OURS = """
 import sys
 from skillpack import SkillLoader
-print(SkillLoader(sys.argv[1], cache=sys.argv[2]).get_descriptions())
+print(SkillLoader(sys.argv[1]).get_descriptions())
 """
-COLD = "import os, sys; sys.argv[2] += f'/{os.getpid()}'" + OURS
 SEARCH = """
 import sys
 from skillpack import SkillLoader
-print(SkillLoader(sys.argv[1], cache=sys.argv[2]).search("symmetric mirror routing 差分对")["data"]["total"])
+print(SkillLoader(sys.argv[1]).search("symmetric mirror routing 差分对")["data"]["total"])
 """
 BUDGET = """
 import sys
 from skillpack import SkillLoader
 from skillpack.skills.prompt import Budget
-print(len(SkillLoader(sys.argv[1], cache=sys.argv[2]).get_descriptions(Budget(400_000))))
+print(len(SkillLoader(sys.argv[1]).get_descriptions(Budget(400_000))))
 """
 WORDS = "bulk check drain draw export gate label layout metal mirror netlist pair process rule source spacing symmetric"
-SETTLED_S = 2.2  # with a coarse clock, younger files are not remembered
 
 
 PLAIN = """---
@@ -85,20 +82,17 @@ def write_skills(root: Path, number: int, form: str = PLAIN) -> None:
 def measure(runs: int, number: int = 10_000) -> None:
     """Print one line a measurement."""
     with tempfile.TemporaryDirectory() as folder:
-        root, rich, cache = f"{folder}/skills", f"{folder}/rich", f"{folder}/cache"
+        root, rich = f"{folder}/skills", f"{folder}/rich"
         write_skills(Path(root), number)
         write_skills(Path(rich), number, RICH)
-        time.sleep(SETTLED_S)
         cases = [
-            (f"{number} skills, cold / scandir, 8 KB head, C YAML", COLD, root, "at most 1.5"),
-            (f"{number} skills, warm / the same", OURS, root, "at most 0.3"),
-            (f"{number} skills with blocks, maps, quotes, cold / the same", COLD, rich, "at most 1.5"),
-            (f"{number} skills with blocks, maps, quotes, warm / the same", OURS, rich, "at most 0.3"),
-            (f"{number} skills, warm, within a budget / the same", BUDGET, root, ""),
+            (f"{number} skills / scandir, 8 KB head, C YAML", OURS, root, "at most 1.5"),
+            (f"{number} skills with blocks, maps, quotes / the same", OURS, rich, "at most 1.5"),
+            (f"{number} skills within a budget / the same", BUDGET, root, ""),
             (f"{number} skills searched with their bodies / the same", SEARCH, root, ""),
         ]
         for name, program, skills, bound in cases:
-            print_row(name, ratio(["-c", program, skills, cache], ["-c", FLOOR, skills], runs, folder), bound)
+            print_row(name, ratio(["-c", program, skills], ["-c", FLOOR, skills], runs, folder), bound)
 
 
 def main() -> None:

@@ -8,14 +8,6 @@ import pytest
 BODY = "# Title\n\nText."
 
 
-@pytest.fixture(autouse=True)
-def cache_directory(tmp_path_factory, monkeypatch):
-    """Keep what scans remember out of the user's cache folder; subprocesses inherit it."""
-    directory = tmp_path_factory.mktemp("cache") / "skillpack"
-    monkeypatch.setenv("SKILLPACK_CACHE_DIR", str(directory))
-    return directory
-
-
 @pytest.fixture
 def write_skill(tmp_path):
     """Write ``<root>/<folder>/SKILL.md`` and further files; return the skill's folder."""

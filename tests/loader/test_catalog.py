@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from skillpack.skills.cache import ScanCache
 from skillpack.skills.catalog import scan
 from skillpack.skills.frontmatter import MAX_FILE_BYTES
 
@@ -41,19 +40,16 @@ def test_a_bad_skill_is_skipped_with_its_reason_and_hides_nothing(write_skill, t
 @pytest.mark.parametrize("written", ["", "name:\n", "name: ''\n", "name: ' '\n", "name: ~\n"])
 @pytest.mark.parametrize("folder", ["unnamed", "My_Skill"])
 def test_a_skill_without_a_name_goes_by_its_folders(write_skill, tmp_path, written, folder):
-    """As in Claude Code; said by a finding, and the same when it comes from the cache."""
+    """As in Claude Code; a finding says so."""
     write_skill(folder, f"---\n{written}description: b\n---\nbody")
     write_skill("good")
-    (tmp_path / "cache").mkdir(mode=0o700)
-    for _ in range(2):
-        catalog = scan([tmp_path / "skills"], cache=ScanCache(str(tmp_path / "cache")))
-        assert set(catalog.skills) == {folder, "good"}
-        assert catalog.skipped == ()
-        skill = catalog.skills[folder]
-        assert (skill.is_unnamed, catalog.skills["good"].is_unnamed) == (True, False)
-        assert ("warning", "name-missing") in {(finding.level, finding.rule) for finding in skill.findings}
-        assert any(finding.rule == "name-form" for finding in skill.findings) == (folder == "My_Skill")
-        os.utime(skill.path, (1, 1))
+    catalog = scan([tmp_path / "skills"])
+    assert set(catalog.skills) == {folder, "good"}
+    assert catalog.skipped == ()
+    skill = catalog.skills[folder]
+    assert (skill.is_unnamed, catalog.skills["good"].is_unnamed) == (True, False)
+    assert ("warning", "name-missing") in {(finding.level, finding.rule) for finding in skill.findings}
+    assert any(finding.rule == "name-form" for finding in skill.findings) == (folder == "My_Skill")
 
 
 def test_of_an_unnamed_skill_and_one_that_declares_its_name_the_first_path_wins(write_skill, tmp_path):

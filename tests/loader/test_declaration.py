@@ -284,7 +284,7 @@ def test_a_folder_with_a_declaration_alone_is_in_the_registry_and_in_no_prompt(t
     home.mkdir()
     entry = {"id": "quiz", "intent_tags": ["quiz"], "input_schema": {"type": "object"}, "output_schema": {}}
     (home / name).write_text(json.dumps(entry), encoding="utf-8")
-    loader = SkillLoader(tmp_path, cache=False)
+    loader = SkillLoader(tmp_path)
     assert (loader.has_skills(), loader.get_prompt_section()) == (False, "")
     registry = SkillRegistry.from_tools(find_tools(loader.declaring))
     assert [match.name for match in registry.get_skills_by_intent("quiz")] == ["quiz"]

@@ -20,7 +20,7 @@ def command(skills_dirs: tuple[str, ...], as_json: bool) -> None:
     from skillpack.doctor import examine, report
 
     loader = open_loader(skills_dirs)
-    findings = examine(loader.catalog, open_tools(loader), loader.cache)
+    findings = examine(loader.catalog, open_tools(loader))
     if as_json:
         print_json(findings)
     else:

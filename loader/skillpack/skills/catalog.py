@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import namedtuple
 from operator import attrgetter
 from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from skillpack.errors import SkillFileError
-from skillpack.skills.cache import RootScan, ScanCache
 from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE, SKILL_FILE, Skill, read_skill
 
-TYPE_CHECKING = False  # what is imported here, every warm scan pays for, hence no typing
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Literal
@@ -30,7 +28,7 @@ _IGNORED = frozenset({"__pycache__", "node_modules"})
 _TAIL = os.sep + SKILL_FILE
 
 
-class Skipped(namedtuple("Skipped", ("path", "reason", "level"), defaults=("error",))):  # noqa: PYI024
+class Skipped(NamedTuple):
     """Something that is not in the catalogue although it is below a root, and why.
 
     Attributes:
@@ -39,13 +37,12 @@ class Skipped(namedtuple("Skipped", ("path", "reason", "level"), defaults=("erro
         level: "error" for a skill that was lost, "info" for a folder that was not searched.
     """
 
-    __slots__ = ()
     path: str
     reason: str
-    level: Literal["error", "info"]
+    level: Literal["error", "info"] = "error"
 
 
-class Shadowed(namedtuple("Shadowed", ("name", "path", "by"))):  # noqa: PYI024
+class Shadowed(NamedTuple):
     """A usable skill that is hidden by another of the same name.
 
     Attributes:
@@ -54,7 +51,6 @@ class Shadowed(namedtuple("Shadowed", ("name", "path", "by"))):  # noqa: PYI024
         by: SKILL.md of the one that is used.
     """
 
-    __slots__ = ()
     name: str
     path: str
     by: str
@@ -65,13 +61,7 @@ class Shadowed(namedtuple("Shadowed", ("name", "path", "by"))):  # noqa: PYI024
         return f"the name {self.name!r} is taken by {self.by}"
 
 
-class Catalog(
-    namedtuple(  # noqa: PYI024
-        "Catalog",
-        ("skills", "skipped", "shadowed", "roots", "undescribed"),
-        defaults=(MappingProxyType({}), (), (), (), ()),
-    )
-):
+class Catalog(NamedTuple):
     """The skills that can be used, by name, and everything that cannot.
 
     Attributes:
@@ -83,12 +73,11 @@ class Catalog(
             folder's name without a description: a registry has their tools, no agent is told of them.
     """
 
-    __slots__ = ()
-    skills: Mapping[str, Skill]
-    skipped: tuple[Skipped, ...]
-    shadowed: tuple[Shadowed, ...]
-    roots: tuple[str, ...]
-    undescribed: tuple[Skill, ...]
+    skills: Mapping[str, Skill] = MappingProxyType({})
+    skipped: tuple[Skipped, ...] = ()
+    shadowed: tuple[Shadowed, ...] = ()
+    roots: tuple[str, ...] = ()
+    undescribed: tuple[Skill, ...] = ()
 
     @property
     def errors(self) -> tuple[Skipped, ...]:
@@ -101,7 +90,6 @@ def scan(
     *,
     max_depth: int = MAX_DEPTH,
     max_folders: int = MAX_FOLDERS,
-    cache: ScanCache | None = None,
 ) -> Catalog:
     """Return the catalogue of every skill below ``roots``.
 
@@ -111,9 +99,8 @@ def scan(
         roots: Folders to search, highest precedence first; one that does not exist is told in ``skipped``.
         max_depth: Levels of folders below a root that are searched.
         max_folders: Folders opened over all roots.
-        cache: What is remembered of earlier scans; by default every file is read.
     """
-    search = _Search(max_depth, max_folders, cache or ScanCache(None))
+    search = _Search(max_depth, max_folders)
     for root in roots:
         search.root(os.path.abspath(root))
     found = Catalog(search.skills, tuple(search.skipped), tuple(search.shadowed), tuple(search.roots))
@@ -123,7 +110,7 @@ def scan(
 class _Search:
     """One scan under way."""
 
-    def __init__(self, max_depth: int, max_folders: int, cache: ScanCache) -> None:
+    def __init__(self, max_depth: int, max_folders: int) -> None:
         self.skills: dict[str, Skill] = {}
         self.skipped: list[Skipped] = []
         self.shadowed: list[Shadowed] = []
@@ -133,8 +120,6 @@ class _Search:
         self._folders_left = max_folders
         self._full = False
         self._real_roots: set[str] = set()
-        self._cache = cache
-        self._known: RootScan
 
     def root(self, path: str) -> None:
         """Search one root, unless it was searched already under another name."""
@@ -146,9 +131,7 @@ class _Search:
         if not os.path.isdir(path):
             self._skip(path, "the skills directory does not exist")
             return
-        self._known = self._cache.of_root(path).begin()
         self._visit(path, 0)
-        self._known.end()
 
     def _visit(self, folder: str, depth: int) -> None:
         """Take ``folder`` as a skill, or else search the folders in it; one that lies too deep is left."""
@@ -161,10 +144,6 @@ class _Search:
             self._full = True
             return
         self._folders_left -= 1
-        known = self._known.get(folder)
-        if known is not None:
-            self._take(known)
-            return
         path = folder + _TAIL
         try:
             is_link = stat.S_ISLNK(os.lstat(path).st_mode)
@@ -175,19 +154,12 @@ class _Search:
             self._skip(path, f"cannot be opened: {error.strerror}")
             return
         try:
-            self._read(path, folder, is_link)
+            self._take(read_skill(path, folder, is_link=is_link))
         except FileNotFoundError:
             if is_link:  # else it has vanished since
                 self._skip(path, "is a link to a file that does not exist")
         except SkillFileError as error:
             self._skip(path, str(error))
-
-    def _read(self, path: str, folder: str, is_link: bool) -> None:
-        """Take the skill in ``folder`` as its file says; a link is looked at every time."""
-        skill, status = read_skill(path, folder, is_link=is_link)
-        if not is_link:
-            self._known.put(skill, status)
-        self._take(skill)
 
     def _take(self, skill: Skill) -> None:
         """Add a skill, or tell which one has its name."""

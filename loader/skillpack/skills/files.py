@@ -20,27 +20,17 @@ _OPEN_FLAGS = (
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
-def read_bounded(path: str, max_bytes: int) -> bytes:
+def read_bounded(path: str, max_bytes: int, *, follow: bool = True) -> bytes:
     """Return the whole content of the regular file ``path``.
-
-    Args:
-        path: File to read; links are followed, so resolve and confine it first (``inside``).
-        max_bytes: Largest size that is accepted. [bytes]
-
-    Raises:
-        FileNotFoundError: If nothing is there (left as it is: often not a fault).
-        FileRefusedError: If it is a folder, FIFO, device or socket, unreadable or too large.
-    """
-    return read_with_status(path, max_bytes)[0]
-
-
-def read_with_status(path: str, max_bytes: int, *, follow: bool = True) -> tuple[bytes, os.stat_result]:
-    """Return the content of a file as ``read_bounded`` does, and the status it had before it was read.
 
     Args:
         path: File to read.
         max_bytes: Largest size that is accepted. [bytes]
-        follow: Whether a link may be followed; else one is refused.
+        follow: Whether a link may be followed, which is then to be confined first (``inside``); else it is refused.
+
+    Raises:
+        FileNotFoundError: If nothing is there (left as it is: often not a fault).
+        FileRefusedError: If it is a folder, FIFO, device or socket, unreadable or too large.
     """
     try:
         descriptor = os.open(path, _OPEN_FLAGS if follow else _OPEN_FLAGS | _NO_FOLLOW)
@@ -54,7 +44,7 @@ def read_with_status(path: str, max_bytes: int, *, follow: bool = True) -> tuple
             raise FileRefusedError(f"is {_kind(status.st_mode)}, not a regular file")
         if status.st_size > max_bytes:
             raise FileRefusedError(f"has {status.st_size} bytes, more than the {max_bytes} allowed")
-        return _read_all(descriptor, status.st_size, max_bytes), status
+        return _read_all(descriptor, status.st_size, max_bytes)
     except OSError as error:
         raise FileRefusedError(f"cannot be read: {error.strerror}") from error
     finally:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections import namedtuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.errors import ResourceError, SkillFileError
-from skillpack.skills.cache import ScanCache, default_directory
 from skillpack.skills.catalog import Catalog, scan
 from skillpack.skills.prompt import layer1
 
-TYPE_CHECKING = False  # what is imported here, every warm scan pays for, hence no typing
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     from skillpack.skills.prompt import Budget, Layer1, Style
     from skillpack.skills.skill_md import Skill
@@ -24,7 +21,7 @@ _MAX_NAME = 200  # characters of an unknown name that an answer repeats
 MAX_LISTED = 200  # resources a body is followed by; a model that needs more lists the folder
 
 
-class Changes(namedtuple("Changes", ("added", "changed", "removed"))):  # noqa: PYI024
+class Changes(NamedTuple):
     """How the skills differ from those before, by name, sorted.
 
     Attributes:
@@ -33,7 +30,6 @@ class Changes(namedtuple("Changes", ("added", "changed", "removed"))):  # noqa: 
         removed: Those that are gone.
     """
 
-    __slots__ = ()
     added: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
@@ -49,22 +45,17 @@ class SkillLoader:
     Args:
         skills_dir: Folder that holds the skills, or several, the first having precedence. A relative one is meant from
             the working folder of this moment.
-        cache: Folder in which to remember what was read, see ``cache``; by default the user's cache folder,
-            False for none.
 
     Attributes:
         skills_dir: As given.
         catalog: What was found and what was not.
-        cache: What is remembered from one scan to the next.
     """
 
-    def __init__(self, skills_dir: Root | Sequence[Root], *, cache: Root | bool = True) -> None:
+    def __init__(self, skills_dir: Root | Sequence[Root]) -> None:
         self.skills_dir = skills_dir
         single = isinstance(skills_dir, (str, os.PathLike))
         given: Any = [skills_dir] if single else skills_dir
         self._roots = [os.path.abspath(root) for root in given]  # noqa: PTH100 - a text
-        directory = default_directory() if cache is True else cache or None
-        self.cache = ScanCache(None if directory is None else os.path.abspath(directory))  # noqa: PTH100 - a text
         self.catalog = Catalog()
         self.reload()
 
@@ -81,9 +72,9 @@ class SkillLoader:
     def reload(self) -> Changes:
         """Scan again and return what is different: new, changed and removed skills are seen without a restart.
 
-        Only files that have changed are read. What other threads are being served stays whole.
+        What other threads are being served stays whole.
         """
-        before, after = self.catalog, scan(self._roots, cache=self.cache)
+        before, after = self.catalog, scan(self._roots)
         self.catalog = after
         return _changes(before.skills, after.skills)
 

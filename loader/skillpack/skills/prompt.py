@@ -7,12 +7,12 @@ left out is told.
 
 from __future__ import annotations
 
-from collections import Counter, namedtuple
+from collections import Counter
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-TYPE_CHECKING = False  # what is imported here, every warm scan pays for, hence no typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Literal, TypeAlias
+    from typing import TypeAlias
 
     from skillpack.skills.skill_md import Skill
 
@@ -25,7 +25,7 @@ _MARKDOWN_HEAD = "\n\n## Available Skills\n\nYou have access to the following do
 _MARKDOWN_TAIL = "\n\nWhen a task matches a skill, request its full content.\n"
 
 
-class Layer1(namedtuple("Layer1", ("text", "shown", "total", "shortened"))):  # noqa: PYI024
+class Layer1(NamedTuple):
     """Layer 1 as text, and how much of it there is.
 
     Attributes:
@@ -35,14 +35,13 @@ class Layer1(namedtuple("Layer1", ("text", "shown", "total", "shortened"))):  # 
         shortened: Skills in it whose description is not whole.
     """
 
-    __slots__ = ()
     text: str
     shown: int
     total: int
     shortened: int
 
 
-class Budget(namedtuple("Budget", ("limit", "unit"), defaults=("characters",))):  # noqa: PYI024
+class Budget(NamedTuple):
     """How long layer 1 may be.
 
     Attributes:
@@ -50,9 +49,8 @@ class Budget(namedtuple("Budget", ("limit", "unit"), defaults=("characters",))):
         unit: Which of the two. Tokens are estimated from above: four ASCII characters, or one other, make one.
     """
 
-    __slots__ = ()
     limit: int
-    unit: Literal["characters", "tokens"]
+    unit: Literal["characters", "tokens"] = "characters"
 
     @property
     def parts(self) -> int:

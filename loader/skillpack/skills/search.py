@@ -10,13 +10,13 @@ where every skill is about one field each word is common, and only "layout match
 from __future__ import annotations
 
 import math
+import os
 import re
 import unicodedata
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.errors import FileRefusedError, SkillFileError
-from skillpack.skills.files import read_with_status
+from skillpack.skills.files import read_bounded
 from skillpack.skills.skill_md import DECLARATION_FILE
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ _MAX_DECLARATION_BYTES = 1 << 18
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
 _WORD = rf"[^\W_{_CJK}]"
 _WORDS = re.compile(rf"[{_CJK}]+|{_WORD}+")
-_IS_WORD = re.compile(_WORD)
 _IS_CJK = re.compile(rf"[{_CJK}]")
 _ENDING = "(?:ations?|ators?|ated|ates?|ating|ings?|ies|ied|ions?|ors?|ers?|ed|es|s|y|e)"
 _ENDINGS = re.compile(f"{_ENDING}$")
@@ -88,8 +87,7 @@ class Term(NamedTuple):
         """Return how often the term occurs in ``text``, as a word of its own if it is one."""
         if self.forms is None or self.stem not in text:
             return text.count(self.stem)
-        starts = (match.start() for match in self.forms.finditer(text))
-        return sum(1 for start in starts if not start or not _IS_WORD.match(text, start - 1))
+        return len(self.forms.findall(text))
 
 
 def search(skills: Iterable[Skill], query: str, limit: int) -> tuple[list[Match], int]:
@@ -146,7 +144,8 @@ def _forms(word: str) -> tuple[str, str]:
         cut = _ENDINGS.sub("", word)
         stem = cut if len(cut) >= _MIN_STEM else word
         endings = f"{stem[-1]}?{_ENDING}?"  # fit, fitting
-    return stem, rf"{re.escape(stem)}{endings}(?!{_WORD})"
+    literal = re.escape(stem)  # the look-behind follows it, because a pattern that begins with a literal is fast
+    return stem, rf"{literal}(?<!{_WORD}{literal}){endings}(?!{_WORD})"
 
 
 class _Counts(NamedTuple):
@@ -183,9 +182,9 @@ def _fields(skill: Skill) -> tuple[str, ...]:
 
 def _declaration(skill: Skill) -> str:
     """Return the text of skill.yaml, which is not parsed; "" where there is none that can be read."""
-    path = Path(skill.dir, DECLARATION_FILE)
+    path = os.path.join(skill.dir, DECLARATION_FILE)  # noqa: PTH118 - a text, as in the catalogue
     try:
-        return read_with_status(str(path), _MAX_DECLARATION_BYTES, follow=False)[0].decode("utf-8", "replace")
+        return read_bounded(path, _MAX_DECLARATION_BYTES, follow=False).decode("utf-8", "replace")
     except (FileNotFoundError, FileRefusedError):
         return ""
 

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import os
-from collections import namedtuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.errors import FileRefusedError, SkillFileError
-from skillpack.skills.files import inside, read_with_status
+from skillpack.skills.files import inside, read_bounded
 
-TYPE_CHECKING = False  # what is imported here, every warm scan pays for, hence no typing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
 
     from skillpack.skills.findings import Finding
 
@@ -25,7 +24,7 @@ RESOURCE_FOLDERS = ("assets", "references", "scripts")
 MAX_RESOURCES = 2000
 
 
-class Skill(namedtuple("Skill", ("name", "description", "path", "dir", "rest"), defaults=("",))):  # noqa: PYI024
+class Skill(NamedTuple):
     """A usable skill; its body and resources are read from disk when they are asked for.
 
     Attributes:
@@ -33,38 +32,23 @@ class Skill(namedtuple("Skill", ("name", "description", "path", "dir", "rest"), 
         description: What it does and when to use it.
         path: Absolute path of its SKILL.md.
         dir: Absolute path of its folder.
-        rest: Further fields, what had to be read as it was meant rather than as it is written, and whether the name is
-            the folder's, as the JSON text of a mapping, a list and a truth value; "" where there is nothing of it.
+        more: The other fields of the frontmatter, scalars as strings.
+        repairs: What had to be read as it was meant rather than as it is written.
+        is_unnamed: Whether the frontmatter has no name, so that the folder's is used, as Claude Code does.
     """
 
-    __slots__ = ()
     name: str
     description: str
     path: str
     dir: str
-    rest: str
+    more: Mapping[str, Any] = MappingProxyType({})
+    repairs: tuple[str, ...] = ()
+    is_unnamed: bool = False
 
     @property
     def fields(self) -> dict[str, Any]:
         """Return the whole frontmatter, scalars as strings."""
-        return {"name": self.name, "description": self.description, **self._rest()[0]}
-
-    @property
-    def repairs(self) -> tuple[str, ...]:
-        """Return what had to be read as it was meant rather than as it is written."""
-        return tuple(self._rest()[1])
-
-    @property
-    def is_unnamed(self) -> bool:
-        """Return whether the frontmatter has no name, so that the folder's is used, as Claude Code does."""
-        return self.rest.endswith("true]")
-
-    def _rest(self) -> tuple[dict[str, Any], list[str]]:
-        """Return further fields and repairs."""
-        import json
-
-        fields, repairs, _ = json.loads(self.rest or "[{}, [], false]")
-        return fields, repairs
+        return {"name": self.name, "description": self.description, **self.more}
 
     @property
     def summary(self) -> str:
@@ -106,7 +90,7 @@ class Skill(namedtuple("Skill", ("name", "description", "path", "dir", "rest"), 
             FileNotFoundError: If the file is gone.
             SkillFileError: If it has become something else than a bearable file of this skill.
         """
-        return read_skill_file(self.path, self.dir, is_link=os.path.islink(self.path))[0]
+        return read_skill_file(self.path, self.dir, is_link=os.path.islink(self.path))
 
     @property
     def resources(self) -> list[str]:
@@ -153,11 +137,11 @@ def load_skill(path: str | os.PathLike[str]) -> Skill:
         SkillFileError: If it cannot be used; the message is the reason.
     """
     location = os.path.abspath(path)
-    return read_skill(location, os.path.dirname(location), is_link=os.path.islink(location))[0]
+    return read_skill(location, os.path.dirname(location), is_link=os.path.islink(location))
 
 
-def read_skill(path: str, folder: str, *, is_link: bool) -> tuple[Skill, os.stat_result]:
-    """Return the skill and the status of the file it was read from.
+def read_skill(path: str, folder: str, *, is_link: bool) -> Skill:
+    """Return the skill in ``folder``.
 
     Args:
         path: Absolute path of its SKILL.md.
@@ -168,13 +152,10 @@ def read_skill(path: str, folder: str, *, is_link: bool) -> tuple[Skill, os.stat
         FileNotFoundError: If there is no such file.
         SkillFileError: If it cannot be used; the message is the reason.
     """
-    import json
-
     from skillpack.skills.frontmatter import parse
     from skillpack.skills.plain_text import CONTROL, HIDING
 
-    data, status = read_skill_file(path, folder, is_link=is_link)
-    document = parse(data)
+    document = parse(read_skill_file(path, folder, is_link=is_link))
     given = document.fields.get("name", "")
     unnamed = isinstance(given, str) and not given.strip()
     name = os.path.basename(folder) if unnamed else _required(document.fields, "name")
@@ -182,12 +163,11 @@ def read_skill(path: str, folder: str, *, is_link: bool) -> tuple[Skill, os.stat
     if not name or CONTROL.search(name) or HIDING.search(name):
         raise SkillFileError("the name contains a line break or a control character")
     more = {key: value for key, value in document.fields.items() if key not in {"name", "description"}}
-    rest = json.dumps([more, document.repairs, unnamed]) if more or document.repairs or unnamed else ""
-    return Skill(name, description, path, folder, rest), status
+    return Skill(name, description, path, folder, more, document.repairs, unnamed)
 
 
-def read_skill_file(path: str, folder: str, *, is_link: bool) -> tuple[bytes, os.stat_result]:
-    """Return content and status of a SKILL.md, which a link must not bring in from outside its folder.
+def read_skill_file(path: str, folder: str, *, is_link: bool) -> bytes:
+    """Return the content of a SKILL.md, which a link must not bring in from outside its folder.
 
     Args:
         path: Absolute path of the SKILL.md.
@@ -203,7 +183,7 @@ def read_skill_file(path: str, folder: str, *, is_link: bool) -> tuple[bytes, os
     if is_link and not inside(folder, path):
         raise SkillFileError("is a link to a file outside its skill")
     try:
-        return read_with_status(path, MAX_FILE_BYTES, follow=is_link)
+        return read_bounded(path, MAX_FILE_BYTES, follow=is_link)
     except FileRefusedError as error:
         raise SkillFileError(str(error)) from error
 

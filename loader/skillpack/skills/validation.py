@@ -105,7 +105,7 @@ def _file_findings(path: str) -> list[Finding]:
     """Return what is to be said about a SKILL.md and what it refers to."""
     folder = os.path.dirname(path)
     try:
-        data, _ = read_skill_file(path, folder, is_link=os.path.islink(path))
+        data = read_skill_file(path, folder, is_link=os.path.islink(path))
     except FileNotFoundError:
         return [error("file", "there is no such file")._replace(path=path)]
     except SkillFileError as reason:
