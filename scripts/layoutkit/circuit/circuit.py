@@ -131,8 +131,7 @@ class RecognisedModule:
 
     Attributes:
         id: Name, unique in the circuit, such as ``diff_pair_1``.
-        type: ``differential_pair``, ``current_mirror``, ``cascode_current_mirror``, ``cross_coupled_pair``,
-            ``cascode_pair``, ``load_pair`` or ``inverter``.
+        type: A key of ``layoutkit.circuit.recognise.MODULE_TYPES``, such as ``differential_pair``.
         devices: Ids; the order carries meaning (reference first, left before right).
         properties: JSON data that depends on the type.
     """

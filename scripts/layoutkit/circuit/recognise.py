@@ -15,6 +15,7 @@ devices indexed by the nets they share, so its cost grows with the devices, not 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,15 +28,34 @@ if TYPE_CHECKING:
 
     _BySource = dict[tuple[str, str], list[Device]]
 
-_ID_STEMS = {
-    "differential_pair": "diff_pair",
-    "current_mirror": "current_mirror",
-    "cross_coupled_pair": "cross_coupled_pair",
-    "cascode_pair": "cascode_pair",
-    "load_pair": "load_pair",
-    "symmetric_pair": "symmetric_pair",
-    "inverter": "inverter",
+@dataclass(frozen=True)
+class ModuleType:
+    """What the type of a recognised module implies.
+
+    Attributes:
+        stem: What the ids of its modules begin with.
+        words: Its name in prose.
+        symmetric: Whether its two devices are mirror images of each other.
+        matched: Whether its devices are to be matched, and hence drawn together.
+    """
+
+    stem: str
+    words: str
+    symmetric: bool = False
+    matched: bool = True
+
+
+MODULE_TYPES = {
+    "differential_pair": ModuleType("diff_pair", "differential pair", symmetric=True),
+    "current_mirror": ModuleType("current_mirror", "current mirror"),
+    "cross_coupled_pair": ModuleType("cross_coupled_pair", "cross-coupled pair", symmetric=True),
+    "cascode_pair": ModuleType("cascode_pair", "cascode pair", symmetric=True),
+    "load_pair": ModuleType("load_pair", "load pair", symmetric=True),
+    "symmetric_pair": ModuleType("symmetric_pair", "symmetric pair", symmetric=True),
+    "inverter": ModuleType("inverter", "inverter", matched=False),
 }
+"""Every type of module that recognition finds, in the order in which the modules are listed."""
+
 _POLARITY = str.maketrans({"n": "p", "m": "p", "-": "+", "2": "1", "b": "a", "r": "l"})
 
 
@@ -69,7 +89,7 @@ class _Recognition:
         self._mos = [device for device in circuit.devices if device.is_mos and not _is_dummy(device, rails)]
         self._circuit = circuit
         self._taken: set[str] = set()
-        self._found: dict[str, list[tuple[tuple[str, ...], dict[str, Any]]]] = {stem: [] for stem in _ID_STEMS}
+        self._found: dict[str, list[tuple[tuple[str, ...], dict[str, Any]]]] = {name: [] for name in MODULE_TYPES}
 
     def modules(self) -> tuple[RecognisedModule, ...]:
         self._cross_coupled_pairs()
@@ -78,10 +98,10 @@ class _Recognition:
         self._symmetric_pairs()
         self._inverters()
         modules = []
-        for module_type, stem in _ID_STEMS.items():
-            groups = sorted(self._found[module_type], key=lambda group: min(self._order[d] for d in group[0]))
+        for name, module_type in MODULE_TYPES.items():
+            groups = sorted(self._found[name], key=lambda group: min(self._order[d] for d in group[0]))
             for number, (devices, properties) in enumerate(groups, start=1):
-                modules.append(RecognisedModule(f"{stem}_{number}", module_type, devices, properties))
+                modules.append(RecognisedModule(f"{module_type.stem}_{number}", name, devices, properties))
         return tuple(modules)
 
     def _free(self) -> list[Device]:
