@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from model_service import drips, fails, hangs, model_service, says  # noqa: I001
 
 from layoutkit.circuit import read_netlist
-from layoutkit.circuit.constraints import suggest_constraints
+from layoutkit.circuit.suggested_constraints import suggest_constraints
 from skillpack import Runner, find_tools, scan
 
 SKILLS = Path(__file__).parents[2] / "skills"
@@ -54,7 +54,7 @@ def test_without_a_model_recognition_answers(run_script):
     code, envelope = run_script(SCRIPT, "--netlist-path", NETLIST)
     data = envelope["data"]
     assert (code, data["source"], data["model"], data["attempts"]) == (0, "recognition", "", [])
-    assert data["constraints"] == suggest_constraints(read_netlist(NETLIST))
+    assert data["constraints"] == suggest_constraints(read_netlist(NETLIST)).to_json()
 
 
 def test_a_configured_model_answers_and_sees_circuit_wishes_and_memory(ask, service):
@@ -163,7 +163,7 @@ def test_the_circuit_of_netlist_parse_gives_the_same_plan(runner):
     """S1.6: upstream output of a pipeline."""
     parsed = runner.run("netlist.parse", {"netlist_path": str(NETLIST)}).result.data
     planned = runner.run(TOOL, {"circuit": parsed["circuit"]}).result
-    assert planned.data["constraints"] == suggest_constraints(read_netlist(NETLIST))
+    assert planned.data["constraints"] == suggest_constraints(read_netlist(NETLIST)).to_json()
 
 
 @pytest.mark.parametrize("warm", [True, False])

@@ -1,40 +1,178 @@
-"""Layout constraints of a circuit: suggested from what recognition finds, and checked against the circuit.
+"""Layout constraints of a circuit: one object, its JSON file, and what contradicts the circuit or itself.
 
-A set of constraints is plain JSON data::
+Recognition, a user's file or a model's suggestion fill a ``Constraints``; the placer and the router obey it. The file
+is what ``plan.suggest_constraints`` writes, every section optional::
 
     {"symmetry": [{"pairs": [["M1", "M2"]], "self_symmetric": ["M5"], "net_pairs": [["inp", "inn"]], "reason": "..."}],
      "matching": [{"devices": ["M1", "M2"], "arrangement": "ABBA", "reason": "..."}],
-     "net_priorities": [{"net": "inp", "priority": 1, "kind": "sensitive", "reason": "..."}]}
+     "proximity": [{"devices": ["M5", "M6"], "reason": "..."}],
+     "net_priorities": [{"net": "inp", "priority": 1, "kind": "sensitive", "reason": "..."}],
+     "net_currents": [{"net": "out", "current": 0.001, "reason": "..."}],
+     "port_sides": [{"port": "inp", "side": "left", "reason": "..."}]}
 
-One symmetry group has one axis. Nets with a smaller priority are routed first.
+``constraints.schema.json`` states the format; ``find_faults`` checks what a schema cannot say.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.recognise import same_size
 from layoutkit.circuit.supplies import find_supplies
+from layoutkit.errors import LayoutkitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
-    from layoutkit.circuit.supplies import Supplies
+    from layoutkit.circuit.circuit import Circuit, Device
 
-PAIRS = frozenset({"differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"})
 MAX_NAME = 200  # characters of a name in a message
-MAX_HINTED = 50  # faults that say what may have been meant
+MAX_HINTED = 50  # faults that suggest another name
+MAX_SHOWN = 10  # faults in a message; the details hold all
 PRIORITIES = {"sensitive": 1, "signal": 2, "bias": 3, "supply": 4}
-_WORDS = {
-    "differential_pair": "differential pair",
-    "cross_coupled_pair": "cross-coupled pair",
-    "cascode_pair": "cascode pair",
-    "load_pair": "load pair",
-    "symmetric_pair": "symmetric pair",
+"""Priority of a net by its kind; nets with a smaller number are routed first."""
+OPPOSITE = {"left": "right", "right": "left", "bottom": "bottom", "top": "top"}
+"""Side at which the mirror image of a port lies."""
+
+
+@dataclass(frozen=True)
+class SymmetryGroup:
+    """Devices and nets that are mirror images of each other about one vertical axis.
+
+    Attributes:
+        pairs: Equal devices, left first.
+        self_symmetric: Devices to be centred on the axis.
+        net_pairs: Nets whose wires are to be mirror images.
+        reason: Why, in a few words.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    self_symmetric: tuple[str, ...] = ()
+    net_pairs: tuple[tuple[str, str], ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class MatchedGroup:
+    """Devices to be drawn as one matched module; a mirror's reference comes first."""
+
+    devices: tuple[str, ...]
+    arrangement: str = "interdigitated"
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ProximityGroup:
+    """Devices to be placed next to each other."""
+
+    devices: tuple[str, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class NetPriority:
+    """When a net is routed: a smaller ``priority`` first. ``kind`` is a key of ``PRIORITIES``, or empty."""
+
+    net: str
+    priority: int
+    kind: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class NetCurrent:
+    """The largest direct current of a net. [A]"""
+
+    net: str
+    current: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class PortSide:
+    """The side of the layout at which a port is wanted: left, right, bottom or top."""
+
+    port: str
+    side: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """All constraints of one circuit."""
+
+    symmetry: tuple[SymmetryGroup, ...] = ()
+    matching: tuple[MatchedGroup, ...] = ()
+    proximity: tuple[ProximityGroup, ...] = ()
+    net_priorities: tuple[NetPriority, ...] = ()
+    net_currents: tuple[NetCurrent, ...] = ()
+    port_sides: tuple[PortSide, ...] = ()
+
+    @classmethod
+    def from_json(cls, data: Any) -> Constraints:
+        """Return the constraints in JSON data.
+
+        Raises:
+            LayoutkitError: If ``data`` does not follow ``constraints.schema.json``; the details list every fault.
+        """
+        _raise_faults(schema_faults(data), "the constraints do not have the format of plan.suggest_constraints")
+        return cls(
+            **{name: tuple(_entry(_ENTRIES[name], entry) for entry in entries) for name, entries in data.items()}
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the constraints as JSON data, as ``from_json`` takes it, without empty optional sections."""
+        return {
+            name: [_entry_data(entry) for entry in getattr(self, name)]
+            for name in _ENTRIES
+            if name in _ALWAYS or getattr(self, name)
+        }
+
+    @property
+    def priorities(self) -> dict[str, int]:
+        """Net to its priority."""
+        return {entry.net: entry.priority for entry in self.net_priorities}
+
+    @property
+    def currents(self) -> dict[str, float]:
+        """Net to its current. [A]"""
+        return {entry.net: entry.current for entry in self.net_currents}
+
+    @property
+    def sides(self) -> dict[str, str]:
+        """Port to the side at which it is wanted."""
+        return {entry.port: entry.side for entry in self.port_sides}
+
+
+_ENTRIES: dict[str, type[Any]] = {
+    "symmetry": SymmetryGroup,
+    "matching": MatchedGroup,
+    "proximity": ProximityGroup,
+    "net_priorities": NetPriority,
+    "net_currents": NetCurrent,
+    "port_sides": PortSide,
 }
+_ALWAYS = ("symmetry", "matching", "net_priorities")
+
+
+def _entry(kind: type[Any], entry: Mapping[str, Any]) -> Any:
+    return kind(**{name: _frozen(value) for name, value in entry.items()})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(each) for each in value) if isinstance(value, list) else value
+
+
+def _entry_data(entry: Any) -> dict[str, Any]:
+    found = {name: _thawed(value) for name, value in vars(entry).items()}
+    return {name: value for name, value in found.items() if not (name == "kind" and value == "")}
+
+
+def _thawed(value: Any) -> Any:
+    return [_thawed(each) for each in value] if isinstance(value, tuple) else value
 
 
 class ConstraintFault(NamedTuple):
@@ -45,199 +183,74 @@ class ConstraintFault(NamedTuple):
     value: Any = None
 
 
-def suggest_constraints(circuit: Circuit) -> dict[str, Any]:
-    """Return the constraints that follow from the modules of ``circuit``; the same circuit gives the same ones."""
-    supplies = find_supplies(circuit)
-    groups = _symmetry_groups(circuit, supplies)
-    return {
-        "symmetry": groups,
-        "matching": [
-            _matching(module, devices)
-            for module in circuit.modules
-            if module.type != "inverter"
-            for devices in _by_kind(circuit, module)
-        ],
-        "net_priorities": _net_priorities(circuit, supplies, groups),
-    }
+def parse_constraints(text: str) -> Constraints:
+    """Return the constraints of a JSON text.
 
-
-def find_faults(constraints: Mapping[str, Any], circuit: Circuit) -> list[ConstraintFault]:
-    """Return what is wrong with well-formed constraints for ``circuit``: what it lacks, and what contradicts itself."""
-    judge = _Judge(circuit)
-    for index, group in enumerate(constraints["symmetry"]):
-        judge.symmetry(f"symmetry[{index}]", group)
-    for index, group in enumerate(constraints["matching"]):
-        judge.matching(f"matching[{index}]", group)
-    for index, entry in enumerate(constraints["net_priorities"]):
-        judge.net_priority(f"net_priorities[{index}]", entry)
-    return judge.faults
-
-
-# --- suggesting
-
-
-def _symmetry_groups(circuit: Circuit, supplies: Supplies) -> list[dict[str, Any]]:
-    """Return one group for each set of pairs that hang together by their nets."""
-    seeds = [module for module in circuit.modules if module.type in PAIRS and _pairs_of(module)]
-    mirrors = [module for module in circuit.modules if module.type == "current_mirror" and _pairs_of(module)]
-    groups: list[dict[str, Any]] = []
-    mirrored: set[str] = set()
-    while seeds:
-        members = [seeds.pop(0)]
-        nets = _shared_nets(circuit, members[0], supplies)
-        while joining := [module for module in (*seeds, *mirrors) if _hangs_on(circuit, module, nets, supplies)]:
-            for module in joining:
-                (seeds if module in seeds else mirrors).remove(module)
-                members.append(module)
-                nets |= _shared_nets(circuit, module, supplies)
-        earlier = [pair for group in groups for pair in group["pairs"]]
-        groups.append(_symmetry_group(circuit, members, supplies, mirrored, earlier))
-    _one_place_each(groups)
-    return groups
-
-
-def _one_place_each(groups: list[dict[str, Any]]) -> None:
-    """Leave on an axis no device that is one of a pair in another group, and none that is on another axis already."""
-    taken = {device for group in groups for pair in group["pairs"] for device in pair}
-    for group in groups:
-        group["self_symmetric"] = [device for device in group["self_symmetric"] if device not in taken]
-        taken.update(group["self_symmetric"])
-
-
-def _pairs_of(module: RecognisedModule) -> list[tuple[str, str]]:
-    """Return the pairs of equal devices in a module: a pair's own, or the branches of a mirror of ratio 1."""
-    properties = module.properties
-    if module.type in PAIRS:
-        return [(module.devices[0], module.devices[1])] if properties.get("matched", True) else []
-    if list(properties.get("ratios", {}).values()) != [1]:
-        return []
-    cascodes = properties.get("cascodes", [])
-    return [(properties["reference"], properties["outputs"][0]), *([(cascodes[0], cascodes[1])] if cascodes else [])]
-
-
-def _shared_nets(circuit: Circuit, module: RecognisedModule, supplies: Supplies) -> set[frozenset[str]]:
-    """Return the nets ``{left, right}`` that the channels of a module's pairs lie on, and ``{net}`` where it is one."""
-    found = set()
-    for left, right in _pairs_of(module):
-        first, second = circuit.device(left).terminals, circuit.device(right).terminals
-        found |= {frozenset((first[terminal], second[terminal])) for terminal in ("d", "s")}
-    return {nets for nets in found if not any(net in supplies for net in nets)}
-
-
-def _hangs_on(circuit: Circuit, module: RecognisedModule, nets: set[frozenset[str]], supplies: Supplies) -> bool:
-    """Return whether a module touches the nets of a group; a mirror must do so with one branch each side."""
-    own = _shared_nets(circuit, module, supplies)
-    return bool(nets & (own if module.type in PAIRS else {pair for pair in own if len(pair) == 2}))
-
-
-def _symmetry_group(
-    circuit: Circuit,
-    members: list[RecognisedModule],
-    supplies: Supplies,
-    mirrored: set[str],
-    earlier: list[list[str]],
-) -> dict[str, Any]:
-    """Return the group of some modules: pairs, devices on its axis, and net pairs unless ``mirrored`` already.
-
-    Inverters that are one of the ``earlier`` groups' pairs stay there.
+    Raises:
+        LayoutkitError: If it is no JSON, or has another format; the details list every fault.
     """
-    pairs = [pair for module in members for pair in _pairs_of(module)]
-    words = [f"{_WORDS.get(module.type, 'mirror of ratio 1')} {'/'.join(module.devices[:2])}" for module in members]
-    net_pairs: list[list[str]] = []
-    axis: set[str] = set()
-    for left, right in pairs:
-        for terminal in ("d", "s", "g"):
-            nets = [circuit.device(device).terminals[terminal] for device in (left, right)]
-            if any(net in supplies for net in nets):
-                continue
-            if nets[0] != nets[1] and not mirrored & set(nets):
-                mirrored.update(nets)
-                net_pairs.append(nets)
-            elif nets[0] == nets[1] and terminal == "s":
-                axis.add(nets[0])
-    for left_devices, right_devices, outputs in _inverter_pairs(circuit, net_pairs):
-        if any({*left_devices, *right_devices} & set(pair) for pair in (*pairs, *earlier)):
-            continue
-        pairs += list(zip(left_devices, right_devices, strict=True))
-        words.append(f"inverters {'+'.join(left_devices)}/{'+'.join(right_devices)}")
-        if not mirrored & set(outputs):
-            mirrored.update(outputs)
-            net_pairs.append(outputs)
-    paired = {device for pair in pairs for device in pair}
-    tails = [device.id for device in circuit.devices if device.id not in paired and device.terminals.get("d") in axis]
-    return {
-        "pairs": [list(pair) for pair in pairs],
-        "self_symmetric": tails,
-        "net_pairs": net_pairs,
-        "reason": ", ".join(words),
-    }
+    from layoutkit.circuit.readers.json_reader import parse_json
+
+    try:
+        data = parse_json(text)
+    except LayoutkitError as error:
+        message = "the file of constraints is not JSON; give a file as plan.suggest_constraints writes it"
+        raise LayoutkitError(message, details={"param_name": "constraints"}) from error
+    return Constraints.from_json(data)
 
 
-def _inverter_pairs(
-    circuit: Circuit, net_pairs: list[list[str]]
-) -> list[tuple[tuple[str, ...], tuple[str, ...], list[str]]]:
-    """Return the pairs of equal inverters driven by two nets that mirror each other, with their two outputs."""
-    by_input: dict[str, list[RecognisedModule]] = {}
-    for module in circuit.modules:
-        if module.type == "inverter":
-            by_input.setdefault(module.properties["input"], []).append(module)
+def check_constraints(constraints: Constraints, circuit: Circuit) -> None:
+    """Check that constraints fit ``circuit`` and do not contradict one another.
+
+    Raises:
+        LayoutkitError: If they do not; the details list every fault.
+    """
+    _raise_faults(find_faults(constraints, circuit), f"the constraints do not fit circuit {circuit.name}")
+
+
+def schema_faults(data: Any) -> list[ConstraintFault]:
+    """Return where ``data`` departs from ``constraints.schema.json``."""
+    import json
+    from importlib.resources import files
+
+    from jsonschema import Draft202012Validator
+
+    schema = json.loads(files("layoutkit.circuit").joinpath("constraints.schema.json").read_text("utf-8"))
     found = []
-    for left, right in net_pairs:
-        first, second = by_input.get(left, []), by_input.get(right, [])
-        if len(first) == len(second) == 1 and all(
-            same_size(circuit.device(a), circuit.device(b))
-            for a, b in zip(first[0].devices, second[0].devices, strict=True)
-        ):
-            outputs = [first[0].properties["output"], second[0].properties["output"]]
-            found.append((first[0].devices, second[0].devices, outputs))
+    for error in Draft202012Validator(schema).iter_errors(data):
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+        # The library's message quotes the value, which may be any file's.
+        unknown = error.validator == "additionalProperties" and isinstance(error.instance, dict)
+        if unknown:
+            allowed = sorted(error.schema["properties"])
+            names = [_short(str(name)) for name in error.instance if name not in allowed]
+            message = f"unknown key {', '.join(map(repr, names[:MAX_SHOWN]))}; allowed: {', '.join(allowed)}"
+        else:
+            message = f"must have {error.validator} {json.dumps(error.validator_value)}"
+        found.append(ConstraintFault(path.lstrip(".") or "(document)", message))
     return found
 
 
-def _by_kind(circuit: Circuit, module: RecognisedModule) -> list[list[str]]:
-    """Return the devices of a module that can match: a mirror's cascodes may be of another model than its branches."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for device in map(circuit.device, module.devices):
-        groups.setdefault((device.type, device.model), []).append(device.id)
-    return [devices for devices in groups.values() if len(devices) > 1]
+def _raise_faults(faults: Sequence[ConstraintFault], what: str) -> None:
+    if faults:
+        listed = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:MAX_SHOWN])
+        more = f"; and {len(faults) - MAX_SHOWN} more" if len(faults) > MAX_SHOWN else ""
+        errors = [{"path": fault.path, "message": fault.message} for fault in faults]
+        raise LayoutkitError(f"{what}: {listed}{more}", details={"param_name": "constraints", "errors": errors})
 
 
-def _matching(module: RecognisedModule, devices: list[str]) -> dict[str, Any]:
-    """Return how the devices of a module, or those of one kind, are to be matched."""
-    if module.type in PAIRS:
-        arrangement = "ABBA" if module.properties.get("matched", True) else "interdigitated"
-        return {"devices": devices, "arrangement": arrangement, "reason": _WORDS[module.type]}
-    ratios = module.properties.get("ratios", {})
-    told = ", ".join(f"{device} {ratio:g}" if ratio else device for device, ratio in ratios.items())
-    text = f"{module.properties.get('topology', 'simple')} current mirror, ratios to {module.devices[0]}: {told}"
-    return {"devices": devices, "arrangement": "interdigitated", "reason": text}
-
-
-def _net_priorities(circuit: Circuit, supplies: Supplies, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a priority for each net that joins two terminals or leaves the circuit, the first to route first."""
-    mirrored = {net for group in groups for pair in group["net_pairs"] for net in pair}
-    gates = Counter(net for net, places in circuit.nets.items() for place in places if place.terminal == "g")
-    bias = {module.properties.get("common_gate") for module in circuit.modules if module.type == "current_mirror"}
-    entries = []
-    for net, places in circuit.nets.items():
-        if len(places) < 2 and net not in circuit.ports:
-            continue
-        if net in supplies:
-            kind, reason = "supply", "supply net"
-        elif net in mirrored:
-            kind, reason = "sensitive", "one of two nets that mirror each other"
-        elif net in bias and gates[net] > 1:
-            kind, reason = "bias", "gates of a current mirror"
-        else:
-            kind, reason = "signal", "signal net"
-        entries.append({"net": net, "priority": PRIORITIES[kind], "kind": kind, "reason": reason})
-    return sorted(entries, key=lambda entry: entry["priority"])
-
-
-# --- checking
+def find_faults(constraints: Constraints, circuit: Circuit) -> list[ConstraintFault]:
+    """Return what is wrong with constraints for ``circuit``: what it lacks, and what contradicts itself."""
+    judge = _Judge(circuit)
+    for name in _ENTRIES:
+        for index, entry in enumerate(getattr(constraints, name)):
+            getattr(judge, name)(f"{name}[{index}]", entry)
+    judge.mirrored_ports(constraints)
+    return judge.faults
 
 
 class _Judge:
-    """Collects what is wrong with constraints, one after the other."""
+    """Collects the faults of constraints, one constraint after the other."""
 
     def __init__(self, circuit: Circuit) -> None:
         self._circuit = circuit
@@ -247,92 +260,126 @@ class _Judge:
         self._mirrored: dict[str, str] = {}
         self._matched: dict[str, str] = {}
         self._ranked: dict[str, str] = {}
+        self._loaded: dict[str, str] = {}
+        self._sided: dict[str, str] = {}
         self._found: dict[tuple[str, str], ConstraintFault] = {}
         self._looked_up = 0
 
     @property
     def faults(self) -> list[ConstraintFault]:
-        """What is wrong, each told once."""
+        """What is wrong, each reported once."""
         return list(self._found.values())
 
-    def symmetry(self, path: str, group: Mapping[str, Any]) -> None:
+    def symmetry(self, path: str, group: SymmetryGroup) -> None:
         """Judge one symmetry group."""
-        for index, pair in enumerate(group["pairs"]):
+        for index, pair in enumerate(group.pairs):
             where = f"{path}.pairs[{index}]"
             devices = [self._device(where, name) for name in pair]
             self._alone(where, pair, self._placed)
             if None not in devices:
                 self._alike(where, [device for device in devices if device is not None], "symmetric")
-        for index, name in enumerate(group["self_symmetric"]):
+        for index, name in enumerate(group.self_symmetric):
             where = f"{path}.self_symmetric[{index}]"
             if self._device(where, name) is not None:
                 self._alone(where, [name], self._placed)
-        for index, pair in enumerate(group["net_pairs"]):
+        for index, pair in enumerate(group.net_pairs):
             where = f"{path}.net_pairs[{index}]"
             known = [self._net(where, name) for name in pair]
             self._alone(where, pair, self._mirrored)
             supply = next((name for name in pair if name in self._supplies), None)
             if all(known) and supply is not None:
-                self._tell(where, f"the supply net {supply!r} mirrors no other net", pair)
+                self._report(where, f"the supply net {supply!r} mirrors no other net", pair)
 
-    def matching(self, path: str, group: Mapping[str, Any]) -> None:
+    def matching(self, path: str, group: MatchedGroup) -> None:
         """Judge one group of matched devices."""
-        devices = [self._device(path, name) for name in group["devices"]]
-        self._alone(path, group["devices"], self._matched)
-        there = [device for device in devices if device is not None]
-        if len(there) < len(devices):
+        devices = [self._device(path, name) for name in group.devices]
+        self._alone(path, group.devices, self._matched)
+        known = [device for device in devices if device is not None]
+        if len(known) < len(devices):
             return
-        kinds = sorted({f"{device.type} {device.model}" for device in there})
+        kinds = sorted({f"{device.type} {device.model}" for device in known})
         if len(kinds) > 1:
-            self._tell(path, f"devices of different kinds cannot be matched: {', '.join(kinds)}", group["devices"])
-        elif group["arrangement"] in ("ABBA", "ABAB", "AABB"):
-            if len(there) != 2:
-                self._tell(path, f"{group['arrangement']} arranges two devices, got {len(there)}", group["devices"])
+            self._report(path, f"devices of different kinds cannot be matched: {', '.join(kinds)}", list(group.devices))
+        elif group.arrangement in ("ABBA", "ABAB", "AABB"):
+            if len(known) != 2:
+                self._report(path, f"{group.arrangement} arranges two devices, got {len(known)}", list(group.devices))
             else:
-                self._alike(path, there, f"arranged {group['arrangement']}")
+                self._alike(path, known, f"arranged {group.arrangement}")
 
-    def net_priority(self, path: str, entry: Mapping[str, Any]) -> None:
+    def proximity(self, path: str, group: ProximityGroup) -> None:
+        """Judge one group of neighbours; a device may be in several."""
+        for name in group.devices:
+            self._device(path, name)
+        self._alone(path, group.devices, {})
+
+    def net_priorities(self, path: str, entry: NetPriority) -> None:
         """Judge the priority of one net."""
-        if self._net(path, entry["net"]):
-            self._alone(path, [entry["net"]], self._ranked)
+        if self._net(path, entry.net):
+            self._alone(path, [entry.net], self._ranked)
+
+    def net_currents(self, path: str, entry: NetCurrent) -> None:
+        """Judge the current of one net."""
+        if self._net(path, entry.net):
+            self._alone(path, [entry.net], self._loaded)
+
+    def port_sides(self, path: str, entry: PortSide) -> None:
+        """Judge the side of one port."""
+        if not self._net(path, entry.port):
+            return
+        if entry.port not in self._circuit.ports:
+            ports = ", ".join(self._circuit.ports[:MAX_SHOWN]) or "none"
+            self._report(path, f"{_short(entry.port)!r} is a net inside the circuit, no port; ports: {ports}", entry.port)
+        self._alone(path, [entry.port], self._sided)
+
+    def mirrored_ports(self, constraints: Constraints) -> None:
+        """Judge ports whose nets mirror each other: they cannot both be on the left."""
+        sides = constraints.sides
+        for one, other in (pair for group in constraints.symmetry for pair in group.net_pairs):
+            if one in sides and other in sides and sides[other] != OPPOSITE[sides[one]]:
+                self._report(
+                    self._sided[other],
+                    f"{_short(one)!r} ({sides[one]}) and {_short(other)!r} ({sides[other]}) mirror each other about a "
+                    f"vertical axis; {_short(other)!r} can be at the side {OPPOSITE[sides[one]]} only",
+                    other,
+                )
 
     def _device(self, path: str, name: str) -> Device | None:
         device = self._devices.get(name)
         if device is None:
-            self._tell(path, f"the circuit has no device {_short(name)!r}{self._nearest(name, self._devices)}", name)
+            self._report(path, f"the circuit has no device {_short(name)!r}{self._nearest(name, self._devices)}", name)
         return device
 
     def _net(self, path: str, name: str) -> bool:
         if name in self._circuit.nets:
             return True
-        self._tell(path, f"the circuit has no net {_short(name)!r}{self._nearest(name, self._circuit.nets)}", name)
+        self._report(path, f"the circuit has no net {_short(name)!r}{self._nearest(name, self._circuit.nets)}", name)
         return False
 
     def _alone(self, path: str, names: Sequence[str], taken: dict[str, str]) -> None:
-        """Note that names stand here; one that stands elsewhere too is a fault."""
+        """Record where names are listed; a name that is listed elsewhere, too, is a fault."""
         here = Counter(names)
         for name in names:
             other = taken.setdefault(name, path)
             if other != path or here[name] > 1:
-                place = "twice here" if here[name] > 1 else f"in {other} already"
-                self._tell(path, f"{_short(name)!r} stands {place}", name)
+                place = "listed twice here" if here[name] > 1 else f"already in {other}"
+                self._report(path, f"{_short(name)!r} is {place}", name)
 
     def _alike(self, path: str, devices: Sequence[Device], purpose: str) -> None:
-        """Tell devices that differ in what is drawn."""
+        """Report devices that are not drawn alike."""
         first, *others = devices
         different = [device.id for device in others if not same_size(first, device)]
         if different:
-            self._tell(
+            self._report(
                 path,
                 f"{first.id} and {', '.join(different)} differ in type, model or size and cannot be {purpose}",
                 [device.id for device in devices],
             )
 
-    def _tell(self, path: str, message: str, value: Any) -> None:
+    def _report(self, path: str, message: str, value: Any) -> None:
         self._found.setdefault((path, message), ConstraintFault(path, message, value))
 
     def _nearest(self, name: str, known: Iterable[str]) -> str:
-        """Return which known name may have been meant; nobody reads that of the hundredth fault."""
+        """Return a hint at a similar name, for the first ``MAX_HINTED`` faults."""
         self._looked_up += 1
         if len(name) > MAX_NAME or self._looked_up > MAX_HINTED:
             return ""

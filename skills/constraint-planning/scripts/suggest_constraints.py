@@ -23,11 +23,11 @@ TOOL = "plan.suggest_constraints"
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the constraints, who proposed them, and every attempt with a model."""
-    from layoutkit.circuit.constraints import suggest_constraints
+    from layoutkit.circuit.suggested_constraints import suggest_constraints
 
     circuit = read_circuit(params)
     settings = settings_for(params)
-    suggested = suggest_constraints(circuit)
+    suggested = suggest_constraints(circuit).to_json()
     data: dict[str, Any] = {
         "circuit": circuit.name,
         "source": "recognition",
@@ -92,7 +92,7 @@ def ask(
     context: dict[str, Any],
 ) -> dict[str, Any]:
     """Return a model's constraints, which name nothing that the circuit lacks."""
-    from layoutkit.circuit.constraints import find_faults
+    from layoutkit.circuit.constraints import Constraints, find_faults
     from skillscript import Fault, Task, ask_model, load_tool, prompt_variables, render_file
 
     output_schema = load_tool(__file__, TOOL, execute).output_schema
@@ -101,7 +101,7 @@ def ask(
     task = Task(
         prompt=render_file(__file__, "assets/suggest_constraints.jinja", variables),
         schema={"$ref": "#/$defs/constraints", "$defs": output_schema["$defs"]},
-        check=lambda value: [Fault(*fault) for fault in find_faults(value, circuit)],
+        check=lambda value: [Fault(*fault) for fault in find_faults(Constraints.from_json(value), circuit)],
         system="You plan analog integrated circuit layout. You answer with one JSON object and nothing else.",
     )
     answer = ask_model(task, settings)

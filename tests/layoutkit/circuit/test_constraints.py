@@ -7,11 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, read_netlist, recognise
-from layoutkit.circuit.constraints import find_faults, suggest_constraints
+from layoutkit.circuit import constraints as constraints_module
+from layoutkit.circuit.constraints import Constraints, check_constraints, parse_constraints
+from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.errors import LayoutkitError
 
 SKILLS = Path(__file__).parents[3] / "skills"
 COMPARATOR = SKILLS / "constraint-planning/assets/comparator.spice"
 OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
+
+
+def find_faults(data, circuit):
+    return constraints_module.find_faults(Constraints.from_json(data), circuit)
+
+
+def suggested_data(circuit):
+    return suggest_constraints(circuit).to_json()
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +32,7 @@ def comparator():
 
 @pytest.fixture(scope="module")
 def suggested(comparator):
-    return suggest_constraints(comparator)
+    return suggested_data(comparator)
 
 
 def pairs(group, key="pairs"):
@@ -59,7 +70,7 @@ def test_sensitive_nets_come_first_and_supplies_last(suggested):
 
 def test_an_ota_with_a_mirror_load_is_one_symmetric_group_and_its_mirrors_keep_their_reference_first():
     circuit = read_netlist(OTA)
-    suggested = suggest_constraints(circuit)
+    suggested = suggested_data(circuit)
     (group,) = suggested["symmetry"]
     assert pairs(group) == {frozenset(("M1", "M2")), frozenset(("M3", "M4"))}
     assert group["self_symmetric"] == ["M5"]
@@ -70,10 +81,10 @@ def test_an_ota_with_a_mirror_load_is_one_symmetric_group_and_its_mirrors_keep_t
 
 def test_a_circuit_without_structure_has_only_net_priorities():
     device = Device("M1", "nmos", "n", {"w": 1e-6, "l": 1e-6}, {"d": "out", "g": "in", "s": "vss", "b": "vss"})
-    suggested = suggest_constraints(Circuit("one", (device,), ("in", "out", "vss")))
+    suggested = suggested_data(Circuit("one", (device,), ("in", "out", "vss")))
     assert (suggested["symmetry"], suggested["matching"]) == ([], [])
     assert [entry["net"] for entry in suggested["net_priorities"]] == ["in", "out", "vss"]
-    assert suggest_constraints(Circuit("none")) == {"symmetry": [], "matching": [], "net_priorities": []}
+    assert suggested_data(Circuit("none")) == {"symmetry": [], "matching": [], "net_priorities": []}
 
 
 def test_the_pair_that_feeds_two_others_is_no_tail_of_theirs(tmp_path):
@@ -88,7 +99,7 @@ def test_the_pair_that_feeds_two_others_is_no_tail_of_theirs(tmp_path):
     cards = "\n".join(f"{line} nmos W=4u L=0.2u" for line in [*lines, "M0 t vb vss vss"])
     (tmp_path / "mixer.sp").write_text(f".subckt mixer op on lop lon rfp rfn vb vss\n{cards}\n.ends\n")
     circuit = read_netlist(tmp_path / "mixer.sp")
-    suggested = suggest_constraints(circuit)
+    suggested = suggested_data(circuit)
     assert find_faults(suggested, circuit) == []
     assert [group["self_symmetric"] for group in suggested["symmetry"]] == [[], ["M0"]]
 
@@ -112,7 +123,7 @@ def circuits(draw):
 @settings(max_examples=200, deadline=None)
 @given(circuits())
 def test_what_is_suggested_for_any_circuit_is_right_for_that_circuit(circuit):
-    assert find_faults(suggest_constraints(circuit), circuit) == []
+    assert find_faults(suggested_data(circuit), circuit) == []
 
 
 def broken(suggested, section, **changes):
@@ -126,18 +137,18 @@ def broken(suggested, section, **changes):
     [
         ("symmetry", {"pairs": [["min1", "min9"]]}, "symmetry[0].pairs[0]", "no device 'min9'; did you mean 'min"),
         ("symmetry", {"pairs": [["min1", "mtail"]]}, "symmetry[0].pairs[0]", "min1 and mtail differ in type, model or"),
-        ("symmetry", {"pairs": [["min1", "min1"]]}, "symmetry[0].pairs[0]", "'min1' stands twice here"),
+        ("symmetry", {"pairs": [["min1", "min1"]]}, "symmetry[0].pairs[0]", "'min1' is listed twice here"),
         (
             "symmetry",
             {"pairs": [["min1", "min2"], ["min2", "min1"]]},
             "symmetry[0].pairs[1]",
-            "'min2' stands in symmetry[0].pairs[0] already",
+            "'min2' is already in symmetry[0].pairs[0]",
         ),
         (
             "symmetry",
             {"self_symmetric": ["min1"]},
             "symmetry[0].self_symmetric[0]",
-            "'min1' stands in symmetry[0].pairs",
+            "'min1' is already in symmetry[0].pairs",
         ),
         (
             "symmetry",
@@ -147,7 +158,7 @@ def broken(suggested, section, **changes):
         ),
         ("symmetry", {"net_pairs": [["inp", "inm"]]}, "symmetry[0].net_pairs[0]", "no net 'inm'; did you mean 'in"),
         ("symmetry", {"net_pairs": [["vdd", "inn"]]}, "symmetry[0].net_pairs[0]", "'vdd' mirrors no other net"),
-        ("symmetry", {"net_pairs": [["inp", "inn"], ["inn", "dp"]]}, "symmetry[0].net_pairs[1]", "'inn' stands in"),
+        ("symmetry", {"net_pairs": [["inp", "inn"], ["inn", "dp"]]}, "symmetry[0].net_pairs[1]", "'inn' is already in"),
         ("matching", {"devices": ["min1", "mpre1"]}, "matching[0]", "devices of different kinds cannot be matched"),
         (
             "matching",
@@ -156,9 +167,9 @@ def broken(suggested, section, **changes):
             "differ in type, model or size and cannot be arranged",
         ),
         ("matching", {"devices": ["min1", "min2", "mxn1"]}, "matching[0]", "ABBA arranges two devices, got 3"),
-        ("matching", {"devices": ["min1", "mxn1"]}, "matching[1]", "'mxn1' stands in matching[0] already"),
+        ("matching", {"devices": ["min1", "mxn1"]}, "matching[1]", "'mxn1' is already in matching[0]"),
         ("net_priorities", {"net": "nope"}, "net_priorities[0]", "the circuit has no net 'nope'"),
-        ("net_priorities", {"net": "vss"}, "net_priorities[11]", "'vss' stands in net_priorities[0] already"),
+        ("net_priorities", {"net": "vss"}, "net_priorities[11]", "'vss' is already in net_priorities[0]"),
     ],
 )
 def test_what_contradicts_the_circuit_or_itself_is_told_with_its_place(
@@ -193,6 +204,6 @@ m4 out vcas b vdd pch_lvt w=4u l=0.12u
 """
     )
     circuit = read_netlist(netlist)
-    suggested = suggest_constraints(circuit)
+    suggested = suggested_data(circuit)
     assert [entry["devices"] for entry in suggested["matching"]] == [["m1", "m2"], ["m3", "m4"]]
     assert find_faults(suggested, circuit) == []

@@ -1,0 +1,201 @@
+"""Constraints that follow from the modules recognised in a circuit."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.constraints import PRIORITIES, Constraints, MatchedGroup, NetPriority, SymmetryGroup
+from layoutkit.circuit.recognise import MODULE_TYPES, same_size
+from layoutkit.circuit.supplies import find_supplies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from layoutkit.circuit.circuit import Circuit, RecognisedModule
+
+    Nets = frozenset[str]
+    InverterPair = tuple[tuple[str, ...], tuple[str, ...], tuple[str, str]]
+
+
+def suggest_constraints(circuit: Circuit) -> Constraints:
+    """Return the constraints that follow from the modules of ``circuit``; the same circuit gives the same ones."""
+    symmetry = _Symmetry(circuit).groups()
+    return Constraints(
+        symmetry=symmetry,
+        matching=tuple(
+            _matching(module, devices)
+            for module in circuit.modules
+            if MODULE_TYPES[module.type].matched
+            for devices in _by_kind(circuit, module)
+        ),
+        net_priorities=_net_priorities(circuit, symmetry),
+    )
+
+
+class _Symmetry:
+    """Collects symmetry groups: the pairs that are connected by nets of their channels."""
+
+    def __init__(self, circuit: Circuit) -> None:
+        self._circuit = circuit
+        self._supplies = find_supplies(circuit)
+        self._order = {device.id: index for index, device in enumerate(circuit.devices)}
+        self._mirrored: set[str] = set()  # nets that are in a net pair
+        self._paired: set[str] = set()  # devices that are in a pair of a group
+        self._on_axis: set[str] = set()
+        self._drains: dict[str, list[str]] = defaultdict(list)  # net to the devices whose drain is on it
+        for device in circuit.devices:
+            if "d" in device.terminals:
+                self._drains[device.terminals["d"]].append(device.id)
+        self._inverters: dict[str, list[RecognisedModule]] = defaultdict(list)  # by their input
+        for module in circuit.modules:
+            if module.type == "inverter":
+                self._inverters[module.properties["input"]].append(module)
+
+    def groups(self) -> tuple[SymmetryGroup, ...]:
+        """Return one group for each set of connected pairs."""
+        members = self._connected()
+        groups = [self._group(modules) for modules in members]
+        result = []
+        for group in groups:  # a device on an axis is in no pair, and on no other axis
+            own = tuple(d for d in group.self_symmetric if d not in self._paired and d not in self._on_axis)
+            self._on_axis.update(own)
+            result.append(SymmetryGroup(group.pairs, own, group.net_pairs, group.reason))
+        return tuple(result)
+
+    def _connected(self) -> list[list[RecognisedModule]]:
+        """Return the modules with pairs, grouped by shared nets; a mirror joins with one branch on each side."""
+        waiting = {
+            module.id: module
+            for symmetric in (True, False)
+            for module in self._circuit.modules
+            if MODULE_TYPES[module.type].symmetric is symmetric and _pairs_of(module)
+        }
+        place = {name: index for index, name in enumerate(waiting)}
+        shared = {name: self._shared_nets(module) for name, module in waiting.items()}
+        on_nets: dict[Nets, list[str]] = defaultdict(list)
+        for name, module in waiting.items():
+            for nets in shared[name]:
+                if MODULE_TYPES[module.type].symmetric or len(nets) == 2:
+                    on_nets[nets].append(name)
+        groups = []
+        for seed, module in list(waiting.items()):
+            if seed not in waiting or not MODULE_TYPES[module.type].symmetric:
+                continue
+            members, front = [waiting.pop(seed)], set(shared[seed])
+            while front:
+                joining = sorted({name for nets in front for name in on_nets[nets] if name in waiting}, key=place.__getitem__)
+                members += [waiting.pop(name) for name in joining]
+                front = {nets for name in joining for nets in shared[name]} - front
+            groups.append(members)
+        return groups
+
+    def _shared_nets(self, module: RecognisedModule) -> set[Nets]:
+        """Return the nets ``{left, right}`` of the channels of a module's pairs, and ``{net}`` where both share one."""
+        found = set()
+        for left, right in _pairs_of(module):
+            first, second = self._circuit.device(left).terminals, self._circuit.device(right).terminals
+            found |= {frozenset((first[terminal], second[terminal])) for terminal in ("d", "s")}
+        return {nets for nets in found if not any(net in self._supplies for net in nets)}
+
+    def _group(self, members: Sequence[RecognisedModule]) -> SymmetryGroup:
+        """Return the group of some modules: pairs, devices on its axis, and net pairs that no earlier group has."""
+        pairs = [pair for module in members for pair in _pairs_of(module)]
+        words = [
+            f"{MODULE_TYPES[module.type].words if MODULE_TYPES[module.type].symmetric else 'mirror of ratio 1'} "
+            f"{'/'.join(module.devices[:2])}"
+            for module in members
+        ]
+        net_pairs: list[tuple[str, str]] = []
+        axis: dict[str, None] = {}
+        for left, right in pairs:
+            for terminal in ("d", "s", "g"):
+                first, second = (self._circuit.device(device).terminals[terminal] for device in (left, right))
+                if first in self._supplies or second in self._supplies:
+                    continue
+                if first != second:
+                    self._mirror(first, second, net_pairs)
+                elif terminal == "s":
+                    axis[first] = None
+        self._paired.update(device for pair in pairs for device in pair)
+        for left_devices, right_devices, outputs in self._inverter_pairs(net_pairs):
+            if self._paired & {*left_devices, *right_devices}:
+                continue
+            pairs += list(zip(left_devices, right_devices, strict=True))
+            self._paired.update(left_devices, right_devices)
+            words.append(f"inverters {'+'.join(left_devices)}/{'+'.join(right_devices)}")
+            self._mirror(*outputs, net_pairs)
+        tails = {device for net in axis for device in self._drains[net] if device not in self._paired}
+        in_order = tuple(sorted(tails, key=self._order.__getitem__))
+        return SymmetryGroup(tuple(pairs), in_order, tuple(net_pairs), ", ".join(words))
+
+    def _mirror(self, first: str, second: str, net_pairs: list[tuple[str, str]]) -> None:
+        if not self._mirrored & {first, second}:
+            self._mirrored.update((first, second))
+            net_pairs.append((first, second))
+
+    def _inverter_pairs(self, net_pairs: Iterable[tuple[str, str]]) -> list[InverterPair]:
+        """Return the pairs of equal inverters driven by two nets that mirror each other, with their two outputs."""
+        found: list[InverterPair] = []
+        for left, right in net_pairs:
+            first, second = self._inverters.get(left, []), self._inverters.get(right, [])
+            if len(first) == len(second) == 1 and all(
+                same_size(self._circuit.device(a), self._circuit.device(b))
+                for a, b in zip(first[0].devices, second[0].devices, strict=True)
+            ):
+                outputs = (first[0].properties["output"], second[0].properties["output"])
+                found.append((first[0].devices, second[0].devices, outputs))
+        return found
+
+
+def _pairs_of(module: RecognisedModule) -> list[tuple[str, str]]:
+    """Return the pairs of equal devices in a module: a pair's own, or the branches of a mirror of ratio 1."""
+    properties = module.properties
+    if MODULE_TYPES[module.type].symmetric:
+        return [(module.devices[0], module.devices[1])] if properties.get("matched", True) else []
+    if list(properties.get("ratios", {}).values()) != [1]:
+        return []
+    cascodes = properties.get("cascodes", [])
+    return [(properties["reference"], properties["outputs"][0]), *([(cascodes[0], cascodes[1])] if cascodes else [])]
+
+
+def _by_kind(circuit: Circuit, module: RecognisedModule) -> list[list[str]]:
+    """Return the devices of a module that can match: a mirror's cascodes may be of another model than its branches."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for device in map(circuit.device, module.devices):
+        groups.setdefault((device.type, device.model), []).append(device.id)
+    return [devices for devices in groups.values() if len(devices) > 1]
+
+
+def _matching(module: RecognisedModule, devices: Sequence[str]) -> MatchedGroup:
+    """Return how the devices of a module, or those of one kind, are to be matched."""
+    module_type = MODULE_TYPES[module.type]
+    if module_type.symmetric:
+        arrangement = "ABBA" if module.properties.get("matched", True) else "interdigitated"
+        return MatchedGroup(tuple(devices), arrangement, module_type.words)
+    ratios = module.properties.get("ratios", {})
+    listed = ", ".join(f"{device} {ratio:g}" if ratio else device for device, ratio in ratios.items())
+    text = f"{module.properties.get('topology', 'simple')} current mirror, ratios to {module.devices[0]}: {listed}"
+    return MatchedGroup(tuple(devices), "interdigitated", text)
+
+
+def _net_priorities(circuit: Circuit, symmetry: Sequence[SymmetryGroup]) -> tuple[NetPriority, ...]:
+    """Return a priority for each net that joins two terminals or leaves the circuit, the first to route first."""
+    supplies = find_supplies(circuit)
+    mirrored = {net for group in symmetry for pair in group.net_pairs for net in pair}
+    gates = Counter(net for net, places in circuit.nets.items() for place in places if place.terminal == "g")
+    bias = {module.properties.get("common_gate") for module in circuit.modules if module.type == "current_mirror"}
+    entries = []
+    for net, places in circuit.nets.items():
+        if len(places) < 2 and net not in circuit.ports:
+            continue
+        if net in supplies:
+            kind, reason = "supply", "supply net"
+        elif net in mirrored:
+            kind, reason = "sensitive", "one of two nets that mirror each other"
+        elif net in bias and gates[net] > 1:
+            kind, reason = "bias", "gates of a current mirror"
+        else:
+            kind, reason = "signal", "signal net"
+        entries.append(NetPriority(net, PRIORITIES[kind], kind, reason))
+    return tuple(sorted(entries, key=lambda entry: entry.priority))
