@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .call_log import append_record
     from .envelope import ErrorCode, SkillError, SkillResult
-    from .faults import Fault, invalid_params
+    from .faults import Fault, did_you_mean, invalid_params
     from .handler import load_handler
     from .model_call import ModelAnswer, Task, ask_model
     from .model_endpoints import ModelSettings, model_settings
@@ -41,6 +41,7 @@ _HOMES = {
     "call": "runtime",
     "check_schema": "schema",
     "declared_models": "tool",
+    "did_you_mean": "faults",
     "fill_defaults": "schema",
     "find_faults": "schema",
     "invalid_params": "faults",
@@ -69,6 +70,7 @@ __all__ = [
     "call",
     "check_schema",
     "declared_models",
+    "did_you_mean",
     "fill_defaults",
     "find_faults",
     "invalid_params",
