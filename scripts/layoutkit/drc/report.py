@@ -151,8 +151,8 @@ class DrcReport:
             for y, x, box, layer, distance in heapq.nsmallest(limit, self._each(verdict))
         ]
 
-    def to_data(self) -> dict[str, Any]:
-        """Return the report as JSON data: the seed's fields and what was left unchecked."""
+    def summary(self) -> dict[str, Any]:
+        """Return the verdict as JSON data, in the form in which every tool answers it."""
         shares = _shares([verdict.count for verdict in self.violated], self.max_violations)
         violations = [
             {
@@ -166,20 +166,30 @@ class DrcReport:
             for verdict, share in zip(self.violated, shares, strict=True)
         ]
         return {
-            "summary": {
-                "total_violations": self.total_violations,
-                "rules_checked": len(self.verdicts) - len(self.unchecked),
-                "rules_violated": len(self.violated),
-                "check_time_ms": round(self.check_time_ms, 3),
-            },
-            "violations": violations,
             "passed": self.passed,
             "complete": self.complete,
+            "total_violations": self.total_violations,
+            "rules_checked": len(self.verdicts) - len(self.unchecked),
             "rules_unchecked": [{"rule_id": v.rule.id, "reason": v.reason or ""} for v in self.unchecked],
-            "rules_passed": [_passed(v) for v in self.verdicts if v.status == "passed"],
-            "rules_without_shapes": sum(v.status == "passed" and v.shapes == 0 for v in self.verdicts),
             "layers_unchecked": [layer.to_data() for layer in self.coverage.unchecked],
             "layers_waived": list(self.coverage.waived),
+            "violations": violations,
+        }
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the whole report as JSON data: the summary with its counts under ``summary``, and what passed."""
+        verdict = self.summary()
+        counts = {
+            "total_violations": verdict.pop("total_violations"),
+            "rules_checked": verdict.pop("rules_checked"),
+            "rules_violated": len(self.violated),
+            "check_time_ms": round(self.check_time_ms, 3),
+        }
+        return {
+            "summary": counts,
+            **verdict,
+            "rules_passed": [_passed(v) for v in self.verdicts if v.status == "passed"],
+            "rules_without_shapes": sum(v.status == "passed" and v.shapes == 0 for v in self.verdicts),
             "notes": list(self._notes()),
             "cell_name": self.cell_name,
             "technology": self.technology,
@@ -265,6 +275,20 @@ class DrcReport:
 
     def _um(self, length: float) -> float:
         return round(length * self.unit_um, 6)
+
+
+def nothing_to_check() -> dict[str, Any]:
+    """Return the summary of a tool that has drawn nothing: there is nothing that could break a rule."""
+    return {
+        "passed": True,
+        "complete": True,
+        "total_violations": 0,
+        "rules_checked": 0,
+        "rules_unchecked": [],
+        "layers_unchecked": [],
+        "layers_waived": [],
+        "violations": [],
+    }
 
 
 def _for_any_layer(rule: Rule) -> bool:

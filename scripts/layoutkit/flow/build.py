@@ -120,7 +120,7 @@ class _Job:
             "technology": self.technology.name,
             **self.sources,
             "files": files,
-            "drc": _drc_data(drc),
+            "drc": drc.summary(),
             "lvs": lvs,
             "routing": _routing_data(routing, attempts, self.technology),
             "placement": placement_data(placed),
@@ -211,7 +211,7 @@ class _Job:
         box = cell.dbbox()
         ratio = min(max(box.width() / max(box.height(), 1e-9), 0.4), 2.5)
         width, height = round(PICTURE_SIDE * min(ratio, 1)), round(PICTURE_SIDE / max(ratio, 1))
-        markers = markers_at(drc.to_data()["violations"])
+        markers = markers_at(drc.summary()["violations"])
         view = View(width=max(width, PICTURE_SIDE * 9 // 16), height=max(height, PICTURE_SIDE * 7 // 16))
         save(render(cell, self.technology, view, markers), self.workspace.path(FILES["png"]), self._layout_source())
 
@@ -226,20 +226,6 @@ class _Job:
 
         gates = labelled_gates(placed.cell, self.technology)
         return compute(placed.cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()
-
-
-def _drc_data(report: DrcReport) -> dict[str, Any]:
-    data = report.to_data()
-    return {
-        "passed": data["passed"],
-        "complete": data["complete"],
-        "total_violations": data["summary"]["total_violations"],
-        "rules_checked": data["summary"]["rules_checked"],
-        "rules_unchecked": data["rules_unchecked"],
-        "layers_unchecked": data["layers_unchecked"],
-        "layers_waived": data["layers_waived"],
-        "violations": data["violations"],
-    }
 
 
 def _routing_data(routing: RoutingResult, attempts: int, technology: Technology) -> dict[str, Any]:

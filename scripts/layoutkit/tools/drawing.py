@@ -140,7 +140,7 @@ def deliver(
 
 
 def checked(module: Module, tech: Technology) -> dict[str, Any]:
-    """Return the verdict of every rule of ``tech`` on the module's cell in short.
+    """Return the summary of the design rule check of the module's cell.
 
     Raises:
         DrcViolationError: If a rule is violated; the details hold the report.
@@ -148,16 +148,10 @@ def checked(module: Module, tech: Technology) -> dict[str, Any]:
     from layoutkit.drc.check import check
 
     report = check(module.layout, module.cell, tech, max_violations=20)
-    data = report.to_data()
-    if data["violations"]:
-        rules = ", ".join(violation["rule_id"] for violation in data["violations"])
-        raise DrcViolationError(f"{module.name} as drawn violates {rules}", details=data)
-    return {
-        "passed": data["passed"],
-        "total_violations": data["summary"]["total_violations"],
-        "rules_checked": data["summary"]["rules_checked"],
-        "rules_unchecked": [rule["rule_id"] for rule in data["rules_unchecked"]],
-    }
+    if report.violated:
+        rules = ", ".join(verdict.rule.id for verdict in report.violated)
+        raise DrcViolationError(f"{module.name} as drawn violates {rules}", details=report.summary())
+    return report.summary()
 
 
 def free_cell_name(layout: kdb.Layout, tech: Technology, name: str, devices: Sequence[str]) -> str:

@@ -93,17 +93,18 @@ def report(job: RoutingJob, result: RoutingResult) -> dict[str, Any]:
 
 
 def check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, result: RoutingResult) -> dict[str, Any]:
-    """Return the verdict of the technology's rules on wiring and vias where routes were drawn."""
+    """Return the summary of the technology's rules on wiring and vias where routes were drawn."""
     import klayout.db as kdb
 
     from layoutkit.drc.check import check
+    from layoutkit.drc.report import nothing_to_check
 
     drawn = kdb.Box()
     for net in result.nets:
         for _, rect in net.metal:
             drawn += kdb.Box(*rect)
     if drawn.empty():
-        return {"passed": True, "total_violations": 0, "rules_checked": 0, "violations": []}
+        return nothing_to_check()
     layers = {c.layer for c in technology.conductors} | {c.layer for c in technology.cuts}
     operands = ("layer", "other", "outer", "inner")
     rules = [
@@ -111,16 +112,7 @@ def check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, res
         for rule in technology.rules
         if {rule.options[name] for name in operands if name in rule.options} <= layers
     ]
-    found = check(layout, cell, technology, rule_ids=rules, region=drawn.to_dtype(layout.dbu)).to_data()
-    summary = found["summary"]
-    return {
-        "passed": found["passed"],
-        "total_violations": summary["total_violations"],
-        "rules_checked": summary["rules_checked"],
-        "violations": [
-            {"rule_id": v["rule_id"], "count": v["count"], "locations": v["locations"]} for v in found["violations"]
-        ],
-    }
+    return check(layout, cell, technology, rule_ids=rules, region=drawn.to_dtype(layout.dbu)).summary()
 
 
 class _Existing:
