@@ -27,11 +27,17 @@ ALLOWED = {
 OURS = frozenset({*PACKAGES, "skills"})
 SERVERS = frozenset({"anyio", "mcp", "mcp_types", "starlette", "uvicorn"})  # optional: the extras mcp and http
 HEAVY = SERVERS | {"klayout", "numpy", "numba", "shapely", "jsonschema", "yaml", "click", "networkx", "jinja2", "httpx"}
+HEAVY |= {"frontmatter"}
 KLAYOUT_AT_TOP = frozenset({"klayout", "numpy", "shapely"})  # the engine's own tools, at the top of its modules
 COMMANDS = PACKAGES["skillpack"] / "commands"  # one subcommand a module, each on top of click and nothing else
 HOSTS = PACKAGES["skillpack"] / "hosts"  # the servers, on top of what the extras install
 SPECIALISTS = {
-    "skillpack": {"cli.py": {"click"}, "command_line.py": {"click"}, "skills/strict_yaml.py": {"yaml"}},
+    "skillpack": {
+        "cli.py": {"click"},
+        "command_line.py": {"click"},
+        "skills/strict_yaml.py": {"yaml"},
+        "skills/strict_frontmatter.py": {"frontmatter"},
+    },
     "skillscript": {"explain.py": {"jsonschema"}},
 }
 

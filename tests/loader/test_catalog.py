@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from skillpack.skills.catalog import scan
-from skillpack.skills.frontmatter import MAX_FILE_BYTES
+from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES
 
 GOOD = "---\nname: good\ndescription: Fine.\n---\nbody"
 

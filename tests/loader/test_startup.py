@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("klayout", "numpy", "numba", "shapely", "yaml", "jsonschema", "click", "networkx", "jinja2")
+HEAVY = ("klayout", "numpy", "numba", "shapely", "yaml", "jsonschema", "click", "networkx", "jinja2", "frontmatter")
 HEAVY += ("anyio", "mcp", "mcp_types", "starlette", "uvicorn")
 
 
@@ -48,9 +48,9 @@ except SystemExit as leave: assert not leave.code
     assert loaded_by(code) == ["click"]
 
 
-def test_serving_the_layers_loads_yaml_alone(tmp_path):
+def test_serving_the_layers_loads_nothing_heavy_but_what_reads_frontmatter(tmp_path):
     code = f"from skillpack import SkillLoader; SkillLoader({str(tmp_path)!r}).get_descriptions()"
-    assert set(loaded_by(code)) <= {"yaml"}
+    assert set(loaded_by(code)) <= {"frontmatter", "yaml"}
 
 
 def test_help_loads_few_modules_beyond_those_of_click():

@@ -14,10 +14,10 @@ from urllib.parse import quote, unquote
 
 from skillpack.errors import FileRefusedError, ResourceError, SkillFileError, YamlError
 from skillpack.skills.files import inside, read_bounded
-from skillpack.skills.frontmatter import MAX_FILE_BYTES, decode, split
 from skillpack.skills.resources import read_resource
 from skillpack.skills.skill_md import SKILL_FILE
 from skillpack.skills.specification import MAX_NAME, NAME
+from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES, decode, split
 from skillpack.skills.strict_yaml import load_typed_mapping
 
 if TYPE_CHECKING:

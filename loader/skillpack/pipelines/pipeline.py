@@ -17,7 +17,7 @@ from skillpack.pipelines.references import LostReferenceError, Reference, refere
 from skillpack.pipelines.schema_fit import Place, find_place, misfits
 from skillpack.registry.schema_check import schema_problems
 from skillpack.skills.files import read_bounded
-from skillpack.skills.frontmatter import decode
+from skillpack.skills.strict_frontmatter import decode
 from skillscript.envelope import SkillError
 from skillscript.faults import did_you_mean
 from skillscript.schema import find_faults

@@ -18,8 +18,8 @@ from skillpack.registry.migrations import Migration
 from skillpack.registry.schema_check import schema_problems
 from skillpack.registry.versions import check_requirement, parse_version
 from skillpack.skills.files import inside, read_bounded
-from skillpack.skills.frontmatter import decode
 from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
+from skillpack.skills.strict_frontmatter import decode
 from skillscript.faults import joined
 from skillscript.schema import find_faults
 from skillscript.strict_json import NotJsonError, parse_json, plain

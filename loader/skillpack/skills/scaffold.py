@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from skillpack.errors import ScaffoldError
 from skillpack.skills.scaffold_handler import handler_files
 from skillpack.skills.specification import MAX_DESCRIPTION, name_problem
+from skillpack.skills.strict_frontmatter import write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +83,7 @@ def _problems(plan: Plan) -> list[str]:
     if problem is not None:
         slug = "-".join(re.findall(r"[a-z0-9]+", plan.name.casefold()))[:64].strip("-")
         found.append(problem + (f"; try {slug!r}" if slug else ""))
-    if len(plan.description) > MAX_DESCRIPTION or re.search(r"[<>\x00-\x1f\x7f]", plan.description):
+    if len(plan.description) > MAX_DESCRIPTION or re.search(r"[<>\x00-\x1f\x7f\ud800-\udfff]", plan.description):
         found.append(f"a description is one line of at most {MAX_DESCRIPTION} characters without '<' and '>'")
     if plan.tool is not None and not TOOL_ID.fullmatch(plan.tool):
         found.append(f"the tool id {plan.tool!r} is not lower-case words joined by dots, such as 'text.count_words'")
@@ -104,8 +105,12 @@ def _files(plan: Plan) -> dict[str, str]:
 
 def _skill_file(plan: Plan) -> str:
     """Return SKILL.md."""
-    title = plan.name.replace("-", " ").capitalize()
-    description = json.dumps(plan.description or _DESCRIPTION, ensure_ascii=False)  # a JSON text is a YAML text
+    return write({"name": plan.name, "description": plan.description or _DESCRIPTION}, _body(plan))
+
+
+def _body(plan: Plan) -> str:
+    """Return the instructions in SKILL.md."""
+    title = f"# {plan.name.replace('-', ' ').capitalize()}\n\n"
     home = (plan.parent / plan.name).as_posix()
     command = shlex.join(["python", f"{home}/{plan.script}", "--text", "three short words"])
     parameters = "`--help` lists every parameter."
@@ -114,14 +119,13 @@ def _skill_file(plan: Plan) -> str:
         command = shlex.join(["skillpack", "run", plan.tool or "", "--skills-dir", home, "--params", params])
         parameters = shlex.join(["skillpack", "tools", plan.tool or "", "--skills-dir", home])
         parameters = f"`{parameters}` shows every parameter."
-    head = f"---\nname: {_written(plan.name)}\ndescription: {description}\n---\n\n# {title}\n\n"
     if plan.tool is None:
-        return head + (
+        return title + (
             "| task | what to do |\n| --- | --- |\n"
             "| count the words of a text | split it at blanks and count the parts |\n\n"
             "## Gotchas\n\n- Several blanks in a row separate two words, not three.\n"
         )
-    return head + (
+    return title + (
         "| task | command |\n| --- | --- |\n"
         "| count the words of a text | the command below, with the text as `text` |\n\n"
         f"{parameters}\n\n## Quick start\n\n```bash\n{command}\n```\n\n"
@@ -130,14 +134,6 @@ def _skill_file(plan: Plan) -> str:
         "## Errors and cures\n\n| error | cure |\n| --- | --- |\n"
         "| `INVALID_PARAM: Missing required param: text` | give `text` |\n"
     )
-
-
-def _written(name: str) -> str:
-    """Return a name as YAML has to write it: what could be a number, a date, true or null stands in quotes."""
-    from skillpack.skills.strict_yaml import load_typed_mapping
-
-    plain = name[0].isalpha() and isinstance(load_typed_mapping(f"name: {name}")["name"], str)
-    return name if plain else json.dumps(name)
 
 
 def _declaration(plan: Plan, tool: str) -> str:

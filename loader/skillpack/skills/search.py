@@ -78,15 +78,19 @@ class Term(NamedTuple):
         stem: Text that is in every occurrence.
         forms: Expression of the forms of a word, or of two together, beginning with ``stem``; None where ``stem`` is to
             be found as it is.
+        second_stem: The same as ``stem`` of the second of two words.
     """
 
     stem: str
     forms: re.Pattern[str] | None = None
+    second_stem: str = ""
 
     def count(self, text: str) -> int:
         """Return how often the term occurs in ``text``, as a word of its own if it is one."""
-        if self.forms is None or self.stem not in text:
+        if self.forms is None:
             return text.count(self.stem)
+        if self.stem not in text or self.second_stem not in text:
+            return 0
         return len(self.forms.findall(text))
 
 
@@ -132,7 +136,7 @@ def terms(query: str) -> list[Term]:
         found.setdefault(forms, Term(stem, re.compile(forms)))
         if before is not None:
             together = before[1] + _BETWEEN + forms
-            found.setdefault(together, Term(before[0], re.compile(together)))
+            found.setdefault(together, Term(before[0], re.compile(together), stem))
         before = stem, forms
     return list(found.values())[:MAX_TERMS]
 

@@ -79,7 +79,7 @@ class Skill(NamedTuple):
             FileNotFoundError: If the file is gone.
             SkillFileError: If the file has become unusable since it was scanned.
         """
-        from skillpack.skills.frontmatter import body_of
+        from skillpack.skills.strict_frontmatter import body_of
 
         return body_of(self.read())
 
@@ -152,8 +152,8 @@ def read_skill(path: str, folder: str, *, is_link: bool) -> Skill:
         FileNotFoundError: If there is no such file.
         SkillFileError: If it cannot be used; the message is the reason.
     """
-    from skillpack.skills.frontmatter import parse
     from skillpack.skills.plain_text import CONTROL, HIDING
+    from skillpack.skills.strict_frontmatter import parse
 
     document = parse(read_skill_file(path, folder, is_link=is_link))
     given = document.fields.get("name", "")
@@ -178,7 +178,7 @@ def read_skill_file(path: str, folder: str, *, is_link: bool) -> bytes:
         FileNotFoundError: If there is no such file.
         SkillFileError: If it is no regular file of this skill, or too large.
     """
-    from skillpack.skills.frontmatter import MAX_FILE_BYTES
+    from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES
 
     if is_link and not inside(folder, path):
         raise SkillFileError("is a link to a file outside its skill")

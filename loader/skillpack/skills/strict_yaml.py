@@ -7,16 +7,20 @@ that 30 kB of ``[`` end the process. Its events are read here one by one, withou
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from skillpack.errors import YamlError
-from skillpack.skills.frontmatter import NULLS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MAX_DEPTH = 32
+NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # the plain scalars that stand for no value
 _TextLoader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TypedLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _PLAIN_TAG = re.compile(r"tag:yaml\.org,2002:[a-z]+")  # !!str and the like; neither !name nor !!python/name
 
 
@@ -48,6 +52,12 @@ def load_typed_mapping(text: str) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-99-99
         raise _as_yaml_error(error) from error
     return value or {}
+
+
+def dump_mapping(value: Mapping[str, object]) -> str:
+    """Return a mapping as block-style YAML: keys in their order, a text on one line, other scripts as they are."""
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 20)
+    return text
 
 
 class _Tree:

@@ -13,10 +13,10 @@ from skillpack.errors import RootError, SkillFileError
 from skillpack.skills import host_rules, specification
 from skillpack.skills.catalog import scan
 from skillpack.skills.findings import LEVELS, Finding, error, info, warning
-from skillpack.skills.frontmatter import decode, parse, split
 from skillpack.skills.plain_text import HIDING, written_out
 from skillpack.skills.prompt import estimate_tokens
 from skillpack.skills.skill_md import SKILL_FILE, read_skill_file
+from skillpack.skills.strict_frontmatter import decode, parse, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -1,13 +1,23 @@
-"""Split a SKILL.md into frontmatter and body, and read the frontmatter.
+"""Read and write a SKILL.md with python-frontmatter, through a handler that is stricter than the library's own.
 
 Only a line that is exactly ``---`` closes the frontmatter: ``---`` inside a value, a longer rule of dashes
-and the body's own rules do not. See references/decisions/0003-own-frontmatter-split.md.
+and the body's own rules do not. Decision 0003 says what the library does and what this module does, and why.
 """
 
+from __future__ import annotations
+
+import codecs
 import re
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import frontmatter
+from frontmatter.default_handlers import YAMLHandler
 
 from skillpack.errors import SkillFileError, YamlError
+from skillpack.skills.strict_yaml import NULLS, dump_mapping, load_text_mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MAX_FILE_BYTES = 1 << 20
 MAX_FRONTMATTER_CHARACTERS = 1 << 16
@@ -22,13 +32,12 @@ _SIMPLE_LINE = re.compile(
     \ *""",
     re.VERBOSE,
 )
-NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # what a plain scalar says that says nothing
 _OPENING_KEY = re.compile(r"[A-Za-z_][\w-]*:[ \t]*")
 _PLAIN_VALUE = re.compile(r"""([A-Za-z_][\w-]*):[ \t]+([^\s'"|>\[{&*!%@`#][^\n]*)""")
 
 
 class Document(NamedTuple):
-    """A SKILL.md in parts: its fields as strings, its Markdown body, and what was repaired on the way."""
+    """A SKILL.md in parts: its fields with scalars as strings, its Markdown body, and what was repaired."""
 
     fields: dict[str, Any]
     body: str
@@ -43,9 +52,69 @@ def parse(data: bytes) -> Document:
     Raises:
         SkillFileError: If it is not UTF-8, has no frontmatter, or the frontmatter is not acceptable YAML.
     """
-    header, body = split(decode(data))
-    fields, repairs = read_fields(header)
-    return Document(fields, _trimmed(body), repairs)
+    text, handler = decode(data), StrictHandler()
+    split(text)  # as it is written: python-frontmatter strips the text before it calls the handler
+    fields, body = frontmatter.parse(text, handler=handler)
+    return Document(fields, body, handler.repairs)
+
+
+def write(fields: Mapping[str, str], body: str) -> str:
+    """Return the text of a SKILL.md that ``parse`` reads as these fields and this body.
+
+    Raises:
+        SkillFileError: If it would be read as other fields.
+    """
+    return frontmatter.dumps(frontmatter.Post(body, StrictHandler(), **fields)) + "\n"
+
+
+class StrictHandler(YAMLHandler):
+    """Handler for python-frontmatter: an exact boundary, a strict loader, and a body that keeps its layout.
+
+    One handler serves one text.
+
+    Attributes:
+        repairs: What ``load`` had to read as it was meant rather than as it is written.
+    """
+
+    FM_BOUNDARY = _CLOSING
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.repairs: tuple[str, ...] = ()
+
+    def detect(self, text: str) -> bool:
+        """Return whether the text starts with a line ``---``."""
+        return _OPENING.match(text) is not None
+
+    def split(self, text: str) -> tuple[str, str]:
+        """Return frontmatter and body as ``split`` does; the library's ``strip`` leaves the body's indentation."""
+        header, body = split(text)
+        return header, _Body(body)
+
+    def load(self, fm: str, **_: object) -> dict[str, Any]:
+        """Return the fields; see ``read_fields``."""
+        fields, self.repairs = read_fields(fm)
+        return fields
+
+    def export(self, metadata: dict[str, object], **_: object) -> str:
+        """Return the fields as YAML, one line each, in their order.
+
+        Raises:
+            SkillFileError: If ``load`` would read something else.
+        """
+        text = dump_mapping(metadata)
+        if load_text_mapping(text) != metadata:
+            raise SkillFileError("the frontmatter has a value that is not text")
+        return text.rstrip("\n")
+
+
+class _Body(str):
+    """A body, stripped of blank lines alone."""
+
+    __slots__ = ()
+
+    def strip(self, _: str | None = None, /) -> str:
+        return _trimmed(str(self))
 
 
 def body_of(data: bytes) -> str:
@@ -68,10 +137,12 @@ def decode(data: bytes) -> str:
     Raises:
         SkillFileError: If the bytes are not UTF-8.
     """
+    content = data.removeprefix(codecs.BOM_UTF8)
     try:
-        text = data.decode("utf-8-sig")
+        text = content.decode()
     except UnicodeDecodeError as error:
-        raise SkillFileError(f"is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}") from error
+        offset = error.start + len(data) - len(content)
+        raise SkillFileError(f"is not UTF-8: byte 0x{data[offset]:02x} at offset {offset}") from error
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -106,8 +177,6 @@ def read_fields(header: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     fields = simple_fields(header)
     if fields is not None:
         return fields, ()
-    from skillpack.skills.strict_yaml import load_text_mapping
-
     try:
         return load_text_mapping(header), ()
     except YamlError as error:
