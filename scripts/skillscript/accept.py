@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from .schema_references import resolve
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,15 +36,6 @@ def accepts(schema: Any, value: Any, root: dict[str, Any]) -> bool:
         elif not check(rule, value, schema, root):
             return False
     return True
-
-
-def resolve(schema: Any, root: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the schema that ``schema``'s local ``$ref`` names, or ``None`` if it has none that is found."""
-    reference = schema.get("$ref", "") if isinstance(schema, dict) else ""
-    if not reference.startswith("#/$defs/"):
-        return None
-    found = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"))
-    return found if isinstance(found, dict) else None
 
 
 def is_type(value: object, name: str) -> bool:

@@ -17,9 +17,10 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .accept import is_type, resolve
+from .accept import is_type
 from .envelope import ErrorCode, SkillError
 from .faults import Fault, did_you_mean, show
+from .schema_references import described
 from .strict_json import MAX_BYTES, NotJsonError, parse_json
 
 TYPE_CHECKING = False
@@ -150,8 +151,14 @@ def read_request(parser: argparse.ArgumentParser, tool: Tool, argv: list[str]) -
 
 def _flag_properties(tool: Tool) -> list[tuple[str, dict[str, Any]]]:
     """Return the properties that have a flag; one named like an option is reached through ``--params`` alone."""
-    properties = tool.input_schema.get("properties", {})
-    return [(name, schema) for name, schema in properties.items() if _kebab(name) not in _RESERVED]
+    properties = {
+        name: described(schema, tool.input_schema) for name, schema in tool.input_schema.get("properties", {}).items()
+    }
+    return [
+        (name, schema if isinstance(schema, dict) else {})
+        for name, schema in properties.items()
+        if _kebab(name) not in _RESERVED
+    ]
 
 
 def _add_parameter(group: argparse._ArgumentGroup, name: str, schema: dict[str, Any], tool: Tool) -> None:
@@ -280,7 +287,7 @@ def _path_option(value: Any) -> str | None:
 
 def _types(schema: Any, root: dict[str, Any]) -> set[str]:
     """Return the JSON types a property may have; all of them if its schema does not say."""
-    schema = resolve(schema, root) or schema
+    schema = described(schema, root)
     if not isinstance(schema, dict):
         return set(_EVERY_TYPE)
     if "type" in schema:

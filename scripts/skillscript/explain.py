@@ -12,6 +12,7 @@ from referencing import Registry
 
 from .accept import matches
 from .faults import MAX_ECHOED, TYPE_WORDS, Fault, did_you_mean, echo, show
+from .schema_references import described
 from .strict_json import path_text
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def explain(value: Any, schema: dict[str, Any]) -> list[Fault]:
     validator = _Validator(schema, registry=Registry())
     found: list[tuple[Path, str, Fault]] = []
     for error in islice(validator.iter_errors(value), MAX_FOUND):
-        found.extend(_told(error))
+        found.extend(_told(error, schema))
     mistyped = {path for path, keyword, _ in found if keyword == "type"}
     kept: dict[tuple[str, str], Fault] = {}
     for path, keyword, fault in sorted(found, key=lambda item: _order(item[0])):
@@ -71,12 +72,12 @@ def _order(path: Path) -> list[tuple[bool, int, str]]:
     return [(isinstance(step, str), 0, step) if isinstance(step, str) else (False, step, "") for step in path]
 
 
-def _told(error: ValidationError) -> list[tuple[Path, str, Fault]]:
+def _told(error: ValidationError, root: dict[str, Any]) -> list[tuple[Path, str, Fault]]:
     """Return the faults of one validation error as (path, keyword, fault)."""
     keyword, path = str(error.validator), tuple(error.absolute_path)
     if keyword == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
-        return [((*path, name), keyword, _missing(error, path, name)) for name in missing]
+        return [((*path, name), keyword, _missing(error, path, name, root)) for name in missing]
     if keyword in ("additionalProperties", "unevaluatedProperties") and error.validator_value is False:
         known = list(error.schema.get("properties", {}))
         unknown = list(islice((name for name in error.instance if name not in known), MAX_FOUND))
@@ -85,7 +86,7 @@ def _told(error: ValidationError) -> list[tuple[Path, str, Fault]]:
     if keyword in ("anyOf", "oneOf") and own is None:
         nearest = _nearest_branch(error)
         if nearest:
-            return [told for inner in nearest for told in _told(inner)]
+            return [told for inner in nearest for told in _told(inner, root)]
     name = path_text(path)
     if own is not None:
         message = _rendered(own, path, error.instance, error.validator_value)
@@ -94,9 +95,9 @@ def _told(error: ValidationError) -> list[tuple[Path, str, Fault]]:
     return [(path, keyword, Fault(name, message, error.instance, _allowed(error, keyword)))]
 
 
-def _missing(error: ValidationError, path: Path, name: str) -> Fault:
+def _missing(error: ValidationError, path: Path, name: str, root: dict[str, Any]) -> Fault:
     full = (*path, name)
-    prop = error.schema.get("properties", {}).get(name, {})
+    prop = described(error.schema.get("properties", {}).get(name, {}), root)
     own = _own_message(prop, "required") or _own_message(error.schema, "required") or "Missing required param: {param}"
     return Fault(path_text(full), _rendered(own, full, None, name), None)
 

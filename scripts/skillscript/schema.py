@@ -18,8 +18,9 @@ from __future__ import annotations
 import os
 from copy import deepcopy
 
-from .accept import accepts, is_type, resolve
+from .accept import accepts, is_type
 from .faults import Fault, invalid_params
+from .schema_references import described, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,14 +88,17 @@ def _filled_object(value: dict[str, Any], schema: dict[str, Any], root: dict[str
     properties = schema.get("properties", {})
     others = schema.get("additionalProperties")
     result = {name: _filled(item, properties.get(name, others), root) for name, item in value.items()}
-    for name, sub in properties.items():
-        if name in result or not isinstance(sub, dict):
+    for name, rule in properties.items():
+        if name in result:
+            continue
+        sub = described(rule, root)
+        if not isinstance(sub, dict):
             continue
         from_environment = os.environ.get(sub.get("x-env", ""))
         if from_environment:
             result[name] = from_environment
         elif "default" in sub:
-            result[name] = _filled(deepcopy(sub["default"]), sub, root)
+            result[name] = _filled(deepcopy(sub["default"]), rule, root)
     return result
 
 

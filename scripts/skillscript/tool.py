@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .envelope import ErrorCode, SkillError
+from .schema_references import ReferenceFault, bundle
 from .strict_json import NotJsonError, parse_json
 
 TYPE_CHECKING = False
@@ -74,7 +75,7 @@ def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdic
         if script.name == HANDLER:
             usual = [skill_dir / name for name in HANDLER_SCHEMAS]
         schemas = [place or path for place, path in zip(named, usual, strict=True)]
-    input_schema, output_schema = map(_read_schema, schemas)
+    input_schema, output_schema = (_read_schema(schema, skill_dir) for schema in schemas)
     return Tool(tool_id, execute, input_schema, output_schema, violates, skill_dir, script)
 
 
@@ -104,20 +105,19 @@ def _has_versions(skill_dir: Path, tool_id: str) -> bool:
     return False
 
 
-def _read_schema(source: Path | dict[str, Any]) -> dict[str, Any]:
-    """Return a schema: the object itself, or what is in a file."""
-    if not isinstance(source, Path):
-        return source
+def _read_schema(source: Path | dict[str, Any], skill_dir: Path) -> dict[str, Any]:
+    """Return a schema, an object or the content of a file, with the definitions that it takes from other files."""
+    folder, name = (source.parent, f" {source.name}") if isinstance(source, Path) else (skill_dir, "")
     try:
-        schema = parse_json(source.read_bytes())
+        schema = parse_json(source.read_bytes()) if isinstance(source, Path) else source
+        if isinstance(schema, dict):
+            return bundle(schema, folder, skill_dir.parent)[0]
     except OSError as error:
-        message = f"the tool's schema {source.name} cannot be read: {error.strerror}; reinstall the skill"
+        message = f"the tool's schema{name} cannot be read: {error.strerror}; reinstall the skill"
         raise SkillError(ErrorCode.INTERNAL_ERROR, message) from error
-    except NotJsonError as error:
-        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the tool's schema {source.name}: {error}") from error
-    if not isinstance(schema, dict):
-        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the tool's schema {source.name} is not a JSON object")
-    return schema
+    except (NotJsonError, ReferenceFault) as error:
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the tool's schema{name}: {error}") from error
+    raise SkillError(ErrorCode.INTERNAL_ERROR, f"the tool's schema{name} is not a JSON object")
 
 
 def _declaration(skill_dir: Path, tool_id: str, script: Path | None = None) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillscript.accept import resolve
 from skillscript.confinement import REASON, VARIABLE, is_inside
 from skillscript.envelope import ErrorCode, SkillError
 from skillscript.faults import Fault, invalid_params
+from skillscript.schema_references import described, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _PATH_NAME = re.compile(
     r"(?:^|[_-])(?:paths?|files?|filename|dir|directory|folders?|workspace)$|(?<=[a-z])(?:Path|File|Dir)$"
 )
+_INSIDE = frozenset({"properties", "items", "additionalProperties", "allOf", "anyOf", "oneOf"})
 _MAX_DEPTH = 32
 
 
@@ -97,7 +98,8 @@ def named_paths(tool: ToolDeclaration, params: Mapping[str, Any]) -> Iterator[Na
     schema = dict(tool.input_schema)
     given = dict(params)
     properties = schema.get("properties")
-    for name, rule in (properties if isinstance(properties, dict) else {}).items():
+    for name, stated in (properties if isinstance(properties, dict) else {}).items():
+        rule = described(stated, schema)
         if name not in given and isinstance(rule, dict):
             instead = os.environ.get(rule.get("x-env", "")) or rule.get("default")
             if instead is not None:
@@ -121,9 +123,12 @@ def is_path(rule: Mapping[str, Any], name: str) -> bool:
 
 def _paths(rule: Any, value: Any, root: dict[str, Any], name: str, where: str, depth: int = 0) -> Iterator[NamedPath]:
     """Yield the paths in one value, as one of its schemas says."""
+    target = resolve(rule, root)
     if depth > _MAX_DEPTH or not isinstance(rule, dict):
         return
-    rule = {**(resolve(rule, root) or {}), **rule}
+    if target is not None and not _INSIDE.isdisjoint(rule):  # both say what is inside
+        yield from _paths(target, value, root, name, where, depth + 1)
+    rule = described(rule, root)
     for branch in (part for key in ("allOf", "anyOf", "oneOf") for part in rule.get(key, ())):
         yield from _paths(branch, value, root, name, where, depth + 1)
     if isinstance(value, str) and value and is_path(rule, name):

@@ -206,9 +206,22 @@ def _kind(tool: ToolDeclaration, environment: Mapping[str, str]) -> Hashable:
         _files_seen(str(Path(tool.script).parent), ("", *_WATCHED))
         if tool.is_handler
         else _files_seen(str(Path(tool.script).parent.parent)),
+        _states(tool.shared_files),
         _folder(),
         tuple(sorted(environment.items())),
     )
+
+
+def _states(files: tuple[str, ...]) -> tuple[tuple[int, int] | None, ...]:
+    """Return time and size of files; None for one that is not there."""
+    found: list[tuple[int, int] | None] = []
+    for file in files:
+        try:
+            status = Path(file).stat()
+            found.append((status.st_mtime_ns, status.st_size))
+        except OSError:  # noqa: PERF203 - a few files
+            found.append(None)
+    return tuple(found)
 
 
 def _folder() -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillpack.errors import FileRefusedError
 from skillpack.skills.files import inside, read_bounded
+from skillscript.schema_references import described
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,7 +57,8 @@ def _named(data: Mapping[str, Any]) -> Iterator[str]:
 def _folders(tool: ToolDeclaration, params: Mapping[str, Any]) -> Iterator[str]:
     """Yield the working folder and the folders a call names, itself or through the environment (``x-env``)."""
     properties = tool.input_schema.get("properties", {})
-    variables = [rule["x-env"] for rule in properties.values() if isinstance(rule, dict) and "x-env" in rule]
+    rules = [described(rule, tool.input_schema) for rule in properties.values()]
+    variables = [rule["x-env"] for rule in rules if isinstance(rule, dict) and "x-env" in rule]
     texts = [value for value in params.values() if isinstance(value, str)]
     for text in [".", *texts, *(os.environ.get(name, "") for name in variables)]:
         if text and "\x00" not in text:

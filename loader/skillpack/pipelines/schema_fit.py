@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillpack.registry.schema_check import resolve_pointer
 from skillscript.faults import TYPE_WORDS, did_you_mean
+from skillscript.schema_references import described
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,14 +36,8 @@ class Place:
 
     def resolved(self) -> dict[str, Any]:
         """Return the schema with its reference followed; {} where nothing is known."""
-        schema = self.schema
-        for _ in range(_MAX_DEPTH):
-            if not isinstance(schema, dict) or "$ref" not in schema:
-                break
-            others = {key: value for key, value in schema.items() if key != "$ref"}
-            target = resolve_pointer(self.root, schema["$ref"])
-            schema = {**target, **others} if isinstance(target, dict) else others
-        return schema if isinstance(schema, dict) else {}
+        schema = described(self.schema, self.root)
+        return {key: rule for key, rule in schema.items() if key != "$ref"} if isinstance(schema, dict) else {}
 
 
 def find_place(place: Place, path: Sequence[str | int]) -> Place:

@@ -22,6 +22,7 @@ from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
 from skillpack.skills.strict_frontmatter import decode
 from skillscript.faults import joined
 from skillscript.schema import find_faults
+from skillscript.schema_references import ReferenceFault, bundle
 from skillscript.strict_json import NotJsonError, parse_json, plain
 from skillscript.tool import HANDLER, HANDLER_SCHEMAS
 
@@ -52,6 +53,7 @@ class ToolDeclaration:
         worker: Absolute path of the program that answers for it and other tools of its skill in one warm process; ""
             if its own program does.
         is_handler: Whether its script is a module with ``execute`` that ``skillscript.handler`` runs, no program.
+        shared_files: Paths of the files from which its schemas take definitions.
     """
 
     id: str
@@ -64,6 +66,7 @@ class ToolDeclaration:
     entry: Mapping[str, Any] = field(default_factory=dict, repr=False)
     worker: str = ""
     is_handler: bool = False
+    shared_files: tuple[str, ...] = ()
 
     @property
     def composable(self) -> bool:
@@ -282,17 +285,20 @@ def _read_tool(skill: Skill, entry: Any, declared: Mapping[str, Any], *, needs_s
     version = entry.get("version") or declared.get("version", "1.0.0")
     if _problems(version, _definition("version")):
         raise SkillFileError(f'the file\'s version {version!r} is no version; quote it, such as "1.2.0"')
+    input_schema, input_files = _read_schema(skill, "input_schema", entry["input_schema"])
+    output_schema, output_files = _read_schema(skill, "output_schema", entry["output_schema"])
     return ToolDeclaration(
         id=entry["id"],
         skill=skill.name,
         script=str(Path(skill.dir) / entry["script"]) if "script" in entry else "",
-        input_schema=_read_schema(skill, "input_schema", entry["input_schema"]),
-        output_schema=_read_schema(skill, "output_schema", entry["output_schema"]),
+        input_schema=input_schema,
+        output_schema=output_schema,
         version=version,
         description=entry.get("description", ""),
         entry=entry,
         worker=str(Path(skill.dir) / entry["worker"]) if "worker" in entry else "",
         is_handler=Path(entry.get("script", "")).name == HANDLER and not _is_program(Path(skill.dir) / entry["script"]),
+        shared_files=tuple(sorted({*input_files, *output_files})),
     )
 
 
@@ -381,19 +387,30 @@ def _file_problems(skill: Skill, entry: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _read_schema(skill: Skill, key: str, source: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a schema that is written in place, or that lies in a file of the skill."""
+def _read_schema(skill: Skill, key: str, source: str | Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """Return a self-contained schema, and the files it takes definitions from.
+
+    It is written in place, or lies in a file of the skill.
+    """
     label = key if not isinstance(source, str) else f"schema {source!r}"
     schema: Any = source
+    home = Path(skill.dir).resolve()
+    folder = home
     if isinstance(source, str):
+        folder = (home / source).parent
         try:
-            schema = parse_json(read_bounded(str(Path(skill.dir) / source), MAX_SCHEMA_BYTES))
+            schema = parse_json(read_bounded(str(home / source), MAX_SCHEMA_BYTES))
         except (FileNotFoundError, FileRefusedError, NotJsonError) as error:
             raise SkillFileError(f"{label}: {error}") from error
     if not isinstance(schema, dict):
         raise SkillFileError(f"{label} is not a JSON object")
-    problems = schema_problems(schema)
+    problems: list[str] = []
+    files: tuple[str, ...] = ()
+    try:
+        schema, files = bundle(schema, folder, home.parent)
+    except ReferenceFault as error:
+        problems.append(str(error))
+    problems += [problem for problem in schema_problems(schema) if not (problems and problem.startswith("$ref"))]
     if problems:
         raise SkillFileError(f"{label} is no valid JSON Schema: {'; '.join(problems[:3])}")
-    result: Mapping[str, Any] = schema
-    return result
+    return schema, files

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from skillpack.registry.patterns import never_ends
+from skillscript.schema_references import SCHEMA_LISTS, SCHEMA_MAPS, SCHEMA_SINGLES, child_schemas, resolve_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,10 +53,9 @@ def _is_count(rule: Any) -> bool:
 
 _SOUND: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("$schema", "$ref", "pattern", "format", "title", "description"), _is_text),
-    **dict.fromkeys(("$defs", "properties", "patternProperties", "dependentSchemas"), _is_map_of_schemas),
-    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), _is_list_of_schemas),
-    **dict.fromkeys(("not", "if", "then", "else", "items", "contains", "propertyNames"), _is_schema),
-    **dict.fromkeys(("additionalProperties", "unevaluatedProperties", "unevaluatedItems"), _is_schema),
+    **dict.fromkeys(SCHEMA_MAPS, _is_map_of_schemas),
+    **dict.fromkeys(SCHEMA_LISTS, _is_list_of_schemas),
+    **dict.fromkeys(SCHEMA_SINGLES, _is_schema),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_count),
     **dict.fromkeys(("minProperties", "maxProperties", "minContains", "maxContains"), _is_count),
@@ -66,20 +66,6 @@ _SOUND: dict[str, Callable[[Any], bool]] = {
     "uniqueItems": lambda rule: isinstance(rule, bool),
     "multipleOf": lambda rule: _is_number(rule) and rule > 0,
 }
-_MAPS = ("$defs", "properties", "patternProperties", "dependentSchemas")
-_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_SINGLES = (
-    "additionalProperties",
-    "propertyNames",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "items",
-    "contains",
-    "not",
-    "if",
-    "then",
-    "else",
-)
 _MAX_WEIGHT = 5000  # schemas that judge one value; twice the same reference twenty times over would make a million
 _MAX_CHAIN = 50  # references and branches passed without a step into the value
 _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
@@ -109,24 +95,6 @@ def schema_problems(schema: Any) -> list[str]:
     return problems or (_endless(schema) if references else [])
 
 
-def resolve_pointer(schema: Any, reference: Any) -> Any:
-    """Return what a local reference ``#/a/b`` leads to in ``schema``, or None."""
-    if reference == "#":
-        return schema
-    if not isinstance(reference, str) or not reference.startswith("#/"):
-        return None
-    place = schema
-    for step in reference[2:].split("/"):
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(place, dict):
-            place = place.get(key)
-        elif isinstance(place, list) and key.isdigit() and int(key) < len(place):
-            place = place[int(key)]
-        else:
-            return None
-    return place
-
-
 def _all_schemas(schema: Any) -> list[dict[str, Any]]:
     """Return every schema in ``schema``, itself first, also those in odd places that only a reference leads to."""
     found: list[dict[str, Any]] = []
@@ -145,23 +113,8 @@ def _subschemas(schema: Any) -> Iterator[dict[str, Any]]:
     """Return every schema in ``schema``, itself included."""
     if isinstance(schema, dict):
         yield schema
-        for _, inner in _children(schema):
+        for _, inner in child_schemas(schema):
             yield from _subschemas(inner)
-
-
-def _children(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Return the schemas directly inside ``schema`` with their keywords."""
-    for keyword in _MAPS:
-        inner = schema.get(keyword)
-        if isinstance(inner, dict):
-            yield from ((keyword, item) for item in inner.values())
-    for keyword in _LISTS:
-        inner = schema.get(keyword)
-        if isinstance(inner, list):
-            yield from ((keyword, item) for item in inner)
-    for keyword in _SINGLES:
-        if keyword in schema:
-            yield keyword, schema[keyword]
 
 
 def _is_sound(schema: dict[str, Any]) -> bool:
@@ -198,7 +151,7 @@ def _endless(schema: Any) -> list[str]:
         if id(place) in under_way or len(under_way) > _MAX_CHAIN:
             return math.inf
         under_way.add(id(place))
-        following = [inner for keyword, inner in _children(place) if keyword in _SAME_VALUE]
+        following = [inner for keyword, inner in child_schemas(place) if keyword in _SAME_VALUE]
         if "$ref" in place:
             following.append(resolve_pointer(schema, place["$ref"]))
         weights[id(place)] = 1 + sum(map(weight, following))
