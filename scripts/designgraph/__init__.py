@@ -14,16 +14,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from designgraph.answers import answer
-    from designgraph.errors import GraphError
-    from designgraph.pages import Page
+    from designgraph.graph_errors import GraphError
+    from designgraph.operations import answer
+    from designgraph.paging import Page
     from designgraph.service import KnowledgeGraph, open_graph
 
 _HOMES = {
-    "GraphError": "errors",
+    "GraphError": "graph_errors",
     "KnowledgeGraph": "service",
-    "Page": "pages",
-    "answer": "answers",
+    "Page": "paging",
+    "answer": "operations",
     "open_graph": "service",
 }
 

@@ -9,15 +9,14 @@ Either JSON, ``{"nodes": [...], "relations": [...]}`` as ``kg.export`` writes it
 
 from __future__ import annotations
 
-import json
 import re
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from designgraph.edited import refuse_constant, unique_keys
-from designgraph.errors import GraphError
+from designgraph.graph_errors import GraphError
+from designgraph.values import parse_json
 
 MAX_BYTES = 256 << 20
 MAX_ITEMS = 2_000_000
@@ -76,7 +75,7 @@ def read_parts(path: str) -> Parts:
 
 
 def _read_document(file: Path) -> Parts:
-    document = _parsed(file.read_bytes().decode("utf-8-sig"))
+    document = parse_json(file.read_bytes().decode("utf-8-sig"))
     if not isinstance(document, dict) or any(not isinstance(items, list) for items in document.values()):
         raise _refused(str(file), 'must be an object {"nodes": [...], "relations": [...]}')
     unknown = sorted(set(document) - _FIELDS)
@@ -94,7 +93,7 @@ def _read_lines(file: Path) -> Parts:
             if not line.strip():
                 continue
             try:
-                item = _parsed(line)
+                item = parse_json(line)
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"line {number}: {error}") from None
             kind = "relations" if isinstance(item, dict) and "from" in item else "nodes"
@@ -107,10 +106,6 @@ def _read_lines(file: Path) -> Parts:
     ):
         raise _refused(str(file), "has no line that is a node (id, type) or a relation (from, to, type)")
     return parts
-
-
-def _parsed(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant)
 
 
 def _refused(path: str, reason: str) -> GraphError:

@@ -1,18 +1,23 @@
-"""A graph in the forms that other programs read."""
+"""A graph in the formats that other programs read, and the writing of such files."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from designgraph import fsync
 from designgraph.graph import relation_json
-from designgraph.names import encode
+from designgraph.graph_errors import GraphError
+from designgraph.values import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import networkx as nx
 
     from designgraph.graph import Graph
+    from designgraph.service import KnowledgeGraph
 
 FORMATS = ("json", "node_link", "graphml")
 SUFFIXES = {".node-link.json": "node_link", ".json": "json", ".graphml": "graphml"}
@@ -75,7 +80,7 @@ def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
 
 
 def _lines(document: dict[str, Any]) -> str:
-    """Return JSON with one list item a line."""
+    """Return JSON with one list item per line."""
     fields = []
     for name, value in document.items():
         if isinstance(value, list) and value:
@@ -103,3 +108,51 @@ def xml_text(text: str) -> str:
     legal = "".join(c if c >= " " or c in "\t\n\r" else "\N{REPLACEMENT CHARACTER}" for c in text)
     legal = legal.replace("\ufffe", "\N{REPLACEMENT CHARACTER}").replace("\uffff", "\N{REPLACEMENT CHARACTER}")
     return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def chosen_format(form: str | None, path: str | None, suffixes: Mapping[str, str], default: str) -> str:
+    """Return the format of the file to write: ``form``, or else the format that the path's suffix means.
+
+    Args:
+        form: The format given by the caller; ``None`` if the suffix decides.
+        path: The file to write; ``None`` if the caller did not name one.
+        suffixes: Formats by suffix; if several match, the first counts.
+        default: The format if there is neither a format nor a path.
+
+    Raises:
+        GraphError: If format and suffix contradict each other, or neither is known.
+    """
+    if path is None:
+        return form or default
+    meant = next((suffixes[suffix] for suffix in suffixes if path.lower().endswith(suffix)), None)
+    if form is None and meant is None:
+        known = ", ".join(suffixes)
+        text = f"the name {Path(path).name!r} does not show the format; give format, or a name that ends in {known}"
+        raise GraphError(text, {"param_name": "output_path", "provided_value": path, "allowed": list(suffixes)})
+    possible = {suffixes[suffix] for suffix in suffixes if path.lower().endswith(suffix)}
+    if form is not None and possible and form not in possible:
+        text = f"{Path(path).name!r} is the name of a {meant} file, but format is {form}; change one of them"
+        raise GraphError(text, {"param_name": "format", "provided_value": form})
+    return form or str(meant)
+
+
+def write_text(knowledge: KnowledgeGraph, path: str, text: str) -> int:
+    """Write ``text`` to ``path``, completely or not at all, and return its size in bytes.
+
+    Raises:
+        GraphError: If the file cannot be written, or belongs to the graph itself.
+    """
+    target = Path(os.path.realpath(path))
+    if target.name.startswith(knowledge.store.path.name) and target.parent == knowledge.store.path.parent:
+        raise GraphError(f"{path} belongs to the graph itself; give another name", {"param_name": "output_path"})
+    if not target.name:
+        raise GraphError(f"{path} is a folder; name a file", {"param_name": "output_path", "provided_value": path})
+    content = text.encode()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fsync.write_file(target, content)
+    except OSError as error:
+        raise GraphError(
+            f"{path} cannot be written: {error.strerror}", {"param_name": "output_path", "provided_value": path}
+        ) from error
+    return len(content)

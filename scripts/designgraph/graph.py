@@ -1,24 +1,26 @@
-"""One graph in memory: nodes by id, and between two nodes at most one relation of each type.
+"""One graph in memory: nodes by id, and at most one relation of each type between two nodes.
 
-NetworkX's MultiDiGraph means the same; decision 0004 says why this is not one, ``exchange.to_networkx`` makes one.
+A networkx MultiDiGraph has the same meaning. Decision 0005 gives the reasons for a structure of its own;
+``exchange.to_networkx`` converts.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from bisect import bisect_left, bisect_right, insort
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from designgraph.collector import collector_off
-from designgraph.errors import (
+from designgraph.graph_errors import (
     HasRelationsError,
     NodeExistsError,
     NodeNotFoundError,
     RelationExistsError,
     RelationNotFoundError,
 )
-from designgraph.names import encode
+from designgraph.values import encode, similar_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -59,6 +61,18 @@ class Node:
 
 
 _NO_RELATIONS: list[Relation] = []  # stands for none in every new node, and is never added to
+
+
+@contextmanager
+def garbage_collector_disabled() -> Iterator[None]:
+    """Disable the garbage collector while many nodes are loaded; it would walk the growing heap and free nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def relation_json(relation: Relation) -> dict[str, str]:
@@ -134,7 +148,7 @@ class Graph:
         and much work never asks.
         """
         if not self._knows_incoming:
-            with collector_off():
+            with garbage_collector_disabled():
                 self._learn_incoming()
             self._knows_incoming = True
         return node.reached_by
@@ -306,7 +320,5 @@ class Graph:
             [known for known in self.ids() if wanted in known.lower() or known.lower() == wanted][:5] if wanted else []
         )
         if not close and len(self.nodes) <= 5000:
-            from difflib import get_close_matches
-
-            close = get_close_matches(node_id, self.ids(), 5)
+            close = similar_names(node_id, self.ids(), 5)
         return {"id": node_id, "similar": close}

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from designgraph.errors import GraphFileError
+from designgraph.graph_errors import GraphFileError
 
 if TYPE_CHECKING:
     import os

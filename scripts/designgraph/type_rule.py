@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from designgraph.errors import GraphFileError, InvalidTypeError
-from designgraph.names import is_id
+from designgraph.graph_errors import GraphFileError, InvalidTypeError
 from designgraph.project_files import read_yaml
+from designgraph.values import is_id, similar_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,12 +56,9 @@ class TypeRule:
     def _check(self, name: Any, known: Mapping[str, Any], which: str) -> str:
         if isinstance(name, str) and (name in known or (self.is_open and is_id(name))):
             return name
-        from difflib import get_close_matches
-
         kind = which.removesuffix("_types")
-        by_lower = {known_name.lower(): known_name for known_name in known}
-        close = get_close_matches(str(name).lower(), by_lower, 1)
-        hint = f"; did you mean {by_lower[close[0]]}?" if close else ""
+        close = similar_names(str(name), known, 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
         cure = f"add it under {which} in {self.path}" if not self.is_open else "use letters, digits, '_' and '-'"
         raise InvalidTypeError(
             f"{name!r} is no {kind} type of this graph{hint} (known: {', '.join(known)}); to use another, {cure}",

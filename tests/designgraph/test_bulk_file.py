@@ -6,9 +6,9 @@ import os
 import pytest
 
 from designgraph import bulk_file
-from designgraph.answers import answer, perform
-from designgraph.errors import GraphError
 from designgraph.exchange import as_text
+from designgraph.graph_errors import GraphError
+from designgraph.operations import answer, perform
 
 NODES = [{"id": "clk", "type": "Signal", "properties": {"width": 1}}, {"id": "edge", "type": "SignalExample"}]
 RELATIONS = [{"from": "clk", "to": "edge", "type": "EXAMPLES"}]
@@ -81,8 +81,8 @@ def test_every_fault_is_reported_with_its_line_and_nothing_changes(graph, file):
     ("name", "text", "reason"),
     [
         ("a.jsonl", '{"id": "a", "type": "Signal"}\n{"id":', "is not JSON: line 2: "),
-        ("a.jsonl", '{"id": "a", "id": "b"}', "stands twice"),
-        ("a.jsonl", '{"id": "a", "type": "Signal", "properties": {"x": NaN}}', "NaN is no JSON number"),
+        ("a.jsonl", '{"id": "a", "id": "b"}', "occurs twice"),
+        ("a.jsonl", '{"id": "a", "type": "Signal", "properties": {"x": NaN}}', "NaN is not a JSON number"),
         ("a.json", "[1]", 'must be an object {"nodes": [...], "relations": [...]}'),
         ("a.json", '{"nodes": {}}', 'must be an object {"nodes": [...], "relations": [...]}'),
         ("a.json", '{"nodes": [], "edges": []}', "has unknown fields edges"),

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from designgraph.check import check_graph
-from designgraph.check.conditions import Condition, NotUnderstoodError, cases
-from designgraph.check.kinds import rings, width_of
-from designgraph.errors import GraphError
+from designgraph.consistency import check_graph
+from designgraph.consistency.conditions import Condition, NotUnderstoodError, cases
+from designgraph.consistency.rule_kinds import rings, width_of
+from designgraph.graph_errors import GraphError
 
 
 def signal(node, **properties):
@@ -320,7 +320,7 @@ def test_a_project_has_rules_of_its_own_as_data(graph, path):
         ("rules: [{id: a, kind: magic}]", "kind must be one of"),
         ("rules: [{id: a, kind: property}]", "lacks property"),
         ("rules: [{id: a, kind: orphan, colour: red}]", "colour is unknown"),
-        ("rules: [{id: a b, kind: orphan}]", "not a legal id"),
+        ("rules: [{id: a b, kind: orphan}]", "not a valid id"),
         ("rules: [{id: a, kind: relates, relations: X}]", "relations must be a list"),
         ("rules: [{id: a, kind: relates, relations: [X], at_least: true}]", "at_least must be a int"),
         ("rules: [{id: a, kind: orphan, severity: fatal}]", "severity must be one of"),

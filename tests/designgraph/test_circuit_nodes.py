@@ -1,13 +1,14 @@
-"""Circuits, constraints and layout history as nodes and relations."""
+"""Circuits, constraints and layout history as nodes and relations, and importing them into a graph."""
 
 import pytest
 
-from designgraph.check import check_graph
-from designgraph.circuit_import import CircuitSource, import_circuit
-from designgraph.errors import GraphError
-from designgraph.legal_ids import LegalIds
-from designgraph.names import is_id
-from layoutkit.circuit import find_supplies, read_netlist
+from designgraph.bulk_import import AssignedIds, Import, ImportedNode, Name, import_nodes
+from designgraph.consistency import check_graph
+from designgraph.graph_errors import GraphError
+from designgraph.values import is_id
+from layoutkit.circuit import read_netlist
+from layoutkit.errors import LayoutkitError
+from layoutkit.tools.circuit_nodes import circuit_nodes
 
 NETLIST = """* pair
 .subckt top inp inn out vdd vss
@@ -29,11 +30,14 @@ def read(tmp_path):
     def make(text=NETLIST, **more):
         file = tmp_path / "top.sp"
         file.write_text(text)
-        circuit = read_netlist(file)
-        supplies = find_supplies(circuit)
-        return CircuitSource(circuit.to_json(), "top.sp", tuple(supplies.power), tuple(supplies.ground), **more)
+        return circuit_nodes(read_netlist(file), "top.sp", **more)
 
     return make
+
+
+def import_circuit(graph, graph_id, nodes, **options):
+    """Join the two packages as the tool ``kg.import_circuit`` does."""
+    return import_nodes(graph, graph_id, Import.of(**nodes), **options)
 
 
 def nodes_of(graph, kind):
@@ -66,17 +70,16 @@ def test_a_netlist_becomes_devices_nets_blocks_and_constraints(graph, read):
     assert verdict["passed"], verdict
 
 
-def test_every_connection_of_the_circuit_is_there_and_no_other(graph, read):
+def test_every_connection_of_the_circuit_is_there_and_no_other(graph, read, tmp_path):
     """Against the circuit itself, terminal by terminal."""
-    source = read()
-    import_circuit(graph, "g", source)
+    import_circuit(graph, "g", read())
     names = {about["name"]: node for kind in ("Device", "Net") for node, about in nodes_of(graph, kind).items()}
     with graph.store.reading() as graphs:
         stored = {r for r in graphs["g"].relations() if r[2].startswith("TERMINAL_")}
     assert stored == {
-        (names[device["id"]], names[net], f"TERMINAL_{terminal.upper()}")
-        for device in source.circuit["devices"]
-        for terminal, net in device["terminals"].items()
+        (names[device.id], names[net], f"TERMINAL_{terminal.upper()}")
+        for device in read_netlist(tmp_path / "top.sp").devices
+        for terminal, net in device.terminals.items()
     }
 
 
@@ -154,12 +157,12 @@ def test_planned_constraints_come_as_lists_by_kind(graph, read):
     assert by_kind["net_priority"][1]["role"] == "sensitive"
 
 
-def test_constraints_about_nothing_are_refused_all_at_once(graph, read):
+def test_constraints_about_nothing_are_refused_all_at_once(read):
     given = [{"kind": "symmetry", "devices": ["M9"]}, {"devices": ["M5"]}, {"kind": "x", "text": "free"}]
-    with pytest.raises(GraphError) as caught:
-        import_circuit(graph, "g", read(constraints=given))
+    with pytest.raises(LayoutkitError) as caught:
+        read(constraints=given)
+    assert caught.value.code == "INVALID_PARAM"
     assert [fault.split(" ")[0] for fault in caught.value.details["faults"]] == [f"constraints[{i}]" for i in range(3)]
-    assert graph.list_nodes("g")["total"] == 0
 
 
 def report(violations, matched=True):
@@ -204,16 +207,53 @@ def test_what_the_flow_decided_is_kept_with_what_it_concerns(graph, read):
 
 
 @pytest.mark.parametrize("name", ["X1.M2", "0", "data[3]", "a b", "节点", "-x", "x" * 100, "", "../../x", "n\n"])
-def test_any_name_gets_a_legal_id_that_stays(name):
-    made = LegalIds().give(name, "net_")
+def test_any_name_gets_a_valid_id_that_stays(name):
+    made = AssignedIds().of(Name("Net", name, "net_"))
     assert is_id(made)
-    assert LegalIds().give(name, "net_") == made
-    assert is_id(LegalIds().give(name))
+    assert AssignedIds().of(Name("Net", name, "net_")) == made
+    assert is_id(AssignedIds().of(Name("Device", name)))
 
 
 def test_names_that_look_alike_as_ids_are_kept_apart():
-    ids = LegalIds()
-    names = ["a.b", "a_b", "a b", "a[b", "x" * 90 + "1", "x" * 90 + "2"]
-    made = [ids.give(name) for name in names]
+    ids = AssignedIds()
+    texts = ["a.b", "a_b", "a b", "a[b", "x" * 90 + "1", "x" * 90 + "2"]
+    names = [Name(kind, text) for kind in ("Device", "Block", "Net") for text in texts]
+    made = [ids.of(name) for name in names]
     assert len(set(made)) == len(names)
-    assert [ids.give(name) for name in names] == made
+    assert all(map(is_id, made))
+    assert [ids.of(name) for name in names] == made
+
+
+def test_an_id_stays_the_one_that_earlier_versions_gave():
+    """Literals from version 0.1.0: importing again must find the nodes of an older graph."""
+    ids = AssignedIds("a_")
+    assert ids.of(Name("Net", "data[3]", "net_")) == "a_net_data_3_"
+    assert ids.of(Name("Net", "data.3.", "net_")) == "a_net_data_3__badb7e40"
+    long = Name("Constraint", "symmetry_" + "M1_" * 20, "constraint_")
+    assert ids.of(long) == "a_constraint_symmetry_M1_M1_M1_M1_M1_M1_M1_M1_M1_M1_8e0741bd"
+
+
+def test_a_block_and_a_device_with_the_same_name_are_two_nodes(graph):
+    nodes = [ImportedNode(Name(kind, "pair_1"), {"kind": kind}) for kind in ("Circuit", "Block", "Device")]
+    contained = (nodes[2].name, nodes[1].name, "PART_OF")
+    import_nodes(graph, "g", Import(nodes[0].name, nodes, [contained]))
+    listed = {node["type"]: node["id"] for node in graph.list_nodes("g")["nodes"]}
+    assert sorted(listed) == ["Block", "Circuit", "Device"]
+    assert ends(graph, listed["Block"], "PART_OF", "in") == [listed["Device"]]
+
+
+def test_an_import_of_something_else_than_a_circuit_owns_only_the_types_it_names(graph):
+    def source(signals, drives):
+        root = Name("Module", "uart")
+        nodes = [ImportedNode(root, {}), *(ImportedNode(Name("Signal", name), {}) for name in signals)]
+        relations = [(Name("Signal", a), Name("Signal", b), "DRIVES") for a, b in drives]
+        return Import(root, nodes, relations, "module", frozenset({"Signal"}), ("DRIVES",))
+
+    import_nodes(graph, "g", source("abc", ["ab", "bc"]))
+    graph.create_node("g", "mine", "Plan", {"module": "uart"})
+    graph.create_relation("g", "a", "b", "CONNECTS")
+    again = import_nodes(graph, "g", source("ab", []))
+    assert (again["root"], again["stale"], again["relationsDeleted"]) == ("uart", ["c"], 2)
+    assert ends(graph, "a", "CONNECTS") == ["b"]
+    assert ends(graph, "a", "DRIVES") == []
+    assert graph.list_nodes("g", "Signal")["nodes"][0]["properties"] == {"module": "uart"}

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from designgraph import durable, store
-from designgraph.errors import NotStoredError
+from designgraph import fsync, store
+from designgraph.graph_errors import NotStoredError
 from patience import WATCHDOG_S
 
 CALLS = ("write_all", "sync_data", "sync_folder", "replace")
@@ -25,7 +25,7 @@ class Failing:
         self.code = errno.EIO
         self.names = []
         for name in CALLS:
-            monkeypatch.setattr(durable, name, self.wrapped(name, getattr(durable, name)))
+            monkeypatch.setattr(fsync, name, self.wrapped(name, getattr(fsync, name)))
 
     def wrapped(self, name, original):
         def call(*arguments):
@@ -139,7 +139,7 @@ def test_an_interruption_between_writing_and_acknowledging_is_read_again(open_st
     graph = open_store()
     graph.create_node("g", "a", "Signal")
     with monkeypatch.context() as patch:
-        patch.setattr(durable, "sync_data", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(fsync, "sync_data", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             graph.create_node("g", "b", "Signal")
     assert ids(graph) == ids(open_store())
@@ -165,7 +165,7 @@ def test_a_file_system_without_locks_refuses_to_write(open_store, monkeypatch):
     def no_locks(*_, **__):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(durable, "lock", no_locks)
+    monkeypatch.setattr(fsync, "lock", no_locks)
     graph = open_store()
     with pytest.raises(NotStoredError, match="cannot be locked"):
         graph.create_node("g", "a", "Signal")
@@ -175,7 +175,7 @@ FILL = """
 import resource, signal, sys
 sys.path.insert(0, {scripts!r})
 from designgraph.service import KnowledgeGraph
-from designgraph.errors import NotStoredError
+from designgraph.graph_errors import NotStoredError
 {limit}
 graph = KnowledgeGraph({path!r})
 known = len(graph.list_nodes("g", page=None)["nodes"])
@@ -246,9 +246,9 @@ def test_a_mac_is_asked_to_bring_data_to_the_disk_itself(open_store, monkeypatch
         if not offered:
             raise OSError(errno.ENOTSUP, "Operation not supported")
 
-    fcntl = SimpleNamespace(fcntl=full_sync, F_FULLFSYNC=51, flock=durable.fcntl.flock, LOCK_EX=2, LOCK_SH=1, LOCK_UN=8)
-    monkeypatch.setattr(durable, "sys", SimpleNamespace(platform="darwin"))
-    monkeypatch.setattr(durable, "fcntl", fcntl)
+    fcntl = SimpleNamespace(fcntl=full_sync, F_FULLFSYNC=51, flock=fsync.fcntl.flock, LOCK_EX=2, LOCK_SH=1, LOCK_UN=8)
+    monkeypatch.setattr(fsync, "sys", SimpleNamespace(platform="darwin"))
+    monkeypatch.setattr(fsync, "fcntl", fcntl)
     monkeypatch.setattr(os, "fsync", plain.append)
     graph = open_store()
     graph.create_node("g", "a", "Signal")

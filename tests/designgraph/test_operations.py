@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from designgraph import answer, open_graph
-from designgraph.errors import GraphError
-from designgraph.pages import Page
+from designgraph.graph_errors import GraphError
+from designgraph.paging import Page
 from designgraph.service import KnowledgeGraph
 
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from designgraph.errors import GraphError, NodeNotFoundError
-from designgraph.render.excerpt import Selection
-from designgraph.render.layered import GAP_Y, arrange
-from designgraph.render.mermaid import escaped
-from designgraph.render.pictures import BOUNDS, picture
-from designgraph.text_file import write_text
+from designgraph.exchange import write_text
+from designgraph.graph_errors import GraphError, NodeNotFoundError
+from designgraph.pictures import BOUNDS, picture
+from designgraph.pictures.excerpt import Selection
+from designgraph.pictures.layered import GAP_Y, arrange
+from designgraph.pictures.mermaid import escaped
 from patience import WATCHDOG_S
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -46,7 +46,7 @@ def all_ids(graph, graph_id="g"):
 
 
 def everything():
-    from designgraph.pages import Page
+    from designgraph.paging import Page
 
     return Page(limit=10_000)
 
@@ -193,16 +193,16 @@ def test_threads_of_one_process_share_a_graph(graph):
 WINDOWS = """
 import errno, fcntl, os, sys, types
 sys.path.insert(0, {scripts!r})
-from designgraph import durable, snapshot_file
+from designgraph import fsync, snapshot
 
 # What msvcrt does, made of POSIX byte-range locks: mandatory there, per process here.
 def locking(descriptor, mode, count):
     kind = {{0: fcntl.LOCK_UN, 2: fcntl.LOCK_EX | fcntl.LOCK_NB}}[mode]
     fcntl.lockf(descriptor, kind, count, os.lseek(descriptor, 0, os.SEEK_CUR), os.SEEK_SET)
 
-durable.msvcrt = types.SimpleNamespace(locking=locking, LK_UNLCK=0, LK_NBLCK=2)
+fsync.msvcrt = types.SimpleNamespace(locking=locking, LK_UNLCK=0, LK_NBLCK=2)
 windows = types.SimpleNamespace(platform="win32")
-durable.sys = snapshot_file.sys = windows
+fsync.sys = snapshot.sys = windows
 from designgraph.service import KnowledgeGraph
 graph = KnowledgeGraph({path!r})
 assert graph.store._snapshot._held < 0

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from designgraph import journal, store
-from designgraph.errors import GraphError, GraphFileError
+from designgraph.graph_errors import GraphError, GraphFileError
 from designgraph.service import KnowledgeGraph
 
 
@@ -211,7 +211,7 @@ def test_an_edit_that_the_journal_does_not_fit_is_refused_and_nothing_is_touched
     edited(path, lambda content: content["nodes"].pop())
     files = {file: file.read_bytes() for file in path.parent.iterdir()}
     for reader in (graph, open_store()):
-        with pytest.raises(GraphFileError, match="does not fit any more"):
+        with pytest.raises(GraphFileError, match="no longer applies"):
             reader.list_nodes("g")
         with pytest.raises(GraphFileError, match="Undo the edit, or move the journal away"):
             reader.create_node("g", "c", "Signal")
@@ -224,13 +224,13 @@ def test_an_edit_that_the_journal_does_not_fit_is_refused_and_nothing_is_touched
     ("change", "message"),
     [
         (lambda g: g["nodes"].append({"id": "a", "type": "Signal"}), "nodes[2]: node 'a' exists already"),
-        (lambda g: g["nodes"].append({"id": "9", "type": "Signal"}), "nodes[2]: id '9' is not a legal id"),
+        (lambda g: g["nodes"].append({"id": "9", "type": "Signal"}), "nodes[2]: id '9' is not a valid id"),
         (lambda g: g["nodes"].append({"id": "c", "kind": "Signal"}), "nodes[2]: has unknown fields kind"),
         (lambda g: g["nodes"].append("c"), "nodes[2]: must be an object"),
         (lambda g: g.update(nodes={}), "graphs.g.nodes: must be an array"),
         (lambda g: g.update(notes=[]), "graphs.g: has unknown fields notes"),
         (lambda g: g["relations"].append({"from": "a", "to": "x", "type": "DRIVES"}), "node 'x' does not exist"),
-        (lambda g: g["relations"].append({"from": "a", "to": "b", "type": "A B"}), "type 'A B' is not a legal id"),
+        (lambda g: g["relations"].append({"from": "a", "to": "b", "type": "A B"}), "type 'A B' is not a valid id"),
     ],
 )
 def test_a_wrong_edit_is_refused_with_its_place(path, open_store, change, message):
@@ -253,14 +253,14 @@ def test_a_wrong_edit_is_refused_with_its_place(path, open_store, change, messag
         (b"[1]", "not a JSON object"),
         (b'{"graphs": {}}', "format: must be"),
         (b'{"format": "design-knowledge-graph", "version": 2, "graphs": {}}', "format: must be"),
-        (b'{"graphs": {}, "graphs": {}}', "'graphs' stands twice"),
-        (b'{"a": NaN}', "NaN is no JSON number"),
+        (b'{"graphs": {}, "graphs": {}}', "'graphs' occurs twice"),
+        (b'{"a": NaN}', "NaN is not a JSON number"),
         (b"\xff\xfe", "not UTF-8"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{\n<<<<<<< HEAD\n"a": 1\n=======\n"a": 2\n>>>>>>> other\n}', "unresolved merge"),
         (
             b'{"format": "design-knowledge-graph", "version": 1, "graphs": {"../x": {}}}',
-            "'../x' is not a legal graph id",
+            "'../x' is not a valid graph id",
         ),
     ],
 )

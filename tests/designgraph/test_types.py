@@ -2,7 +2,7 @@
 
 import pytest
 
-from designgraph.errors import GraphError, InvalidTypeError
+from designgraph.graph_errors import GraphError, InvalidTypeError
 from designgraph.type_rule import known_types
 
 

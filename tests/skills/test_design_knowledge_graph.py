@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from designgraph.answers import ERROR_CODES
-from designgraph.errors import GraphError
+from designgraph.operations import ERROR_CODES
+from designgraph.graph_errors import GraphError
 from patience import WATCHDOG_S
 from skillpack.execution.runner import Runner
 from skillpack.registry.declaration import find_tools
@@ -102,7 +102,7 @@ def test_each_refusal_has_the_seeds_code_in_the_envelope_and_exit_code_2(uart, p
 def test_the_runner_and_python_answer_the_same_code_and_message(tmp_path, monkeypatch):
     monkeypatch.setenv("CHIPFORGE_PROJECT", str(tmp_path))
     monkeypatch.delenv("KG_FILE", raising=False)
-    from designgraph.answers import perform
+    from designgraph.operations import perform
 
     tools = find_tools(scan([ROOT / "skills"]).skills.values())
     assert [fault for fault in tools.faults if fault.skill == SKILL.name] == []

@@ -13,7 +13,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 def execute(params: dict, context: dict) -> dict:
     """Return the findings, each with the nodes concerned and a suggestion."""
     from designgraph import open_graph
-    from designgraph.check import check_graph
+    from designgraph.consistency import check_graph
 
     return check_graph(open_graph(), params["graphId"], params["limit"])
 

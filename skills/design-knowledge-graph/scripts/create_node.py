@@ -12,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return what the operation answers; it is on disk when it does."""
-    from designgraph.answers import perform
+    from designgraph.operations import perform
 
     return perform("kg.create_node", params)
 

@@ -13,12 +13,11 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 def execute(params: dict, context: dict) -> dict:
     """Return the file that was written and how much it holds."""
     from designgraph import open_graph
-    from designgraph.exchange import SUFFIXES, as_text
-    from designgraph.names import check_id
-    from designgraph.text_file import chosen_form, write_text
+    from designgraph.exchange import SUFFIXES, as_text, chosen_format, write_text
+    from designgraph.values import check_id
 
     graph, graph_id = open_graph(), check_id(params["graphId"], "graphId")
-    form = chosen_form(params.get("format"), params["output_path"], SUFFIXES, "json")
+    form = chosen_format(params.get("format"), params["output_path"], SUFFIXES, "json")
     folded = graph.store.fold() if params["fold"] else False
     with graph.reading(graph_id) as exported:
         text = as_text(exported, graph_id, form)

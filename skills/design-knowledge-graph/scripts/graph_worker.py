@@ -44,7 +44,7 @@ def operation(tool: str) -> Callable[[dict[str, Any], dict[str, Any]], dict[str,
     """Return the function that carries out one of the eight operations."""
 
     def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
-        from designgraph.answers import perform
+        from designgraph.operations import perform
 
         return perform(tool, params)
 

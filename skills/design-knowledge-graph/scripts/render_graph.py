@@ -13,12 +13,11 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 def execute(params: dict, context: dict) -> dict:
     """Return the picture's file, or its text, and what it shows."""
     from designgraph import open_graph
-    from designgraph.render.excerpt import Selection
-    from designgraph.render.pictures import SUFFIXES, picture
-    from designgraph.text_file import chosen_form, write_text
+    from designgraph.exchange import chosen_format, write_text
+    from designgraph.pictures import SUFFIXES, Selection, picture
 
     graph, path = open_graph(), params.get("output_path")
-    form = chosen_form(params.get("format"), path, SUFFIXES, "mermaid")
+    form = chosen_format(params.get("format"), path, SUFFIXES, "mermaid")
     types = params.get("types")
     selection = Selection(
         focus=params.get("nodeId", ""),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from designgraph.check.findings import Finding, Findings
-from designgraph.check.kinds import KINDS, Subject
-from designgraph.check.rules import rules_for
-from designgraph.errors import GraphFileError
-from designgraph.names import check_id
+from designgraph.consistency.consistency_rules import rules_for
+from designgraph.consistency.inconsistencies import Finding, Findings
+from designgraph.consistency.rule_kinds import KINDS, Subject
+from designgraph.graph_errors import GraphFileError
+from designgraph.values import check_id
 
 if TYPE_CHECKING:
     from designgraph.service import KnowledgeGraph

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from designgraph.check.conditions import Condition, NotUnderstoodError, case_text, cases
+from designgraph.consistency.conditions import Condition, NotUnderstoodError, case_text, cases
 
 if TYPE_CHECKING:
-    from designgraph.check.findings import Findings
+    from designgraph.consistency.inconsistencies import Findings
     from designgraph.graph import Graph
 
 TRANSITION, STATE, RELATION = "StateTransition", "State", "STATETRANSITION"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from designgraph.errors import GraphError
+from designgraph.graph_errors import GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

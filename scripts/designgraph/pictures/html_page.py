@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from designgraph.exchange import xml_text
-from designgraph.render.layered import arrange
-from designgraph.render.svg import box_size
+from designgraph.pictures.layered import arrange
+from designgraph.pictures.svg import box_size
 
 if TYPE_CHECKING:
-    from designgraph.render.excerpt import Excerpt
+    from designgraph.pictures.excerpt import Excerpt
 
 _FOLDER = Path(__file__).parent
 

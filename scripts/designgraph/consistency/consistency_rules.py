@@ -20,10 +20,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from designgraph.check.findings import SEVERITIES
-from designgraph.errors import GraphFileError
-from designgraph.names import is_id
+from designgraph.consistency.inconsistencies import SEVERITIES
+from designgraph.graph_errors import GraphFileError
 from designgraph.project_files import read_yaml
+from designgraph.values import is_id
 
 FILE = "rules.yaml"
 MAX_RULES = 500
@@ -99,7 +99,7 @@ def rule_faults(rule: Any) -> list[str]:
         elif name in _WORDS and value not in _WORDS[name]:
             faults.append(f"{name} must be one of {', '.join(_WORDS[name])}, got {value!r}")
     if isinstance(rule.get("id"), str) and not is_id(rule["id"]):
-        faults.append(f"id {rule['id']!r} is not a legal id")
+        faults.append(f"id {rule['id']!r} is not a valid id")
     if kind == "clash" and not all(isinstance(p, list) and len(p) == 2 for p in rule.get("pairs") or ()):
         faults.append("pairs must be a list of [value, value]")
     return faults + _pattern_faults(rule.get("pattern"))

@@ -1,6 +1,6 @@
-"""What an operation on the design graph can answer instead of doing its work.
+"""The errors that an operation on the design graph can raise.
 
-``code`` is the seed's error code (S2.5) where the seed has one, else one of the envelope's codes.
+``code`` is one of the graph's own error codes (S2.5), or one of the envelope's codes.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 
 class GraphError(Exception):
-    """Base of all errors of this package: a request that cannot be carried out; nothing was changed.
+    """Base of all errors of this package: a request that cannot be carried out. Nothing was changed.
 
     Attributes:
         code: Error code of the answer.
@@ -27,7 +28,7 @@ class GraphError(Exception):
 
 
 class InvalidIdError(GraphError):
-    """A text is no legal id."""
+    """A string is not a valid id."""
 
     code = "INVALID_ID"
 
@@ -39,19 +40,19 @@ class InvalidTypeError(GraphError):
 
 
 class NodeExistsError(GraphError):
-    """The graph has a node of that id already."""
+    """The graph already has a node with this id."""
 
     code = "NODE_EXISTS"
 
 
 class NodeNotFoundError(GraphError):
-    """The graph has no node of that id."""
+    """The graph has no node with this id."""
 
     code = "NODE_NOT_FOUND"
 
 
 class RelationExistsError(GraphError):
-    """The graph has that relation already."""
+    """The graph already has this relation."""
 
     code = "RELATION_EXISTS"
 
@@ -63,23 +64,23 @@ class RelationNotFoundError(GraphError):
 
 
 class HasRelationsError(GraphError):
-    """A node cannot be deleted while relations lead to or from it."""
+    """A node cannot be deleted while it has relations."""
 
     code = "HAS_RELATIONS"
 
 
 class GraphFileError(GraphError):
-    """The graph's file, or one beside it, cannot be used as it is; ``details["faults"]`` may list why."""
+    """The graph file, or a file beside it, cannot be used; ``details["faults"]`` may list the reasons."""
 
 
 class NotStoredError(GraphError):
-    """A change could not be put on disk (full, failing, no locks), so it was not made."""
+    """A change was not made because it could not be written to disk (disk full or failing, no file locks)."""
 
     code = "SERVICE_UNAVAILABLE"
 
 
 class ManyFaultsError(GraphError):
-    """Several things are wrong with one request; the first one gives the code, ``details["errors"]`` lists all."""
+    """A request has several faults; the first one gives the code, and ``details["errors"]`` lists all of them."""
 
     def __init__(self, faults: list[tuple[str, GraphError]]) -> None:
         first = faults[0][1]
@@ -88,3 +89,8 @@ class ManyFaultsError(GraphError):
         more = f"; and {len(faults) - 10} more" if len(faults) > 10 else ""
         listed = [{"path": path, "code": error.code, "message": str(error)} for path, error in faults[:1000]]
         super().__init__(str(first) if len(faults) == 1 else shown + more, {**(first.details or {}), "errors": listed})
+
+
+def unreadable(path: Path, reason: str, **details: Any) -> GraphFileError:
+    """Return the error of a graph file that cannot be used."""
+    return GraphFileError(f"{path} cannot be used: {reason}. Nothing was changed", {"path": str(path), **details})

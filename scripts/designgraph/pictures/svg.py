@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 from designgraph.exchange import xml_text
-from designgraph.render.layered import Drawing, arrange
+from designgraph.pictures.layered import Drawing, arrange
 
 if TYPE_CHECKING:
-    from designgraph.render.excerpt import Excerpt, Shown
+    from designgraph.pictures.excerpt import Excerpt, Shown
 
 MARGIN = 24.0
 LINE = 16.0

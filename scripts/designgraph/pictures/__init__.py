@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from designgraph.errors import GraphError
-from designgraph.names import check_id
-from designgraph.render.excerpt import Excerpt, Selection, excerpt
+from designgraph.graph_errors import GraphError
+from designgraph.pictures.excerpt import Excerpt, Selection, excerpt
+from designgraph.values import check_id
 
 if TYPE_CHECKING:
     from designgraph.service import KnowledgeGraph
@@ -42,13 +42,13 @@ def picture(knowledge: KnowledgeGraph, graph_id: str, form: str, selection: Sele
 
 def _drawn(form: str, shown: Excerpt) -> str:
     if form == "mermaid":
-        from designgraph.render.mermaid import mermaid
+        from designgraph.pictures.mermaid import mermaid
 
         return mermaid(shown)
     if form == "svg":
-        from designgraph.render.svg import svg
+        from designgraph.pictures.svg import svg
 
         return svg(shown)
-    from designgraph.render.page import page
+    from designgraph.pictures.html_page import page
 
     return page(shown)

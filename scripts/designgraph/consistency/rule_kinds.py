@@ -6,12 +6,12 @@ import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from designgraph.check.state_machine import check_machines
+from designgraph.consistency.state_machine import check_machines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from designgraph.check.findings import Findings
+    from designgraph.consistency.inconsistencies import Findings
     from designgraph.graph import Graph, Node, Relation
     from designgraph.type_rule import TypeRule
 

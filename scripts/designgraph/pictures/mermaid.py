@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from designgraph.render.excerpt import Excerpt
+    from designgraph.pictures.excerpt import Excerpt
 
 MAX_RELATIONS = 500
 """Mermaid refuses a flowchart with more edges unless its host says otherwise."""

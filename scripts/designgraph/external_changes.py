@@ -1,14 +1,13 @@
-"""Reading a graph file that a person or another program wrote: strictly, with every fault told at once."""
+"""Read a graph file that a person or another program has changed: strictly, and with a report of all faults."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from designgraph.errors import GraphError
 from designgraph.graph import Graph
-from designgraph.names import check_id, checked_properties, is_id
-from designgraph.snapshot import FORMAT, VERSION, State, unreadable
+from designgraph.graph_errors import GraphError, unreadable
+from designgraph.snapshot import FORMAT, VERSION, Snapshot, State, content_digest
+from designgraph.values import check_id, checked_properties, is_id, parse_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,13 +17,13 @@ MAX_FAULTS = 1000
 
 
 class Fault:
-    """One thing that is wrong with a graph file.
+    """A fault of a graph file.
 
     Attributes:
-        kind: ``dangling_relation`` where a node is missing, else ``malformed``.
-        path: Where it stands, such as ``graphs.demo.nodes[3]``.
-        message: What is wrong.
-        ids: The nodes concerned.
+        kind: ``dangling_relation`` if a node is missing, else ``malformed``.
+        path: Place in the file, such as ``graphs.demo.nodes[3]``.
+        message: Description of the fault.
+        ids: Nodes concerned.
     """
 
     def __init__(self, path: str, message: str, kind: str = "malformed", ids: tuple[str, ...] = ()) -> None:
@@ -38,11 +37,13 @@ class Fault:
         return {"kind": self.kind, "path": self.path, "message": self.message, "ids": list(self.ids)}
 
 
-def read_edited(content: bytes, path: Path) -> tuple[dict[str, Graph], State]:
-    """Return the graphs of an edited file and what its state line says.
+def read_changed(content: bytes, path: Path) -> Snapshot:
+    """Return the graphs of a snapshot whose digest does not match.
+
+    The same graphs in another layout, such as other line ends, do not count as edited.
 
     Raises:
-        GraphFileError: If it cannot be used; ``details["faults"]`` lists every fault.
+        GraphFileError: If the file cannot be used; ``details["faults"]`` lists every fault.
     """
     document = _parsed(content, path)
     faults: list[Fault] = []
@@ -58,7 +59,7 @@ def read_edited(content: bytes, path: Path) -> tuple[dict[str, Graph], State]:
         if is_id(graph_id):
             graphs[graph_id] = _read_graph(graph, f"graphs.{graph_id}", faults)
         else:
-            faults.append(Fault("graphs", f"{graph_id!r} is not a legal graph id"))
+            faults.append(Fault("graphs", f"{graph_id!r} is not a valid graph id"))
     state = _read_state(document.get("state"), faults)
     if faults:
         shown = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:SHOWN])
@@ -69,15 +70,15 @@ def read_edited(content: bytes, path: Path) -> tuple[dict[str, Graph], State]:
             "restore it from version control",
             faults=[fault.to_json() for fault in faults[:MAX_FAULTS]],
         )
-    return graphs, state
+    return Snapshot(graphs, state, edited=content_digest(graphs) != state.digest)
 
 
 def _parsed(content: bytes, path: Path) -> dict[str, Any]:
     if not content.strip(b"\0 \t\r\n"):
-        raise unreadable(path, "it is empty; restore it, or delete it if the graph may begin anew")
+        raise unreadable(path, "it is empty; restore it, or delete it to start with an empty graph")
     try:
         text = content.decode("utf-8-sig")
-        document = json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant)
+        document = parse_json(text)
     except UnicodeDecodeError as error:
         raise unreadable(path, f"it is not UTF-8 text (byte {error.start})") from None
     except RecursionError:
@@ -89,22 +90,6 @@ def _parsed(content: bytes, path: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise unreadable(path, "it is not a JSON object")
     return document
-
-
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object of ``pairs``; a key that stands twice raises ``ValueError``."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(
-            f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice in one object"
-        )
-    return found
-
-
-def refuse_constant(constant: str) -> None:
-    """Raise ``ValueError`` for NaN and infinities, which JSON does not have."""
-    raise ValueError(f"{constant} is no JSON number")
 
 
 def _read_state(state: Any, faults: list[Fault]) -> State:

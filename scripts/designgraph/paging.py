@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from designgraph.errors import GraphError
 from designgraph.graph import relation_json
-from designgraph.names import is_id
+from designgraph.graph_errors import GraphError
+from designgraph.values import is_id
 
 if TYPE_CHECKING:
     from designgraph.graph import Graph, Node, Relation

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from designgraph.errors import GraphError
-from designgraph.pages import DEFAULT_LIMIT, Page
+from designgraph.graph_errors import GraphError
+from designgraph.paging import DEFAULT_LIMIT, Page
 from designgraph.service import KnowledgeGraph, open_graph
 
 if TYPE_CHECKING:
