@@ -59,8 +59,10 @@ lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
 
+# One run for the packages and one per skill: scripts of two skills may have the same name.
 types: $(VENV)/.installed-dev
 	@$(BIN)/mypy
+	@status=0; for scripts in skills/*/scripts; do $(BIN)/mypy --no-error-summary $$scripts/*.py || status=1; done; exit $$status
 
 docs: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest -q tests/docs

@@ -164,6 +164,8 @@ def _script(tool: str) -> str:
     return f'''\
 """Count the words of a text."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -174,7 +176,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the number of words in ``params["text"]``."""
     return {{"words": len(params["text"].split())}}
 

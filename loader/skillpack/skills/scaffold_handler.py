@@ -66,6 +66,8 @@ environment: ["SKILL_MODEL_*"]
 _HANDLER = '''\
 """Count the words of a text and, where a model is configured, summarise it."""
 
+from typing import Any
+
 from skillscript import Task, ask_model, declared_models, model_settings, prompt_variables, render_file
 
 SUMMARY = {
@@ -79,7 +81,7 @@ SUMMARY = {
 class Skill:
     """The skill; the caller checks params and the answer against the schemas in schemas/."""
 
-    def execute(self, params: dict, context: dict) -> dict:
+    def execute(self, params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
         """Return the number of words in ``params["text"]`` and a summary, which is empty without a model."""
         words = len(params["text"].split())
         settings = model_settings(declared_models(__file__, "TOOL_ID"))

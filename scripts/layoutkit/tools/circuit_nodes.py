@@ -17,9 +17,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.constraints import PAIRS
 from layoutkit.circuit.readers.json_reader import parse_json
 from layoutkit.circuit.readers.netlist import read_netlist
+from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import FileError, LayoutkitError
 
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
 CONSTRAINTS_FILE = "constraints.json"
 REPORT_FILE = "summary.json"
-MIRRORS = frozenset({"current_mirror"})
-_SINGULAR = {"net_priorities": "net_priority"}
-_SUBJECTS = ("device", "devices", "net", "nets", "block", "blocks", "pairs", "self_symmetric", "net_pairs")
+_SINGULAR = {"net_priorities": "net_priority", "net_currents": "net_current", "port_sides": "port_side"}
+_SUBJECTS = ("device", "devices", "net", "nets", "port", "block", "blocks", "pairs", "self_symmetric", "net_pairs")
 _WORD = re.compile(r"[\w.]+")
 
 
@@ -206,8 +205,9 @@ class _CircuitNodes:
     def add_recognised_constraints(self) -> None:
         """Add the constraints that follow from recognition: symmetry of pairs, matching of pairs and mirrors."""
         for module in self._circuit.modules:
-            for kind, types in (("symmetry", PAIRS), ("matching", PAIRS | MIRRORS)):
-                if module.type in types:
+            implied = MODULE_TYPES[module.type]
+            for kind, applies in (("symmetry", implied.symmetric), ("matching", implied.matched)):
+                if applies:
                     constraint = ("Constraint", f"{kind}_{module.id}", "")
                     self.nodes[constraint] = {"kind": kind, "origin": "recognition", "block": module.id}
                     for device in module.devices:

@@ -1,5 +1,7 @@
 """Check a design graph: is the design it describes consistent?"""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the findings, each with the nodes concerned and a suggestion."""
     from designgraph import open_graph
     from designgraph.consistency import check_graph
@@ -18,7 +20,7 @@ def execute(params: dict, context: dict) -> dict:
     return check_graph(open_graph(), params["graphId"], params["limit"])
 
 
-def violates(data: dict) -> bool:
+def violates(data: dict[str, Any]) -> bool:
     """Return whether the design is inconsistent."""
     return not data["passed"]
 

@@ -1,5 +1,7 @@
 """Write a design graph to a file for other programs: JSON, networkx node-link JSON or GraphML."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the file that was written and how much it holds."""
     from designgraph import open_graph
     from designgraph.exchange import SUFFIXES, as_text, chosen_format, write_text

@@ -1,5 +1,7 @@
 """Draw a design graph as Mermaid text, as an SVG picture or as an HTML page to explore it in."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,11 +12,12 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the picture's file, or its text, and what it shows."""
     from designgraph import open_graph
     from designgraph.exchange import chosen_format, write_text
-    from designgraph.pictures import SUFFIXES, Selection, picture
+    from designgraph.pictures import SUFFIXES, picture
+    from designgraph.pictures.excerpt import Selection
 
     graph, path = open_graph(), params.get("output_path")
     form = chosen_format(params.get("format"), path, SUFFIXES, "mermaid")
