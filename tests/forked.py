@@ -3,7 +3,7 @@
 A server process loads what scripts load, once. For each request it forks; the child gets the script's arguments,
 environment, folder and standard streams and runs it as ``__main__``. What a real start does besides (the interpreter's
 own start, its ``PYTHON...`` variables) is left to tests that start Python. The picture of a finished layout is drawn
-smaller than for users: it would cost more than all the rest.
+smaller than for users, which saves a third of a second each.
 """
 
 import atexit

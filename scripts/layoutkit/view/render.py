@@ -1,4 +1,4 @@
-"""A picture of a layout: layers in the technology's colours, labels, legend, scale, and markers of violations.
+"""Pictures of a layout: layers in the technology's colours, labels, legend, scale, and markers of violations.
 
 ::
 
@@ -11,6 +11,10 @@
     +----------------------------------+---------+
     | |--| 1 um                                  |  scale
     +--------------------------------------------+
+
+KLayout's ``LayoutView`` draws both parts without a display: the layout with the layer properties (.lyp) that
+``layoutkit.layout.klayout_files`` generates, and the sheet around it. ``LayoutView`` draws no legend, does not keep
+labels apart and does not enlarge small markers, so this module places those.
 """
 
 from __future__ import annotations
@@ -21,36 +25,39 @@ from typing import TYPE_CHECKING
 from layoutkit.errors import LayoutkitError
 from layoutkit.layout import files
 from layoutkit.layout.cells import select_layers, sorted_layers
+from layoutkit.layout.klayout_files import layer_properties_xml
 from layoutkit.layout.provenance import noted
-from layoutkit.view import raster
-from layoutkit.view.raster import CHARACTER_HEIGHT, CHARACTER_WIDTH, Lettering
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
     import klayout.db as kdb
+    from klayout import lay
 
     from layoutkit.technology import Technology
     from layoutkit.view.markers import Marker
-    from layoutkit.view.raster import Canvas, Color, Coverage
 
-BACKGROUND: Color = (255, 255, 255)
-INK: Color = (24, 24, 32)
-MARKER_COLOR: Color = (230, 0, 0)
-PALETTE: tuple[Color, ...] = (
-    (31, 119, 180), (214, 39, 40), (44, 160, 44), (148, 103, 189), (255, 127, 14),
-    (23, 190, 207), (227, 119, 194), (140, 86, 75), (188, 189, 34), (90, 90, 90),
-)  # fmt: skip
+BACKGROUND = 0xFFFFFF
+INK = 0x181820
+MARKER_COLOR = 0xE60000
 MARGIN = 10
 STRIP = 30
 SWATCH = (22, 12)
-LABEL_FONT, TITLE_FONT = 0, 1
+CHARACTER_WIDTH, CHARACTER_HEIGHT = 8, 13  # KLayout's small built-in font
 MAX_LABELS = 400
 MAX_LABEL_LENGTH = 40
 MIN_LEGEND_WIDTH = 360
 MIN_MARKER = 11
-MARKER_FILL = 0.45
+_OVERSAMPLING = 2
+_SOLID, _HOLLOW, _DOTS = 0, 1, 3  # numbers of KLayout's dither patterns
+_SETTINGS = {
+    "background-color": "#ffffff",
+    "grid-visible": "false",
+    "text-visible": "false",
+    "inst-visible": "false",
+    "default-font-size": "0",
+}
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ class View:
 
 @dataclass(frozen=True)
 class Picture:
-    """What ``render`` drew."""
+    """The PNG file that ``render`` drew, and what it shows; ``region`` is in um."""
 
     png: bytes
     layers_drawn: tuple[str, ...]
@@ -88,20 +95,17 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class _Style:
-    """How one layer is shown; layers of a lower ``rank`` lie below."""
+class _Layer:
+    """A layer of the picture: its name, its GDS numbers and the entry of KLayout's layer list that styles it."""
 
     name: str
     gds: tuple[int, int]
-    color: Color
-    fill: float
-    frame: float
-    rank: int
+    style: lay.LayerPropertiesNodeRef
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where in the picture the layout is [pixels] and which part of it that shows [um]."""
+    """The area of the picture that shows the layout [pixels], and the window of the layout that it shows [um]."""
 
     left: int
     top: int
@@ -110,64 +114,57 @@ class _Frame:
     window: kdb.DBox
 
     @property
-    def scale(self) -> float:
-        """Pixels per micrometre."""
-        return float(self.width / self.window.width())
+    def pixel_um(self) -> float:
+        """Size of a pixel. [um]"""
+        return float(self.window.width() / self.width)
 
-    def x(self, x_um: float) -> float:
-        return self.left + (x_um - self.window.left) * self.scale
+    def around(self, point: kdb.DPoint, width: float, height: float) -> kdb.DBox:
+        """Return the box of ``width`` x ``height`` pixels with its centre at ``point``. [um]"""
+        import klayout.db as kdb
 
-    def y(self, y_um: float) -> float:
-        return self.top + (self.window.top - y_um) * self.scale
+        half = kdb.DVector(width * self.pixel_um / 2, height * self.pixel_um / 2)
+        return kdb.DBox(point - half, point + half)
 
 
 def render(cell: kdb.Cell, technology: Technology | None, view: View, markers: Sequence[Marker] = ()) -> Picture:
-    """Return a picture of ``cell``.
+    """Return a picture of ``cell``. The same layout and parameters give the same bytes.
 
     Args:
         cell: What to draw, with all cells below it; its layout must be kept referenced.
-        technology: Gives layers their names, colours and order; ``None`` uses layer numbers and a palette.
+        technology: Gives layers their names, colours and order; ``None`` uses layer numbers and KLayout's colours.
         view: What to show of it and how large.
         markers: Violations to mark.
 
     Raises:
         LayoutkitError: If the cell is empty, the region is empty, or a layer does not exist.
     """
-    styles = _styles(cell, technology, view.layers)
-    frame = _frame(cell, view, styles)
-    canvas = raster.blank(view.width, view.height, BACKGROUND)
-    part = canvas[frame.top : frame.top + frame.height, frame.left : frame.left + frame.width]
-    coverages = raster.layer_coverages(cell, [style.gds for style in styles], frame.window, frame.width, frame.height)
-    drawn = []
-    for style, coverage in zip(styles, coverages, strict=True):
-        if coverage.any():
-            drawn.append(style)
-            _paint(part, coverage, style.color, style.fill, style.frame)
-    shown = [marker for marker in markers if marker.box.touches(frame.window)]
-    _paint_markers(part, frame, shown)
-    letterings = _labels(cell, frame, {style.gds for style in styles}) if view.labels else []
+    window = _window(cell, view.region)
+    shown = _new_view()
+    shown.show_layout(cell.layout().dup(), False)  # a view destroys the layout that it shows
+    shown.active_cellview().cell_name = cell.name
+    shown.max_hier()
+    layers = _style_layers(shown, cell, technology, view.layers)
+    frame = _frame(view, window, [layer.name for layer in layers])
+    drawn = [layer for layer in layers if _has_shapes(shown, layer, frame)]
+    marked = [marker for marker in markers if marker.box.touches(frame.window)]
+    _add_markers(shown, frame, marked)
+    labels = _labels(cell, frame, {layer.gds for layer in layers}) if view.labels else []
+    for text in labels:
+        _add_text(shown, text)
+    pixels = shown.get_pixels_with_options(frame.width, frame.height, 0, _OVERSAMPLING, 0, frame.window)
     if view.legend:
         title = view.title if view.title is not None else _title(cell, technology)
-        _write(
-            canvas[:STRIP],
-            [Lettering(title[: view.width // CHARACTER_WIDTH[TITLE_FONT]], MARGIN, STRIP / 2)],
-            TITLE_FONT,
-        )
-        _write(canvas, letterings + _legend(canvas, frame, drawn, len(shown)) + _scale_bar(canvas, frame), LABEL_FONT)
-    else:
-        _write(canvas, letterings, LABEL_FONT)
-    window = frame.window
-    return Picture(
-        png=raster.png(canvas),
-        layers_drawn=tuple(style.name for style in drawn),
-        labels_drawn=len(letterings),
-        markers_drawn=len(shown),
-        region=_rounded(window),
+        pixels = _pasted(_sheet(view, frame, title, drawn, len(marked)), pixels, frame)
+    left, bottom, right, top = (
+        round(value, 6) for value in (frame.window.left, frame.window.bottom, frame.window.right, frame.window.top)
     )
-
-
-def _rounded(window: kdb.DBox) -> tuple[float, float, float, float]:
-    return round(window.left, 6), round(window.bottom, 6), round(window.right, 6), round(window.top, 6)
+    return Picture(
+        png=pixels.to_png_data(),
+        layers_drawn=tuple(layer.name for layer in drawn),
+        labels_drawn=len(labels),
+        markers_drawn=len(marked),
+        region=(left, bottom, right, top),
+    )
 
 
 def save(picture: Picture, path: str | os.PathLike[str], sources: Mapping[str, str] | None = None) -> None:
@@ -179,163 +176,171 @@ def save(picture: Picture, path: str | os.PathLike[str], sources: Mapping[str, s
     files.write_bytes(path, noted(picture.png, sources or {}))
 
 
-def _styles(cell: kdb.Cell, technology: Technology | None, wanted: Sequence[int | str] | None) -> list[_Style]:
-    """Return the styles of the layers to draw, lowest first."""
-    layout = cell.layout()
-    if wanted is None:
-        pairs = [(info.layer, info.datatype) for info in sorted_layers(layout)]
-    else:
-        pairs = select_layers(layout, wanted, technology, "layers")
-    named = {} if technology is None else {spec.gds: spec for spec in technology.layers.values()}
-    order = {gds: position for position, gds in enumerate(named)}
-    backdrop, cuts, pins = _kinds(technology)
-    styles = []
-    for number, pair in enumerate(pairs):
-        spec = named.get(pair)
-        name = f"{pair[0]}/{pair[1]}" if spec is None else spec.name
-        color = PALETTE[(pair[0] + number) % len(PALETTE)] if spec is None or spec.color is None else _rgb(spec.color)
-        fill, line, rank = 0.5, 0.9, 1000
-        if name in backdrop:
-            fill, line, rank = 0.13, 0.7, 0
-        elif name in cuts:
-            fill, line = 0.8, 1.0
-        elif name in pins:
-            fill, line = 0.0, 0.5
-        styles.append(_Style(name, pair, color, fill, line, rank + order.get(pair, len(order))))
-    return sorted(styles, key=lambda style: (style.rank, style.gds))
-
-
-def _kinds(technology: Technology | None) -> tuple[set[str], set[str], set[str]]:
-    """Return the names of wells and implants, of cuts, and of pin layers."""
-    if technology is None:
-        return set(), set(), set()
-    backdrop = {technology.role(role) for role in ("nwell", "pwell", "poly_contact_marker")}
-    for device in technology.devices.values():
-        backdrop |= {device.implant, device.bulk_implant, device.well, *device.marked_by}
-    cuts = {technology.contact.layer, *(cut.layer for cut in technology.cuts)}
-    pins = {conductor.pin_layer for conductor in technology.conductors}
-    return {name for name in backdrop if name}, cuts, {name for name in pins if name}
-
-
-def _rgb(color: str) -> Color:
-    digits = color.lstrip("#")
-    return int(digits[0:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
-
-
-def _frame(cell: kdb.Cell, view: View, styles: Sequence[_Style]) -> _Frame:
-    """Return the place of the layout in the picture and the window of it that fits there."""
+def _window(cell: kdb.Cell, region: tuple[float, float, float, float] | None) -> kdb.DBox:
+    """Return the part of the cell that must be visible. [um]"""
     import klayout.db as kdb
 
-    if view.region is None:
+    if region is None:
         window = cell.dbbox()
         if window.empty():
             raise LayoutkitError(f"cell '{cell.name}' is empty; there is nothing to draw")
         border = max(0.04 * max(window.width(), window.height()), cell.layout().dbu)
-        window = window.enlarged(border, border)
-    else:
-        left, bottom, right, top = view.region
-        if left >= right or bottom >= top:
-            raise LayoutkitError(
-                f"region must be [left, bottom, right, top] with left < right and bottom < top, "
-                f"got {list(view.region)}",
-                details={"param_name": "region", "provided_value": list(view.region)},
-            )
-        window = kdb.DBox(left, bottom, right, top)
-    legend = _legend_width(view, styles)
-    x, y = (MARGIN, STRIP) if view.legend else (0, 0)
-    width = view.width - legend - 2 * x
-    height = view.height - 2 * y
-    scale = min(width / window.width(), height / window.height())
-    center = window.center()
-    half = kdb.DVector(width / scale / 2, height / scale / 2)
-    return _Frame(x, y, width, height, kdb.DBox(center - half, center + half))
+        return window.enlarged(border, border)
+    left, bottom, right, top = region
+    if left >= right or bottom >= top:
+        raise LayoutkitError(
+            f"region must be [left, bottom, right, top] with left < right and bottom < top, got {list(region)}",
+            details={"param_name": "region", "provided_value": list(region)},
+        )
+    return kdb.DBox(left, bottom, right, top)
 
 
-def _legend_width(view: View, styles: Sequence[_Style]) -> int:
-    """Return the width of the legend with the names in it; a picture too small for one has none. [pixels]"""
-    if not view.legend or view.width < MIN_LEGEND_WIDTH:
-        return 0
-    longest = max((len(style.name) for style in styles), default=0)
-    return min(view.width // 3, MARGIN + SWATCH[0] + 6 + CHARACTER_WIDTH[LABEL_FONT] * max(longest, 11) + MARGIN)
+def _frame(view: View, window: kdb.DBox, names: Sequence[str]) -> _Frame:
+    """Return the area for the layout, with ``window`` grown to the proportions of that area.
 
-
-def _paint(part: Canvas, coverage: Coverage, color: Color, fill: float, frame: float) -> None:
-    raster.blend(part, coverage, color, fill)
-    dark = (int(color[0] * 0.7), int(color[1] * 0.7), int(color[2] * 0.7))
-    raster.blend(part, raster.edges(coverage), dark, frame)
-
-
-def _paint_markers(part: Canvas, frame: _Frame, markers: Iterable[Marker]) -> None:
-    """Fill each violation's shape and draw a frame around it that can be seen at any scale."""
+    The legend is as wide as the longest of ``names`` needs; a narrow picture has none.
+    """
     import klayout.db as kdb
-    import numpy as np
 
-    markers = list(markers)
-    if not markers:
-        return
-    layout = kdb.Layout()
-    layout.dbu = 0.001
-    cell = layout.create_cell("MARKERS")
-    shapes = cell.shapes(layout.layer(1, 0))
-    rings = np.zeros(part.shape[:2], dtype=np.float32)
-    for marker in markers:
-        for polygon in marker.polygons:
-            shapes.insert(polygon)
-        left, right = frame.x(marker.box.left) - frame.left, frame.x(marker.box.right) - frame.left
-        top, bottom = frame.y(marker.box.top) - frame.top, frame.y(marker.box.bottom) - frame.top
-        grow_x, grow_y = max(4.0, (MIN_MARKER - right + left) / 2), max(4.0, (MIN_MARKER - bottom + top) / 2)
-        columns = [max(0, round(left - grow_x)), max(0, round(right + grow_x))]
-        rows = [max(0, round(top - grow_y)), max(0, round(bottom + grow_y))]
-        ring = np.zeros_like(rings[rows[0] : rows[1], columns[0] : columns[1]])
-        ring[:2], ring[-2:], ring[:, :2], ring[:, -2:] = 1, 1, 1, 1
-        target = rings[rows[0] : rows[1], columns[0] : columns[1]]
-        np.maximum(target, ring, out=target)
-    coverage = raster.layer_coverages(cell, [(1, 0)], frame.window, frame.width, frame.height)[0]
-    raster.blend(part, coverage, MARKER_COLOR, MARKER_FILL)
-    raster.blend(part, raster.spread(rings), BACKGROUND, 0.8)
-    raster.blend(part, rings, MARKER_COLOR, 1.0)
+    legend = 0
+    if view.legend and view.width >= MIN_LEGEND_WIDTH:
+        longest = max((len(name) for name in names), default=0)
+        legend = min(view.width // 3, MARGIN + SWATCH[0] + 6 + CHARACTER_WIDTH * max(longest, 11) + MARGIN)
+    left, top = (MARGIN, STRIP) if view.legend else (0, 0)
+    width, height = view.width - legend - 2 * left, view.height - 2 * top
+    scale = min(width / window.width(), height / window.height())
+    half = kdb.DVector(width / scale / 2, height / scale / 2)
+    return _Frame(left, top, width, height, kdb.DBox(window.center() - half, window.center() + half))
 
 
-def _labels(cell: kdb.Cell, frame: _Frame, layers: set[tuple[int, int]]) -> list[Lettering]:
-    """Return the texts of ``layers`` that fit without covering each other, in reading order of the layers."""
+def _new_view() -> lay.LayoutView:
+    from klayout import lay
+
+    view = lay.LayoutView()
+    for name, value in _SETTINGS.items():
+        view.set_config(name, value)
+    return view
+
+
+def _style_layers(
+    shown: lay.LayoutView, cell: kdb.Cell, technology: Technology | None, wanted: Sequence[int | str] | None
+) -> list[_Layer]:
+    """Style the layers, hide those that are not ``wanted``, and return the visible ones, lowest first."""
+    import tempfile
+    from pathlib import Path
+
     layout = cell.layout()
-    width, height = CHARACTER_WIDTH[LABEL_FONT], CHARACTER_HEIGHT[LABEL_FONT]
-    taken: list[tuple[float, float, float, float]] = []
-    placed: list[Lettering] = []
+    chosen = {(info.layer, info.datatype) for info in layout.layer_infos()}
+    if wanted is not None:
+        chosen = set(select_layers(layout, wanted, technology, "layers"))
+    shown.clear_layers()
+    names = {}
+    if technology is not None:
+        names = {spec.gds: spec.name for spec in technology.layers.values()}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "layers.lyp"
+            path.write_bytes(layer_properties_xml(technology))
+            shown.load_layer_props(str(path))
+    shown.add_missing_layers()
+    layers: dict[tuple[int, int], _Layer] = {}
+    for style in shown.each_layer():
+        gds = (style.source_layer, style.source_datatype)
+        style.visible = gds in chosen and gds not in layers
+        if style.visible:
+            layers[gds] = _Layer(names.get(gds, f"{gds[0]}/{gds[1]}"), gds, style)
+    return list(layers.values())
+
+
+def _has_shapes(shown: lay.LayoutView, layer: _Layer, frame: _Frame) -> bool:
+    """Return whether ``layer`` has something other than text in the frame."""
+    import klayout.db as kdb
+
+    inside = frame.window.enlarged(-frame.pixel_um / 2, -frame.pixel_um / 2)
+    shapes = shown.active_cellview().cell.begin_shapes_rec_touching(layer.style.layer_index(), inside)
+    shapes.shape_flags = kdb.Shapes.SAll & ~kdb.Shapes.STexts
+    return not shapes.at_end()
+
+
+def _add_box(shown: lay.LayoutView, box: kdb.DBox, color: int, pattern: int = _SOLID, *, frame: int = -1) -> None:
+    """Draw ``box`` filled with ``pattern``; the colour of its frame is ``frame`` unless that is negative."""
+    from klayout import lay
+
+    marker = lay.Marker()
+    marker.set_box(box)
+    marker.color, marker.frame_color = color, color if frame < 0 else frame
+    marker.dither_pattern, marker.line_width, marker.vertex_size, marker.halo = pattern, 1, 0, 0
+    shown.add_marker(marker)
+
+
+def _add_text(shown: lay.LayoutView, text: kdb.DText) -> None:
+    """Write ``text`` with a bright rim that keeps it readable on any layer."""
+    from klayout import lay
+
+    marker = lay.Marker()
+    marker.set_text(text)
+    marker.color = INK
+    marker.halo, marker.vertex_size, marker.text_frame_enabled = 1, 0, False
+    shown.add_marker(marker)
+
+
+def _add_markers(shown: lay.LayoutView, frame: _Frame, markers: Iterable[Marker]) -> None:
+    """Fill each violation's shape, and draw a frame around it that can be seen at any scale."""
+    from klayout import lay
+
+    for violation in markers:
+        for polygon in violation.polygons:
+            shape = lay.Marker()
+            shape.set_polygon(polygon)
+            shape.color = MARKER_COLOR
+            shape.dither_pattern, shape.line_width, shape.vertex_size, shape.halo = _DOTS, 1, 0, 0
+            shown.add_marker(shape)
+        box, pixel = violation.box, frame.pixel_um
+        ring = lay.Marker()
+        ring.set_box(
+            box.enlarged(
+                max(4 * pixel, (MIN_MARKER * pixel - box.width()) / 2),
+                max(4 * pixel, (MIN_MARKER * pixel - box.height()) / 2),
+            )
+        )
+        ring.color = MARKER_COLOR
+        ring.dither_pattern, ring.line_width, ring.vertex_size, ring.halo = _HOLLOW, 2, 0, 1
+        shown.add_marker(ring)
+
+
+def _labels(cell: kdb.Cell, frame: _Frame, layers: set[tuple[int, int]]) -> list[kdb.DText]:
+    """Return the texts of ``layers`` that fit without covering each other, those of upper layers first."""
+    import klayout.db as kdb
+
+    layout, window = cell.layout(), frame.window
     found = set()
     for info in sorted_layers(layout):
         if (info.layer, info.datatype) in layers:
-            texts = cell.begin_shapes_rec_touching(layout.layer(info), frame.window.to_itype(layout.dbu))
-            texts.shape_flags = _text_flag()
+            texts = cell.begin_shapes_rec_touching(layout.layer(info), window.to_itype(layout.dbu))
+            texts.shape_flags = kdb.Shapes.STexts
             while not texts.at_end():
                 text = texts.shape().text.transformed(texts.trans()).to_dtype(layout.dbu)
                 found.add((-info.layer, -info.datatype, text.y, text.x, text.string[:MAX_LABEL_LENGTH]))
                 texts.next()
-    for _, _, y_um, x_um, string in sorted(found):
+    taken: list[kdb.DBox] = []
+    placed: list[kdb.DText] = []
+    for _, _, y, x, string in sorted(found):
         if len(placed) == MAX_LABELS:
             break
-        half = len(string) * width / 2
-        x = min(max(frame.x(x_um), frame.left + half + 2), frame.left + frame.width - half - 2)
-        box = (x - half, frame.y(y_um) - height / 2, x + half, frame.y(y_um) + height / 2)
-        if not any(box[0] < t[2] and t[0] < box[2] and box[1] < t[3] and t[1] < box[3] for t in taken):
+        half = (len(string) * CHARACTER_WIDTH / 2 + 2) * frame.pixel_um
+        centre = kdb.DPoint(min(max(x, window.left + half), window.right - half), y)
+        box = frame.around(centre, len(string) * CHARACTER_WIDTH, CHARACTER_HEIGHT)
+        if not any(box.overlaps(other) for other in taken):
             taken.append(box)
-            placed.append(Lettering(string, x - half, frame.y(y_um)))
+            placed.append(_text(string, centre.x, centre.y, kdb.HAlign.HAlignCenter))
     return placed
 
 
-def _text_flag() -> int:
+def _text(string: str, x: float, y: float, alignment: kdb.HAlign) -> kdb.DText:
     import klayout.db as kdb
 
-    return int(kdb.Shapes.STexts)
-
-
-def _write(canvas: Canvas, pieces: Sequence[Lettering], font: int) -> None:
-    """Write ``pieces`` with a bright rim that keeps them readable on any layer."""
-    if pieces:
-        height, width, _ = canvas.shape
-        coverage = raster.lettering_coverage(pieces, width, height, font)
-        raster.blend(canvas, raster.spread(coverage, 2), BACKGROUND, 0.8)
-        raster.blend(canvas, coverage, INK, 1.0)
+    text = kdb.DText(string, kdb.DTrans(0, False, x, y))
+    text.halign, text.valign = alignment, kdb.VAlign.VAlignCenter
+    return text
 
 
 def _title(cell: kdb.Cell, technology: Technology | None) -> str:
@@ -344,34 +349,40 @@ def _title(cell: kdb.Cell, technology: Technology | None) -> str:
     return f"{cell.name}{process}   {box.width():.6g} x {box.height():.6g} um"
 
 
-def _legend(canvas: Canvas, frame: _Frame, styles: Sequence[_Style], marker_count: int) -> list[Lettering]:
-    """Draw a swatch for each layer, uppermost first, and return the names to write beside them."""
-    import numpy as np
+def _sheet(view: View, frame: _Frame, title: str, drawn: Sequence[_Layer], markers: int) -> lay.PixelBuffer:
+    """Return the whole picture without the layout: title, legend and scale. One unit is one pixel, y upwards."""
+    import klayout.db as kdb
 
+    sheet = _new_view()
+    left_aligned = kdb.HAlign.HAlignLeft
+    _add_text(sheet, _text(title[: view.width // CHARACTER_WIDTH], MARGIN, view.height - STRIP / 2, left_aligned))
+    legend = [_swatch(layer) for layer in reversed(drawn)]
+    if markers:
+        legend.insert(0, (f"{markers} marker" + "s" * (markers > 1), MARKER_COLOR, MARKER_COLOR, _DOTS))
     left = frame.left + frame.width + MARGIN
-    if left + SWATCH[0] >= canvas.shape[1]:
-        return []
-    entries = [(style.name, style.color, style.fill, style.frame) for style in reversed(styles)]
-    if marker_count:
-        entries.insert(0, (f"{marker_count} marker" + "s" * (marker_count > 1), MARKER_COLOR, MARKER_FILL, 1.0))
-    step = min(20.0, max(float(CHARACTER_HEIGHT[LABEL_FONT]), frame.height / max(len(entries), 1)))
-    names = []
-    for number, (name, color, fill, line) in enumerate(entries[: int(frame.height // step)]):
-        top = int(frame.top + number * step)
-        swatch = canvas[top : top + SWATCH[1], left : left + SWATCH[0]]
-        inner = np.pad(np.ones((SWATCH[1] - 2, SWATCH[0] - 2), dtype=np.float32), 1)
-        _paint(swatch, inner, color, fill, line)
-        names.append(Lettering(name, left + SWATCH[0] + 6, top + SWATCH[1] / 2))
-    return names
+    if left + SWATCH[0] >= view.width:
+        legend = []
+    step = min(20.0, max(float(CHARACTER_HEIGHT), frame.height / max(len(legend), 1)))
+    for number, (name, fill, line, pattern) in enumerate(legend[: int(frame.height // step)]):
+        top = view.height - int(frame.top + number * step)
+        _add_box(sheet, kdb.DBox(left, top - SWATCH[1], left + SWATCH[0] - 1, top - 1), fill, pattern, frame=line)
+        _add_text(sheet, _text(name, left + SWATCH[0] + 6, top - SWATCH[1] / 2, left_aligned))
+    length_um = _round_length(frame.window.width() / 5)
+    end, base = MARGIN + round(length_um / frame.pixel_um), STRIP // 2
+    for bar in (
+        (MARGIN, base - 1, end, base),
+        (MARGIN, base - 5, MARGIN + 1, base + 4),
+        (end - 1, base - 5, end, base + 4),
+    ):
+        _add_box(sheet, kdb.DBox(*bar), INK)
+    _add_text(sheet, _text(f"{length_um:g} um", end + 8, base, left_aligned))
+    return sheet.get_pixels_with_options(view.width, view.height, 1, 1, 1, kdb.DBox(0, 0, view.width, view.height))
 
 
-def _scale_bar(canvas: Canvas, frame: _Frame) -> list[Lettering]:
-    """Draw a bar of a round length below the layout and return the length to write beside it."""
-    length_um = _round_length(frame.width / 5 / frame.scale)
-    end, base = MARGIN + round(length_um * frame.scale), canvas.shape[0] - STRIP // 2
-    for reach, start, stop in ((1, MARGIN, end), (5, MARGIN, MARGIN + 2), (5, end - 2, end)):
-        canvas[base - reach : base + reach, start:stop] = INK
-    return [Lettering(f"{length_um:g} um", end + 8, base)]
+def _swatch(layer: _Layer) -> tuple[str, int, int, int]:
+    """Return the name, fill colour, frame colour and fill pattern of ``layer``."""
+    style = layer.style
+    return layer.name, style.eff_fill_color(True), style.eff_frame_color(True), style.eff_dither_pattern(True)
 
 
 def _round_length(longest_um: float) -> float:
@@ -380,3 +391,17 @@ def _round_length(longest_um: float) -> float:
 
     power = 10.0 ** floor(log10(longest_um))
     return max(factor * power for factor in (1, 2, 5) if factor * power <= longest_um * (1 + 1e-9))
+
+
+def _pasted(sheet: lay.PixelBuffer, part: lay.PixelBuffer, frame: _Frame) -> lay.PixelBuffer:
+    """Return ``sheet`` with ``part`` in the frame.
+
+    The bytes of a buffer are 8 bytes for its size, then 4 bytes per pixel, starting with the top row.
+    """
+    from klayout import lay
+
+    whole, piece = bytearray(sheet.to_bytes()), part.to_bytes()
+    for row in range(frame.height):
+        start = 8 + 4 * ((frame.top + row) * sheet.width() + frame.left)
+        whole[start : start + 4 * frame.width] = piece[8 + 4 * row * frame.width : 8 + 4 * (row + 1) * frame.width]
+    return lay.PixelBuffer.from_bytes(bytes(whole))

@@ -1,5 +1,7 @@
 """Pictures: the right colour at the right place, the same bytes twice."""
 
+import multiprocessing
+
 import klayout.db as kdb
 import pytest
 from klayout import lay, rdb
@@ -7,7 +9,7 @@ from klayout import lay, rdb
 from layoutkit import technology
 from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.view.markers import markers_at, read_markers
-from layoutkit.view.render import BACKGROUND, MARKER_COLOR, View, render, save
+from layoutkit.view.render import BACKGROUND, INK, MARKER_COLOR, View, render, save
 
 GENERIC = technology.load("generic")
 BARE = {"legend": False, "labels": False}
@@ -35,8 +37,13 @@ def pixels(picture):
 
 
 def color(buffer, x, y):
-    value = buffer.pixel(x, y)
-    return value >> 16 & 255, value >> 8 & 255, value & 255
+    """Return red, green and blue averaged over 20 x 20 pixels, more than a fill pattern repeats after."""
+    values = [buffer.pixel(column, row) for column in range(x - 10, x + 10) for row in range(y - 10, y + 10)]
+    return tuple(sum(value >> shift & 255 for value in values) / len(values) for shift in (16, 8, 0))
+
+
+def is_background(buffer, x, y):
+    return buffer.pixel(x, y) & 0xFFFFFF == BACKGROUND
 
 
 def test_layers_appear_where_they_are_in_their_own_colours():
@@ -44,19 +51,49 @@ def test_layers_appear_where_they_are_in_their_own_colours():
     picture = render(sample(), GENERIC, View(600, 600, region=(-1, -1, 11, 11), **BARE))
     buffer = pixels(picture)
     assert (buffer.width(), buffer.height()) == (600, 600)
-    assert color(buffer, 10, 10) == BACKGROUND
-    assert color(buffer, 300, 300) == BACKGROUND  # x = 5 um, between the two
-    red, green, blue = color(buffer, 150, 300)
-    assert red > green + 50
-    assert red > blue + 50  # poly is red
+    assert is_background(buffer, 10, 10)
+    assert is_background(buffer, 300, 300)  # x = 5 um, between the two
+    red, green, blue = color(buffer, 150, 300)  # pale, because a pattern fills only a part of the pixels
+    assert red > max(green, blue) + 20  # poly is red
     red, green, blue = color(buffer, 450, 400)
-    assert blue > red + 50  # metal1 is blue
+    assert blue > max(red, green) + 20  # metal1 is blue
     assert picture.layers_drawn == ("poly", "metal1", "via1")
 
 
 def test_the_same_layout_gives_the_same_bytes():
     view = View(400, 300)
     assert render(sample(), GENERIC, view).png == render(sample(), GENERIC, view).png
+
+
+def test_a_forked_process_draws_the_same_bytes():
+    """Scripts work in a child of the process that was started."""
+    view = View(400, 300)
+    expected = render(sample(), GENERIC, view).png
+    context = multiprocessing.get_context("fork")
+    with context.Pool(1) as pool:
+        assert pool.apply(png_of_sample, [view]) == expected
+
+
+def png_of_sample(view):
+    return render(sample(), GENERIC, view).png
+
+
+def test_the_layout_stays_within_its_frame():
+    """Poly fills the region. The 12 letters of metal1.label need 144 pixels of legend; 600 - 144 - 2 * 10 = 436."""
+    buffer = pixels(render(sample(), GENERIC, View(600, 400, region=(1, 2, 3, 3), labels=False)))
+    left, top, right, bottom = 10, 30, 446, 370
+
+    def red(columns, rows):
+        values = (buffer.pixel(x, y) for x in columns for y in rows)
+        return sum((value >> 16 & 255) > (value & 255) + 30 for value in values)
+
+    for corner in ((left, top), (left, bottom - 20), (right - 20, top), (right - 20, bottom - 20)):
+        assert red(*(range(start, start + 20) for start in corner))
+    assert not red(range(600), range(top))
+    assert not red(range(600), range(bottom, 400))
+    assert not red(range(left), range(400))
+    assert not red(range(right, right + 10), range(400))
+    assert red(range(right + 10, right + 32), range(top, top + 12))  # the legend's swatch
 
 
 def test_the_layout_survives_being_drawn():
@@ -81,8 +118,9 @@ def test_labels_and_legend_are_dark_on_light():
     with_labels = render(sample(), GENERIC, View(600, 600, region=(-1, -1, 11, 11), legend=False))
     assert with_labels.labels_drawn == 1
     buffer = pixels(with_labels)
-    around = [color(buffer, x, y) for x in range(435, 466) for y in range(292, 309)]
-    assert min(sum(value) for value in around) < 150
+    around = {buffer.pixel(x, y) & 0xFFFFFF for x in range(435, 466) for y in range(292, 309)}
+    assert INK in around
+    assert BACKGROUND in around  # the rim of the letters
 
 
 def test_a_region_is_grown_to_the_pictures_proportions():
@@ -113,7 +151,7 @@ def test_a_violation_smaller_than_a_pixel_is_seen():
     picture = render(sample(), GENERIC, View(600, 600, region=(-1, -1, 11, 11), **BARE), markers)
     assert picture.markers_drawn == 1  # the other lies outside
     buffer = pixels(picture)
-    seen = sum(color(buffer, x, y) == MARKER_COLOR for x in range(290, 311) for y in range(290, 311))
+    seen = sum(buffer.pixel(x, y) & 0xFFFFFF == MARKER_COLOR for x in range(290, 311) for y in range(290, 311))
     assert seen > 40
 
 
