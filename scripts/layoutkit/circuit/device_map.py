@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from layoutkit.circuit.fingers import ROUNDING, FingeredWidth, dividing_fingers, widest_finger
 from layoutkit.circuit.passive_map import PASSIVE_TYPES, map_passive
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavour
@@ -33,6 +32,7 @@ from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import NarrowFinger, narrow_error, with_total_widths
 from layoutkit.errors import NetlistError, UnsupportedOperationError
+from layoutkit.technology.finger_widths import ROUNDING, FingeredWidth, dividing_fingers, widest_finger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

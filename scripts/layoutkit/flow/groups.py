@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.fingers import widest_finger
 from layoutkit.errors import UnsupportedOperationError
 from layoutkit.flow.passive_modules import PASSIVE_TYPES
+from layoutkit.technology.finger_widths import widest_finger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +53,7 @@ class DrawnIn:
         path = Path(technology.path).resolve()
         source = path.stem if path.parent == SHIPPED.resolve() else str(path)
         sha256 = sha256_of(path) or ""
-        return cls(technology.name, source, sha256, technology.dbu_um, _layers_of(str(path), sha256))
+        return cls(technology.name, source, sha256, technology.dbu_um, _layers_in(path))
 
     @property
     def is_shipped(self) -> bool:
@@ -215,10 +214,9 @@ def used_layers(layout: kdb.Layout) -> set[tuple[int, int]]:
     }
 
 
-@lru_cache(maxsize=16)
-def _layers_of(path: str, _sha256: str) -> dict[str, tuple[int, int]]:
+def _layers_in(path: Path) -> dict[str, tuple[int, int]]:
     """Return the layers as the technology file has them; a technology may be in use with a layer map."""
-    return {name: layer.gds for name, layer in load(path).layers.items()}
+    return {name: layer.gds for name, layer in load(str(path)).layers.items()}
 
 
 def _best_fits(used: set[tuple[int, int]]) -> list[tuple[int, str]]:

@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.fingers import FingeredWidth, dividing_fingers, widest_finger
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.errors import GeometryError
+from layoutkit.technology.finger_widths import FingeredWidth, dividing_fingers, widest_finger
 from layoutkit.tools.drawing import deliver, drawn_size, known_nets, technology_of, terminal_pins
 
 if TYPE_CHECKING:

@@ -1,6 +1,8 @@
 """The shipped technology files agree with themselves and with the page that describes their format."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from layoutkit.drc.rules import KINDS, fields_of, kind_of
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import load, names
 from layoutkit.technology.expressions import require
-from layoutkit.technology.loader import read_rule
+from layoutkit.technology.loader import SHIPPED, read_rule
 
 PAGE = Path(__file__).parents[3] / "skills/technology-files/references/technology-format.md"
 TECHNOLOGIES = {name: load(name) for name in names()}
@@ -114,3 +116,20 @@ def test_a_rule_defined_twice_is_told(tmp_path):
     path.write_text(text + line + "\n", encoding="utf-8")
     with pytest.raises(TechnologyError, match="defined twice: M1_MIN_WIDTH"):
         load(str(path))
+
+
+def test_a_technology_is_read_again_only_when_its_file_changes(tmp_path):
+    path = tmp_path / "own.yaml"
+    text = (SHIPPED / "generic.yaml").read_text(encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
+    first = load(str(path))
+    assert load(str(path)) is first
+    path.write_text(f"{text}\nnotes: [changed]\n", encoding="utf-8")
+    assert load(str(path)).notes == ("changed",)
+
+
+def test_drawing_a_transistor_loads_no_reader_of_netlists():
+    """Each module costs start-up time, which is a third of the time that one transistor takes."""
+    code = "import sys, layoutkit.tools.transistor_requests; print(*sys.modules, sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not [name for name in done.stdout.split() if name.startswith(("layoutkit.circuit", "yaml", "numpy"))]
