@@ -7,20 +7,25 @@ from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
-from layoutkit.drc.drawn_layers import Coverage, coverage, drawn_layers, judged_layers, waived_layers
-from layoutkit.drc.regions import LayerRegions
-from layoutkit.drc.report import DrcReport, Marks, Verdict
-from layoutkit.drc.rules import KINDS, Measured, cases_of, kind_of
+from layoutkit.drc.drc_report import DrcReport, Marks, Verdict
+from layoutkit.drc.kinds import KINDS
+from layoutkit.drc.regions import LayerRegions, joined_fill
+from layoutkit.drc.rule_cases import cases_of, fields_of, kind_of
+from layoutkit.drc.rule_kinds import Measured
 from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError
-from layoutkit.technology.expressions import names, parse
+from layoutkit.layout.drawn_layers import Coverage, coverage, drawn_layers, waived_layers
+from layoutkit.technology.expressions import Numbered, Selection, names, parse, whole_layers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import klayout.db as kdb
 
-    from layoutkit.drc.rules import Case, Shapes
+    from layoutkit.drc.rule_kinds import Case, Shapes
+    from layoutkit.technology.expressions import Expression
     from layoutkit.technology.technology import Rule, Technology
+
+    Gds = tuple[int, int]
 
 __all__ = ["DrcReport", "Options", "check", "check_cell", "select_rules"]
 
@@ -217,3 +222,35 @@ def _coverage(cell: kdb.Cell, technology: Technology, options: Options, verdicts
         return Coverage()
     judged = judged_layers(technology, (verdict.rule for verdict in verdicts if verdict.status != "unchecked"))
     return coverage(cell, technology, judged, options.waived_layers, f"{technology.name} has no rule for it")
+
+
+def judged_layers(technology: Technology, rules: Iterable[Rule]) -> set[Gds]:
+    """Return the GDS layers that at least one of ``rules``, all without faults, judges.
+
+    A rule judges a layer if it measures all polygons of the layer. Rules about the grid and about angles hold for every
+    layer alike, whatever its purpose, so they do not count.
+    """
+    judged: set[Gds] = set()
+    for rule in rules:
+        kind = kind_of(rule)
+        if kind is None:
+            continue
+        for fields in fields_of(rule, kind, tuple(technology.layers)):
+            for operand in kind.judges:
+                measured = parse(str(fields[operand]))
+                if kind.name == "forbidden" and isinstance(measured, Selection) and measured.other is not None:
+                    measured = measured.layer  # to forbid some polygons of a layer, the rule examines each of them
+                judged.update(_numbers(measured, technology))
+    return judged
+
+
+def _numbers(expression: Expression, technology: Technology) -> Iterator[Gds]:
+    for part in whole_layers(expression):
+        if isinstance(part, Numbered):
+            yield part.layer, part.datatype
+        elif part.name in technology.derived:
+            yield from _numbers(parse(technology.derived[part.name]), technology)
+        else:
+            spec = technology.spec(part.name)
+            yield spec.gds
+            yield from (technology.spec(name).gds for name in joined_fill(spec, technology))

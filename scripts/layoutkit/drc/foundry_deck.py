@@ -18,10 +18,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from layoutkit.drc.check import Options, touching
-from layoutkit.drc.drawn_layers import drawn_layers
+from layoutkit.drc.drc_report import DrcReport, Marks, Verdict
 from layoutkit.drc.foundry_report import read_deck_report
-from layoutkit.drc.report import DrcReport, Marks, Verdict
 from layoutkit.errors import FileError, MissingProgramError, RuleNotFoundError, TimeLimitError
+from layoutkit.layout.drawn_layers import drawn_layers
 from layoutkit.layout.files import layout_bytes, read_bytes
 from layoutkit.technology.technology import Rule
 

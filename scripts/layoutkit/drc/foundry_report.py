@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.drc.report import Marks, Verdict
+from layoutkit.drc.drc_report import Marks, Verdict
 from layoutkit.errors import FileError
 from layoutkit.technology.technology import Rule
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.drc.drawn_layers import joined_fill
 from layoutkit.errors import GeometryError
 from layoutkit.technology.expressions import Named, Numbered, evaluate, parse, require
 
 if TYPE_CHECKING:
     from layoutkit.drc.net_regions import NetRegions
-    from layoutkit.technology.technology import Technology
+    from layoutkit.technology.technology import LayerSpec, Technology
 
 MAX_REFINEMENT = 1000  # a layout whose database unit needs a finer common unit than this is refused
 MAX_REACH = 2**30  # working units; KLayout has 32 bits, and the distance of two points has to fit as well
@@ -217,3 +216,12 @@ def check_reach(cell: kdb.Cell, magnification: int, unit_um: float) -> None:
             "origin, choose a smaller one, or write the layout in the technology's database unit",
             details={"cell_name": cell.name, "reach_um": reach * cell.layout().dbu, "unit_um": unit_um},
         )
+
+
+def joined_fill(spec: LayerSpec, technology: Technology) -> tuple[str, ...]:
+    """Return the fill that counts as ``spec`` in every rule: that of the conductors of the stack.
+
+    Fill of diffusion and poly has other rules than transistors (it needs no tap nearby), so it has rules of its own.
+    """
+    wiring = {technology.resolve(conductor.layer) for conductor in technology.conductors}
+    return spec.fill if spec.name in wiring else ()

@@ -13,7 +13,8 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.drc.rules import KINDS, faults_in, fields_of, kind_of
+from layoutkit.drc.kinds import KINDS
+from layoutkit.drc.rule_cases import faults_in, fields_of, kind_of
 from layoutkit.errors import FileError, TechnologyError
 from layoutkit.layout.files import read_bytes
 from layoutkit.technology.expressions import require

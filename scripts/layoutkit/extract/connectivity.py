@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.errors import LayoutkitError, TechnologyError
 from layoutkit.extract.passive_devices import PassiveLayers, add_plates, passive_layers, plate_cut_layer
+from layoutkit.layout.cells import check_flat_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -147,7 +149,7 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
     """Return the regions of ``cell``, all levels of its hierarchy flattened, as ``technology`` connects them."""
     drawn = DrawnLayers(cell, technology)
     poly, nwell, p_body = drawn.role("poly"), drawn.role("nwell"), drawn.p_body()
-    metal = wiring(cell, technology)
+    metal = _wiring(drawn)
     diffusion = drawn.role("active") + drawn.role("tap")
     n_plus, p_plus = drawn.implants("n"), drawn.implants("p")
     open_diffusion = diffusion - poly
@@ -164,8 +166,7 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
         "contact": drawn.layer(technology.contact.layer),
         **metal.regions,
     }
-    crossings = drawn.crossings()
-    channels = crossings.inside(drawn.role("active"))
+    channels = drawn.channels()
     gates = {spec.name: drawn.gates(spec, channels, p_body) for _, spec in sorted(technology.devices.items())}
     recognised = kdb.Region()
     for region in gates.values():
@@ -174,7 +175,7 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
         conducting={name: region.merged() for name, region in conducting.items()},
         joins=(*_silicon_joins(technology), *metal.joins),
         gates=gates,
-        unrecognised_gates=crossings - recognised,
+        unrecognised_gates=drawn.crossings() - recognised,
         labels={c.name: drawn.own_texts(c.label_layer) for c in technology.conductors},
         pins={c.name: drawn.own_shapes(c.pin_layer) for c in technology.conductors if c.pin_layer is not None},
         passives=metal.passives,
@@ -186,7 +187,11 @@ def wiring(cell: kdb.Cell, technology: Technology) -> Wiring:
 
     The cuts on a capacitor's plate join the plate, not the conductor below it.
     """
-    drawn = DrawnLayers(cell, technology)
+    return _wiring(DrawnLayers(cell, technology))
+
+
+def _wiring(drawn: DrawnLayers) -> Wiring:
+    technology = drawn.technology
     regions = {conductor.name: drawn.layer(conductor.layer) for conductor in technology.conductors}
     regions.update({cut.name: drawn.layer(cut.layer) for cut in technology.cuts})
     drawn_as = {name: name for name in regions}
@@ -201,12 +206,6 @@ def wiring(cell: kdb.Cell, technology: Technology) -> Wiring:
     return Wiring(regions, tuple(joins), drawn_as, passives)
 
 
-def channels(cell: kdb.Cell, technology: Technology) -> kdb.Region:
-    """Return where poly crosses the active layer in ``cell``, all levels of its hierarchy flattened."""
-    drawn = DrawnLayers(cell, technology)
-    return drawn.crossings().inside(drawn.role("active"))
-
-
 def device_texts(cell: kdb.Cell, technology: Technology) -> list[tuple[str, kdb.Point]]:
     """Return the texts of all levels that say which device a channel belongs to, with their places, sorted."""
     role = technology.role("device_text")
@@ -217,6 +216,35 @@ def device_texts(cell: kdb.Cell, technology: Technology) -> list[tuple[str, kdb.
     return sorted(
         ((text.string, kdb.Point(text.x, text.y)) for text in texts.each()), key=lambda item: (item[0], str(item[1]))
     )
+
+
+def labelled_gates(cell: kdb.Cell, technology: Technology) -> dict[str, list[kdb.Box]]:
+    """Return the channels of each device in ``cell``, by the texts on the ``device_text`` layer inside them. [dbu]
+
+    Raises:
+        LayoutkitError: If one channel carries the texts of two devices.
+        TechnologyError: If the technology names no active, poly or device_text layer.
+    """
+    for role in ("active", "poly", "device_text"):
+        if technology.role(role) is None:
+            raise TechnologyError(f"technology {technology.name} has no layer for the role '{role}'")
+    check_flat_size(cell)
+    drawn = DrawnLayers(cell, technology)
+    found = kdb.Shapes()
+    found.insert(drawn.channels())
+    owners: dict[tuple[int, int, int, int], str] = {}
+    for text, place in device_texts(cell, technology):
+        for channel in found.each_touching(kdb.Box(place, place)):
+            box = channel.bbox()
+            owner = owners.setdefault((box.left, box.bottom, box.right, box.top), text)
+            if owner != text:
+                raise LayoutkitError(
+                    f"the channel at {box} of cell '{cell.name}' is labelled both '{owner}' and '{text}'"
+                )
+    gates: dict[str, list[kdb.Box]] = {}
+    for key, owner in sorted(owners.items(), key=lambda item: (item[1], item[0])):
+        gates.setdefault(owner, []).append(kdb.Box(*key))
+    return gates
 
 
 def _silicon_joins(technology: Technology) -> list[tuple[str, str]]:
@@ -234,13 +262,15 @@ class DrawnLayers:
     def __init__(self, cell: kdb.Cell, technology: Technology) -> None:
         self.cell = cell
         self.technology = technology
+        self._layers: dict[str, kdb.Region] = {}
 
     def layer(self, name: str) -> kdb.Region:
-        """Return the merged shapes of a layer with its fill, without its slots."""
+        """Return the merged shapes of a layer with its fill, without its slots; shared, not to be changed."""
         spec = self.technology.spec(name)
-        found = self._shapes((spec.name, *spec.fill))
-        slots = self.slots(name)
-        return found if slots.is_empty() else found - slots
+        if spec.name not in self._layers:
+            found, slots = self._shapes((spec.name, *spec.fill)), self.slots(name)
+            self._layers[spec.name] = found if slots.is_empty() else found - slots
+        return self._layers[spec.name]
 
     def slots(self, name: str) -> kdb.Region:
         """Return the merged slots of a layer."""
@@ -268,6 +298,10 @@ class DrawnLayers:
         diffusion = self.role("active") + self.role("tap")
         only_fill = self.fill("poly") & (self.fill("active") + self.fill("tap"))
         return (self.role("poly") & diffusion).merged().not_inside(only_fill)
+
+    def channels(self) -> kdb.Region:
+        """Return the crossings of poly and diffusion that lie wholly in the active layer."""
+        return self.crossings().inside(self.role("active"))
 
     def implants(self, polarity: str) -> kdb.Region:
         """Return all n+ or p+ implants."""

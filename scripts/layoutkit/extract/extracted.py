@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.circuit.circuit import Circuit, Device
-from layoutkit.drc.drawn_layers import Coverage
 from layoutkit.extract.parallel import FoldKey, fold_key
+from layoutkit.layout.drawn_layers import Coverage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.drc.drawn_layers import coverage
 from layoutkit.extract.connectivity import (
     SUBSTRATE,
     ElectricalLayers,
@@ -28,6 +27,7 @@ from layoutkit.extract.passive_devices import extract_passives, size_of
 from layoutkit.extract.series import fold_series
 from layoutkit.extract.soft_connections import metal_nets, soft_connections
 from layoutkit.layout.cells import check_flat_size
+from layoutkit.layout.drawn_layers import coverage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

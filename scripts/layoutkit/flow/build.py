@@ -221,8 +221,9 @@ class _Job:
         return {LAYOUT: self.sources[LAYOUT]}
 
     def _metrics(self, placed: PlacedModules) -> dict[str, Any]:
+        from layoutkit.extract.connectivity import labelled_gates
         from layoutkit.flow.placing import matched_pairs
-        from layoutkit.view.metrics import compute, labelled_gates
+        from layoutkit.view.metrics import compute
 
         gates = labelled_gates(placed.cell, self.technology)
         return compute(placed.cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()

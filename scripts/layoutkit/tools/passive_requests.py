@@ -11,7 +11,7 @@ from layoutkit.draw.resistor_bank import ResistorSpec
 from layoutkit.errors import GeometryError
 from layoutkit.layout.workspace import Workspace
 from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, resistor_size
-from layoutkit.tools.drawing import deliver, known_nets
+from layoutkit.tools.module_requests import deliver, known_nets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -97,7 +97,7 @@ def check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, res
     import klayout.db as kdb
 
     from layoutkit.drc.check import check
-    from layoutkit.drc.report import nothing_to_check
+    from layoutkit.drc.drc_report import nothing_to_check
 
     drawn = kdb.Box()
     for net in result.nets:

@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.drc.rule_files import rule_with_faults
 from layoutkit.errors import TechnologyError
-from layoutkit.technology import Technology, load
+from layoutkit.technology import Technology, load, names
 from layoutkit.technology.expressions import require
 from layoutkit.technology.inspection import Fault, Inspection
 from layoutkit.technology.loader import AREA_KINDS, DIMENSIONLESS_KINDS, file_of, read_document
 from layoutkit.technology.technology import LayerSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.technology.technology import Rule
 
@@ -48,6 +48,66 @@ class Validation:
     def valid(self) -> bool:
         """Whether there is no fault."""
         return not self.faults
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the verdict as JSON data."""
+        technology = self.technology
+        counts = technology and {
+            "layers": len(technology.layers),
+            "conductors": len(technology.conductors),
+            "transistors": len(technology.devices),
+            "passives": len(technology.passives),
+            "rules": len(technology.rules),
+        }
+        return {
+            "valid": self.valid,
+            "technology": self.name,
+            "faults": [{"place": fault.place, "message": fault.message} for fault in self.faults],
+            "warnings": [{"place": fault.place, "message": fault.message} for fault in self.warnings],
+            "counts": counts,
+        }
+
+
+def describe(name_or_path: str) -> dict[str, Any]:
+    """Return a technology's layers, wiring, devices with their limits, and the number of rules, as JSON data.
+
+    Raises:
+        TechnologyError: If there is no such technology, or its file has faults.
+    """
+    from layoutkit.technology.description import described
+
+    return {"shipped": names(), **described(load(name_or_path))}
+
+
+def export_klayout(technologies: Sequence[str], output_dir: str, *, pcells: bool) -> dict[str, Any]:
+    """Write a folder that KLayout can use as a package, and return what it holds.
+
+    Args:
+        technologies: Names or files of technologies.
+        output_dir: The folder to write.
+        pcells: Whether the package offers the devices as PCells.
+
+    Raises:
+        TechnologyError: If a technology does not exist or has faults.
+        FileError: If the folder cannot be written.
+    """
+    from importlib.metadata import PackageNotFoundError, version
+
+    from layoutkit.layout.klayout_package import write_package
+
+    try:
+        release = version("analog-layout-skills")
+    except PackageNotFoundError:  # a copied skill
+        release = "0"
+    folder = str(Path(output_dir).resolve())
+    written = write_package(technologies, folder, version=release, pcells=pcells)
+    return {
+        "output_dir": written.folder,
+        "files": list(written.files),
+        "libraries": list(written.libraries),
+        "layer_properties": [f"{folder}/{name}" for name in written.files if name.endswith(".lyp")],
+        "technology_files": [f"{folder}/{name}" for name in written.files if name.endswith(".lyt")],
+    }
 
 
 def validate(name_or_path: str) -> Validation:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.errors import GeometryError
 from layoutkit.technology.finger_widths import FingeredWidth, dividing_fingers, widest_finger
-from layoutkit.tools.drawing import deliver, drawn_size, known_nets, technology_of, terminal_pins
+from layoutkit.tools.module_requests import deliver, drawn_size, known_nets, technology_of, terminal_pins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

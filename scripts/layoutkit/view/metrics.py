@@ -162,37 +162,6 @@ def compute(
     )
 
 
-def labelled_gates(cell: kdb.Cell, technology: Technology) -> dict[str, list[kdb.Box]]:
-    """Return the channels of each device in ``cell``, by the texts on the ``device_text`` layer inside them. [dbu]
-
-    Raises:
-        LayoutkitError: If one channel carries the texts of two devices.
-        TechnologyError: If the technology names no active, poly or device_text layer.
-    """
-    import klayout.db as kdb
-
-    from layoutkit.extract.connectivity import channels, device_texts
-
-    for role in ("active", "poly", "device_text"):
-        _layer(technology, role)
-    check_flat_size(cell)
-    found = kdb.Shapes()
-    found.insert(channels(cell, technology))
-    owners: dict[tuple[int, int, int, int], str] = {}
-    for text, place in device_texts(cell, technology):
-        for channel in found.each_touching(kdb.Box(place, place)):
-            box = channel.bbox()
-            owner = owners.setdefault((box.left, box.bottom, box.right, box.top), text)
-            if owner != text:
-                raise LayoutkitError(
-                    f"the channel at {box} of cell '{cell.name}' is labelled both '{owner}' and '{text}'"
-                )
-    gates: dict[str, list[kdb.Box]] = {}
-    for key, owner in sorted(owners.items(), key=lambda item: (item[1], item[0])):
-        gates.setdefault(owner, []).append(kdb.Box(*key))
-    return gates
-
-
 def _layer(technology: Technology, role: str) -> str:
     name = technology.role(role)
     if name is None:

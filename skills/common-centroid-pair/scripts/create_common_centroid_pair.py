@@ -1,9 +1,5 @@
 """Draw two matched transistors with a common centroid into the workspace's layout."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -13,93 +9,12 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     print(f'{{"ok": false, "error": {ERROR}, "data": null, "duration_ms": 0}}')
     raise SystemExit(3) from None
 
-if TYPE_CHECKING:
-    from layoutkit.draw.mos import Transistor
-    from layoutkit.technology import Technology
-    from layoutkit.tools.drawing import Delivered
 
-
-def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+def execute(params: dict, context: dict) -> dict:
     """Return the units, their symmetry, the pins and how far the drawn centroids are apart."""
-    from layoutkit.draw.pair import PairSpec, draw_pair
-    from layoutkit.errors import GeometryError
-    from layoutkit.tools.drawing import deliver, drawn_size, technology_of
+    from layoutkit.tools.pair_request import create_common_centroid_pair
 
-    types = [params[which]["type"] for which in ("device_a", "device_b")]
-    if types[0] != types[1]:
-        raise GeometryError("Devices must be same type for matching", details={"types": types})
-    tech = technology_of(params, params.get("device") or types[0])
-    first, second = _devices(params, tech)
-    spacing = tech.to_dbu(params["spacing"])
-
-    def draw(layout: Any, name: str) -> Any:
-        spec = PairSpec(
-            name,
-            first,
-            second,
-            arrangement=params["arrangement"],
-            axis=params["symmetry_axis"],
-            spacing=spacing,
-            interdigitate=params["interdigitate"],
-            dummies=params["dummies"],
-            labels=params["labels"],
-        )
-        return draw_pair(layout, tech, spec)
-
-    delivered = deliver(params, tech, [first.id, second.id], draw)
-    module = delivered.module
-    return {
-        **delivered.common_data(),
-        "arrangement": params["arrangement"],
-        "device_instances": delivered.instances(),
-        "symmetry_info": _symmetry(params["symmetry_axis"], delivered),
-        "anchors": _anchors(delivered),
-        "pins": delivered.net_pins(),
-        "centroids": {device: delivered.point(*module.centroid(device)) for device in module.devices},
-        "centroid_error_um": tech.to_um(module.centroid_error()),
-        "drawn": {device.id: drawn_size(device, delivered) for device in (first, second)},
-    }
-
-
-def _devices(params: dict[str, Any], tech: Technology) -> tuple[Transistor, Transistor]:
-    """Return both transistors; where no nets are known they share source and bulk, as a differential pair does."""
-    from layoutkit.tools.drawing import known_nets
-    from layoutkit.tools.transistor_requests import requested_transistor, with_dividing_fingers
-
-    a, b = params["device_a"], params["device_b"]
-    shared = f"{a['device_id']}_{b['device_id']}"
-    found = []
-    for device in with_dividing_fingers(tech, (a, b), params.get("device"), units=2):
-        given = params.get("nets", {}).get(device["device_id"])
-        nets = {"s": f"{shared}_S", "b": f"{shared}_B", **known_nets(params, device["device_id"], given)}
-        found.append(requested_transistor(tech, device, params.get("device"), nets))
-    return found[0], found[1]
-
-
-def _symmetry(axis: str, delivered: Delivered) -> dict[str, Any]:
-    module = delivered.module
-    units = [instance.id for instance in module.instances]
-    opposite = list(zip(units, reversed(units), strict=True))[: len(units) // 2]
-    symmetric = module.symmetry_axis_x is not None if axis == "vertical" else module.mirrored_in_y
-    return {
-        "axis": axis,
-        "center": delivered.point(*_middle(module)),
-        "matched_pairs": [list(pair) for pair in opposite],
-        "geometry_symmetric": symmetric,
-    }
-
-
-def _middle(module: Any) -> tuple[float, float]:
-    """Return the middle of all channels, which the units lie around."""
-    boxes = [gate.box for gate in module.gates if gate.device]
-    x = (min(box.left for box in boxes) + max(box.right for box in boxes)) / 2
-    return x, (min(box.bottom for box in boxes) + max(box.top for box in boxes)) / 2
-
-
-def _anchors(delivered: Delivered) -> dict[str, Any]:
-    x, y = delivered.point(*_middle(delivered.module))
-    box = delivered.common_data()["bounding_box"]
-    return {"center": [x, y], "left": [box["x"], y], "right": [round(box["x"] + box["width"], 6), y]}
+    return create_common_centroid_pair(params)
 
 
 if __name__ == "__main__":

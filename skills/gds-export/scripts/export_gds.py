@@ -12,31 +12,11 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return the file that was written and what it holds."""
-    from pathlib import Path
-
-    from layoutkit.errors import FileError
-    from layoutkit.layout.export import ExportOptions, export_layout
     from layoutkit.tools.current_layout import CurrentLayout
+    from layoutkit.tools.layout_outputs import export
 
-    output_path, layer_filter = params["output_path"], params.get("layer_filter")
     current = CurrentLayout(params)
-    named = any(isinstance(entry, str) and not entry.replace("/", "").isdigit() for entry in layer_filter or ())
-    process = current.technology() if named or "technology" in params else None
-    layout = current.read()
-    if Path(output_path).resolve() == current.path.resolve():
-        raise FileError(
-            f"output_path is the file the layout comes from ({output_path}); give another name",
-            details={"param_name": "output_path", "provided_value": output_path},
-        )
-    options = ExportOptions(
-        cell_name=params.get("cell_name"),
-        flatten=params["flatten"],
-        layer_filter=layer_filter,
-        unit_m=params["unit"],
-        precision_m=params["precision"],
-        technology=process,
-    )
-    written = export_layout(layout, output_path, options)
+    written = export(params, current)
     return {
         "output_path": written.output_path,
         "cell_name": written.cell_name,

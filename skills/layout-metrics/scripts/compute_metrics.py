@@ -12,23 +12,12 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return the metrics of one cell."""
-    from layoutkit.layout.cells import choose_cell
     from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.view import metrics
+    from layoutkit.tools.layout_outputs import measure
 
     current = CurrentLayout(params)
-    process = current.technology()
-    layout = current.read()
-    cell = choose_cell(layout, params.get("cell_name"))
-    gates = metrics.labelled_gates(cell, process)
-    measured = metrics.compute(
-        cell,
-        process,
-        gates,
-        matched_pairs=[tuple(pair) for pair in params.get("matched_pairs", ())],
-        area_targets=params.get("area_targets"),
-    )
-    return {**measured.to_json(), "layout_sha256": current.sha256, "warnings": current.warnings}
+    metrics = measure(params, current)
+    return {**metrics.to_json(), "layout_sha256": current.sha256, "warnings": current.warnings}
 
 
 if __name__ == "__main__":

@@ -12,48 +12,14 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return the verdict, the mismatches with their places, and what was compared."""
-    from layoutkit.circuit import MapOptions, Target, join_taps, map_circuit, read_netlist, read_widths
-    from layoutkit.extract.extractor import extract
-    from layoutkit.layout.cells import choose_cell
-    from layoutkit.layout.workspace import Workspace
-    from layoutkit.lvs.compare import compare
-    from layoutkit.lvs.lvs_files import write_extracted, write_report
     from layoutkit.tools.current_layout import CurrentLayout
+    from layoutkit.tools.netlist_comparison import NetlistComparison
 
     current = CurrentLayout(params)
-    process = current.technology()
-    netlist_path = params.get("netlist_path") or Workspace(params.get("workspace")).circuit_path
-    for name in ("report_path", "extracted_path"):
-        if name in params:
-            current.check_target(params[name], netlist_path)
-    circuit = read_netlist(
-        netlist_path,
-        top=params.get("top") or None,
-        identify_modules=False,
-        black_boxes=params.get("black_boxes", ()),
-        parameters=params.get("parameters"),
-    )
-    if params["map_devices"]:
-        options = MapOptions(width_per=params["width_per"])
-        circuit = map_circuit(circuit, Target.from_technology(process), options).circuit
-    else:
-        circuit = join_taps(read_widths(circuit, params["width_per"]))
-    layout = current.read()
-    cell = choose_cell(layout, params.get("cell_name"))
-    extraction = extract(layout, cell, process, waived_layers=params["waived_layers"])
-    result = compare(extraction, circuit, tolerance=params["tolerance"])
-    data = result.to_json()
-    data["warnings"] = [*circuit.warnings, *data["warnings"]]
-    data["layout_sha256"] = current.sha256
-    data["files"] = {"layout": str(current.path), "netlist": str(netlist_path)}
-    if "report_path" in params:
-        write_report(result, params["report_path"], current.sources(circuit="netlist_path" not in params))
-        data["files"]["report"] = params["report_path"]
-    if "extracted_path" in params:
-        write_extracted(result.extraction, params["extracted_path"], current.sources())
-        data["files"]["extracted"] = params["extracted_path"]
-    current.add_reports(*(params[name] for name in ("report_path", "extracted_path") if name in params))
-    data["warnings"] += current.warnings
+    comparison = NetlistComparison(params, current)
+    result = comparison.run()
+    data = {**result.to_json(), "files": comparison.write(result), "layout_sha256": current.sha256}
+    data["warnings"] = [*comparison.circuit.warnings, *data["warnings"], *current.warnings]
     return data
 
 

@@ -12,35 +12,13 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return the circuit, what was counted in it, and where it was written."""
-    from layoutkit.circuit import find_supplies, narrow_warnings, read_netlist
+    from layoutkit.tools.netlist_request import parse, parse_info, save_circuit
 
-    circuit = read_netlist(
-        params["netlist_path"],
-        netlist_format=params["format"],
-        top=params.get("top") or None,
-        identify_modules=params["identify_modules"],
-        black_boxes=params.get("black_boxes", ()),
-        parameters=params.get("parameters"),
-    )
-    supplies = find_supplies(circuit)
-    data = {
-        "circuit": circuit.to_json(),
-        "parse_info": {
-            "device_count": len(circuit.devices),
-            "net_count": len(circuit.nets),
-            "module_count": len(circuit.modules),
-            "power_nets": list(supplies.power),
-            "ground_nets": list(supplies.ground),
-            "warnings": [*circuit.warnings, *narrow_warnings(circuit)],
-        },
-    }
+    circuit = parse(params)
+    data = {"circuit": circuit.to_json(), "parse_info": parse_info(circuit)}
     if params.get("workspace"):
-        from layoutkit.layout.workspace import Workspace
-
-        workspace = Workspace(params["workspace"])
-        with workspace.lock():
-            data["parse_info"]["warnings"] += workspace.save_circuit(data["circuit"])
-        data["circuit_path"] = str(workspace.circuit_path)
+        data["circuit_path"], outdated = save_circuit(params["workspace"], data["circuit"])
+        data["parse_info"]["warnings"] += outdated
     return data
 
 

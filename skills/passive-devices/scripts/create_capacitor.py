@@ -1,9 +1,5 @@
 """Draw a plate (MIM) capacitor into the workspace's layout."""
 
-from __future__ import annotations
-
-from typing import Any
-
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -14,7 +10,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
+def execute(params: dict, context: dict) -> dict:
     """Return where it lies, its pins and what was drawn."""
     from layoutkit.tools.passive_requests import create_capacitor
 

@@ -12,10 +12,9 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return a technology in numbers a person reads."""
-    from layoutkit.technology import load, names
-    from layoutkit.technology.description import described
+    from layoutkit.tools.technology_file import describe
 
-    return {"shipped": names(), **described(load(params["technology"]))}
+    return describe(params["technology"])
 
 
 if __name__ == "__main__":

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, read_netlist, recognise
 from layoutkit.circuit import constraints as constraints_module
-from layoutkit.circuit.constraints import Constraints, check_constraints, parse_constraints
+from layoutkit.circuit.constraints import Constraints
 from layoutkit.circuit.suggested_constraints import suggest_constraints
-from layoutkit.errors import LayoutkitError
 
 SKILLS = Path(__file__).parents[3] / "skills"
 COMPARATOR = SKILLS / "constraint-planning/assets/comparator.spice"

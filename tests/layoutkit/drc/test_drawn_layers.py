@@ -6,8 +6,7 @@ from drc_sketch import Sketch
 
 from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
-from layoutkit.drc.check import Options, check, check_cell
-from layoutkit.drc.drawn_layers import judged_layers
+from layoutkit.drc.check import Options, check, check_cell, judged_layers
 from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare

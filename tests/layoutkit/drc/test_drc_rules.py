@@ -5,7 +5,8 @@ import pytest
 from drc_sketch import SKETCHES, cases, pairs, with_rule
 
 from layoutkit.drc.check import check
-from layoutkit.drc.rules import KINDS, kind_of
+from layoutkit.drc.kinds import KINDS
+from layoutkit.drc.rule_cases import kind_of
 from layoutkit.technology import load, names
 
 TECHNOLOGIES = {name: load(name) for name in names()}

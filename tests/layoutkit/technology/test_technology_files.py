@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutkit.drc.rules import KINDS, fields_of, kind_of
+from layoutkit.drc.kinds import KINDS
+from layoutkit.drc.rule_cases import fields_of, kind_of
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import load, names
 from layoutkit.technology.expressions import require

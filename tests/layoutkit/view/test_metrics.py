@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from layoutkit import technology
 from layoutkit.errors import DeviceNotFoundError, LayoutkitError, TechnologyError
+from layoutkit.extract.connectivity import labelled_gates
 from layoutkit.view import metrics
 
 GENERIC = technology.load("generic")
@@ -37,7 +38,7 @@ def add_row(cell, tech, pattern, y=0):
 
 
 def measured(cell, pairs=(), targets=None, tech=GENERIC):
-    gates = metrics.labelled_gates(cell, tech)
+    gates = labelled_gates(cell, tech)
     return metrics.compute(cell, tech, gates, matched_pairs=pairs, area_targets=targets)
 
 
@@ -116,7 +117,7 @@ def test_a_channel_with_two_names_is_told():
     cell = row_of("A")
     cell.shapes(GENERIC.layer(cell.layout(), "text")).insert(kdb.Text("B", kdb.Trans(0, False, 1, 1)))
     with pytest.raises(LayoutkitError, match="labelled both"):
-        metrics.labelled_gates(cell, GENERIC)
+        labelled_gates(cell, GENERIC)
 
 
 def test_an_unknown_device_is_told_with_those_that_are_there():
@@ -163,4 +164,4 @@ def test_a_technology_without_a_text_layer_is_told():
 
     bare = replace(GENERIC, roles={role: name for role, name in GENERIC.roles.items() if role != "device_text"})
     with pytest.raises(TechnologyError, match="device_text"):
-        metrics.labelled_gates(row_of("A"), bare)
+        labelled_gates(row_of("A"), bare)

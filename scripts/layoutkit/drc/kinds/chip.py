@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.drc.net_regions import antennas
-from layoutkit.drc.rules import Case, Measured, rule_kind
+from layoutkit.drc.rule_kinds import Case, Measured, rule_kind
 from layoutkit.errors import TechnologyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutkit.drc.rules import Found
+    from layoutkit.drc.rule_kinds import Found
 
 MAX_WINDOWS = 1_000_000
 

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.drc.rules import fields_of, kind_of
 from layoutkit.errors import LayoutkitError, TechnologyError
-from layoutkit.technology.expressions import Numbered, Selection, parse, whole_layers
+from layoutkit.technology.expressions import Numbered, parse
 from layoutkit.technology.technology import PURPOSES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from layoutkit.technology.expressions import Expression
-    from layoutkit.technology.technology import LayerSpec, Rule, Technology
+    from layoutkit.technology.technology import Technology
 
     Gds = tuple[int, int]
 
@@ -126,44 +124,3 @@ def _number_of(entry: str, technology: Technology) -> Gds | None:
         return (tree.layer, tree.datatype) if isinstance(tree, Numbered) else technology.spec(entry).gds
     except TechnologyError:
         return None
-
-
-def judged_layers(technology: Technology, rules: Iterable[Rule]) -> set[Gds]:
-    """Return the GDS layers that at least one of ``rules``, all without faults, judges.
-
-    A rule judges a layer if it measures all polygons of the layer. Rules about the grid and about angles hold for every
-    layer alike, whatever its purpose, so they do not count.
-    """
-    judged: set[Gds] = set()
-    for rule in rules:
-        kind = kind_of(rule)
-        if kind is None:
-            continue
-        for fields in fields_of(rule, kind, tuple(technology.layers)):
-            for operand in kind.judges:
-                measured = parse(str(fields[operand]))
-                if kind.name == "forbidden" and isinstance(measured, Selection) and measured.other is not None:
-                    measured = measured.layer  # to forbid some polygons of a layer, the rule examines each of them
-                judged.update(_numbers(measured, technology))
-    return judged
-
-
-def _numbers(expression: Expression, technology: Technology) -> Iterator[Gds]:
-    for part in whole_layers(expression):
-        if isinstance(part, Numbered):
-            yield part.layer, part.datatype
-        elif part.name in technology.derived:
-            yield from _numbers(parse(technology.derived[part.name]), technology)
-        else:
-            spec = technology.spec(part.name)
-            yield spec.gds
-            yield from (technology.spec(name).gds for name in joined_fill(spec, technology))
-
-
-def joined_fill(spec: LayerSpec, technology: Technology) -> tuple[str, ...]:
-    """Return the fill that counts as ``spec`` in every rule: that of the conductors of the stack.
-
-    Fill of diffusion and poly has other rules than transistors (it needs no tap nearby), so it has rules of its own.
-    """
-    wiring = {technology.resolve(conductor.layer) for conductor in technology.conductors}
-    return spec.fill if spec.name in wiring else ()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import klayout.db as kdb
 
-from layoutkit.drc.drawn_layers import Coverage
-from layoutkit.drc.rules import kind_of
+from layoutkit.drc.rule_cases import kind_of
+from layoutkit.layout.drawn_layers import Coverage
 from layoutkit.layout.files import write_bytes
 from layoutkit.layout.provenance import noted
 
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
-    from layoutkit.drc.rules import Shapes
+    from layoutkit.drc.rule_kinds import Shapes
     from layoutkit.technology.technology import Rule
-    from layoutkit.view.markers import Marker
 
     _Placed = tuple[float, float, tuple[float, float, float, float], str, float]  # y, x, box, layer, distance or -1
 
@@ -213,17 +212,14 @@ class DrcReport:
         if self.coverage.waived:
             yield f"not judged, because waived: layers {', '.join(self.coverage.waived)}"
 
-    def markers(self) -> list[Marker]:
-        """Return the violations for a picture, as many as one can show."""
-        from layoutkit.view.markers import MAX_MARKERS, Marker
-
-        shares = _shares([verdict.count for verdict in self.violated], MAX_MARKERS)
-        boxes = (
+    def boxes(self, limit: int) -> list[tuple[str, kdb.DBox]]:
+        """Return the rule and the box of at most ``limit`` violations, for a picture. [um]"""
+        shares = _shares([verdict.count for verdict in self.violated], limit)
+        return [
             (verdict.rule.id, kdb.DBox(*place.box_um))
             for verdict, share in zip(self.violated, shares, strict=True)
             for place in self.locations(verdict, share)
-        )
-        return [Marker(rule_id, (kdb.DPolygon(box),), box) for rule_id, box in boxes]
+        ]
 
     def write_lyrdb(self, path: str | os.PathLike[str], sources: Mapping[str, str] | None = None) -> None:
         """Write all violations as a report database, which KLayout's marker browser opens.

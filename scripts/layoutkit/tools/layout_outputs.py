@@ -1,0 +1,114 @@
+"""What is made from the current layout: a GDSII or OASIS file, a picture, metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import FileError
+from layoutkit.layout.cells import choose_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.layout.export import ExportResult
+    from layoutkit.tools.current_layout import CurrentLayout
+    from layoutkit.view.metrics import LayoutMetrics
+
+
+def export(params: Mapping[str, Any], current: CurrentLayout) -> ExportResult:
+    """Write the current layout, or what ``params`` (of ``export.gds``) select of it, and return what was written.
+
+    Raises:
+        FileError: If the target is the layout itself or cannot be written.
+        LayoutkitError: If a selected cell or layer does not exist.
+    """
+    from layoutkit.layout.export import ExportOptions, export_layout
+
+    output_path, layer_filter = params["output_path"], params.get("layer_filter")
+    named = any(isinstance(entry, str) and not entry.replace("/", "").isdigit() for entry in layer_filter or ())
+    technology = current.technology() if named or "technology" in params else None
+    layout = current.read()
+    if Path(output_path).resolve() == current.path.resolve():
+        raise FileError(
+            f"output_path is the file the layout comes from ({output_path}); give another name",
+            details={"param_name": "output_path", "provided_value": output_path},
+        )
+    options = ExportOptions(
+        cell_name=params.get("cell_name"),
+        flatten=params["flatten"],
+        layer_filter=layer_filter,
+        unit_m=params["unit"],
+        precision_m=params["precision"],
+        technology=technology,
+    )
+    return export_layout(layout, output_path, options)
+
+
+def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
+    """Return the metrics of a cell of the current layout, as ``params`` (of ``eval.compute_metrics``) request.
+
+    Raises:
+        LayoutkitError: If the cell is empty, or a pair or an area names something that does not exist.
+    """
+    from layoutkit.extract.connectivity import labelled_gates
+    from layoutkit.view.metrics import compute
+
+    technology = current.technology()
+    layout = current.read()
+    cell = choose_cell(layout, params.get("cell_name"))
+    return compute(
+        cell,
+        technology,
+        labelled_gates(cell, technology),
+        matched_pairs=[tuple(pair) for pair in params.get("matched_pairs", ())],
+        area_targets=params.get("area_targets"),
+    )
+
+
+def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str, Any]:
+    """Draw the current layout as ``params`` (of ``layout.render_view``) request and return what the picture shows.
+
+    Raises:
+        FileError: If the picture cannot be written, or a report cannot be read.
+        LayoutkitError: If there is nothing to draw, or there are too many markers.
+    """
+    from layoutkit.layout.files import check_target
+    from layoutkit.view.markers import markers_at, read_markers
+    from layoutkit.view.render import View, render, save
+
+    technology = current.technology()
+    layout = current.read()
+    target = params.get("output_path") or str(current.path.with_suffix(".png"))
+    if not target.lower().endswith(".png"):
+        raise FileError(f"output_path must end in .png, got {target!r}", details={"param_name": "output_path"})
+    path = check_target(target)
+    cell = choose_cell(layout, params.get("cell_name"))
+    markers, doubts = markers_at(params.get("violations", ())), []
+    if "report_path" in params:
+        doubts = current.doubts_of(params["report_path"])
+        markers += read_markers(params["report_path"], cell)
+    view = View(
+        width=params["width"],
+        height=params["height"],
+        region=tuple(params["region"]) if "region" in params else None,
+        layers=params.get("layers"),
+        legend=params["legend"],
+        labels=params["labels"],
+        title=params.get("title"),
+    )
+    picture = render(cell, technology, view, markers)
+    save(picture, path, current.sources())
+    current.add_reports(str(path))
+    return {
+        "image_path": str(path),
+        "cell_name": cell.name,
+        "width": view.width,
+        "height": view.height,
+        "region": list(picture.region),
+        "layers_drawn": list(picture.layers_drawn),
+        "labels_drawn": picture.labels_drawn,
+        "markers_drawn": picture.markers_drawn,
+        "layout_sha256": current.sha256,
+        "warnings": [*doubts, *current.warnings],
+    }

@@ -1,0 +1,134 @@
+"""``layout.create_current_mirror``: a simple or cascode current mirror of matched units."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import lcm
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror, drawn_ratios
+from layoutkit.errors import DeviceNotFoundError, GeometryError
+from layoutkit.tools.module_requests import deliver, drawn_size, known_nets, technology_of
+from layoutkit.tools.transistor_requests import requested_transistor, with_dividing_fingers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.draw.module import Module
+    from layoutkit.draw.mos import Transistor
+    from layoutkit.technology import Technology
+
+    Devices = list[dict[str, Any]]
+
+
+def create_current_mirror(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw a current mirror into the workspace's layout and return the data of the tool.
+
+    Raises:
+        LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
+    """
+    types = sorted({device["type"] for device in params["devices"]})
+    if len(types) > 1:
+        raise GeometryError("Devices must be same type for matching", details={"types": types})
+    tech = technology_of(params, params.get("device") or types[0])
+    lower, upper = _roles(params)
+    mirror, cascodes = _transistors(params, tech, lower, upper)
+    check_ratios(mirror, {name: r for name, r in params.get("matching_ratio", {}).items() if name not in _ids(upper)})
+    spec = MirrorSpec("", mirror, cascodes, params["arrangement"], params["dummies"], params["labels"])
+
+    def draw(layout: kdb.Layout, name: str) -> Module:
+        return draw_mirror(layout, tech, replace(spec, name=name))
+
+    delivered = deliver(params, tech, [device.id for device in (*mirror, *cascodes)], draw)
+    module, data = delivered.module, delivered.common_data()
+    if mirror[0].drain != mirror[0].gate and not cascodes:
+        data["warnings"].append(f"the reference {mirror[0].id} is not diode-connected: its drain is {mirror[0].drain}")
+    units = sum(instance.parent == mirror[0].id for instance in module.instances)
+    nodes = {"gate": mirror[0].gate, "source": mirror[0].source, "bulk": mirror[0].bulk}
+    return {
+        **data,
+        "mirror_type": params["mirror_type"],
+        "arrangement": params["arrangement"],
+        "device_instances": delivered.instances(),
+        "matching_info": {
+            "reference": mirror[0].id,
+            "mirrors": {name: float(ratio) for name, ratio in drawn_ratios(mirror).items() if name != mirror[0].id},
+            "unit_width": round(mirror[0].width / units * tech.dbu_um * 1e-6, 12),
+        },
+        "common_nodes": {**nodes, "cascode_gate": cascodes[0].gate} if cascodes else nodes,
+        "pins": delivered.net_pins(),
+        "centroids": {device: delivered.point(*module.centroid(device)) for device in module.devices},
+        "centroid_error_um": tech.to_um(module.centroid_error([device.id for device in mirror])),
+        "drawn": {device.id: drawn_size(device, delivered) for device in (*mirror, *cascodes)},
+    }
+
+
+def _roles(params: Mapping[str, Any]) -> tuple[Devices, Devices]:
+    """Return the mirror devices, reference first, and the cascodes that stand on them, in the same order."""
+    devices = [_with_m(params, device) for device in params["devices"]]
+    ids = _ids(devices)
+    reference = params.get("reference_device", ids[0])
+    if reference not in ids:
+        raise DeviceNotFoundError(
+            f"Device '{reference}' not found among the mirror's devices: {', '.join(ids)}",
+            details={"param_name": "reference_device", "provided_value": reference, "available_devices": ids},
+        )
+    if params["mirror_type"] == "simple":
+        return sorted(devices, key=lambda device: device["device_id"] != reference), []
+    if len(devices) % 2:
+        raise GeometryError(f"a cascode mirror needs an even number of devices, got {len(devices)}")
+    nets = {name: known_nets(params, name, params.get("nets", {}).get(name)) for name in ids}
+    below = {nets[name]["d"]: name for name in ids if "d" in nets[name]}
+    standing = {name: below[nets[name]["s"]] for name in ids if nets[name].get("s") in below}
+    if len(standing) != len(devices) // 2:
+        half = len(devices) // 2
+        standing = dict(zip(ids[half:], ids[:half], strict=True))
+    if reference in standing:
+        raise GeometryError(f"reference_device {reference} is a cascode; name the mirror device {standing[reference]}")
+    lower = sorted((d for d in devices if d["device_id"] not in standing), key=lambda d: d["device_id"] != reference)
+    order = {name: place for place, name in enumerate(_ids(lower))}
+    upper = [device for device in devices if device["device_id"] in standing]
+    by_below = {standing[d["device_id"]]: d for d in upper}
+    upper = sorted(upper, key=lambda device: order.get(standing[device["device_id"]], 0))
+    ms = {d["device_id"]: d.get("m", 1) for d in lower}
+    return lower, [{"m": ms[name], **by_below[name]} for name in _ids(lower) if name in by_below]
+
+
+def _with_m(params: Mapping[str, Any], device: dict[str, Any]) -> dict[str, Any]:
+    """Return ``device`` with the m that matching_ratio asks for, where no device gives any m."""
+    ratios = params.get("matching_ratio", {})
+    if device["device_id"] not in ratios or any("m" in other for other in params["devices"]):
+        return device
+    parts = {name: Fraction(ratio).limit_denominator(64) for name, ratio in ratios.items()}
+    return {**device, "m": int(parts[device["device_id"]] * lcm(*(part.denominator for part in parts.values())))}
+
+
+def _transistors(
+    params: Mapping[str, Any], tech: Technology, lower: Devices, upper: Devices
+) -> tuple[tuple[Transistor, ...], tuple[Transistor, ...]]:
+    """Return mirror and cascode transistors; nets that are not known follow the usual mirror."""
+    both = with_dividing_fingers(tech, [*lower, *upper], params.get("device"))
+    lower, upper = both[: len(lower)], both[len(lower) :]
+    rail = "vss" if lower[0]["type"] == "nmos" else "vdd"
+
+    def made(device: dict[str, Any], usual: dict[str, str]) -> Transistor:
+        name = device["device_id"]
+        nets = {**usual, **known_nets(params, name, params.get("nets", {}).get(name))}
+        return requested_transistor(tech, device, params.get("device"), nets)
+
+    mirror = []
+    for i, device in enumerate(lower):
+        drain = {"d": "bias"} if i == 0 else {}
+        mirror.append(made(device, {"g": "bias", "s": rail, "b": rail, **drain}))
+    cascodes = []
+    for i, (device, below) in enumerate(zip(upper, mirror, strict=False)):
+        drain = {"d": "bias_cascode"} if i == 0 else {}
+        cascodes.append(made(device, {"g": "bias_cascode", "s": below.drain, "b": below.bulk, **drain}))
+    return tuple(mirror), tuple(cascodes)
+
+
+def _ids(devices: Devices) -> list[str]:
+    return [device["device_id"] for device in devices]

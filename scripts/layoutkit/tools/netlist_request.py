@@ -1,0 +1,50 @@
+"""``netlist.parse``: read a netlist into a circuit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit import find_supplies, narrow_warnings, read_netlist
+from layoutkit.layout.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.circuit import Circuit
+
+
+def parse(params: Mapping[str, Any]) -> Circuit:
+    """Return the circuit of the netlist that ``params`` (of ``netlist.parse``) name.
+
+    Raises:
+        LayoutkitError: If the netlist cannot be read; the message lists every fault.
+    """
+    return read_netlist(
+        params["netlist_path"],
+        netlist_format=params["format"],
+        top=params.get("top") or None,
+        identify_modules=params["identify_modules"],
+        black_boxes=params.get("black_boxes", ()),
+        parameters=params.get("parameters"),
+    )
+
+
+def parse_info(circuit: Circuit) -> dict[str, Any]:
+    """Return the counts, supplies and warnings of ``circuit`` as JSON data."""
+    supplies = find_supplies(circuit)
+    return {
+        "device_count": len(circuit.devices),
+        "net_count": len(circuit.nets),
+        "module_count": len(circuit.modules),
+        "power_nets": list(supplies.power),
+        "ground_nets": list(supplies.ground),
+        "warnings": [*circuit.warnings, *narrow_warnings(circuit)],
+    }
+
+
+def save_circuit(folder: str, circuit: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Save a circuit's JSON data in the workspace ``folder``; return its path and warnings about outdated reports."""
+    workspace = Workspace(folder)
+    with workspace.lock():
+        warnings = workspace.save_circuit(circuit)
+    return str(workspace.circuit_path), warnings
