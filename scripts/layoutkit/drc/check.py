@@ -8,10 +8,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 from layoutkit.drc.drc_report import DrcReport, Marks, Verdict
+from layoutkit.drc.kind_register import Measured
 from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.regions import LayerRegions, joined_fill
 from layoutkit.drc.rule_cases import cases_of, fields_of, kind_of
-from layoutkit.drc.rule_kinds import Measured
 from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError
 from layoutkit.layout.drawn_layers import Coverage, coverage, drawn_layers, waived_layers
 from layoutkit.technology.expressions import Numbered, Selection, names, parse, whole_layers
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.drc.rule_kinds import Case, Shapes
+    from layoutkit.drc.kind_register import Case, Shapes
     from layoutkit.technology.expressions import Expression
     from layoutkit.technology.technology import Rule, Technology
 

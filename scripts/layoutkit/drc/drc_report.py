@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
-    from layoutkit.drc.rule_kinds import Shapes
+    from layoutkit.drc.kind_register import Shapes
     from layoutkit.technology.technology import Rule
 
     _Placed = tuple[float, float, tuple[float, float, float, float], str, float]  # y, x, box, layer, distance or -1

@@ -15,7 +15,7 @@ from layoutkit.errors import TechnologyError
 from layoutkit.extract.connectivity import Nets, electrical_layers, wiring
 
 if TYPE_CHECKING:
-    from layoutkit.drc.rule_kinds import Case
+    from layoutkit.drc.kind_register import Case
     from layoutkit.technology.technology import Technology
 
 NET = "net"  # the name of the property that holds the net of a polygon

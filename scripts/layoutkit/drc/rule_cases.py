@@ -5,15 +5,15 @@ from __future__ import annotations
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.drc.kind_register import Case
 from layoutkit.drc.kinds import KINDS
-from layoutkit.drc.rule_kinds import Case
 from layoutkit.errors import TechnologyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from layoutkit.drc.kind_register import Kind
     from layoutkit.drc.regions import LayerRegions
-    from layoutkit.drc.rule_kinds import Kind
     from layoutkit.technology.technology import Rule
 
 

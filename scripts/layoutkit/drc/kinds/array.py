@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layoutkit.drc.rule_kinds import Case, rule_kind
+from layoutkit.drc.kind_register import Case, rule_kind
 
 if TYPE_CHECKING:
-    from layoutkit.drc.rule_kinds import Found
+    from layoutkit.drc.kind_register import Found
 
 _SQUARE = 2  # KLayout's size mode that keeps corners
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.drc.kind_register import Case, Measured, rule_kind
 from layoutkit.drc.net_regions import antennas
-from layoutkit.drc.rule_kinds import Case, Measured, rule_kind
 from layoutkit.errors import TechnologyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutkit.drc.rule_kinds import Found
+    from layoutkit.drc.kind_register import Found
 
 MAX_WINDOWS = 1_000_000
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.drc.rule_kinds import Case, rule_kind
+from layoutkit.drc.kind_register import Case, rule_kind
 from layoutkit.errors import TechnologyError
 
 if TYPE_CHECKING:
-    from layoutkit.drc.rule_kinds import Found
+    from layoutkit.drc.kind_register import Found
 
 METRICS = ("euclidean", "projection", "square")
 _METRICS = {

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.drc.kind_register import Case, rule_kind
 from layoutkit.drc.kinds.distance import METRICS, PROJECTION, measure_options
-from layoutkit.drc.rule_kinds import Case, rule_kind
 
 if TYPE_CHECKING:
-    from layoutkit.drc.rule_kinds import Found
+    from layoutkit.drc.kind_register import Found
 
 SIDES = ("all", "opposite", "three", "two", "one")
 _SHORT_SIDES_ALLOWED = {"three": 1, "two": 2, "one": 3}

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.drc.rule_kinds import Case, rule_kind
+from layoutkit.drc.kind_register import Case, rule_kind
 
 if TYPE_CHECKING:
-    from layoutkit.drc.rule_kinds import Found
+    from layoutkit.drc.kind_register import Found
 
 
 @rule_kind("exact_size", "layer", lengths=("length_um",))
