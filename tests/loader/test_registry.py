@@ -114,7 +114,8 @@ def test_without_an_exact_tag_words_of_the_intent_count():
     assert names(registry, "please draw a current mirror for me") == ["a"]
     assert names(registry, "mirror") == ["a", "b"]
     assert names(registry, "画一个差分对") == ["c"]
-    assert names(registry, "mirrors") == []
+    assert names(registry, "mirrors") == ["a", "b"]  # in all forms of a word, as in a search
+    assert names(registry, "irror") == names(registry, "mirror the current") == names(registry, "分差") == []
     assert names(registry, "Draw a current mirror.") == names(registry, "(current mirror), now!") == ["a"]
 
 
@@ -145,6 +146,16 @@ def test_cost_comes_before_preference_and_preference_before_context():
     assert names(registry, context=context) == ["disliked", "fit", "liked", "unfit", "middle", "dear"]
     assert names(registry, context=wishes) == ["liked", "fit", "unfit", "disliked", "middle", "dear"]
     assert names(registry, limit=2) == ["disliked", "fit"]
+
+
+def test_what_is_equal_in_all_else_is_ranked_by_its_words_as_a_search_ranks():
+    registry = filled(
+        skill("a", tags=["matching", "symmetry"]),
+        skill("b", tags=["matching", "netlist"], description="Whether the layout matches the netlist"),
+    )
+    assert names(registry, "does my layout match the netlist") == ["b", "a"]
+    second = registry.get_skills_by_intent("does my layout match the netlist")[1]
+    assert (second.decided_by, second.explanation[-1]) == ("relevance", "behind b by relevance")
 
 
 def test_each_rank_is_explained():

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from skillpack import SkillLoader
-from skillpack.skills.search import search, terms
+from skillpack.skills.relevance import MAX_TERMS, terms_of
+from skillpack.skills.search import search
 
 PACK = Path(__file__).parents[2] / "skills"
 
@@ -118,7 +119,7 @@ def test_words_that_only_join_others_count_when_there_is_nothing_else(names):
 
 
 def test_a_query_has_a_bounded_number_of_terms():
-    assert len(terms(" ".join(map(str, range(1000))))) == 32
+    assert len(terms_of(" ".join(map(str, range(1000))), MAX_TERMS)) == MAX_TERMS == 32
 
 
 def test_equal_skills_stay_in_their_order(names):

@@ -8,7 +8,7 @@ import mcp_types as types
 
 from skillpack.hosts.served_schemas import DIALECT
 from skillpack.skills.prompt import Budget
-from skillpack.skills.search import MAX_QUERY
+from skillpack.skills.relevance import MAX_QUERY
 from skillscript.envelope import to_json
 from skillscript.faults import joined
 from skillscript.schema import fill_defaults, find_faults

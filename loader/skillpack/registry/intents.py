@@ -1,35 +1,48 @@
 """Which skill serves an intent best, and why (S4.3).
 
-A skill serves an intent when one of its tags is the intent (case, blanks and punctuation do not matter). Only when no
-skill has such a tag, those count of which a tag occurs in the intent's words, or the intent in a tag's.
+A skill serves an intent when one of its tags or its name is the intent (case, blanks and punctuation do not matter).
+Only when no skill has such a tag, those count of which a tag occurs in the intent's words, or the intent in a tag's;
+words count in all their forms, as in ``skillpack search`` (``skillpack.skills.relevance``).
 
 The rank is decided by, in this order:
 
 1. ``cost.model_class``: small before medium before large; a skill that declares none counts as medium;
 2. the user's preference: ``user_profile.skill_preferences``, numbers by skill name or tag, higher first, 0 if unnamed;
 3. the share of the wanted context that is there: user memory, content store;
-4. ``cost.context_size``, ``cost.expected_rounds``, and last the name.
+4. ``cost.context_size``, ``cost.expected_rounds``;
+5. how well name, description and tags fit the words of the intent, as ``skillpack search`` ranks, and last the name.
 
 A skill whose dependencies cannot be resolved comes after all that can run.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
+
+from skillpack.skills.relevance import MAX_TERMS, Fields, folded, terms_of, words_of
+from skillpack.skills.relevance import rank as rank_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from skillpack.registry.definitions import SkillDefinition
     from skillpack.registry.dependencies import DependencyProblem
+    from skillpack.skills.relevance import Term
 
 _SIZES = {"small": 0, "medium": 1, "large": 2}
 _UNDECLARED = "medium"
-_SEPARATORS = re.compile(r"(?:[\s_,;:!?()\"'，。；：！？、（）“”-]|\.(?!\w))+")  # noqa: RUF001 - Chinese users write these
-_CRITERIA = ("dependencies", "cost", "preference", "context fit", "context size", "expected rounds", "name")
+_CRITERIA = (
+    "dependencies",
+    "cost",
+    "preference",
+    "context fit",
+    "context size",
+    "expected rounds",
+    "relevance",
+    "name",
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +100,11 @@ def rank(
         context: The call's context (S1.2).
         problems_of: Answers what is wrong with the dependencies of a skill, by its name.
     """
-    scores = [_score(skill, tags, context, problems_of(skill.name)) for skill, tags in _matching(skills, intent)]
+    serving = _serving(skills, intent)
+    scores = [
+        _score(skill, tags, context, problems_of(skill.name), relevance)
+        for (skill, tags), relevance in zip(serving, _relevance(serving, intent), strict=True)
+    ]
     scores.sort(key=lambda score: score.key)
     ranked = []
     for index, score in enumerate(scores):
@@ -107,31 +124,37 @@ class _Score:
     sentences: tuple[str, ...]
 
 
-def _matching(skills: Iterable[SkillDefinition], intent: str) -> list[tuple[SkillDefinition, tuple[str, ...]]]:
-    """Return the skills with the tags by which they serve the intent."""
-    wanted = _folded(intent)
+def _serving(skills: Iterable[SkillDefinition], intent: str) -> list[tuple[SkillDefinition, tuple[str, ...]]]:
+    """Return the skills that serve the intent, each with the tags by which it does; its own name is a tag, too."""
     candidates = list(skills)
-    if not wanted:
+    words, terms = words_of(intent), set(terms_of(intent))
+    if not words:
         return []
-    exact = _with_tags(candidates, lambda tag: tag == wanted)
-    return exact or _with_tags(candidates, lambda tag: _occurs(tag, wanted) or _occurs(wanted, tag))
+    return _with_tags(candidates, lambda tag: words_of(tag) == words) or _with_tags(
+        candidates, lambda tag: _one_in_the_other(set(terms_of(tag)), terms)
+    )
 
 
-def _with_tags(skills: Sequence[SkillDefinition], fits: Any) -> list[tuple[SkillDefinition, tuple[str, ...]]]:
-    """Return the skills that have tags that fit, with those tags; a skill's own name is a tag too."""
-    found = [(skill, tuple(tag for tag in (*skill.tags, skill.name) if fits(_folded(tag)))) for skill in skills]
+def _with_tags(
+    skills: Sequence[SkillDefinition], fits: Callable[[str], bool]
+) -> list[tuple[SkillDefinition, tuple[str, ...]]]:
+    """Return the skills that have tags that fit, with those tags."""
+    found = [(skill, tuple(tag for tag in (*skill.tags, skill.name) if fits(tag))) for skill in skills]
     return [(skill, tags) for skill, tags in found if tags]
 
 
-def _folded(text: str) -> str:
-    return _SEPARATORS.sub(" ", text.casefold()).strip()
+def _one_in_the_other(tag: set[Term], intent: set[Term]) -> bool:
+    """Return whether all terms of a tag are in the intent, or all terms of the intent in the tag."""
+    return bool(tag) and (tag <= intent or intent <= tag)
 
 
-def _occurs(part: str, whole: str) -> bool:
-    """Return whether ``part`` stands in ``whole`` as words; Chinese, which has no blanks, anywhere."""
-    if not part:
-        return False
-    return f" {part} " in f" {whole} " or (not part.isascii() and part in whole)
+def _relevance(serving: Sequence[tuple[SkillDefinition, tuple[str, ...]]], intent: str) -> list[float]:
+    """Return how well each skill fits the words of the intent."""
+    texts = [
+        Fields(folded(skill.name), folded(skill.description), declaration=folded(", ".join(skill.tags)))
+        for skill, _ in serving
+    ]
+    return rank_texts(texts, terms_of(intent, MAX_TERMS)).scores
 
 
 def _score(
@@ -139,6 +162,7 @@ def _score(
     tags: tuple[str, ...],
     context: Mapping[str, Any],
     problems: Sequence[DependencyProblem],
+    relevance: float,
 ) -> _Score:
     """Return what decides the skill's rank, and the same in words."""
     declared = skill.cost.get("model_class")
@@ -154,12 +178,14 @@ def _score(
         -fit,
         _SIZES.get(size, _SIZES[_UNDECLARED]),
         rounds,
+        -round(relevance, 3),
         skill.name,
     )
     sentences = (
         f"cost: model_class {model_class}" + ("" if declared else " (none declared)"),
         f"preference: {preference:g} ({why})",
         f"context fit: {fit:.0%} ({needs})",
+        f"relevance: {relevance:.3f}",
         *(f"cannot run: {problem.message}" for problem in problems),
     )
     return _Score(skill, tags, key, sentences)

@@ -1,0 +1,164 @@
+"""How well texts fit the words of a query: the one ranking of ``skillpack search`` and of intents.
+
+BM25F over a name, a description, a body and a declaration. Robertson, Zaragoza: "The Probabilistic Relevance Framework:
+BM25 and Beyond" (2009), section 3.6. The length of a field is counted in characters. No index is kept: the few terms
+of the query are counted in every text, which costs less than cutting every text into words. A term is a word without
+its English ending, so that "routing" finds "routes", or, in scripts without blanks, each pair of neighbouring
+characters. Two words that stand together are a term of their own: where every skill is about one subject each word is
+common, and only "layout matches" tells one from another.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Counter = Callable[[str], int]
+
+MAX_TERMS = 32
+MAX_QUERY = 2000
+SATURATION = 1.2  # how soon more of the same term stops counting (k1)
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
+_WORD = rf"[^\W_{_CJK}]"
+_WORDS = re.compile(rf"[{_CJK}]+|{_WORD}+")
+_IS_CJK = re.compile(rf"[{_CJK}]")
+_ENDING = "(?:ations?|ators?|ated|ates?|ating|ings?|ies|ied|ions?|ors?|ers?|ed|es|s|y|e)"
+_ENDINGS = re.compile(f"{_ENDING}$")
+_MIN_STEM = 3
+_JOINING = re.compile(
+    "about|also|an|and|any|are|as|at|be|been|but|by|can|could|do|does|for|from|get|give|go|has|have|how|if|in|into|is|it|its"
+    "|just|like|me|my|need|not|of|on|one|or|our|please|should|so|some|than|that|the|their|them|then|there|these|they|this|to"
+    "|us|use|want|was|we|what|when|where|which|who|why|will|with|would|you|your"
+)
+_GAP = r"(?:[^\w.,;:!?()]|_){1,3}"  # blanks, hyphens and the like, but nothing that ends a clause
+_BETWEEN = rf"(?:{_GAP}(?:{_JOINING.pattern})(?!{_WORD})){{0,3}}{_GAP}"  # layout of the gate
+
+
+class Fields(NamedTuple):
+    """The folded texts of what is ranked, or a number for each of them."""
+
+    name: str
+    description: str
+    body: str = ""
+    declaration: str = ""
+
+
+WEIGHTS = (4.0, 3.0, 1.0, 1.5)
+LENGTH_SHARES = (0.0, 0.5, 0.75, 0.75)  # how much a long field counts less (b)
+
+
+class Term(NamedTuple):
+    """What is looked for in folded text.
+
+    Attributes:
+        stem: Text that is in every occurrence.
+        expression: Regular expression of the forms of a word, or of two together, that begins with ``stem``; "" where
+            ``stem`` is to be found as it is.
+        second_stem: The same as ``stem`` of the second of two words.
+    """
+
+    stem: str
+    expression: str = ""
+    second_stem: str = ""
+
+    def counter(self) -> Counter:
+        """Return a function that counts the occurrences of the term in a folded text."""
+        if not self.expression:
+            return lambda text: text.count(self.stem)
+        stem, second_stem, find_all = self.stem, self.second_stem, re.compile(self.expression).findall
+        return lambda text: len(find_all(text)) if stem in text and second_stem in text else 0
+
+
+class Ranking(NamedTuple):
+    """How well each text fits, 0 where no term occurs, and the weight of each term: rare ones weigh more."""
+
+    scores: list[float]
+    rarities: list[float]
+
+
+def rank(texts: Sequence[Fields], terms: Sequence[Term]) -> Ranking:
+    """Return the BM25F scores of ``texts`` in their order."""
+    counters = [term.counter() for term in terms]
+    hits = [[[count(field) for count in counters] for field in fields] for fields in texts]
+    having = [0] * len(terms)
+    for rows in hits:
+        for index, column in enumerate(zip(*rows, strict=True)):
+            having[index] += any(column)
+    rarities = [_rarity(number, len(texts)) for number in having]
+    lengths = [[len(field) for field in fields] for fields in texts]
+    means = [max(1.0, sum(column) / len(texts)) for column in zip(*lengths, strict=True)]
+    return Ranking([_score(*pair, means, rarities) for pair in zip(hits, lengths, strict=True)], rarities)
+
+
+def _score(
+    hits: Sequence[Sequence[int]], lengths: Sequence[int], means: Sequence[float], rarities: Sequence[float]
+) -> float:
+    """Return the score of one text, given its hits by field and term."""
+    factors = [
+        weight / (1 - share + share * length / mean)
+        for weight, share, length, mean in zip(WEIGHTS, LENGTH_SHARES, lengths, means, strict=True)
+    ]
+    total = 0.0
+    for rarity, column in zip(rarities, zip(*hits, strict=True), strict=True):
+        frequency = sum(factor * count for factor, count in zip(factors, column, strict=True))
+        total += rarity * frequency / (SATURATION + frequency)
+    return total
+
+
+def _rarity(having: int, total: int) -> float:
+    """Return how much it says that a text has a term (inverse document frequency, never negative)."""
+    return math.log(1 + (total - having + 0.5) / (having + 0.5))
+
+
+def folded(text: str) -> str:
+    """Return text without differences of case and width, line by line."""
+    if text.isascii():
+        return text.lower()
+    return (text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)).casefold()
+
+
+def words_of(text: str) -> list[str]:
+    """Return the folded words of a text; a run of characters in a script without blanks is one."""
+    return _WORDS.findall(folded(text[:MAX_QUERY]))
+
+
+def terms_of(text: str, most: int | None = None) -> list[Term]:
+    """Return the terms of a text, each once.
+
+    Words that only join others, and single letters and digits, are left out unless there is nothing else.
+
+    Args:
+        text: A query, a tag.
+        most: Most terms to return.
+    """
+    words = words_of(text)
+    telling = [word for word in words if not _JOINING.fullmatch(word) and (len(word) > 1 or _IS_CJK.match(word))]
+    found: list[Term] = []
+    before: Term | None = None
+    for word in telling or words:
+        if _IS_CJK.match(word):
+            found += [Term(word[index : index + 2]) for index in range(max(1, len(word) - 1))]
+            before = None
+            continue
+        term = _word_term(word)
+        found.append(term)
+        if before is not None:
+            found.append(Term(before.stem, before.expression + _BETWEEN + term.expression, term.stem))
+        before = term
+    return list(dict.fromkeys(found))[:most]
+
+
+def _word_term(word: str) -> Term:
+    """Return the term of one word: its English forms, or itself alone."""
+    stem, endings = word, ""
+    if word.isascii() and word.isalpha() and len(word) >= _MIN_STEM:
+        cut = _ENDINGS.sub("", word)
+        stem = cut if len(cut) >= _MIN_STEM else word
+        endings = f"{stem[-1]}?{_ENDING}?"  # fit, fitting
+    literal = re.escape(stem)  # the look-behind follows it, because a pattern that begins with a literal is fast
+    return Term(stem, rf"{literal}(?<!{_WORD}{literal}){endings}(?!{_WORD})")
