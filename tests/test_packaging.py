@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -53,6 +54,14 @@ def test_the_skills_travel_in_the_wheel(unpacked, tmp_path):
     names = {skill["name"] for skill in listed}
     assert names == {path.parent.name for path in ROOT.glob("skills/*/SKILL.md")}
     assert str(unpacked) in json.dumps(listed)
+
+
+def test_a_skill_copied_elsewhere_finds_its_definitions_in_the_wheel(unpacked, tmp_path):
+    copy = tmp_path / ".claude/skills/mos-pcell"
+    shutil.copytree(ROOT / "skills/mos-pcell", copy)
+    script = str(copy / "scripts/create_nmos_pcell.py")
+    served = json.loads(run(unpacked, tmp_path, script, "--schema"))
+    assert served["input"]["properties"]["workspace"]["x-env"] == "ANALOG_LAYOUT_WORKSPACE"
 
 
 def test_a_tool_of_the_wheel_draws(unpacked, tmp_path):

@@ -47,6 +47,7 @@ SCHEMA_SINGLES = (
     "else",
 )
 _ANNOTATIONS = ("$schema", "$id", "$comment", "$defs", "title", "description", "default", "examples", "deprecated")
+_CLOSING = frozenset({"additionalProperties", "unevaluatedProperties"})
 _APPLICATORS = frozenset(
     ("$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "not", "dependentSchemas", "patternProperties"),
 )
@@ -303,20 +304,26 @@ def _merged(target: Any, beside: dict[str, Any]) -> dict[str, Any] | None:
     if not isinstance(target, dict):
         return None
     result: dict[str, Any] = {**{keyword: beside[keyword] for keyword in beside if keyword in _ANNOTATIONS}, **target}
+    closed = not _CLOSING.isdisjoint(target)
     for keyword, rule in beside.items():
         describes = keyword in _ANNOTATIONS or keyword.startswith("x-")
-        if describes or (keyword == "type" and rule == target.get("type", rule)):
+        if describes or (keyword == "type" and _names(rule) <= _names(target.get("type", rule))):
             result[keyword] = rule
         elif keyword == "required":
             result[keyword] = list(dict.fromkeys([*target.get(keyword, ()), *rule]))
         elif keyword == "properties":
-            if "additionalProperties" in target or not set(rule).isdisjoint(target.get(keyword, {})):
+            if closed or not set(rule).isdisjoint(target.get(keyword, {})):
                 return None
             result[keyword] = {**target.get(keyword, {}), **rule}
         elif keyword == "unevaluatedProperties" and rule is False:
-            if "additionalProperties" in target or not _APPLICATORS.isdisjoint([*target, *beside]):
+            if closed or not _APPLICATORS.isdisjoint([*target, *beside]):
                 return None
             result["additionalProperties"] = False
         else:
             return None
     return result
+
+
+def _names(rule: Any) -> set[str]:
+    """Return the types that the keyword ``type`` names."""
+    return {rule} if isinstance(rule, str) else set(rule)

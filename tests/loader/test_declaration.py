@@ -38,9 +38,9 @@ DOUBLING = {
 def tools_of(write_skill, tmp_path):
     """Return the tools of a skill ``a`` whose skill.yaml has the given entries (JSON is YAML)."""
 
-    def declare(*entries, **top):
+    def declare(*entries, files=FILES, **top):
         text = json.dumps({"skill": "a", "version": "2.0.0", "tools": list(entries), **top})
-        write_skill("a", files={**FILES, "skill.yaml": text})
+        write_skill("a", files={**FILES, **files, "skill.yaml": text})
         return find_tools(scan([tmp_path / "skills"]).skills.values())
 
     return declare
@@ -90,6 +90,33 @@ def test_all_faults_of_a_tool_are_told_at_once(tools_of):
     assert fault.reason == (
         "'cost' must be an object, got 3; has no input_schema; has no output_schema; script 'x.py' does not exist"
     )
+
+
+def test_skills_of_a_folder_share_definitions(tools_of, tmp_path):
+    shared = tmp_path / "skills/shapes.json"
+    shared.parent.mkdir()
+    shared.write_text('{"$defs": {"size": {"type": "integer", "minimum": 1}}}')
+    reference = {"$ref": "../../shapes.json#/$defs/size"}
+    files = {"schemas/out.json": json.dumps({"type": "object", "properties": {"n": reference}})}
+    in_place = {"type": "object", "properties": {"n": {"$ref": "../shapes.json#/$defs/size", "default": 2}}}
+    tools = tools_of({**ENTRY, "input_schema": in_place}, files=files)
+    assert tools.faults == ()
+    tool = tools.by_id["a.run"]
+    size = {"type": "integer", "minimum": 1}
+    assert tool.input_schema["properties"] == {"n": {**size, "default": 2}}
+    assert tool.output_schema["properties"] == {"n": size}
+    assert tool.shared_files == (str(shared),)
+
+
+def test_references_that_leave_the_folder_of_the_skills_are_refused_with_all_other_faults(tools_of, tmp_path):
+    (tmp_path / "private.json").write_text('{"$defs": {"key": {"const": "hunter2"}}}')
+    references = ["../../private.json#/$defs/key", "https://example.org/x.json#/$defs/x"]
+    in_place = {"prefixItems": [{"$ref": reference} for reference in references], "pattern": "("}
+    (fault,) = tools_of({**ENTRY, "input_schema": in_place}).faults
+    assert "leads out of the folder of the skills" in fault.reason
+    assert "'https://example.org/x.json#/$defs/x' is not followed" in fault.reason
+    assert "pattern '(' is no regular expression" in fault.reason
+    assert "hunter2" not in fault.reason
 
 
 def test_a_tool_that_is_no_mapping_is_told_by_its_place(tools_of):

@@ -265,6 +265,19 @@ def test_an_edited_script_is_run_as_it_is_now(runner, tmp_path):
     assert total(runner, "echo", 3) == 4
 
 
+def test_an_edited_file_of_shared_definitions_is_used_as_it_is_now(make_runner, tmp_path):
+    make_runner()
+    shared = tmp_path / "skills/shared.json"
+    schema = tmp_path / "skills/bench/schemas/bench.run_mode.output.json"
+    shared.write_text(json.dumps({"$defs": {"answer": json.loads(schema.read_text())}}))
+    schema.write_text('{"$ref": "../../shared.json#/$defs/answer"}')
+    runner = make_runner()
+    process = total(runner, "pid")
+    assert total(runner, "pid") == process
+    shared.write_text(shared.read_text() + " ")
+    assert total(runner, "pid") != process
+
+
 def test_what_python_caches_beside_a_script_is_no_edit(runner, tmp_path):
     process = total(runner, "pid")
     cache = tmp_path / "skills/bench/scripts/__pycache__"

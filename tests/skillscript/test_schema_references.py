@@ -26,6 +26,7 @@ def skills(tmp_path):
     root = tmp_path / "skills"
     (root / "s/schemas").mkdir(parents=True)
     definitions = {"point": POINT, "box": BOX, "base": BASE, "tree": TREE, "all": True, "number": 3}
+    definitions["nullable"] = {"type": ["object", "null"], "properties": {"a": {}}, "unevaluatedProperties": False}
     (root / "shared.schema.json").write_text(json.dumps({"$defs": definitions}))
     return root
 
@@ -82,6 +83,8 @@ def test_an_object_takes_the_fields_of_a_shared_one(bundled):
         ({"unevaluatedProperties": False, "anyOf": [{"properties": {"b": True}}]}, {"a": 1, "b": 1}, True),
         ({"unevaluatedProperties": False}, {"a": 1, "b": 1}, False),
         ({"type": ["object", "null"]}, None, False),
+        ({"type": ["object", "null"], "required": []}, {"a": 1}, True),
+        ({"type": "null"}, None, False),
         ({"required": ["b"]}, {"b": 1}, False),
     ],
 )
@@ -94,6 +97,14 @@ def test_keywords_beside_a_reference_mean_what_json_schema_says(bundled, skills,
     judge = Draft202012Validator(written, registry=Registry().with_resource("shared.schema.json", shared))
     result = bundled({**written, "$ref": SHARED + "base"})
     assert judge.is_valid(value) == (find_faults(value, result) == []) == valid
+
+
+def test_a_reference_may_narrow_the_types_of_a_definition_and_may_not_widen_its_fields(bundled):
+    narrowed = bundled({"$ref": SHARED + "nullable", "type": "object"})
+    assert narrowed == {"type": "object", "properties": {"a": {}}, "unevaluatedProperties": False}
+    widened = bundled({"$ref": SHARED + "nullable", "properties": {"b": {}}})
+    assert find_faults({"b": 1}, widened) != []
+    assert find_faults({"a": 1}, widened) == []
 
 
 def test_a_definition_that_contains_itself_stays_one(bundled):
