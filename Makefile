@@ -18,7 +18,7 @@ COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader script
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick hierarchy check fix bench lint types docs host-tools clean
+.PHONY: help demo test test-quick hierarchy check fix bench lint types docs coverage host-tools clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -67,7 +67,12 @@ types: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest -q tests/docs
 
-check: lint types test hierarchy ## What CI runs: lint, types, tests (which include the documents), hierarchy
+coverage: $(VENV)/.installed-dev ## Run all tests and print how much of each room they execute
+	@rm -rf build/coverage
+	@$(PYTEST) --cov --cov-report=
+	@$(BIN)/python tests/coverage_table.py
+
+check: lint types coverage hierarchy ## What CI runs: lint, types, tests with their coverage, hierarchy
 
 fix: $(VENV)/.installed-dev ## Apply the formatter and the safe lint fixes
 	@$(BIN)/ruff check --fix $(SOURCES) || true

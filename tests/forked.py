@@ -28,6 +28,7 @@ SKILLS = Path(__file__).resolve().parent.parent / "skills"
 LIBRARIES = ("klayout.db", "klayout.rdb", "klayout.lay", "numpy", "numba", "yaml", "jsonschema")
 SMALL_PICTURE = 320  # pixels on the long side
 PACKAGES = ("layoutkit", "designgraph", "skillscript")
+MEASURED = "--measured"
 
 
 class Server:
@@ -35,7 +36,8 @@ class Server:
 
     def __init__(self):
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen([sys.executable, __file__], stdin=pipe, stdout=pipe, text=True)
+        command = [sys.executable, __file__, *([MEASURED] if is_measured() else [])]
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
         atexit.register(self.close)
 
     def run(self, arguments, *, folder, environment, stdin=""):
@@ -63,6 +65,12 @@ class Server:
         """End the server."""
         self._process.stdin.close()
         self._process.wait()
+
+
+def is_measured():
+    """Return whether pytest-cov measures the coverage of this process, so that the scripts' is measured, too."""
+    coverage = sys.modules.get("coverage")
+    return coverage is not None and coverage.Coverage.current() is not None
 
 
 @functools.cache
@@ -97,6 +105,7 @@ def serve():
     """Run what standard input asks for, one order a line; answer each with the child's wait status."""
     import gc
 
+    measurement = start_measurement() if MEASURED in sys.argv else None
     packages = [importlib.import_module(name) for name in PACKAGES]
     modules = [
         found.name for package in packages for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
@@ -109,11 +118,21 @@ def serve():
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            run_order(json.loads(line))
+            run_order(json.loads(line), measurement)
         print(os.waitpid(child, 0)[1], flush=True)
 
 
-def run_order(order):
+def start_measurement():
+    """Measure the coverage of the scripts; each child process writes a file of its own."""
+    import coverage
+
+    measurement = coverage.Coverage(config_file=str(SKILLS.parent / "pyproject.toml"), data_suffix=True)
+    measurement.set_option("run:data_file", str(SKILLS.parent / measurement.get_option("run:data_file")))
+    measurement.start()
+    return measurement
+
+
+def run_order(order, measurement):
     """Become the script that was ordered; never return."""
     for number, path in enumerate(order["streams"]):
         os.dup2(os.open(path, os.O_RDWR), number)
@@ -136,6 +155,9 @@ def run_order(order):
     except BaseException:  # noqa: BLE001 - the interpreter's own last resort
         traceback.print_exc()
         code = 1
+    if measurement is not None:
+        measurement.stop()
+        measurement.save()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,0 +1,39 @@
+"""Print how much of each room the tests executed, from the data that ``make check`` has just measured.
+
+Measured are the test processes and the scripts that they fork (``forked.py``). Not measured are programs that a test
+starts anew, such as servers and command lines, and the router's inner loop where numba compiles it.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+from coverage import Coverage
+
+ROOT = Path(__file__).resolve().parent.parent
+HOMES = (ROOT / "loader", ROOT / "scripts")
+
+
+def room_of(path):
+    """Return the package and folder of a module, such as ``layoutkit/route``."""
+    home = next(home for home in HOMES if path.is_relative_to(home))
+    return "/".join(path.relative_to(home).parts[:-1][:2])
+
+
+def main():
+    """Print one line per room and the total."""
+    measured = Coverage(config_file=str(ROOT / "pyproject.toml"))
+    measured.load()
+    statements, missing = Counter(), Counter()
+    for name in measured.get_data().measured_files():
+        _, lines, _, missed, _ = measured.analysis2(name)
+        for room in (room_of(Path(name)), "total"):
+            statements[room] += len(lines)
+            missing[room] += len(missed)
+    print(f"{'room':<28} {'statements':>10} {'executed':>8}")
+    for room in sorted(statements, key=lambda room: (room == "total", room)):
+        count = statements[room]
+        print(f"{room:<28} {count:>10} {(count - missing[room]) / max(count, 1):>8.1%}")
+
+
+if __name__ == "__main__":
+    main()
