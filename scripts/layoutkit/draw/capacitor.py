@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
-from layoutkit.draw.via_column import ViaColumn
+from layoutkit.errors import TechnologyError
 from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class _Plates:
         """Return where the cuts on the bottom plate stand: a column to the right of all plates."""
         sizes = self.sizes
         narrow = self._over(Area(0, 0, sizes.cut, sizes.cut))
-        half = max((narrow.right - narrow.left) // 2, ViaColumn(self.tech, self.top.name).half(self._level()))
+        half = max((narrow.right - narrow.left) // 2, _ViaColumn(self.tech, self.top.name).half(self._level()))
         left = max(
             whole.right + max(self._dim("plate_to_bottom_cut"), self._dim("plate_cut_space")),
             max(over_plates.right + sizes.top_space, whole.right + self._dim("plate_to_top")) + half - sizes.cut // 2,
@@ -204,7 +204,7 @@ class _Plates:
 
     def _lead_out(self, bottom: Area, over_plates: Area, over_strap: Area) -> None:
         """Lead both terminals down beside the bottom plate and to a rail each."""
-        tech, sketch, column = self.tech, self.sketch, ViaColumn(self.tech, self.top.name)
+        tech, sketch, column = self.tech, self.sketch, _ViaColumn(self.tech, self.top.name)
         sizes = row_sizes(tech, tech.device("nmos"))
         clear = max(self._dim("bottom_to_others"), *(_wide_space(c) for c in tech.conductors[1 : column.top + 1]))
         half = column.reach()
@@ -283,3 +283,57 @@ def _bounds(areas: list[Area]) -> Area:
         max(area.right for area in areas),
         max(area.top for area in areas),
     )
+
+
+class _ViaColumn:
+    """A column of single vias from the second conductor up to ``upper``, with pads of legal size between them.
+
+    Args:
+        tech: Process.
+        upper: Name of the conductor at its upper end.
+
+    Raises:
+        TechnologyError: If ``upper`` is not above the second conductor.
+    """
+
+    def __init__(self, tech: Technology, upper: str) -> None:
+        self.tech = tech
+        names = [conductor.name for conductor in tech.conductors]
+        self.top = names.index(tech.conductor(upper).name)
+        if self.top < 2:
+            raise TechnologyError(f"conductor {upper} of {tech.name} is not above {names[1]}")
+
+    def half(self, level: int) -> int:
+        """Return half the side of the pad on ``tech.conductors[level]``. [dbu]"""
+        conductor, grid = self.tech.conductors[level], self.tech.grid
+        sides = [conductor.width, ceil(sqrt(conductor.area))]
+        if level > 1:
+            cut = self.tech.cuts[level - 1]
+            sides.append(cut.size + 2 * max(cut.enclose_above, cut.enclose_above_end))
+        if level < self.top:
+            cut = self.tech.cuts[level]
+            sides.append(cut.size + 2 * max(cut.enclose_below, cut.enclose_below_end))
+        return -(-max(sides) // (2 * grid)) * grid
+
+    def reach(self) -> int:
+        """Return half the side of the largest pad. [dbu]"""
+        return max(self.half(level) for level in range(1, self.top + 1))
+
+    def pitch(self) -> int:
+        """Return how far apart the centres of two columns must be. [dbu]"""
+        spaces = []
+        for level in range(1, self.top + 1):
+            conductor = self.tech.conductors[level]
+            wide = conductor.wide_width is not None and 2 * self.half(level) > conductor.wide_width
+            space = max(conductor.space, (conductor.wide_space or 0) if wide else 0)
+            spaces.append(2 * self.half(level) + space)
+        return self.tech.snap_up(max(spaces))
+
+    def draw(self, sketch: Sketch, x: int, y: int) -> None:
+        """Draw the column centred at (x, y)."""
+        for level in range(1, self.top + 1):
+            half = self.half(level)
+            sketch.box(self.tech.conductors[level].layer, Area(x - half, y - half, x + half, y + half))
+            if level < self.top:
+                half = self.tech.cuts[level].size // 2
+                sketch.box(self.tech.cuts[level].layer, Area(x - half, y - half, x + half, y + half))

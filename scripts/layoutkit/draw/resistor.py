@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from layoutkit.draw.module import Gate, Instance, Module, Pin
 from layoutkit.draw.resistor_bank import BankPlan, ResistorSpec
+from layoutkit.draw.ring import draw_tap_ring
 from layoutkit.draw.sketch import Area, Sketch
-from layoutkit.draw.tap_ring import draw_tap_ring
 from layoutkit.errors import GeometryError
 from layoutkit.layout.cells import fresh_cell
 

@@ -1,15 +1,20 @@
-"""The closed tap ring around a module: diffusion of the bulk type with contacts, joined by the first conductor."""
+"""What surrounds rows of transistors: implants and markers, the tap ring, and the well and the thick oxide beyond it.
+
+A tap ring is closed diffusion of the bulk type with contacts, covered by the first conductor.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutkit.draw.sizes import RowSizes
+    from layoutkit.draw.sketch import Sketch
     from layoutkit.technology import DeviceSpec, Technology
 
 
@@ -101,3 +106,59 @@ def centred_array(low: int, high: int, size: int, space: int, grid: int) -> rang
     used = count * pitch - space
     start = low + (high - low - used) // (2 * grid) * grid
     return range(start, start + count * pitch, pitch)
+
+
+def draw_tap_ring(
+    sketch: Sketch, tech: Technology, device: DeviceSpec, inner: Area, net: str
+) -> list[tuple[str, Area]]:
+    """Draw the ring of bulk taps of ``device`` around ``inner``; return its rail as a pin: net and area.
+
+    Raises:
+        TechnologyError: If the technology lacks a dimension.
+    """
+    sizes = row_sizes(tech, device)
+    ring = ring_sizes(tech, device, sizes)
+    layers = {
+        "strip": tech.conductors[0].layer,
+        "contact": tech.contact.layer,
+        "bulk_implant": device.bulk_implant,
+    }
+    for kind, area in ring_shapes(inner, ring):
+        layer = layers.get(kind, kind)
+        if layer is not None:
+            sketch.box(layer, area)
+    low = inner.bottom - ring.width + (ring.width - sizes.rail) // (2 * sizes.grid) * sizes.grid
+    rail = Area(inner.left - ring.width, low, inner.right + ring.width, low + sizes.rail)
+    sketch.box(tech.conductors[1].layer, rail)
+    bottom = low + (sizes.rail - sizes.cut) // 2
+    for left in centred_array(inner.left, inner.right, sizes.cut, sizes.cut_space, sizes.grid):
+        sketch.box(tech.cuts[0].layer, Area(left, bottom, left + sizes.cut, bottom + sizes.cut))
+    return [(net, rail)]
+
+
+def row_covers(row: Area, reach: int, sizes: RowSizes, device: DeviceSpec) -> Iterator[tuple[str, Area]]:
+    """Yield the implant and the markers over a row's diffusion ``row``, as (layer, area).
+
+    Args:
+        row: The diffusion, broken or not, as one rectangle. [dbu]
+        reach: How far the implant reaches above and below it. [dbu]
+        sizes: Lengths of the device's rows.
+        device: Flavour.
+    """
+    if device.implant is not None:
+        yield device.implant, row.enlarged(sizes.implant, reach)
+    for marker in device.markers:
+        yield marker, row.enlarged(sizes.flavour, sizes.flavour + reach - sizes.implant)
+
+
+def module_covers(inner: Area, ring: RingSizes, tech: Technology, device: DeviceSpec) -> Iterator[tuple[str, Area]]:
+    """Yield the well and the covers around the tap ring whose inner edge is ``inner``, as (layer, area)."""
+    reach = 0
+    if device.well:
+        beyond_tap = max(tech.dim("well_tap_enclosure", device), ring.implant)
+        reach = max(ring.width + beyond_tap, tech.dim("well_active_enclosure", device))
+        yield device.well, inner.enlarged(reach, reach)
+    if device.covers:
+        reach = max(reach, ring.width + max(ring.implant, tech.dim("cover_enclosure", device)))
+        for cover in device.covers:
+            yield cover, inner.enlarged(reach, reach)

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from layoutkit.draw.covers import module_covers, row_covers
 from layoutkit.draw.module import Gate, Instance, Module, Pin, channel_centre
-from layoutkit.draw.ring import centred_array, ring_shapes, ring_sizes
+from layoutkit.draw.ring import centred_array, module_covers, ring_shapes, ring_sizes, row_covers
 from layoutkit.draw.row import Row, plan_row
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch

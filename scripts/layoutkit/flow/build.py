@@ -94,7 +94,6 @@ class _Job:
 
     def run(self, warnings: list[str]) -> dict[str, Any]:
         from layoutkit.flow.placing import module_data, placement_data
-        from layoutkit.layout.reports import add_reports
 
         stage = self.stages.stage
         placed, routing, attempts = self._layout(warnings)
@@ -130,7 +129,7 @@ class _Job:
             "stages": self.stages.done,
         }
         self.workspace.write_json(FILES["summary"], report)
-        out_of_date += add_reports(self.workspace, [self.workspace.path(FILES[kind]) for kind in REPORTS])
+        out_of_date += self.workspace.add_reports([self.workspace.path(FILES[kind]) for kind in REPORTS])
         report["warnings"] = [*warnings, *out_of_date]  # summary.json itself is up to date
         return report
 

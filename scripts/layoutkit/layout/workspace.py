@@ -22,18 +22,29 @@ from layoutkit.errors import FileError, TechnologyError, TimeLimitError
 from layoutkit.layout import files
 from layoutkit.layout.part_file import remove_leftovers
 from layoutkit.layout.provenance import sha256_of
+from layoutkit.layout.stale_reports import changed_since, mark_stale, record_reports, stale_reports
+from layoutkit.layout.workspace_record import (
+    CIRCUIT_FILE,
+    LAYOUT_FILE,
+    RECORD_FILE,
+    DrawnIn,
+    Record,
+    check_fits,
+    check_same,
+    fitting,
+    read_record,
+)
+from layoutkit.technology import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import klayout.db as kdb
 
-    from layoutkit.layout.record import Record
     from layoutkit.technology import Technology
 
 ENVIRONMENT_VARIABLE = "ANALOG_LAYOUT_WORKSPACE"
 DEFAULT_DIRECTORY = "workspace"
-RECORD = "layout_workspace.json"
 LOCK_TIMEOUT_S = 60.0
 _LOCK_POLL_S = 0.01
 DEFAULT_TECHNOLOGY = "generic"
@@ -80,12 +91,12 @@ class Workspace:
     @property
     def layout_path(self) -> Path:
         """The layout that all tools of the pack work on, "the current layout"."""
-        return self.directory / "layout.gds"
+        return self.directory / LAYOUT_FILE
 
     @property
     def circuit_path(self) -> Path:
         """The circuit that ``netlist.parse`` left here."""
-        return self.directory / "circuit.json"
+        return self.directory / CIRCUIT_FILE
 
     def path(self, name: str) -> Path:
         """Return where the file ``name`` of this workspace is, or would be."""
@@ -169,9 +180,6 @@ class Workspace:
             FileError: If that fails.
             TechnologyError: If the present layout is drawn in another technology.
         """
-        from layoutkit.layout.record import DrawnIn, Record
-        from layoutkit.layout.reports import mark_stale
-
         before, warnings = sha256_of(self.layout_path), []
         if technology is not None:
             warnings = self._check_technology(technology)
@@ -181,12 +189,12 @@ class Workspace:
                 drawn_in.write(self.record_path)
         files.write_layout(layout, self.layout_path)
         sha256 = sha256_of(self.layout_path) or ""
-        return Saved(sha256, (*warnings, *mark_stale(self, changed=sha256 != before)))
+        return Saved(sha256, (*warnings, *mark_stale(self.directory, changed=sha256 != before)))
 
     @property
     def record_path(self) -> Path:
         """The file that says which technology the layout is drawn in, and which reports were made from it."""
-        return self.path(RECORD)
+        return self.path(RECORD_FILE)
 
     def record(self) -> Record | None:
         """Return what is recorded; None for a workspace without a record.
@@ -194,8 +202,6 @@ class Workspace:
         Raises:
             FileError: If the record is not one that this version understands.
         """
-        from layoutkit.layout.record import read_record
-
         return read_record(self.record_path)
 
     def technology(self, asked: str | None, usual: str = DEFAULT_TECHNOLOGY) -> Technology:
@@ -212,9 +218,6 @@ class Workspace:
                 and nothing says what the layout is drawn in.
             FileError: If the record or the layout cannot be read.
         """
-        from layoutkit.layout.record import fitting
-        from layoutkit.technology import load
-
         if asked is not None:
             technology = load(asked)
             self._check_technology(technology)
@@ -237,8 +240,6 @@ class Workspace:
 
     def _check_technology(self, technology: Technology, layout: kdb.Layout | None = None) -> list[str]:
         """Check that the layout, if there is one, is drawn in ``technology``; return warnings."""
-        from layoutkit.layout.record import DrawnIn, check_fits, check_same
-
         record = self.record()
         if not self.layout_path.exists():
             return []
@@ -304,10 +305,28 @@ class Workspace:
 
     def save_circuit(self, value: Any) -> list[str]:
         """Save ``value`` as the circuit; return a warning for each report out of date; the caller holds the lock."""
-        from layoutkit.layout.reports import mark_stale
-
         self.write_json(self.circuit_path.name, value)
-        return mark_stale(self)
+        return mark_stale(self.directory)
+
+    def add_reports(self, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+        """Record these files as made from the layout; return a warning for each report that is out of date.
+
+        If the workspace cannot be written to, a warning says that nothing was recorded.
+        """
+        try:
+            with self.lock():
+                return record_reports(self.directory, paths)
+        except (FileError, TimeLimitError) as error:
+            text = f"cannot note which reports were made from the layout: {error.message}"
+            return [text, *stale_reports(self.directory)]
+
+    def stale_reports(self) -> list[str]:
+        """Return one sentence for each report that was made from another layout or circuit than the present one."""
+        return stale_reports(self.directory)
+
+    def changed_since(self, name: str) -> list[str] | None:
+        """Return what changed since the report ``name`` was made: "layout", "circuit"; None if it does not say."""
+        return changed_since(self.directory, name)
 
 
 def _try_lock(descriptor: int) -> bool:

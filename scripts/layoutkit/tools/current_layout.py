@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import FileError
 from layoutkit.layout import files
 from layoutkit.layout.provenance import CIRCUIT, LAYOUT, sha256_of, sources_of
-from layoutkit.layout.reports import add_reports, stale_reports
-from layoutkit.layout.workspace import DEFAULT_TECHNOLOGY, RECORD, Workspace
+from layoutkit.layout.workspace import DEFAULT_TECHNOLOGY, Workspace
+from layoutkit.layout.workspace_record import RECORD_FILE
 
 if TYPE_CHECKING:
     import os
@@ -71,7 +71,7 @@ class CurrentLayout:
         else:
             raise FileError(f"another program keeps changing {self.path}; try again later")
         self.sha256 = before
-        self.warnings = stale_reports(self.workspace) if own and self.workspace else []
+        self.warnings = self.workspace.stale_reports() if own and self.workspace else []
         return layout
 
     def check_target(self, path: str, *inputs: str | os.PathLike[str]) -> None:
@@ -117,7 +117,7 @@ class CurrentLayout:
     def add_reports(self, *paths: str) -> None:
         """Remember these files as made from this layout, and look again which reports no longer hold."""
         if self.workspace is not None and self._is_current() and paths:
-            self.warnings = add_reports(self.workspace, paths)
+            self.warnings = self.workspace.add_reports(paths)
 
     def _is_current(self) -> bool:
         return self.workspace is not None and self.path == self.workspace.layout_path
@@ -127,6 +127,6 @@ def workspace_of(path: str | os.PathLike[str]) -> Workspace | None:
     """Return the workspace whose folder the file ``path`` lies in; None if that folder has no record of one."""
     home = Path(path).parent
     try:
-        return Workspace(home) if (home / RECORD).is_file() else None
+        return Workspace(home) if (home / RECORD_FILE).is_file() else None
     except (OSError, ValueError):
         return None

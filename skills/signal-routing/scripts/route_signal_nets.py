@@ -13,8 +13,8 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 def execute(params: dict, context: dict) -> dict:
     """Return the route of every net, or why it has none; successful nets are drawn into the workspace's layout."""
     from layoutkit.layout.cells import check_flat_size, choose_cell, fresh_cell, store_cell
-    from layoutkit.layout.record import check_fits
     from layoutkit.layout.workspace import Workspace
+    from layoutkit.layout.workspace_record import check_fits
     from layoutkit.tools.current_layout import CurrentLayout
     from layoutkit.tools.route_in_layout import check_routes, report, route_in_layout
     from layoutkit.tools.routing_request import read_job

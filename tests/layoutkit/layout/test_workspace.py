@@ -10,7 +10,6 @@ import pytest
 from layoutkit.errors import FileError, LayoutkitError, TechnologyError, TimeLimitError
 from layoutkit.layout import files
 from layoutkit.layout.cells import choose_cell, flat_shape_count, fresh_cell, store_cell
-from layoutkit.layout.reports import add_reports
 from layoutkit.layout.workspace import Workspace
 from layoutkit.tools.current_layout import CurrentLayout
 from patience import WATCHDOG_S
@@ -19,7 +18,6 @@ ADD_CELL = """
 import sys
 import klayout.db as kdb
 from layoutkit.layout.cells import fresh_cell
-from layoutkit.layout.reports import add_reports
 from layoutkit.layout.workspace import Workspace
 for number in range(3):
     with Workspace(sys.argv[1]).update_layout(0.001) as layout:
@@ -226,6 +224,6 @@ def test_a_lock_that_others_keep_does_not_lose_a_verdict(tmp_path, monkeypatch):
     monkeypatch.setattr("layoutkit.layout.workspace.LOCK_TIMEOUT_S", 0.0)
     workspace = Workspace(tmp_path)
     with workspace.lock():
-        told = add_reports(Workspace(tmp_path), [tmp_path / "drc.lyrdb"])
+        told = Workspace(tmp_path).add_reports([tmp_path / "drc.lyrdb"])
     assert "cannot note which reports" in told[0]
     assert "was locked by another process" in told[0]

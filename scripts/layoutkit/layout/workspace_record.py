@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from layoutkit.technology import Technology
 
+RECORD_FILE = "layout_workspace.json"
+LAYOUT_FILE = "layout.gds"
+CIRCUIT_FILE = "circuit.json"
 FORMAT = 1
 MAX_RECORD_BYTES = 1 << 20
 MAX_REPORTS = 1000

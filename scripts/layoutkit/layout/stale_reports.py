@@ -1,0 +1,115 @@
+"""Reports that are out of date: finding the reports made from a workspace's layout, and renaming those.
+
+The functions take the workspace's folder; ``Workspace`` calls them and holds the lock where that is needed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutkit.layout.provenance import CIRCUIT, LAYOUT, sha256_of, sources_of
+from layoutkit.layout.workspace_record import CIRCUIT_FILE, LAYOUT_FILE, RECORD_FILE, Record, read_record
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+
+OF_LAYOUT = ("drc.lyrdb", "extracted.spice", "layout.png", "lvs.lvsdb", "summary.json")
+OF_CIRCUIT = ("reference.spice",)
+
+
+def record_reports(folder: Path, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Record these files as made from the layout; return a warning for each report that is out of date.
+
+    Raises:
+        FileError: If the record cannot be read or written.
+    """
+    record = read_record(folder / RECORD_FILE) or Record()
+    names = {_name_of(path, folder) for path in paths}
+    record.with_reports({*record.reports, *names}).write(folder / RECORD_FILE)
+    return mark_stale(folder)
+
+
+def changed_since(folder: Path, name: str) -> list[str] | None:
+    """Return what changed since the report ``name`` was made: "layout", "circuit"; None if it does not say."""
+    return _changed(sources_of(folder / name), _present(folder))
+
+
+def stale_reports(folder: Path) -> list[str]:
+    """Return one sentence for each report that was made from another layout or circuit than the present one."""
+    present, found = _present(folder), []
+    for path in _reports(folder, read_record(folder / RECORD_FILE)):
+        reasons = _changed(sources_of(path), present)
+        if reasons:
+            found.append(f"{path} is out of date: it was made from another {' and '.join(reasons)}; make it again")
+        elif reasons is None and path.name not in OF_CIRCUIT:
+            found.append(f"{path} does not say which layout it was made from; make it again")
+    return found
+
+
+def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
+    """Rename reports that are out of date (``drc.lyrdb`` to ``drc.stale.lyrdb``).
+
+    Files outside the workspace are not touched. Returns a sentence for each report that is out of date.
+
+    Args:
+        folder: The workspace's folder.
+        changed: Whether the layout has just been changed, so that reports that do not say what they were made from,
+            such as those of earlier versions, are out of date too.
+    """
+    record = read_record(folder / RECORD_FILE)
+    present, warnings, kept = _present(folder), [], set()
+    for path in _reports(folder, record):
+        reasons = _changed(sources_of(path), present)
+        if reasons is None and not (changed and path.name in OF_LAYOUT):
+            continue
+        if reasons == []:
+            kept.add(_name_of(path, folder))
+            continue
+        reason = f"it was made from another {' and '.join(reasons or ['layout'])}"
+        renamed = _renamed(path) if _lies_within(path, folder) else None
+        if renamed is None:
+            kept.add(_name_of(path, folder))
+            warnings.append(f"{path} is out of date: {reason}; make it again")
+        else:
+            warnings.append(f"{path} is out of date ({reason}) and is now called {renamed.name}")
+    if record is not None and kept != set(record.reports):
+        record.with_reports(kept).write(folder / RECORD_FILE)
+    return warnings
+
+
+def _present(folder: Path) -> dict[str, str | None]:
+    return {LAYOUT: sha256_of(folder / LAYOUT_FILE), CIRCUIT: sha256_of(folder / CIRCUIT_FILE)}
+
+
+def _changed(sources: Mapping[str, str] | None, present: Mapping[str, str | None]) -> list[str] | None:
+    """Return what has changed since a report was made; None if the report does not say what it was made from."""
+    if not sources:
+        return None
+    words = {LAYOUT: "layout", CIRCUIT: "circuit"}
+    return [words[name] for name, value in sources.items() if present[name] != value]
+
+
+def _reports(folder: Path, record: Record | None) -> list[Path]:
+    """Return the reports that are recorded or have one of the usual names, if they exist."""
+    names = {*OF_LAYOUT, *OF_CIRCUIT, *(record.reports if record is not None else ())}
+    return [path for path in (folder / name for name in sorted(names)) if path.is_file()]
+
+
+def _name_of(path: str | os.PathLike[str], folder: Path) -> str:
+    """Return how a report is recorded: relative to the workspace if it lies in it, else its absolute path."""
+    resolved = Path(path).resolve()
+    return str(resolved.relative_to(folder.resolve())) if _lies_within(path, folder) else str(resolved)
+
+
+def _lies_within(path: str | os.PathLike[str], folder: Path) -> bool:
+    return Path(path).resolve().is_relative_to(folder.resolve())
+
+
+def _renamed(path: Path) -> Path | None:
+    """Rename a report that is out of date and return its new path, None if it cannot be renamed."""
+    try:
+        return path.replace(path.with_name(f"{path.stem}.stale{path.suffix}"))
+    except OSError:
+        return None
