@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from designgraph.operations import ERROR_CODES
 from designgraph.graph_errors import GraphError
+from designgraph.operations import ERROR_CODES
 from patience import WATCHDOG_S
 from skillpack.execution.runner import Runner
 from skillpack.registry.declaration import find_tools

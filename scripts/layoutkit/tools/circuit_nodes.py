@@ -113,7 +113,7 @@ def _netlist_path(params: Mapping[str, Any]) -> str:
 
 def _flow_report(params: Mapping[str, Any]) -> tuple[Any, list[str]]:
     """Return the report in the workspace and warnings about it; a report on another layout is left out."""
-    from layoutkit.layout.reports import changed_since
+    from layoutkit.layout.stale_reports import changed_since
     from layoutkit.layout.workspace import Workspace
 
     if "workspace" not in params:
