@@ -11,25 +11,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.errors import DeviceNotFoundError, NetlistError
+from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-MOS_TYPES = ("nmos", "pmos")
-
-# The terminals each device type must connect, and the ones it may connect, in the order of a SPICE card.
-TERMINALS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "nmos": (("d", "g", "s", "b"), ()),
-    "pmos": (("d", "g", "s", "b"), ()),
-    "resistor": (("p", "n"), ("b",)),
-    "capacitor": (("p", "n"), ("b",)),
-    "inductor": (("p", "n"), ("b",)),
-    "diode": (("p", "n"), ()),
-    "npn": (("c", "b", "e"), ("s",)),
-    "pnp": (("c", "b", "e"), ("s",)),
-    "tap": (("p", "n"), ()),
-}
-DEVICE_TYPES = tuple(TERMINALS)
+    from layoutkit.technology.device_kinds import DeviceKind
 
 INTEGER_PARAMS = frozenset({"m", "nf", "nfin", "stack"})
 
@@ -47,7 +34,7 @@ class Device:
 
     Attributes:
         id: Name, unique in the circuit; instance path and name joined by dots.
-        type: One of ``DEVICE_TYPES``.
+        type: Name of its kind, one of ``KINDS``.
         model: Model name as the netlist gives it, or as the technology names it after mapping.
         params: MOS: ``w`` [m] total drawn width of one multiplier unit over all its fingers, ``l`` [m] gate length,
             ``nf`` fingers, ``m`` parallel units. Passives: ``r`` [ohm], ``c`` [F], ``w``/``l`` [m], ``m``.
@@ -65,9 +52,14 @@ class Device:
         object.__setattr__(self, "terminals", dict(self.terminals))
 
     @property
+    def kind(self) -> DeviceKind:
+        """The declaration of its kind."""
+        return KINDS[self.type]
+
+    @property
     def is_mos(self) -> bool:
         """Whether this is a MOS transistor."""
-        return self.type in MOS_TYPES
+        return self.kind.is_mos
 
     @property
     def w(self) -> float:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from layoutkit.circuit.passive_map import PASSIVE_TYPES, map_passive
+from layoutkit.circuit.passive_map import map_passive
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.supplies import substrate_net
@@ -241,7 +241,7 @@ class _Mapping:
         Raises:
             NetlistError: If fingers are too narrow; the error names all of them and both readings of ``w``.
         """
-        drafts = [None if device.type in PASSIVE_TYPES else self._draft(device) for device in devices]
+        drafts = [self._draft(device) if device.is_mos else None for device in devices]
         if self._narrow:
             raise narrow_error(self._narrow)
         stated = (draft.width for draft in drafts if draft is not None and draft.is_stated)
@@ -289,17 +289,19 @@ class _Mapping:
 
     def with_bulks(self, devices: tuple[Device, ...], substrate: str) -> tuple[Device, ...]:
         """Return mapped devices, passives with the bulk terminal that the technology's device has, or without."""
-        return tuple(self._with_bulk(d, substrate) if d.type in PASSIVE_TYPES else d for d in devices)
+        return tuple(d if d.is_mos else self._with_bulk(d, substrate) for d in devices)
 
     def _with_bulk(self, device: Device, substrate: str) -> Device:
-        has_bulk = self._target.technology.passives[device.model].terminals > 2
-        if not has_bulk:
-            return replace(device, terminals={t: net for t, net in device.terminals.items() if t != "b"})
-        if "b" in device.terminals or not substrate:
+        spec, bulk = self._target.technology.passives[device.model], device.kind.bulk
+        if not bulk:
+            return device
+        if spec.body_terminal != bulk:
+            return replace(device, terminals={t: net for t, net in device.terminals.items() if t != bulk})
+        if bulk in device.terminals or not substrate:
             return device
         reason = f"the bulk of {device.type}s given with two terminals is the substrate, {substrate}"
-        self._change(device, "b", (None, substrate), reason)
-        return replace(device, terminals={**device.terminals, "b": substrate})
+        self._change(device, bulk, (None, substrate), reason)
+        return replace(device, terminals={**device.terminals, bulk: substrate})
 
     def _change(self, device: Device, field: str, values: tuple[str | float | None, str | float], reason: str) -> None:
         self.changes.append(Change(device.id, field, *values, reason))

@@ -1,4 +1,4 @@
-"""Carrying resistors and capacitors into a technology: its device for every model, and a legal size.
+"""Map resistors, capacitors and other devices that are no transistors to a technology: device and legal size.
 
 - **Device**: the technology's device of the same model (a model of fixed width states its width); else its default.
 - **Size**: width and length as the netlist states them; ``series`` bars become one length. Where the model is another
@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.errors import GeometryError, NetlistError
-from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, drawn_length, resistor_size
+from layoutkit.technology.passive_sizes import SIZE_OF_VALUE, PassiveSize, drawn_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Device
 
     Tell = Callable[[str, str | float | None, str | float, str], None]
-
-PASSIVE_TYPES = frozenset({"resistor", "capacitor"})
 
 
 class _Choice(NamedTuple):
@@ -38,7 +36,7 @@ def map_passive(technology: Any, device: Device, tell: Tell) -> Device:
 
     Args:
         technology: A ``layoutkit.technology.Technology`` that has devices of this type.
-        device: Resistor or capacitor as a reader returned it.
+        device: Device that is no transistor, as a reader returned it.
         tell: Receives field, value before, value after and reason of every change.
 
     Raises:
@@ -55,7 +53,7 @@ def map_passive(technology: Any, device: Device, tell: Tell) -> Device:
     width, length = (
         _on_grid(technology, device, name, value, tell) for name, value in (("w", size.w_m), ("l", size.l_m))
     )
-    if device.type == "resistor":
+    if device.kind.in_series == "lengths":
         length = _in_bars(technology, choice.spec, width, length, tell)
     return replace(device, model=choice.spec.name, params={"w": width, "l": length, "m": device.m * size.m})
 
@@ -66,7 +64,7 @@ def stated_length(device: Device) -> float | None:
     Raises:
         NetlistError: If it is a resistor with bends (sg13g2's ``b``), which are not drawn.
     """
-    if device.type != "resistor":
+    if device.kind.in_series != "lengths":
         return device.params.get("l")
     if device.params.get("b", 0) > 0:
         raise NetlistError(
@@ -100,16 +98,16 @@ def _size(
     spec, params = choice.spec, device.params
     width = choice.width_m or params.get("w")
     length = stated_length(device)
-    key = "r" if device.type == "resistor" else "c"
-    if choice.exact and length is not None and device.type == "resistor" and width is None:
+    key = device.kind.value
+    if choice.exact and length is not None and device.kind.in_series == "lengths" and width is None:
         width = (spec.widths[0] if spec.widths else spec.min_w) * technology.dbu_um * 1e-6
         tell("w", None, width, f"missing width of {device.type}s taken as the least")
     if width is not None and length is not None and (choice.exact or key not in params):
         return _legal(technology, device, choice, PassiveSize(width, length), tell)
     if params.get(key, 0) <= 0:
-        raise NetlistError(f"'{device.id}' ({device.model}) states neither w and l nor a value {key}")
-    make = resistor_size if device.type == "resistor" else capacitor_size
-    size: PassiveSize = make(technology, spec, params[key])
+        other = f"a value {key}" if key else "an area"
+        raise NetlistError(f"'{device.id}' ({device.model}) states neither w and l nor {other}")
+    size = SIZE_OF_VALUE[device.type](technology, spec, params[key])
     tell(key, params[key], size.l_m, f"sizes of {device.type}s follow from their values")
     return size
 
@@ -123,8 +121,8 @@ def _legal(
 ) -> PassiveSize:
     """Return ``size``; a resistor of a width that is not allowed is scaled to one that is."""
     spec, unit = choice.spec, technology.dbu_um * 1e-6
-    if device.type == "capacitor":
-        return size if choice.exact else _foreign_plate(technology, spec, size, tell)
+    if device.kind.rectangle:
+        return size if choice.exact else _foreign_rectangle(technology, spec, size, tell)
     widths = [width * unit for width in spec.widths]
     least = spec.min_w * unit
     legal = any(abs(size.w_m - width) < unit for width in widths) if widths else size.w_m > least - unit / 2
@@ -135,16 +133,16 @@ def _legal(
     return PassiveSize(width, size.l_m * width / size.w_m, size.m)
 
 
-def _foreign_plate(technology: Any, spec: Any, size: PassiveSize, tell: Tell) -> PassiveSize:
-    """Return the plate of a capacitor of another process, grown where this one has none so small."""
+def _foreign_rectangle(technology: Any, spec: Any, size: PassiveSize, tell: Tell) -> PassiveSize:
+    """Return the plate or junction of a device of another process, grown where this one has none so small."""
     unit = technology.dbu_um * 1e-6
     width, length = max(size.w_m, spec.min_w * unit), max(size.l_m, spec.min_l * unit)
     if width * length < spec.min_area * unit**2:
         width = length = technology.snap_up(math.sqrt(spec.min_area)) * unit
     if (width, length) == (size.w_m, size.l_m):
-        reason = "plates of other processes keep their size, which is another capacitance here"
+        reason = f"{spec.kind.noun}s of other processes keep their size, which is another value here"
     else:
-        reason = "plates smaller than this process allows became the smallest"
+        reason = f"{spec.kind.noun}s smaller than this process allows became the smallest"
     tell("w", size.w_m, width, reason)
     return PassiveSize(width, length, size.m)
 

@@ -7,7 +7,7 @@ import textwrap
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.circuit import INTEGER_PARAMS, TERMINALS, Circuit, Device
+from layoutkit.circuit.circuit import INTEGER_PARAMS, Circuit, Device
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.technology import width_name
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 LINE_WIDTH = 96
 
-_LETTERS = {"nmos": "M", "pmos": "M", "resistor": "R", "capacitor": "C", "inductor": "L", "diode": "D"}
-_LETTERS |= {"npn": "Q", "pnp": "Q", "tap": "X"}
 _UNSAFE = re.compile(r"[^\w.:!<>\[\]+\-/]|(?<!.)[+/]", re.ASCII)
 _MICRO = frozenset({"w", "l"})
 _PARAM_NAMES = {"w": "W", "l": "L"}
@@ -98,9 +96,8 @@ class _Cards:
         spec = self._spec(device)
         if spec is not None and spec.name in self._forms and {"w", "l"} <= device.params.keys():
             return self._of_form(device, spec, self._forms[spec.name])
-        needed, optional = TERMINALS[device.type]
-        nodes = [self.nets.of(device.terminals[t]) for t in (*needed, *optional) if t in device.terminals]
-        name = self._devices.of(device.id, _LETTERS[device.type])
+        nodes = [self.nets.of(device.terminals[t]) for t in device.kind.all_terminals if t in device.terminals]
+        name = self._devices.of(device.id, device.kind.letter)
         model = _model(device, spec) if spec is not None else device.model
         return [" ".join([name, *nodes, _safe(model), *_params(device)])]
 
@@ -125,9 +122,9 @@ class _Cards:
             if terminal not in device.terminals:
                 self.open_terminals.append(f"{device.id}.{terminal}")
             nodes.append(self.nets.of(device.terminals[terminal]) if terminal in device.terminals else self.substrate)
-        own = _LETTERS[device.type]
+        own = device.kind.letter
         letter = own if form.letter == own else form.letter + own
-        params = [f"{key}={_quantity(device, quantity, form.lengths)}" for key, quantity in form.params]
+        params = [f"{key}={_quantity(device, quantity, form.lengths)}{power}" for key, quantity, power in form.params]
         rest = [*nodes, _safe(_model(device, spec, form.model)), *params]
         if form.counts_units or device.m == 1:
             return [" ".join([self._devices.of(device.id, letter), *rest])]
@@ -177,8 +174,10 @@ def _quantity(device: Device, quantity: str, lengths: str) -> str:
     width, length = (Decimal(repr(float(device.params[name]))).scaleb(6) for name in ("w", "l"))
     if quantity == "total_w":
         return f"{(device.m * width).normalize():f}{'' if lengths == 'micrometres' else 'u'}"
-    value = device.m * (width * length if quantity == "area" else 2 * (width + length))
-    suffix = "" if lengths == "micrometres" else "p" if quantity == "area" else "u"
+    units = 1 if quantity.startswith("unit_") else device.m
+    is_area = quantity.endswith("area")
+    value = units * (width * length if is_area else 2 * (width + length))
+    suffix = "" if lengths == "micrometres" else "p" if is_area else "u"
     return f"{value.normalize():f}{suffix}"
 
 

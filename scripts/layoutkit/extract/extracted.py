@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.circuit.circuit import Circuit, Device
-from layoutkit.extract.parallel import FoldKey, fold_key
+from layoutkit.extract.folding import FoldKey, fold_key
 from layoutkit.layout.drawn_layers import Coverage
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.technology import Technology
+    from layoutkit.technology.device_kinds import DeviceKind
 
 
 class Point(NamedTuple):
@@ -37,13 +38,10 @@ class Label:
 
 @dataclass(frozen=True)
 class Finger:
-    """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any.
-
-    Terminals are ``d g s b`` of a transistor, ``p n`` and perhaps ``b`` of a resistor, ``p`` (plate) and ``n`` of a
-    capacitor.
-    """
+    """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any."""
 
     device: str
+    kind: DeviceKind
     w_um: float
     l_um: float
     nets: Mapping[str, int]
@@ -53,7 +51,7 @@ class Finger:
     @property
     def key(self) -> FoldKey[int]:
         """What fingers in parallel have in common."""
-        return fold_key(self.device, self.nets)
+        return fold_key(self.device, self.kind, self.nets)
 
 
 @dataclass(frozen=True)
@@ -73,13 +71,18 @@ class ExtractedDevice:
         return self.fingers[0].place
 
     @property
+    def kind(self) -> DeviceKind:
+        """Declaration of its kind."""
+        return self.fingers[0].kind
+
+    @property
     def key(self) -> FoldKey[int]:
         """What devices in parallel to it have in common with it."""
-        return fold_key(self.device, self.nets)
+        return fold_key(self.device, self.kind, self.nets)
 
     def without_bulk(self) -> ExtractedDevice:
         """Return it without its bulk terminal."""
-        return replace(self, nets={terminal: net for terminal, net in self.nets.items() if terminal != "b"})
+        return replace(self, nets={terminal: net for terminal, net in self.nets.items() if terminal != self.kind.bulk})
 
     def in_series(self, other: ExtractedDevice, nets: Mapping[str, int]) -> ExtractedDevice:
         """Return both as one device on ``nets``, as long as the two together."""
@@ -127,9 +130,8 @@ class Extraction:
         nets: Nets with a device or a label, by id.
         labels_off_metal: Labels that name nothing, since no shape of their conductor is under them.
         soft_connections: Nets that only wells or substrate hold together.
-        ignored_gates: Where poly crosses diffusion without making a known device, and why.
-        ignored_resistors: Where the body of a resistor makes no known device, and why.
-        ignored_plates: Where the plate of a capacitor makes no known device, and why.
+        ignored: Kind of device to the places where something drawn should be one but makes none, and why. Poly that
+            crosses diffusion without making a transistor is listed as ``nmos``.
         lvs: KLayout's database: shapes, nets, netlist; ready to be compared.
         coverage: Drawn layers that were not read.
     """
@@ -141,9 +143,7 @@ class Extraction:
     nets: dict[int, LayoutNet]
     labels_off_metal: tuple[Label, ...]
     soft_connections: tuple[SoftConnection, ...]
-    ignored_gates: tuple[tuple[Point, str], ...]
-    ignored_resistors: tuple[tuple[Point, str], ...]
-    ignored_plates: tuple[tuple[Point, str], ...]
+    ignored: dict[str, tuple[tuple[Point, str], ...]]
     lvs: kdb.LayoutVsSchematic
     layout: kdb.Layout = field(repr=False)  # its shapes must outlive the database
     coverage: Coverage = field(default_factory=Coverage)

@@ -22,9 +22,8 @@ from layoutkit.extract.connectivity import (
     read_layers,
 )
 from layoutkit.extract.extracted import ExtractedDevice, Extraction, Finger, Label, LayoutNet, Point, point_um
-from layoutkit.extract.parallel import FoldKey, dummies
-from layoutkit.extract.passive_devices import extract_passives, size_of
-from layoutkit.extract.series import fold_series
+from layoutkit.extract.folding import FoldKey, dummies, fold_series
+from layoutkit.extract.passive_devices import RECIPES, extract_passives, size_of
 from layoutkit.extract.soft_connections import metal_nets, soft_connections
 from layoutkit.layout.cells import check_flat_size
 from layoutkit.layout.drawn_layers import coverage
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from layoutkit.technology import DeviceSpec, Technology
-
-_TRANSISTOR_TERMINALS = {"S": "s", "G": "g", "D": "d", "B": "b"}
-_PASSIVE_TERMINALS = {"A": "p", "B": "n", "W": "b"}
 
 
 def extract(
@@ -59,14 +55,12 @@ def extract(
     layers = electrical_layers(cell, technology)
     metal = metal_nets(layers, layout.dbu)
     lvs = _database(cell, technology, layers)
-    reading = _Reading(lvs, layers, device_texts(cell, technology), layout.dbu)
+    reading = _Reading(lvs, technology, layers, device_texts(cell, technology))
     nets, fingers = reading.nets(), reading.fingers()
-    idle = dummies([finger.nets for finger in fingers], [net for net, labels in nets.items() if labels])
-    devices = fold_series(
-        _combined([finger for index, finger in enumerate(fingers) if index not in idle], layout.dbu),
-        {name for name, spec in technology.passives.items() if spec.type == "resistor"},
-        {net for net, labels in nets.items() if labels},
-    )
+    named = {net for net, labels in nets.items() if labels}
+    idle = dummies(fingers, named)
+    active = [finger for index, finger in enumerate(fingers) if index not in idle]
+    devices = fold_series(_combined(active, layout.dbu), named)
     apart = tuple(sorted((fingers[index] for index in idle), key=_by_place))
     soft = soft_connections(lvs, metal, nets)
     reading.fold(idle)
@@ -78,9 +72,7 @@ def extract(
         nets=reading.named(nets, devices, apart),
         labels_off_metal=reading.labels_off_metal(),
         soft_connections=soft,
-        ignored_gates=reading.ignored_gates(),
-        ignored_resistors=reading.ignored_resistors(),
-        ignored_plates=reading.ignored_plates(),
+        ignored=reading.ignored(),
         lvs=lvs,
         layout=layout,
         coverage=covered,
@@ -118,19 +110,23 @@ class _Reading:
     """Reads the extracted database into plain data."""
 
     def __init__(
-        self, lvs: kdb.LayoutVsSchematic, layers: ElectricalLayers, texts: list[tuple[str, kdb.Point]], dbu: float
+        self,
+        lvs: kdb.LayoutVsSchematic,
+        technology: Technology,
+        layers: ElectricalLayers,
+        texts: list[tuple[str, kdb.Point]],
     ) -> None:
         self.lvs = lvs
+        self.technology = technology
         self.layers = layers
-        self.dbu = dbu
+        self.dbu = lvs.internal_layout().dbu
         self.circuit: kdb.Circuit = lvs.netlist().top_circuit()
         self.text_at = self._texts_by_gate(texts)
 
     def _texts_by_gate(self, texts: list[tuple[str, kdb.Point]]) -> dict[Point, str]:
         """Return the device text of a channel by the centre of that channel."""
         shapes = kdb.Shapes()
-        passives = self.layers.passives
-        for found_on in (self.layers.gates, passives.cores, passives.plates):
+        for found_on in (self.layers.gates, self.layers.passives.shapes):
             for _, region in sorted(found_on.items()):
                 shapes.insert(region)
         found: dict[Point, str] = {}
@@ -169,18 +165,19 @@ class _Reading:
         found = []
         for device in self.circuit.each_device():
             place = Point(round(device.trans.disp.x, 6), round(device.trans.disp.y, 6))
-            kind = device.device_class()
-            terminals = {definition.name for definition in kind.terminal_definitions()}
-            known = _TRANSISTOR_TERMINALS if "G" in terminals else _PASSIVE_TERMINALS
+            device_class = device.device_class()
+            kind = self.technology.any_device(device_class.name).kind
+            terminals = {definition.name for definition in device_class.terminal_definitions()}
             nets = {
                 own: device.net_for_terminal(terminal).cluster_id
-                for terminal, own in known.items()
+                for terminal, own in RECIPES[kind.name].terminals.items()
                 if terminal in terminals
             }
             w_um, l_um = size_of(device)
             found.append(
                 Finger(
-                    device=kind.name,
+                    device=device_class.name,
+                    kind=kind,
                     w_um=w_um,
                     l_um=l_um,
                     nets=nets,
@@ -237,22 +234,14 @@ class _Reading:
             )
         )
 
-    def ignored_gates(self) -> tuple[tuple[Point, str], ...]:
-        """Return the crossings of poly and diffusion that are no device, with the reason."""
-        found = [
-            (point_um(polygon.bbox().center(), self.dbu), "its implants, well and markers are those of no device")
-            for polygon in self.layers.unrecognised_gates.merged().each()
-        ]
-        return tuple(sorted(found + self._refused(on_passive=False)))
-
-    def ignored_resistors(self) -> tuple[tuple[Point, str], ...]:
-        """Return places of poly and diffusion that is neither a wire nor a resistor with two ends, with the reason."""
-        found = self._places(self.layers.passives.unrecognised)
-        return tuple(sorted(found + self._refused(on_passive=True)))
-
-    def ignored_plates(self) -> tuple[tuple[Point, str], ...]:
-        """Return the plates that make no capacitor, with the reason."""
-        return tuple(sorted(self._places(self.layers.passives.loose_plates)))
+    def ignored(self) -> dict[str, tuple[tuple[Point, str], ...]]:
+        """Return kind of device to the places where something drawn should be one but makes none, with the reason."""
+        crossings = (self.layers.unrecognised_gates, "its implants, well and markers are those of no device")
+        found = {"nmos": self._places([crossings]) + self._refused(on_passive=False)}
+        for kind, loose in self.layers.passives.loose.items():
+            found[kind] = self._places(loose)
+        found.setdefault("resistor", []).extend(self._refused(on_passive=True))
+        return {kind: tuple(sorted(places)) for kind, places in found.items()}
 
     def _places(self, regions: Sequence[tuple[kdb.Region, str]]) -> list[tuple[Point, str]]:
         """Return the centre of each polygon of the regions, with the reason given for its region."""
@@ -304,7 +293,7 @@ def _device_names(groups: list[list[Finger]]) -> list[str]:
     names: list[str] = []
     used: set[str] = set()
     for number, members in enumerate(groups, 1):
-        letter = "M" if "g" in members[0].nets else "D"
+        letter = "M" if members[0].kind.is_mos else "D"
         base = "_".join(sorted({finger.text for finger in members if finger.text})) or f"{letter}_{number}"
         name, repeat = base, 1
         while name in used:

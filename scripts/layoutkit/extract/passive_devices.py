@@ -1,4 +1,4 @@
-"""Resistors and capacitors in a layout: where they are, and what they mean for what conducts.
+"""Devices in a layout: where they are, what they mean for what conducts, and how KLayout extracts them.
 
     resistor   head [poly]--[ core: body & core layer ]--[poly] head      what its marker covers is no wire
     capacitor  top conductor --[cut]-- plate (over the bottom conductor)  the cuts on a plate do not reach the bottom
@@ -7,72 +7,119 @@ A shape becomes a device only if all markers of its flavour cover it and none of
 give the ends of a resistor: the heads are the body outside them, so that a marker over a head cuts the head off. Body
 that a core layer or a core marker covers without making a resistor is reported, since in silicon it is not a wire; so
 is a plate that is not part of a capacitor.
+
+``RECIPES`` has one entry per kind of device. ``connectivity`` finds the channels of transistors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from layoutkit.technology import PassiveSpec, Technology
 
 MICROMETRE_DECIMALS = 6
 _DIFFUSION = frozenset({"active", "tap"})
 
+Layer = Callable[[str], kdb.Region]
+"""Returns the merged shapes of a layer."""
+
+Loose = list[tuple[kdb.Region, str]]
+"""Shapes that should be part of a device and are not, each region with the reason."""
+
 
 @dataclass
 class PassiveLayers:
-    """The passives of one flat cell.
+    """The devices of one flat cell that are no transistors.
 
     Attributes:
-        cores: Resistor name to its cores.
-        plates: Capacitor name to its plates.
+        shapes: Device name to its shapes: cores of resistors, plates of capacitors.
+        plates: Those of ``shapes`` that are plates, which conduct.
         marked: All that a core marker of a resistor covers: body there conducts only as a resistor.
-        unrecognised: Body that is resistive, or marked as a resistor, without being the core of one, and diffusion
-            below a silicide block or a resistor's marker, with the reason.
-        loose_plates: Shapes on plate layers that are not part of a capacitor, with the reason.
+        loose: Kind to the shapes that should be such a device but are none.
     """
 
-    cores: dict[str, kdb.Region] = field(default_factory=dict)
+    shapes: dict[str, kdb.Region] = field(default_factory=dict)
     plates: dict[str, kdb.Region] = field(default_factory=dict)
     marked: kdb.Region = field(default_factory=kdb.Region)
-    unrecognised: list[tuple[kdb.Region, str]] = field(default_factory=list)
-    loose_plates: list[tuple[kdb.Region, str]] = field(default_factory=list)
+    loose: dict[str, Loose] = field(default_factory=dict)
 
 
-def passive_layers(technology: Technology, layer: Callable[[str], kdb.Region]) -> PassiveLayers:
-    """Return the cores and plates that ``technology`` knows.
+@dataclass(frozen=True)
+class Recipe:
+    """How devices of one kind are found in a layout.
+
+    Attributes:
+        device_class: Returns KLayout's class for a device.
+        terminals: KLayout's names of the terminals, with the circuit's.
+        shapes: Returns the shapes of one device type; None for transistors.
+        loose: Returns the shapes that should be devices of the kind but are none, for all its types and their shapes.
+        extractor: Returns KLayout's extractor for one device type, and its layers from the shapes and what conducts.
+        part: What LVS calls a shape that makes no device.
+        none_made: Sentence of LVS about such a shape, with its ``{place}`` and ``{technology}``.
+        cause: Likely reasons for it.
+    """
+
+    device_class: Callable[[PassiveSpec | None], kdb.DeviceClass]
+    terminals: Mapping[str, str]
+    part: str
+    none_made: str
+    cause: str
+    shapes: Callable[[Technology, PassiveSpec, Layer], kdb.Region] | None = None
+    loose: Callable[[Technology, list[PassiveSpec], Mapping[str, kdb.Region], Layer], Loose] | None = None
+    extractor: (
+        Callable[
+            [Technology, PassiveSpec, kdb.Region, Mapping[str, kdb.Region]],
+            tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]],
+        ]
+        | None
+    ) = None
+
+
+def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
+    """Return the devices that ``technology`` knows, but for its transistors.
 
     Args:
         technology: Process.
         layer: Returns the merged shapes of a layer.
     """
     found = PassiveLayers()
-    for name, spec in sorted(technology.passives.items()):
-        parts = spec.parts
-        if spec.type == "resistor":
-            core = layer(parts["body"]) & layer(parts["core"])
-            for marker in spec.core_markers:
-                core &= layer(marker)
-            found.cores[name] = _marked(technology, spec, core, layer)
-        else:
-            plates = layer(parts["plate"]).inside(layer(technology.conductor(parts["bottom"]).layer))
-            found.plates[name] = _marked(technology, spec, plates, layer)
-    resistors = [spec for _, spec in sorted(technology.passives.items()) if spec.type == "resistor"]
-    found.marked = _union({name: layer(name) for spec in resistors for name in spec.cuts_body})
-    found.unrecognised = _unrecognised(resistors, _union(found.cores), layer) + _resistive_diffusion(technology, layer)
-    found.loose_plates = _loose_plates(technology, found.plates, layer)
+    for kind, recipe in RECIPES.items():
+        specs = [spec for _, spec in sorted(technology.passives.items()) if spec.type == kind]
+        if recipe.shapes is None or recipe.loose is None:
+            continue
+        own = {spec.name: recipe.shapes(technology, spec, layer) for spec in specs}
+        found.shapes.update(own)
+        found.plates.update({spec.name: own[spec.name] for spec in specs if "plate" in spec.parts})
+        found.loose[kind] = recipe.loose(technology, specs, own, layer)
+    found.marked = _union(layer(name) for spec in technology.passives.values() for name in spec.cuts_body)
     return found
 
 
-def _unrecognised(
-    resistors: list[PassiveSpec], cores: kdb.Region, layer: Callable[[str], kdb.Region]
-) -> list[tuple[kdb.Region, str]]:
+def _cores(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
+    core = layer(spec.parts["body"]) & layer(spec.parts["core"])
+    for marker in spec.core_markers:
+        core &= layer(marker)
+    return _marked(technology, spec, core, layer)
+
+
+def _plates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
+    plates = layer(spec.parts["plate"]).inside(layer(technology.conductor(spec.parts["bottom"]).layer))
+    return _marked(technology, spec, plates, layer)
+
+
+def _loose_bodies(
+    technology: Technology, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region], layer: Layer
+) -> Loose:
+    """Return body that is resistive or marked as a resistor without being a core, and resistive diffusion."""
+    return _unrecognised(resistors, _union(cores.values()), layer) + _resistive_diffusion(technology, layer)
+
+
+def _unrecognised(resistors: list[PassiveSpec], cores: kdb.Region, layer: Layer) -> Loose:
     """Return the parts of bodies that are resistive or marked outside all ``cores``, each once, with what covers it."""
     known, found = cores.dup(), []
     covers = {(spec.parts["body"], name) for spec in resistors for name in (spec.parts["core"], *spec.core_markers)}
@@ -85,36 +132,30 @@ def _unrecognised(
     return [(region, reason) for region, reason in found if not region.is_empty()]
 
 
-def _resistive_diffusion(technology: Technology, layer: Callable[[str], kdb.Region]) -> list[tuple[kdb.Region, str]]:
+def _resistive_diffusion(technology: Technology, layer: Layer) -> Loose:
     """Return diffusion below a silicide block or a resistor's marker: a resistor that no technology here declares."""
     names = {name for name, spec in technology.layers.items() if spec.purpose == "silicide_block"}
     for spec in technology.passives.values():
-        names |= {spec.parts["core"], *spec.core_markers} if spec.type == "resistor" else set()
+        names |= {spec.parts["core"], *spec.core_markers} if "core" in spec.parts else set()
     drawn = {role: layer(name) for role, name in technology.roles.items() if name and role in _DIFFUSION | {"poly"}}
     poly = drawn.pop("poly")
-    diffusion = _union(drawn) - poly
+    diffusion = _union(drawn.values()) - poly
     found = [(diffusion & layer(name), f"{name} makes diffusion a resistor") for name in sorted(names)]
     return [(region, reason) for region, reason in found if not region.is_empty()]
 
 
 def _loose_plates(
-    technology: Technology, plates: dict[str, kdb.Region], layer: Callable[[str], kdb.Region]
-) -> list[tuple[kdb.Region, str]]:
+    _: Technology, capacitors: list[PassiveSpec], plates: Mapping[str, kdb.Region], layer: Layer
+) -> Loose:
     """Return what each plate layer draws outside all ``plates``: its cuts would be read as wires to the bottom."""
     found = []
-    for name in sorted({technology.passives[capacitor].parts["plate"] for capacitor in plates}):
-        own = {
-            capacitor: region
-            for capacitor, region in plates.items()
-            if technology.passives[capacitor].parts["plate"] == name
-        }
-        found.append((layer(name) - _union(own), f"{name} is not the plate of a capacitor"))
+    for name in sorted({spec.parts["plate"] for spec in capacitors}):
+        own = _union(plates[spec.name] for spec in capacitors if spec.parts["plate"] == name)
+        found.append((layer(name) - own, f"{name} is not the plate of a capacitor"))
     return [(region, reason) for region, reason in found if not region.is_empty()]
 
 
-def _marked(
-    technology: Technology, spec: PassiveSpec, shapes: kdb.Region, layer: Callable[[str], kdb.Region]
-) -> kdb.Region:
+def _marked(technology: Technology, spec: PassiveSpec, shapes: kdb.Region, layer: Layer) -> kdb.Region:
     """Return those shapes that have all markers of ``spec`` and none that only flavours like it have."""
     found = shapes.merged()
     others = {
@@ -134,16 +175,16 @@ def _marked(
 
 def _other_cores(technology: Technology, spec: PassiveSpec) -> set[str]:
     """Return other resistors' core layers on the body of ``spec``: a core under two of them belongs to neither."""
-    if spec.type != "resistor":
+    if "core" not in spec.parts:
         return set()
-    resistors = [other for other in technology.passives.values() if other.type == "resistor"]
+    resistors = [other for other in technology.passives.values() if other.type == spec.type]
     alike = {other.parts["core"] for other in resistors if other.parts["body"] == spec.parts["body"]}
     return alike - {spec.parts["core"]}
 
 
 def _drawn_alike(one: PassiveSpec, other: PassiveSpec) -> bool:
-    key = ("body", "core") if one.type == "resistor" else ("bottom", "plate")
-    return all(one.parts[part] == other.parts[part] for part in key)
+    """Whether two types are drawn on the same layers, so that only their markers tell them apart."""
+    return all(one.parts.get(part) == other.parts.get(part) for part in ("body", "core", "bottom", "plate"))
 
 
 def plate_layer(name: str) -> str:
@@ -175,24 +216,34 @@ def add_plates(
 def extract_passives(
     lvs: kdb.LayoutVsSchematic, technology: Technology, passives: PassiveLayers, conducting: dict[str, kdb.Region]
 ) -> None:
-    """Have KLayout extract all passives into ``lvs``, whose layers ``conducting`` are."""
-    for name, cores in passives.cores.items():
+    """Have KLayout extract all devices but transistors into ``lvs``, whose layers ``conducting`` are."""
+    for name, shapes in passives.shapes.items():
         spec = technology.passives[name]
-        lvs.register(cores, f"core.{name}")
-        layers = {"R": cores, "C": conducting["poly"]}
-        extractor: kdb.DeviceExtractorBase = kdb.DeviceExtractorResistor(name, spec.value)
-        if spec.terminals > 2:
-            extractor = kdb.DeviceExtractorResistorWithBulk(name, spec.value)
-            layers |= {"W": conducting["p_body"], "tW": conducting["p_body"]}
-        lvs.extract_devices(extractor, {**layers, "tA": conducting["poly"], "tB": conducting["poly"]})
-    for name in passives.plates:
-        spec = technology.passives[name]
-        bottom = conducting[technology.conductor(spec.parts["bottom"]).name]
-        extractor = kdb.DeviceExtractorCapacitor(name, spec.value)
-        lvs.extract_devices(
-            extractor,
-            {"P1": conducting[plate_layer(name)], "P2": bottom, "tA": conducting[plate_layer(name)], "tB": bottom},
-        )
+        recipe = RECIPES[spec.type]
+        if recipe.extractor is not None:
+            if name not in passives.plates:  # plates are registered as conductors
+                lvs.register(shapes, f"core.{name}")
+            extractor, regions = recipe.extractor(technology, spec, shapes, conducting)
+            lvs.extract_devices(extractor, dict[str, kdb.ShapeCollection](regions))
+
+
+def _resistor_extractor(
+    _: Technology, spec: PassiveSpec, cores: kdb.Region, conducting: Mapping[str, kdb.Region]
+) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+    poly, body = conducting["poly"], conducting["p_body"]
+    layers = {"R": cores, "C": poly, "tA": poly, "tB": poly}
+    if spec.body_terminal:
+        return kdb.DeviceExtractorResistorWithBulk(spec.name, spec.value), {**layers, "W": body, "tW": body}
+    return kdb.DeviceExtractorResistor(spec.name, spec.value), layers
+
+
+def _capacitor_extractor(
+    technology: Technology, spec: PassiveSpec, _: kdb.Region, conducting: Mapping[str, kdb.Region]
+) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+    plates = conducting[plate_layer(spec.name)]
+    bottom = conducting[technology.conductor(spec.parts["bottom"]).name]
+    extractor = kdb.DeviceExtractorCapacitor(spec.name, spec.value)
+    return extractor, {"P1": plates, "P2": bottom, "tA": plates, "tB": bottom}
 
 
 def size_of(device: kdb.Device) -> tuple[float, float]:
@@ -208,8 +259,49 @@ def size_of(device: kdb.Device) -> tuple[float, float]:
     return round(half / 2 + root, MICROMETRE_DECIMALS), round(half / 2 - root, MICROMETRE_DECIMALS)
 
 
-def _union(regions: dict[str, kdb.Region]) -> kdb.Region:
+def _union(regions: Iterable[kdb.Region]) -> kdb.Region:
     union = kdb.Region()
-    for _, region in sorted(regions.items()):
+    for region in regions:
         union += region
     return union.merged()
+
+
+def _resistor_class(spec: PassiveSpec | None) -> kdb.DeviceClass:
+    with_bulk = spec is not None and spec.body_terminal
+    return kdb.DeviceClassResistorWithBulk() if with_bulk else kdb.DeviceClassResistor()
+
+
+_MOS = Recipe(
+    device_class=lambda _: kdb.DeviceClassMOS4Transistor(),
+    terminals={"S": "s", "G": "g", "D": "d", "B": "b"},
+    part="gate",
+    none_made="Poly crosses diffusion{place} without making a transistor of {technology}",
+    cause="an implant, well or marker does not cover the whole channel, or the gate does not split its diffusion",
+)
+
+RECIPES: dict[str, Recipe] = {
+    "nmos": _MOS,
+    "pmos": _MOS,
+    "resistor": Recipe(
+        device_class=_resistor_class,
+        terminals={"A": "p", "B": "n", "W": "b"},
+        shapes=_cores,
+        loose=_loose_bodies,
+        extractor=_resistor_extractor,
+        part="resistor",
+        none_made="Poly or diffusion{place} is neither a wire nor a resistor of {technology}",
+        cause="the marker is missing, covers a head or is not exactly as long as the resistor; or a layer of the device"
+        " is missing, or one belongs to another device, or a silicide block lies on a wire of diffusion",
+    ),
+    "capacitor": Recipe(
+        device_class=lambda _: kdb.DeviceClassCapacitor(),
+        terminals={"A": "p", "B": "n"},
+        shapes=_plates,
+        loose=_loose_plates,
+        extractor=_capacitor_extractor,
+        part="plate",
+        none_made="A plate{place} makes no capacitor of {technology}",
+        cause="a marker of the capacitor does not cover the whole plate, or the plate is not inside its bottom plate",
+    ),
+}
+"""Kind of device to how it is found; the order is that of extraction."""

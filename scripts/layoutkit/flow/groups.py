@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import UnsupportedOperationError
-from layoutkit.flow.passive_modules import PASSIVE_TYPES
+from layoutkit.technology.device_kinds import PASSIVE_KINDS, plural_nouns
 from layoutkit.technology.finger_widths import widest_finger
 
 if TYPE_CHECKING:
@@ -70,12 +70,12 @@ def group_devices(circuit: Circuit, technology: Technology) -> tuple[tuple[Group
         technology: Where the circuit is drawn.
 
     Raises:
-        UnsupportedOperationError: If a device is neither a MOS transistor, resistor nor capacitor; all are named.
+        UnsupportedOperationError: If there are devices of a kind that is not drawn; all are named.
     """
-    others = [f"{d.id} ({d.type})" for d in circuit.devices if not (d.is_mos or d.type in PASSIVE_TYPES)]
+    others = [f"{d.id} ({d.type})" for d in circuit.devices if not (d.is_mos or d.type in PASSIVE_KINDS)]
     if others:
         raise UnsupportedOperationError(
-            f"only MOS transistors, resistors and capacitors can be drawn; the circuit also has: {', '.join(others)}",
+            f"only {plural_nouns()} can be drawn; the circuit also has: {', '.join(others)}",
             details={"devices": others},
         )
     _check_bodies(circuit, technology)
@@ -109,9 +109,13 @@ def _check_bodies(circuit: Circuit, technology: Technology) -> None:
     """Refuse bodies on different nets where the technology draws no well that would keep them apart."""
     bodies: dict[str, dict[str, list[str]]] = {}
     for device in circuit.devices:
-        if device.type == "resistor" and "b" in device.terminals:
-            bodies.setdefault("nmos", {}).setdefault(device.terminals["b"], []).append(device.id)
-        elif device.is_mos and technology.device(device.model).well is None:
+        if not device.is_mos:
+            passive = technology.passive(device.model)
+            body, transistor = passive.body_terminal, passive.diffusion_of
+            if body in device.terminals and (transistor is None or transistor.well is None):
+                kind = "nmos" if transistor is None else transistor.type
+                bodies.setdefault(kind, {}).setdefault(device.terminals[body], []).append(device.id)
+        elif technology.device(device.model).well is None:
             bodies.setdefault(device.type, {}).setdefault(device.terminals["b"], []).append(device.id)
     for kind, nets in sorted(bodies.items()):
         if len(nets) > 1:

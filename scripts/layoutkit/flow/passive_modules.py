@@ -1,7 +1,7 @@
-"""Resistors and capacitors of a circuit: which are drawn together, and drawing them.
+"""Devices of a circuit that are no transistors: which are drawn together, and drawing them.
 
-Resistors of one flavour, width and length match: up to eight of them are one bank with a common centroid. A capacitor
-is a block of its own.
+Resistors of one flavour, width and length match: up to eight of them are one bank with a common centroid. A device of a
+kind that is not drawn in banks is a block of its own.
 """
 
 from __future__ import annotations
@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.supplies import substrate_net
-from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
-from layoutkit.draw.passive import capacitor, resistor
-from layoutkit.draw.resistor import ResistorSpec, draw_resistors
-from layoutkit.errors import GeometryError
+from layoutkit.draw.generators import BlockSpec, draw_block
 from layoutkit.technology.passive_sizes import PassiveSize
 
 if TYPE_CHECKING:
@@ -23,22 +20,17 @@ if TYPE_CHECKING:
     from layoutkit.draw.module import Module
     from layoutkit.technology import PassiveSpec, Technology
 
-PASSIVE_TYPES = frozenset({"resistor", "capacitor"})
-_MOST_IN_BANK = 8
-LARGEST_PLATE_M = 2e-3
-"""Side of a capacitor's plate above which its value is taken to be a mistake: no router board holds it."""
-
 
 @dataclass(frozen=True)
 class PassiveGroup:
-    """Passives drawn in one cell.
+    """Devices drawn in one cell.
 
     Attributes:
         name: Cell name.
-        type: ``resistor_bank`` for several, else ``single``.
+        type: Such as ``resistor_bank`` for several, else ``single``.
         spec: The flavour all of them have.
         devices: In the order of the netlist.
-        bulk_net: Net of the substrate around resistors; empty where the circuit names none.
+        bulk_net: Net of the well or substrate around them; empty where there is none or the circuit names none.
         level: 1.
     """
 
@@ -51,27 +43,35 @@ class PassiveGroup:
 
 
 def group_passives(circuit: Circuit, technology: Technology) -> tuple[PassiveGroup, ...]:
-    """Return the passives of ``circuit``, mapped to ``technology``, in groups."""
+    """Return the devices of ``circuit``, mapped to ``technology``, that are no transistors, in groups."""
     banks: dict[tuple[str, str, float, float], list[Device]] = {}
     groups = []
     substrate = substrate_net(circuit)
     for device in circuit.devices:
-        if device.type == "resistor":
-            key = (device.model, device.terminals.get("b", substrate), device.w, device.l)
-            banks.setdefault(key, []).append(device)
-        elif device.type == "capacitor":
-            groups.append(_group(technology, [device], ""))
+        if device.is_mos:
+            continue
+        bulk = _bulk_net(device, technology.passive(device.model), substrate)
+        if device.kind.together > 1:
+            banks.setdefault((device.model, bulk, device.w, device.l), []).append(device)
+        else:
+            groups.append(_group(technology, [device], bulk))
     for (_, bulk, _, _), members in banks.items():
-        groups += [
-            _group(technology, members[i : i + _MOST_IN_BANK], bulk) for i in range(0, len(members), _MOST_IN_BANK)
-        ]
+        most = members[0].kind.together
+        groups += [_group(technology, members[i : i + most], bulk) for i in range(0, len(members), most)]
     return tuple(groups)
 
 
+def _bulk_net(device: Device, spec: PassiveSpec, substrate: str) -> str:
+    if not (spec.body_terminal or device.kind.in_ring):
+        return ""
+    return device.terminals.get(spec.body_terminal or device.kind.bulk, substrate)
+
+
 def _group(technology: Technology, members: list[Device], bulk: str) -> PassiveGroup:
+    kind = members[0].type
     return PassiveGroup(
-        name="_".join([members[0].type, *(device.id for device in members)])[:60],
-        type="resistor_bank" if len(members) > 1 else "single",
+        name="_".join([kind, *(device.id for device in members)])[:60],
+        type=f"{kind}_bank" if len(members) > 1 else "single",
         spec=technology.passive(members[0].model),
         devices=tuple(members),
         bulk_net=bulk,
@@ -88,30 +88,9 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
         dummies: Dummy bars at each end of a bank of several resistors.
 
     Raises:
-        GeometryError: If a size is not one to draw.
+        GeometryError: If the process does not allow a size.
     """
-    name = group.spec.name
-    sizes = [PassiveSize(device.w, device.l, device.m) for device in group.devices]
-    if group.spec.type == "capacitor":
-        device, size = group.devices[0], sizes[0]
-        if max(size.w_m, size.l_m) > LARGEST_PLATE_M:
-            raise GeometryError(
-                f"{device.id} would be a plate of {size.w_m * 1e6:.6g} x {size.l_m * 1e6:.6g} um, at most "
-                f"{LARGEST_PLATE_M * 1e6:g} um are laid out; is its value right? (p is 1e-12, f is 1e-15)"
-            )
-        drawn = capacitor(technology, device.id, name, size, device.terminals)
-        return draw_capacitor(layout, technology, CapacitorSpec(group.name, drawn, labels=False))
-    resistors = tuple(
-        resistor(technology, device.id, name, size, device.terminals)
-        for device, size in zip(group.devices, sizes, strict=True)
+    devices = tuple(
+        (device.id, PassiveSize(device.w, device.l, device.m), device.terminals) for device in group.devices
     )
-    ringed = bool(group.bulk_net)
-    spec = ResistorSpec(
-        group.name,
-        resistors,
-        group.bulk_net,
-        dummies=dummies if ringed and len(resistors) > 1 else 0,
-        ring=ringed,
-        labels=False,
-    )
-    return draw_resistors(layout, technology, spec)
+    return draw_block(layout, technology, BlockSpec(group.name, group.spec, devices, group.bulk_net, dummies))

@@ -106,7 +106,7 @@ def _blocks(drawn: Sequence[Drawn], technology: Technology) -> list[Block]:
         blocks.append(
             Block(
                 name=item.module.name,
-                kind=item.group.spec.type,
+                kind=item.group.spec.placed_with,
                 box=_rectangle(item.module.bbox),
                 pins=tuple((pin.net, pin.box.center().x, pin.box.center().y) for pin in item.module.pins),
                 layer_boxes=boxes,

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.extract.parallel import ROLES
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.extract.extracted import ExtractedDevice
-    from layoutkit.extract.parallel import FoldKey
+    from layoutkit.extract.folding import FoldKey
     from layoutkit.lvs.reference import Reference, ReferenceDevice
+    from layoutkit.technology.device_kinds import DeviceKind
 
 GROUP_LIMIT = 300  # groups on a side beyond which no pairs are sought; the search takes their product
 _ACCEPTED = 2.5  # score below which two groups are not taken for the same
@@ -35,9 +34,10 @@ Surroundings = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Group:
-    """Transistors in parallel, of one side."""
+    """Devices in parallel, of one side."""
 
     device: str
+    kind: DeviceKind
     nets: Mapping[str, Any]
     lengths: frozenset[float]
     w_um: float
@@ -62,6 +62,7 @@ def drawn_groups(groups: Mapping[FoldKey[int], Sequence[ExtractedDevice]]) -> li
     return [
         Group(
             device=members[0].device,
+            kind=members[0].kind,
             nets=members[0].nets,
             lengths=frozenset(member.l_um for member in members),
             w_um=sum(member.w_um for member in members),
@@ -81,6 +82,7 @@ def asked_groups(reference: Reference) -> list[Group]:
 def _asked(members: Sequence[ReferenceDevice]) -> Group:
     return Group(
         device=members[0].device,
+        kind=members[0].kind,
         nets=members[0].nets,
         lengths=frozenset(member.drawn_l_um for member in members),
         w_um=sum(member.drawn_w_um for member in members),
@@ -155,9 +157,9 @@ class _Search:
         if self.types[ours.device] != self.types[theirs.device]:
             return -math.inf
         nets = 0.0
-        for terminal, weight in (("g", _GATE), ("b", _BULK)):
-            if terminal in ours.nets and terminal in theirs.nets:
-                nets += weight * self._likeness(ours.nets[terminal], theirs.nets[terminal])
+        for terminal in _beside_ends(ours, theirs):
+            weight = _BULK if terminal == ours.kind.bulk else _GATE
+            nets += weight * self._likeness(ours.nets[terminal], theirs.nets[terminal])
         return self._own_likeness(i, j) + nets + self._orientation(i, j)[0]
 
     def _own_likeness(self, i: int, j: int) -> float:
@@ -184,12 +186,14 @@ class _Search:
         return changed
 
     def _orientation(self, i: int, j: int) -> tuple[float, list[tuple[str, str]]]:
-        """Return the score of source and drain the better way round, and that way: pairs of terminals."""
+        """Return the score of the ends the better way round, and that way: pairs of terminals."""
         ours, theirs = self.drawn[i].nets, self.asked[j].nets
         best: tuple[float, list[tuple[str, str]]] | None = None
-        one, other = ("s", "d") if "s" in ours else ("p", "n")
-        fixed = [(terminal, terminal) for terminal in ("g", "b") if terminal in ours and terminal in theirs]
-        for ends in ([(one, one), (other, other)], [(one, other), (other, one)]):
+        kind = self.drawn[i].kind
+        one, other = kind.ends
+        fixed = [(terminal, terminal) for terminal in _beside_ends(self.drawn[i], self.asked[j])]
+        ways = [[(one, one), (other, other)], [(one, other), (other, one)]]
+        for ends in ways if kind.exchangeable else ways[:1]:
             score = sum(_END * self._likeness(ours[a], theirs[b]) for a, b in ends)
             if best is None or score > best[0]:
                 best = (score, [*fixed, *ends])
@@ -231,9 +235,14 @@ def _surroundings(groups: Sequence[Group], types: Mapping[str, str]) -> dict[Any
     found: dict[Any, Counter[str]] = {}
     for group in groups:
         for terminal, net in group.nets.items():
-            place = f"{types[group.device]} {ROLES[terminal]}"
+            place = f"{types[group.device]} {group.kind.roles[terminal]}"
             found.setdefault(net, Counter())[place] += 1
     return {net: tuple(sorted(counts.items())) for net, counts in found.items()}
+
+
+def _beside_ends(one: Group, other: Group) -> list[str]:
+    """Return the terminals of two groups of one kind that are none of their ends."""
+    return [t for t in one.kind.all_terminals if t not in one.kind.ends and t in one.nets and t in other.nets]
 
 
 def _groups_by_net(groups: Sequence[Group]) -> dict[Any, set[int]]:

@@ -11,7 +11,7 @@ not complete):
 - W (of all parallel fingers) and L agree within the tolerance, or are the nearest grid points to what was asked;
 - extraction read every layer that is drawn, but for those that the caller waived.
 
-Where the circuits do not match as they are, transistors in series are folded on both sides (see ``stacks``).
+Where the circuits do not match as they are, transistors in series are folded on both sides (see ``extract.folding``).
 
 The number of fingers is reported, not judged: two fingers of 1 um are one transistor of 2 um.
 """
@@ -21,14 +21,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layoutkit.extract.stacks import fold_stacks
+from layoutkit.extract.folding import fold_series
+from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.lvs.explanation import explain, unexplained
 from layoutkit.lvs.labels import Labelling, labelling
 from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsResult
 from layoutkit.lvs.matching import Matcher, Pairing
 from layoutkit.lvs.mismatch import Mismatch, at, fingers_text, listed
-from layoutkit.lvs.reference import DEFAULT_TOLERANCE, Reference, ReferenceDevice, reference_of
-from layoutkit.lvs.stated_bulks import without_unstated_bulks
+from layoutkit.lvs.reference import Reference, ReferenceDevice, reference_of
+from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 _MAX_PINS_TRIED = 64
 
 
-def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = DEFAULT_TOLERANCE) -> LvsResult:
+def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = SIZE_TOLERANCE) -> LvsResult:
     """Return whether ``extraction`` is ``circuit``.
 
     Args:
@@ -49,24 +50,24 @@ def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = DEFA
 
     Raises:
         NetlistError: If the circuit holds models that the technology does not have, or unusable sizes.
-        UnsupportedOperationError: If it holds other devices than MOS transistors, resistors and capacitors.
+        UnsupportedOperationError: If it holds devices that are neither transistors nor passives of the technology.
     """
     reference = reference_of(circuit, extraction.technology)
-    extraction, reference, untold = without_unstated_bulks(extraction, reference)
+    extraction, reference, not_compared = _without_unstated_bulks(extraction, reference)
     comparison = _Comparison(extraction, reference, tolerance)
     comparison.run()
     result = comparison.result()
     if not result.matched:
         result = _with_stacks_folded(result) or result
     matched = result.matched and not extraction.coverage.unchecked  # black boxes leave it incomplete, not unmatched
-    return replace(result, matched=matched, warnings=(*result.warnings, *untold))
+    return replace(result, matched=matched, warnings=(*result.warnings, *not_compared))
 
 
 def _with_stacks_folded(result: LvsResult) -> LvsResult | None:
     """Return the match of both sides with their stacks folded, None where there is nothing to fold or no match."""
     extraction, reference = result.extraction, result.reference
-    drawn = fold_stacks(extraction.devices, {net for net, found in extraction.nets.items() if found.labels})
-    asked = fold_stacks(reference.devices, reference.outer_nets)
+    drawn = fold_series(extraction.devices, {net for net, found in extraction.nets.items() if found.labels}, "stacks")
+    asked = fold_series(reference.devices, reference.outer_nets, "stacks")
     counts = (len(extraction.devices) - len(drawn), len(reference.devices) - len(asked))
     if not any(counts):
         return None
@@ -82,6 +83,29 @@ def _with_stacks_folded(result: LvsResult) -> LvsResult | None:
     return replace(folded, warnings=(*folded.warnings, told))
 
 
+def _without_unstated_bulks(extraction: Extraction, reference: Reference) -> tuple[Extraction, Reference, list[str]]:
+    """Return both sides without the bulks of those types of which the netlist leaves the bulk open, and a warning."""
+    passives = extraction.technology.passives
+    left_out = sorted(
+        {
+            device.device
+            for device in reference.devices
+            if device.device in passives
+            and device.kind.bulk
+            and device.kind.bulk not in device.nets
+            and passives[device.device].body_terminal == device.kind.bulk
+        }
+    )
+    if not left_out:
+        return extraction, reference, []
+    devices = tuple(
+        replace(d, nets={t: net for t, net in d.nets.items() if t != d.kind.bulk}) if d.device in left_out else d
+        for d in reference.devices
+    )
+    warning = f"the bulk of {listed(left_out)} is not compared: the netlist gives two terminals"
+    return extraction.without_bulks_of(left_out), replace(reference, devices=devices), [warning]
+
+
 class _Comparison:
     def __init__(self, extraction: Extraction, reference: Reference, tolerance: float) -> None:
         self.extraction = extraction
@@ -95,8 +119,7 @@ class _Comparison:
 
     def run(self) -> None:
         """Find a pairing under the labels; without one under fewer labels; without any, words for the difference."""
-        self.found += _ignored_gates(self.extraction) + _ignored_resistors(self.extraction)
-        self.found += _ignored_plates(self.extraction)
+        self.found += _ignored(self.extraction)
         self.found += self.labels.mismatches
         if not (self.reference.devices or self.reference.ports or self.extraction.devices):
             self.found.append(_nothing())
@@ -125,7 +148,7 @@ class _Comparison:
         """Return a pairing that agrees with as many labels as one can keep, those of gates first."""
         kept: dict[int, str] = {}
         pairing = free
-        gates = {net for _, ends in self.matcher.groups for role, net in ends if role == "g"}
+        gates = {device.nets[device.kind.gate] for device in self.extraction.devices if device.kind.gate}
         for net, name in sorted(self.labels.pins.items(), key=lambda pin: (pin[0] not in gates, pin))[:_MAX_PINS_TRIED]:
             if pairing.nets.get(net) == name:
                 kept[net] = name
@@ -245,16 +268,17 @@ class _Comparison:
         """Return the dummies that the netlist asks for and the layout lacks; more of them than asked for are fine."""
         drawn: dict[tuple[str, str, str, float], float] = {}
         for finger in self.extraction.dummies:
-            if "g" not in finger.nets:
+            if not finger.kind.gate:
                 continue
-            gate, bulk = (pairing.nets.get(finger.nets[terminal], "") for terminal in "gb")
+            gate, bulk = (pairing.nets.get(finger.nets[terminal], "") for terminal in finger.kind.sensing)
             key = (finger.device, gate, bulk, finger.l_um)
             drawn[key] = drawn.get(key, 0.0) + finger.w_um
         asked: dict[tuple[str, str, str, float], list[ReferenceDevice]] = {}
         for device in self.reference.dummies:
-            if "g" not in device.nets:
+            if not device.kind.gate:
                 continue
-            key = (device.device, device.nets["g"], device.nets["b"], device.drawn_l_um)
+            gate, bulk = (device.nets[terminal] for terminal in device.kind.sensing)
+            key = (device.device, gate, bulk, device.drawn_l_um)
             asked.setdefault(key, []).append(device)
         found = []
         for key, members in asked.items():
@@ -298,7 +322,7 @@ class _Comparison:
             f"{listed(pairs[device.id])} has {fingers_text(len(device.fingers))} in the layout, {count} in the netlist"
             for device in self.extraction.devices
             if device.id in pairs
-            and "g" in device.nets
+            and device.kind.fingers
             and (count := sum(wanted[ref] for ref in pairs[device.id])) != len(device.fingers)
         ]
 
@@ -313,43 +337,19 @@ def _different(found: list[Mismatch]) -> list[Mismatch]:
     return list(kept.values())
 
 
-def _ignored_gates(extraction: Extraction) -> list[Mismatch]:
+def _ignored(extraction: Extraction) -> list[Mismatch]:
+    """Return the shapes that should be devices and are none."""
     return [
         Mismatch(
             "unrecognised_device",
-            f"Poly crosses diffusion{at(place)} without making a transistor of {extraction.technology.name}: {reason}",
-            "an implant, well or marker does not cover the whole channel, or the gate does not split its diffusion",
+            f"{recipe.none_made.format(place=at(place), technology=extraction.technology.name)}: {reason}",
+            recipe.cause,
             (),
-            (("gate", place),),
+            ((recipe.part, place),),
         )
-        for place, reason in extraction.ignored_gates
-    ]
-
-
-def _ignored_resistors(extraction: Extraction) -> list[Mismatch]:
-    return [
-        Mismatch(
-            "unrecognised_device",
-            f"Poly or diffusion{at(place)} is neither a wire nor a resistor of {extraction.technology.name}: {reason}",
-            "the marker is missing, covers a head or is not exactly as long as the resistor; or a layer of the device"
-            " is missing, or one belongs to another device, or a silicide block lies on a wire of diffusion",
-            (),
-            (("resistor", place),),
-        )
-        for place, reason in extraction.ignored_resistors
-    ]
-
-
-def _ignored_plates(extraction: Extraction) -> list[Mismatch]:
-    return [
-        Mismatch(
-            "unrecognised_device",
-            f"A plate{at(place)} makes no capacitor of {extraction.technology.name}: {reason}",
-            "a marker of the capacitor does not cover the whole plate, or the plate is not inside its bottom plate",
-            (),
-            (("plate", place),),
-        )
-        for place, reason in extraction.ignored_plates
+        for kind, places in extraction.ignored.items()
+        for recipe in (RECIPES[kind],)
+        for place, reason in places
     ]
 
 

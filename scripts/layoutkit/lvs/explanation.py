@@ -18,8 +18,6 @@ from layoutkit.lvs.matching import group_mismatches, layout_groups
 from layoutkit.lvs.mismatch import Mismatch, at, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from layoutkit.extract.extracted import Extraction, Point
     from layoutkit.lvs.labels import Labelling
     from layoutkit.lvs.reference import Reference
@@ -70,25 +68,21 @@ class _Explanation:
         return found
 
     def _missing(self, group: Group) -> Mismatch:
-        nets = ", ".join(f"{terminal}={net}" for terminal, net in _in_order(group.nets))
+        nets = ", ".join(f"{terminal}={net}" for terminal, net in _in_order(group))
         return Mismatch(
             "missing_device",
             f"{listed(group.ids)} ({group.device}, W {group.w_um:g} um, {nets}) is in the netlist, not in the layout",
-            "the transistor was not drawn, or it lost its implant, gate or connections"
-            if "g" in group.nets
-            else "it was not drawn, it lost its core, plate or marker layer, or it is shorted",
+            group.kind.lost,
             group.ids,
         )
 
     def _extra(self, group: Group) -> Mismatch:
-        nets = ", ".join(f"{terminal}={self._name(net)}" for terminal, net in _in_order(group.nets))
+        nets = ", ".join(f"{terminal}={self._name(net)}" for terminal, net in _in_order(group))
         return Mismatch(
             "extra_device",
             f"{listed(group.ids)} ({group.device}, W {group.w_um:g} um, {nets}){at(group.members[0].place)} is in the "
             "layout, not in the netlist",
-            "poly crosses diffusion by accident, a dummy is not tied off, or the netlist lacks the transistor"
-            if "g" in group.nets
-            else "a dummy is tied to two nets, or the netlist lacks it",
+            group.kind.stray,
             (),
             tuple((member.id, member.place) for member in group.members),
         )
@@ -209,6 +203,6 @@ class _Explanation:
         return self.extraction.place_of(net)
 
 
-def _in_order(nets: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _in_order(group: Group) -> list[tuple[str, Any]]:
     """Return terminals and nets in the order of a SPICE card."""
-    return sorted(nets.items(), key=lambda entry: "dgspnb".index(entry[0]))
+    return [(terminal, group.nets[terminal]) for terminal in group.kind.all_terminals if terminal in group.nets]

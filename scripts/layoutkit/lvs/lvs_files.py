@@ -102,12 +102,12 @@ def extracted_spice(extraction: Extraction) -> str:
 
 
 def _plain(device: Device) -> Device:
-    kept = {"w", "l", "m"} if not device.is_mos and device.m > 1 else {"w", "l"}
+    kept = {"w", "l"} if device.is_mos or device.m == 1 else {"w", "l", "m"}
     return replace(device, params={name: value for name, value in device.params.items() if name in kept})
 
 
 def _parts(device: ExtractedDevice) -> str:
-    return f"{'fingers' if 'g' in device.nets else 'parts'} {len(device.fingers)}"
+    return f"{'fingers' if device.kind.is_mos else 'parts'} {len(device.fingers)}"
 
 
 def write_extracted(extraction: Extraction, path: PathLike, sources: Mapping[str, str] | None = None) -> None:

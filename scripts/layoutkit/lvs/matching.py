@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.extract.extracted import ExtractedDevice, Extraction
-    from layoutkit.extract.parallel import FoldKey, Net
+    from layoutkit.extract.folding import FoldKey, Net
     from layoutkit.lvs.reference import Reference, ReferenceDevice
 
 _CLEARLY = 1e-3  # relative difference beyond which a size is called wrong [1]
@@ -149,7 +149,7 @@ def group_mismatches(
 
 
 def _wrong_width(drawn: list[ExtractedDevice], asked: list[ReferenceDevice]) -> Mismatch:
-    if "g" not in drawn[0].nets:
+    if not drawn[0].kind.is_mos:
         return _wrong_passive(drawn, asked)
     fingers = sum(len(device.fingers) for device in drawn)
     width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in asked)
@@ -165,7 +165,7 @@ def _wrong_width(drawn: list[ExtractedDevice], asked: list[ReferenceDevice]) -> 
 
 
 def _wrong_length(drawn: ExtractedDevice, asked: list[ReferenceDevice]) -> Mismatch:
-    if "g" not in drawn.nets:
+    if not drawn.kind.is_mos:
         return _wrong_passive([drawn], asked)
     lengths = listed(f"{length:g}" for length in sorted({member.l_um for member in asked}))
     return Mismatch(

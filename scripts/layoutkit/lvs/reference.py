@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.passive_map import stated_length
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
-from layoutkit.extract.parallel import FoldKey, dummies, fold_key
-from layoutkit.extract.series import fold_series
+from layoutkit.extract.folding import FoldKey, dummies, fold_key, fold_series
+from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.technology import DeviceSpec
+from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,23 +25,22 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import BlackBox, Circuit, Device
     from layoutkit.technology import PassiveSpec, Technology
+    from layoutkit.technology.device_kinds import DeviceKind
 
-DEFAULT_TOLERANCE = 1e-3  # largest relative difference of W and L [1]
 _LISTED = 20
-_PASSIVES = frozenset({"resistor", "capacitor"})
-_PASSIVE_TERMINALS = {"p": "A", "n": "B", "b": "W"}
 
 
 @dataclass(frozen=True)
 class ReferenceDevice:
     """One device of the netlist: all its fingers and multiples together. [um]
 
-    ``drawn_w_um`` and ``drawn_l_um`` are the sizes on the technology's grid, ``w_um`` and ``l_um`` those asked for. Of
-    a capacitor's sides the longer one is the width.
+    ``drawn_w_um`` and ``drawn_l_um`` are the sizes on the technology's grid, ``w_um`` and ``l_um`` those of the
+    netlist. Of a rectangle's sides the longer one is the width.
     """
 
     id: str
     device: str
+    kind: DeviceKind
     w_um: float
     l_um: float
     drawn_w_um: float
@@ -51,7 +51,7 @@ class ReferenceDevice:
     @property
     def key(self) -> FoldKey[str]:
         """What transistors in parallel to it have in common with it."""
-        return fold_key(self.device, self.nets)
+        return fold_key(self.device, self.kind, self.nets)
 
     def in_series(self, other: ReferenceDevice, nets: Mapping[str, str]) -> ReferenceDevice:
         """Return both as one device on ``nets``, as long as the two together."""
@@ -120,24 +120,23 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
         NetlistError: If a model is none of the technology's, or a device has no usable size.
         UnsupportedOperationError: If it holds devices that are no MOS transistors nor passives of the technology.
     """
-    drawn = {spec.type for spec in technology.passives.values()} & _PASSIVES
+    drawn = sorted({spec.type for spec in technology.passives.values()})
     others = [device for device in circuit.devices if not (device.is_mos or device.type in drawn)]
     if others:
         listed = ", ".join(f"{device.id} ({device.type})" for device in others[:_LISTED])
         raise UnsupportedOperationError(
-            f"LVS compares MOS transistors{''.join(f', {kind}s' for kind in sorted(drawn))} in {technology.name}; "
+            f"LVS compares MOS transistors{''.join(f', {KINDS[kind].noun}s' for kind in drawn)} in {technology.name}; "
             f"the netlist also holds {listed}",
             details={"devices": [device.id for device in others[:1000]]},
         )
     specs = _specs(circuit, technology)
     devices = [_device(device, specs[device.id], technology) for device in circuit.devices]
     outer = (*circuit.ports, *circuit.black_box_nets)
-    idle = dummies([device.nets for device in devices], outer)
-    resistors = {name for name, spec in technology.passives.items() if spec.type == "resistor"}
+    idle = dummies(devices, outer)
     kept = [device for index, device in enumerate(devices) if index not in idle]
     return Reference(
         name=circuit.name or "top",
-        devices=fold_series(kept, resistors, outer),
+        devices=fold_series(kept, outer),
         dummies=tuple(device for index, device in enumerate(devices) if index in idle),
         ports=circuit.ports,
         nets=frozenset(circuit.nets),
@@ -152,7 +151,7 @@ def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec | P
     unknown: dict[str, list[str]] = {}
     for device in circuit.devices:
         try:
-            find = technology.passive if device.type in _PASSIVES else technology.device
+            find = technology.device if device.is_mos else technology.passive
             spec = find(device.model or device.type)
         except TechnologyError:
             unknown.setdefault(device.model, []).append(device.id)
@@ -185,6 +184,7 @@ def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technolo
     return ReferenceDevice(
         id=device.id,
         device=spec.name,
+        kind=spec.kind,
         w_um=round(w_um * device.m, 9),
         l_um=round(l_um, 9),
         drawn_w_um=round(finger * fingers, 9),
@@ -208,13 +208,14 @@ def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> Refer
         raise NetlistError(
             f"Device '{device.id}': w, l and m must be positive, got w={device.w:g} m, l={device.l:g} m, m={device.m}"
         )
-    if device.type == "capacitor":
+    if device.kind.rectangle:
         w_um, l_um = max(w_um, l_um), min(w_um, l_um)
     drawn_w, drawn_l = (technology.to_um(technology.snap(length / technology.dbu_um)) for length in (w_um, l_um))
-    terminals = ("p", "n") if spec.terminals < 3 else ("p", "n", "b")
+    terminals = device.kind.all_terminals[: max(spec.terminals, len(device.kind.terminals))]
     return ReferenceDevice(
         id=device.id,
         device=spec.name,
+        kind=spec.kind,
         w_um=round(w_um * device.m, 9),
         l_um=round(l_um, 9),
         drawn_w_um=round(drawn_w * device.m, 9),
@@ -230,12 +231,8 @@ def klayout_netlist(reference: Reference, technology: Technology) -> kdb.Netlist
 
     netlist = kdb.Netlist()
     classes: dict[str, kdb.DeviceClass] = {}
-    for name in sorted(technology.devices):
-        classes[name] = kdb.DeviceClassMOS4Transistor()
-        classes[name].name = name
-        netlist.add(classes[name])
-    for name, spec in sorted(technology.passives.items()):
-        classes[name] = _passive_class(spec)
+    for name in (*sorted(technology.devices), *sorted(technology.passives)):
+        classes[name] = RECIPES[technology.any_device(name).type].device_class(technology.passives.get(name))
         classes[name].name = name
         netlist.add(classes[name])
     circuit = kdb.Circuit()
@@ -251,21 +248,12 @@ def klayout_netlist(reference: Reference, technology: Technology) -> kdb.Netlist
         for length, alike in by_length.items():
             device = circuit.create_device(classes[alike[0].device], "+".join(member.id for member in alike))
             width = sum(member.drawn_w_um for member in alike)
-            spec_of = technology.passives.get(alike[0].device)
-            if spec_of is not None and spec_of.type == "capacitor":
+            if alike[0].kind.rectangle:
                 device.set_parameter("A", width * length)
             else:
                 device.set_parameter("W", width)
                 device.set_parameter("L", length)
-            for terminal, net in alike[0].nets.items():
-                name = terminal.upper() if spec_of is None else _PASSIVE_TERMINALS[terminal]
-                device.connect_terminal(name, nets[net])
+            for name, terminal in RECIPES[alike[0].kind.name].terminals.items():
+                if terminal in alike[0].nets:
+                    device.connect_terminal(name, nets[alike[0].nets[terminal]])
     return netlist
-
-
-def _passive_class(spec: PassiveSpec) -> kdb.DeviceClass:
-    import klayout.db as kdb
-
-    if spec.type == "capacitor":
-        return kdb.DeviceClassCapacitor()
-    return kdb.DeviceClassResistorWithBulk() if spec.terminals > 2 else kdb.DeviceClassResistor()

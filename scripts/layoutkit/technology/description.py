@@ -49,14 +49,14 @@ def _transistor(spec: DeviceSpec, technology: Technology) -> dict[str, Any]:
 
 
 def _passive(spec: PassiveSpec, technology: Technology) -> dict[str, Any]:
-    values = {"resistor": "ohm_per_square", "capacitor": "farad_per_um2"}
+    value = "" if spec.kind.file is None else spec.kind.file.value
     return {
         "name": spec.name,
         "type": spec.type,
         "model": spec.model,
         "default": spec.default,
         "terminals": spec.terminals,
-        values[spec.type]: spec.value,
+        **({value: spec.value} if value else {}),
         "widths_um": [technology.to_um(width) for width in spec.widths],
         **_limits(spec, technology),
     }

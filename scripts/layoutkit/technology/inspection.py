@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import dimensions
-from layoutkit.technology.loader import AREA_KINDS, DIMENSIONLESS_KINDS, PASSIVE_PARTS, RESISTOR_LAYERS
+from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, FileFields, listed_kinds
+from layoutkit.technology.loader import AREA_KINDS, DIMENSIONLESS_KINDS
 from layoutkit.technology.netlist_forms import faults_of_forms
 from layoutkit.technology.technology import PURPOSES
 
@@ -43,8 +44,6 @@ PASSIVE = (
     {"model", "default", "terminals", "markers", "widths", "max_l", "max_w", "min_area", "max_area", "dimensions"}
     | {"other_models"},
 )
-VALUES = {"resistor": ({"ohm_per_square"}, set[str]()), "capacitor": ({"farad_per_um2"}, {"farad_per_um"})}
-LAYER_LISTS = {"resistor": RESISTOR_LAYERS, "capacitor": ()}
 LEAST_CONDUCTORS = 3  # strips, rails, risers
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 _LARGEST_GDS = 65535
@@ -202,12 +201,12 @@ class Inspection:
 
     def _device(self, place: str, entry: object, shared: set[str]) -> None:
         kind = entry.get("type") if isinstance(entry, dict) else None
-        if not isinstance(entry, dict) or kind not in {"nmos", "pmos", *PASSIVE_PARTS}:
-            self.add(place, f"type must be nmos, pmos, resistor or capacitor, got {short(kind)}")
-        elif kind in PASSIVE_PARTS:
-            self._passive(place, entry)
-        else:
+        if not isinstance(entry, dict) or kind not in DRAWN_KINDS:
+            self.add(place, f"type must be {listed_kinds(last='or')}, got {short(kind)}")
+        elif kind in MOS_KINDS:
             self._transistor(place, entry, shared)
+        else:
+            self._passive(place, entry)
 
     def _transistor(self, place: str, entry: dict[str, Any], shared: set[str]) -> None:
         self._keys(place, entry, *MOS)
@@ -228,15 +227,17 @@ class Inspection:
             self.add(place, f"drawing it needs the dimensions {', '.join(lacking)}, stated neither here nor for all")
 
     def _passive(self, place: str, entry: dict[str, Any]) -> None:
-        kind = entry["type"]
-        needed, optional = VALUES[kind]
-        self._keys(
-            place, entry, PASSIVE[0] | needed | set(PASSIVE_PARTS[kind]), PASSIVE[1] | optional | {*LAYER_LISTS[kind]}
-        )
-        parts = [entry[part] for part in PASSIVE_PARTS[kind] if part in entry]
-        lists = ("markers", *LAYER_LISTS[kind])
+        fields = KINDS[entry["type"]].file or FileFields()
+        needed = {*fields.layers, *((fields.value,) if fields.value else ())}
+        needed |= {"diffusion_of"} if fields.diffusion else set()
+        optional = {*fields.layer_lists, *((fields.edge_value,) if fields.edge_value else ())}
+        self._keys(place, entry, PASSIVE[0] | needed, PASSIVE[1] | optional)
+        parts = [entry[part] for part in fields.layers if part in entry]
+        lists = ("markers", *fields.layer_lists)
         self._drawn_on(place, [*parts, *(layer for key in lists for layer in self._names(place, entry, key))])
-        for key in sorted(needed | optional):
+        if "diffusion_of" in entry and fields.diffusion:
+            self._transistor_named(f"{place}.diffusion_of", entry["diffusion_of"])
+        for key in sorted({fields.value, fields.edge_value} - {""}):
             if key in entry and not (_is_number(entry[key]) and entry[key] > 0):
                 self.add(f"{place}.{key}", f"must be a number above 0, got {short(entry[key])}")
         if entry.get("terminals", 2) not in {2, 3}:
@@ -248,6 +249,11 @@ class Inspection:
         for name, reference in (entry.get("dimensions") or {}).items():
             judge = self._area if str(name).endswith("_area") else self._length
             judge(f"{place}.dimensions.{name}", reference)
+
+    def _transistor_named(self, place: str, name: object) -> None:
+        entry = self._section("devices").get(name) if isinstance(name, str) else None
+        if not isinstance(entry, dict) or entry.get("type") not in MOS_KINDS:
+            self.add(place, f"must name a transistor of this file, got {short(name)}")
 
     def _limits(self, place: str, entry: Mapping[str, Any]) -> None:
         for size in ("l", "w"):
@@ -262,7 +268,7 @@ class Inspection:
         """Tell transistors that a layout cannot tell apart, and types without exactly one default."""
         drawn: dict[tuple[str, frozenset[str]], str] = {}
         for name, entry in devices.items():
-            if entry.get("type") in {"nmos", "pmos"}:
+            if entry.get("type") in MOS_KINDS:
                 marks = frozenset([*(entry.get("markers") or ()), *(entry.get("covers") or ())])
                 other = drawn.setdefault((entry["type"], marks), name)
                 if other != name:

@@ -9,6 +9,7 @@ from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
+from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
 from layoutkit.technology.netlist_forms import read_forms
 from layoutkit.technology.technology import Conductor, Cut, DeviceSpec, LayerSpec, PassiveSpec, Rule, Technology
 
@@ -20,9 +21,7 @@ AREA_KINDS = frozenset({"area", "hole_area", "max_area"})
 DIMENSIONLESS_KINDS = frozenset({"angle", "max_ratio", "density", "antenna"})
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
 MAX_FILE_BYTES = 4_000_000
-PASSIVE_PARTS = {"resistor": ("body", "core"), "capacitor": ("bottom", "plate", "cut", "top")}
 _NAME = re.compile(r"\w[\w.+-]{0,63}")
-RESISTOR_LAYERS = ("core_markers", "resistive", "excludes")
 
 
 def names() -> list[str]:
@@ -186,7 +185,7 @@ class _Reader:
         data = self.data
         stack = self._get("stack")
         try:
-            devices = {n: self._device(n, e) for n, e in self._get("devices").items() if e["type"] not in PASSIVE_PARTS}
+            devices = {n: self._device(n, e) for n, e in self._get("devices").items() if e["type"] not in PASSIVE_KINDS}
             try:
                 netlists = read_forms(data)
             except TechnologyError as error:
@@ -208,9 +207,9 @@ class _Reader:
                 derived=dict(data.get("derived", {})),
                 rules=self.rules,
                 passives={
-                    n: self._passive(n, e, [cards[n].model for cards in netlists.values()])
+                    n: self._passive(n, e, [cards[n].model for cards in netlists.values()], devices)
                     for n, e in self._get("devices").items()
-                    if e["type"] in PASSIVE_PARTS
+                    if e["type"] in PASSIVE_KINDS
                 },
                 netlists=netlists,
                 notes=tuple(str(note) for note in data.get("notes", ())),
@@ -291,8 +290,9 @@ class _Reader:
         )
 
     def _device(self, name: str, entry: Mapping[str, Any]) -> DeviceSpec:
-        if entry["type"] not in {"nmos", "pmos"}:
-            raise self._fault(f"devices.{name}: type must be nmos, pmos, resistor or capacitor, got {entry['type']!r}")
+        if entry["type"] not in MOS_KINDS:
+            known = listed_kinds(last="or")
+            raise self._fault(f"devices.{name}: type must be {known}, got {entry['type']!r}")
         return DeviceSpec(
             name=name,
             type=entry["type"],
@@ -311,20 +311,22 @@ class _Reader:
             covers=tuple(entry.get("covers", ())),
         )
 
-    def _passive(self, name: str, entry: Mapping[str, Any], on_cards: list[str]) -> PassiveSpec:
-        kind, where = entry["type"], f"devices.{name}"
+    def _passive(
+        self, name: str, entry: Mapping[str, Any], on_cards: list[str], transistors: Mapping[str, DeviceSpec]
+    ) -> PassiveSpec:
+        where = f"devices.{name}"
+        fields = KINDS[entry["type"]].file or FileFields()
         model = entry.get("model", name)
-        value = "ohm_per_square" if kind == "resistor" else "farad_per_um2"
         return PassiveSpec(
             name=name,
-            type=kind,
+            type=entry["type"],
             model=model,
             other_models=tuple(sorted({*entry.get("other_models", ()), *on_cards} - {model})),
             terminals=int(entry.get("terminals", 2)),
-            parts={part: str(entry[part]) for part in PASSIVE_PARTS[kind]},
+            parts={part: str(entry[part]) for part in fields.layers},
             markers=tuple(entry.get("markers", ())),
-            value=float(entry[value]),
-            edge_value=float(entry.get("farad_per_um", 0.0)),
+            value=float(entry[fields.value]) if fields.value else 0.0,
+            edge_value=float(entry.get(fields.edge_value, 0.0)),
             widths=tuple(self._length(width, f"{where}.widths") for width in entry.get("widths", ())),
             min_w=self._length(entry["min_w"], f"{where}.min_w"),
             min_l=self._length(entry["min_l"], f"{where}.min_l"),
@@ -334,7 +336,8 @@ class _Reader:
             max_area=self._area(entry["max_area"], f"{where}.max_area") if "max_area" in entry else None,
             default=bool(entry.get("default", False)),
             dimensions=self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
-            **{key: tuple(entry.get(key, ())) for key in RESISTOR_LAYERS},
+            diffusion_of=transistors[entry["diffusion_of"]] if fields.diffusion else None,
+            **{key: tuple(entry.get(key, ())) for key in fields.layer_lists},
         )
 
     def _area(self, reference: Any, where: str) -> int:

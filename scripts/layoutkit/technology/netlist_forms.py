@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
+from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -19,11 +20,8 @@ if TYPE_CHECKING:
 FORMS = ("spice", "lvs_deck")
 OF_ALL_UNITS = ("total_w", "area", "perimeter")
 LENGTHS = ("metres", "micrometres")
-QUANTITIES = ("w", "l", "nf", "m", *OF_ALL_UNITS)
-_MOS, _PASSIVE = ("d", "g", "s", "b"), ("p", "n", "b")
-TERMINALS = {"nmos": _MOS, "pmos": _MOS, "resistor": _PASSIVE, "capacitor": _PASSIVE}
-_LETTERS = {"nmos": "MX", "pmos": "MX", "resistor": "RX", "capacitor": "CX"}
-_PARAMETER = re.compile(r"(\w+)=\{(\w+)\}", re.ASCII)
+QUANTITIES = ("w", "l", "nf", "m", "unit_area", "unit_perimeter", *OF_ALL_UNITS)
+_PARAMETER = re.compile(r"(\w+)=\{(\w+)\}(e\d{1,2})?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -31,23 +29,24 @@ class CardForm:
     """The card of one device.
 
     Attributes:
-        letter: ``M``, ``R``, ``C``, or ``X`` for a subcircuit.
+        letter: That of the device's kind, or ``X`` for a subcircuit.
         terminals: Terminals of the circuit model (``d g s b``, ``p n b``) in the order of the card.
         model: Model name; ``{width}`` in it stands for the width, as in a technology's device.
-        params: Name on the card and what it is: one of ``QUANTITIES``.
+        params: Name on the card, what it is (one of ``QUANTITIES``), and the power of ten written after the number,
+            such as ``e12`` for a library that scales areas itself.
         lengths: ``metres`` (written ``0.42u``) or ``micrometres`` (a plain number: the library scales it).
     """
 
     letter: str
     terminals: tuple[str, ...]
     model: str
-    params: tuple[tuple[str, str], ...]
+    params: tuple[tuple[str, str, str], ...]
     lengths: str
 
     @property
     def counts_units(self) -> bool:
         """Whether one card stands for all units of a device; else there is a card for each."""
-        return any(quantity in ("m", *OF_ALL_UNITS) for _, quantity in self.params)
+        return any(quantity in ("m", *OF_ALL_UNITS) for _, quantity, _ in self.params)
 
 
 def read_card_form(text: object, kind: str, model: str, lengths: str) -> CardForm:
@@ -60,16 +59,16 @@ def read_card_form(text: object, kind: str, model: str, lengths: str) -> CardFor
     first = next((i for i, word in enumerate(words) if "=" in word), len(words))
     letter, terminals, name = (words[0], tuple(words[1 : first - 1]), words[first - 1]) if first > 1 else ("", (), "")
     found = [_PARAMETER.fullmatch(word) for word in words[first:]]
-    params = tuple((match[1], match[2]) for match in found if match)
-    allowed = TERMINALS[kind]
+    params = tuple((match[1], match[2], match[3] or "") for match in found if match)
+    declared = KINDS[kind]
     faults = []
-    if letter not in tuple(_LETTERS[kind]):
-        faults.append(f"it must begin with {' or '.join(_LETTERS[kind])}")
-    if len(set(terminals)) != len(terminals) or not set(allowed[:2]) <= set(terminals) <= set(allowed):
-        faults.append(f"its terminals must be of {' '.join(allowed)}, each once")
-    elif allowed == _MOS and set(terminals) != set(allowed):
-        faults.append(f"a transistor connects all of {' '.join(allowed)}")
-    if len(params) < len(found) or any(quantity not in QUANTITIES for _, quantity in params):
+    if letter not in declared.letters:
+        faults.append(f"it must begin with {' or '.join(declared.letters)}")
+    if len(set(terminals)) != len(terminals) or not set(terminals) <= set(declared.all_terminals):
+        faults.append(f"its terminals must be of {' '.join(declared.all_terminals)}, each once")
+    elif not set(declared.terminals) <= set(terminals):
+        faults.append(f"a {declared.noun} connects all of {' '.join(declared.terminals)}")
+    if len(params) < len(found) or any(quantity not in QUANTITIES for _, quantity, _ in params):
         faults.append(f"parameters are written name={{quantity}}, with a quantity of {', '.join(QUANTITIES)}")
     if faults:
         raise TechnologyError(f"card '{text}': {'; '.join(faults)}; an example is {_example(kind)}")
@@ -77,7 +76,7 @@ def read_card_form(text: object, kind: str, model: str, lengths: str) -> CardFor
 
 
 def _example(kind: str) -> str:
-    return f"'X {' '.join(TERMINALS[kind])} {{model}} w={{w}} l={{l}} m={{m}}'"
+    return f"'X {' '.join(KINDS[kind].all_terminals)} {{model}} w={{w}} l={{l}} m={{m}}'"
 
 
 def read_forms(data: Mapping[str, Any]) -> dict[str, dict[str, CardForm]]:
@@ -115,7 +114,7 @@ def faults_of_forms(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     kinds = {
         str(name): str(device.get("type"))
         for name, device in (devices.items() if isinstance(devices, dict) else ())
-        if isinstance(device, dict) and device.get("type") in TERMINALS
+        if isinstance(device, dict) and device.get("type") in DRAWN_KINDS
     }
     for form, entry in section.items():
         place = f"netlists.{form}"
@@ -136,7 +135,7 @@ def _faults_of_cards(place: str, cards: Mapping[str, Any], kinds: Mapping[str, s
         yield place, f"states no card for {name}, neither under its name nor for every {kinds[name]}"
     for key, text in cards.items():
         kind = kinds.get(key, key)
-        if kind not in TERMINALS:
+        if kind not in DRAWN_KINDS:
             yield f"{place}.{key}", "is neither a device nor a type of device"
             continue
         try:

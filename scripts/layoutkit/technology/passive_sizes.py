@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from layoutkit.technology.technology import PassiveSpec, Technology
 
 _UNLIMITED = 1_000_000_000  # longer than anything that is drawn [dbu]
@@ -31,6 +33,16 @@ class PassiveSize:
     l_m: float
     m: int = 1
     segments: int | None = None
+
+
+def rectangle_sides(area: float, perimeter: float) -> tuple[float, float] | None:
+    """Return the sides of the rectangle of this area and perimeter, the longer one first; None where there is none."""
+    half = perimeter / 2
+    square = half * half / 4 - area
+    if area <= 0 or square < -1e-6 * area:
+        return None
+    root = max(0.0, square) ** 0.5
+    return half / 2 + root, half / 2 - root
 
 
 def capacitance(spec: PassiveSpec, width_um: float, length_um: float) -> float:
@@ -112,3 +124,10 @@ def _plate_side(tech: Technology, spec: PassiveSpec, farad: float) -> int:
     edge = 2 * spec.edge_value / spec.value
     side_um = sqrt(edge**2 + farad / spec.value) - edge
     return tech.snap(side_um / tech.dbu_um)
+
+
+SIZE_OF_VALUE: dict[str, Callable[[Technology, PassiveSpec, float], PassiveSize]] = {
+    "resistor": resistor_size,
+    "capacitor": capacitor_size,
+}
+"""Kind of device to the function that returns the size of a value."""

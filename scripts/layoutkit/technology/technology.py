@@ -6,18 +6,19 @@ Lengths are integers in database units, areas in square database units; micromet
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
+from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import klayout.db as kdb
 
+    from layoutkit.technology.device_kinds import DeviceKind
     from layoutkit.technology.netlist_forms import CardForm
 
-DeviceType = Literal["nmos", "pmos"]
 PURPOSES = {
     "active": "diffusion",
     "well": "well or deep well",
@@ -41,7 +42,6 @@ PURPOSES = {
 }
 NOT_ON_A_MASK = frozenset({"pin", "text", "boundary", "exclusion"})
 """Purposes of layers that leave nothing on the wafer, so that they need no rules."""
-PassiveType = Literal["resistor", "capacitor"]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class DeviceSpec:
     """
 
     name: str
-    type: DeviceType
+    type: str
     model: str
     min_l: int
     min_w: int
@@ -137,6 +137,16 @@ class DeviceSpec:
     covers: tuple[str, ...] = ()
 
     @property
+    def kind(self) -> DeviceKind:
+        """The declaration of its kind."""
+        return KINDS[self.type]
+
+    @property
+    def placed_with(self) -> str:
+        """The type of the blocks with which its blocks share rows and wells."""
+        return self.type
+
+    @property
     def marked_by(self) -> tuple[str, ...]:
         """The layers beside implants and well that tell this flavour from others: markers and covers."""
         return (*self.markers, *self.covers)
@@ -149,20 +159,21 @@ def width_name(width_um: float) -> str:
 
 @dataclass(frozen=True)
 class PassiveSpec:
-    """One resistor or capacitor: what is drawn for it, its value and which sizes it may have. [dbu, dbu2]
+    """One device that is no transistor: what is drawn for it, its value and which sizes it may have. [dbu, dbu2]
 
     Attributes:
         name: Name in the technology.
-        type: ``resistor`` or ``capacitor``.
+        type: Name of its kind, such as ``resistor``.
         model: Name of the SPICE model; ``{width}`` in it stands for the width, written ``1p41`` for 1.41 um.
         terminals: 2, or 3 where the model has a bulk.
         parts: Layer by part. Resistor: ``body`` carries the current, ``core`` on it makes it resistive and gives the
             length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor).
+        diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers.
         markers: Layers drawn over the whole device as well.
         core_markers: Layers drawn exactly over the core of each resistor. Poly under them is not a wire.
         resistive: Layers that make the body of a resistor resistive outside its core as well.
         excludes: Layers that must not touch the core of a resistor.
-        value: Ohms per square, or farads per square micrometre of plate.
+        value: Ohms per square, or farads per square micrometre of plate; 0 where the kind has no value.
         edge_value: Farads per micrometre of the plate's edge; 0 for resistors.
         widths: The only widths there are; empty where any is allowed.
         min_w: Least width of body or plate.
@@ -171,13 +182,13 @@ class PassiveSpec:
         max_l: Largest length.
         min_area: Least area of a plate.
         max_area: Largest area of one plate.
-        default: Whether plain ``resistor`` or ``capacitor`` stands for it.
+        default: Whether its type stands for it where a netlist names no model of the technology.
         dimensions: Drawing dimensions of this device.
         other_models: Other model names that the process's netlists use for it, whatever its width.
     """
 
     name: str
-    type: PassiveType
+    type: str
     model: str
     terminals: int
     parts: Mapping[str, str]
@@ -197,11 +208,29 @@ class PassiveSpec:
     core_markers: tuple[str, ...] = ()
     resistive: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
+    diffusion_of: DeviceSpec | None = None
+
+    @property
+    def kind(self) -> DeviceKind:
+        """The declaration of its kind."""
+        return KINDS[self.type]
+
+    @property
+    def placed_with(self) -> str:
+        """The type of the blocks with which its blocks share rows and wells."""
+        return self.type if self.diffusion_of is None else self.diffusion_of.type
+
+    @property
+    def body_terminal(self) -> str:
+        """The terminal that is the well or substrate around it: its bulk, or an end of a junction; may be empty."""
+        if self.diffusion_of is not None:
+            return self.kind.ends[0 if self.diffusion_of.type == "nmos" else 1]
+        return self.kind.bulk if self.terminals > len(self.kind.terminals) else ""
 
     @property
     def cuts_body(self) -> tuple[str, ...]:
         """The layers that separate a resistor from its heads: its core markers, else its core layer."""
-        return self.core_markers or (self.parts["core"],)
+        return self.core_markers or tuple(layer for part, layer in self.parts.items() if part == "core")
 
     def model_of(self, width_um: float) -> str:
         """Return the name of the model for a width [um]."""
@@ -340,6 +369,13 @@ class Technology:
                 return spec
         known = ", ".join(sorted(self.passives)) or "none"
         raise TechnologyError(f"technology {self.name} has no passive device '{name}'; it has: {known}")
+
+    def any_device(self, name: str) -> DeviceSpec | PassiveSpec:
+        """Return the device of exactly this name in the technology, transistor or not."""
+        found: DeviceSpec | PassiveSpec | None = self.devices.get(name) or self.passives.get(name)
+        if found is None:
+            raise TechnologyError(f"technology {self.name} has no device '{name}'")
+        return found
 
     def dim(self, name: str, device: DeviceSpec | None = None) -> int:
         """Return a drawing dimension [dbu]; a device may override the technology's."""

@@ -192,7 +192,7 @@ def test_crossing_fill_is_no_transistor_and_poly_across_fill_is_one_unknown(name
     for gate, expected in ((poly_fill, 0), (poly, 1)):
         sketch = Sketch(technology).box(active_fill, 0, 0, 3000, 1000).box(gate, 1000, -1000, 1500, 2000)
         extraction = extract(*sketch.layout(), technology)
-        assert len(extraction.devices) + len(extraction.dummies) + len(extraction.ignored_gates) == expected, gate
+        assert len(extraction.devices) + len(extraction.dummies) + len(extraction.ignored["nmos"]) == expected, gate
 
 
 def test_chosen_rules_need_not_judge_every_layer():

@@ -35,7 +35,7 @@ def test_width_length_and_fingers_come_back(sketch, kind, w, l, fingers):  # noq
     assert found.technology.devices[device.device].type == kind
     assert {**nets_of(found, device), "d": None, "s": None} == {"d": None, "g": "g", "s": None, "b": "b"}
     assert found.nets[device.nets["d"]].name in {"d", "s"}
-    assert found.ignored_gates == ()
+    assert found.ignored["nmos"] == ()
 
 
 def test_no_tap_leaves_the_bulk_on_a_net_of_its_own(sketch):
@@ -98,7 +98,7 @@ def test_poly_over_diffusion_without_its_implant_is_told_not_dropped(sketch):
     sketch.box(sketch.technology.device("nmos").implant, -200, -200, 1250, 1200)  # covers half of the channel
     found = extracted(sketch)
     assert found.devices == ()
-    assert [place for place, _ in found.ignored_gates] == [(1.25, 0.5)]
+    assert [place for place, _ in found.ignored["nmos"]] == [(1.25, 0.5)]
 
 
 def test_a_gate_that_does_not_split_its_diffusion_is_told_not_dropped(sketch):
@@ -108,7 +108,7 @@ def test_a_gate_that_does_not_split_its_diffusion_is_told_not_dropped(sketch):
     sketch.box("active", 2200, -2000, 2500, 0)
     sketch.box(sketch.technology.device("nmos").implant, -200, -2200, 2700, 1200)
     found = extracted(sketch)  # source and drain are one ring of diffusion: the channel is still a transistor
-    assert len(found.devices) + len(found.dummies) + len(found.ignored_gates) == 1
+    assert len(found.devices) + len(found.dummies) + len(found.ignored["nmos"]) == 1
 
 
 def test_a_label_beside_its_metal_names_nothing_and_is_told(sketch):

@@ -1,5 +1,7 @@
 """Extraction and comparison of resistors and capacitors: what is drawn, broken and folded, against arithmetic."""
 
+from types import SimpleNamespace
+
 import klayout.db as kdb
 import pytest
 
@@ -11,11 +13,12 @@ from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.errors import UnsupportedOperationError
 from layoutkit.extract.extractor import extract
-from layoutkit.extract.parallel import dummies
+from layoutkit.extract.folding import dummies
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.lvs_files import extracted_spice, write_report
 from layoutkit.lvs.reference import reference_of
 from layoutkit.technology import load, names
+from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.passive_sizes import PassiveSize
 
 REAL = [name for name in names() if load(name).passives]
@@ -202,7 +205,7 @@ def test_resistive_or_marked_poly_that_is_no_resistor_is_reported(technology, la
     for layer in layers:
         cell.shapes(tech.layer(layout, layer)).insert(kdb.Box(-500, 3000, 1500, 6000))
     extraction = extract(layout, cell, tech)
-    ((place, reason),) = extraction.ignored_resistors
+    ((place, reason),) = extraction.ignored["resistor"]
     assert 3.0 <= place.y <= 6.0
     assert layers[0] in reason
     assert "unrecognised_device" in {mismatch.kind for mismatch in compare(extraction, Circuit("x", (), ())).mismatches}
@@ -213,7 +216,7 @@ def test_a_layer_of_another_resistor_makes_it_none(bank, tech):
     bank.cell.shapes(tech.layer(bank.layout, foreign)).insert(bars(bank)[2])
     result = judged(bank, tech, asked(tech))
     assert not result.matched
-    assert len(result.extraction.ignored_resistors) == 1
+    assert len(result.extraction.ignored["resistor"]) == 1
 
 
 def test_a_cut_link_is_found(bank, tech):
@@ -275,7 +278,7 @@ def test_a_plate_that_makes_no_capacitor_is_no_wire(plates, tech):
     result = judged(plates, tech, wire)
     assert not result.matched
     assert "unrecognised_device" in {mismatch.kind for mismatch in result.mismatches}
-    assert result.extraction.ignored_plates
+    assert result.extraction.ignored["capacitor"]
 
 
 def test_the_extracted_netlist_reads_back_as_the_same_circuit(bank, plates, tech, tmp_path):
@@ -301,5 +304,6 @@ def test_a_process_without_passives_says_so():
 
 def test_dummies_are_tied_or_lead_nowhere():
     nets = [{"p": "a", "n": "a"}, {"p": "x", "n": "y", "b": "s"}, {"p": "a", "n": "z"}, {"p": "a", "n": "b"}]
-    assert dummies(nets, ["a", "b"]) == {0, 1}
-    assert dummies(nets, ["a", "b", "x"]) == {0}
+    resistors = [SimpleNamespace(kind=KINDS["resistor"], nets=each) for each in nets]
+    assert dummies(resistors, ["a", "b"]) == {0, 1}
+    assert dummies(resistors, ["a", "b", "x"]) == {0}

@@ -4,11 +4,12 @@ import pytest
 from transistor_sketch import Sketch
 
 from layoutkit.circuit.circuit import Circuit, Device
-from layoutkit.extract import stacks
+from layoutkit.extract import folding
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.reference import ReferenceDevice
 from layoutkit.technology import load
+from layoutkit.technology.device_kinds import KINDS
 
 PORTS = ("a", "b", "top", "vss")
 
@@ -81,13 +82,14 @@ def test_channels_of_unequal_width_in_series_are_not_one(technology):
 
 def test_many_stacks_are_folded_together_and_not_one_after_the_other(monkeypatch):
     looks = []
-    inner_nets = stacks._inner_nets
-    monkeypatch.setattr(stacks, "_inner_nets", lambda *given: looks.append(given) or inner_nets(*given))
+    inner_nets = folding._inner_nets
+    monkeypatch.setattr(folding, "_inner_nets", lambda *given: looks.append(given) or inner_nets(*given))
     nets = [("vss", "x"), ("x", "y"), ("y", "z"), ("z", "out")]
     parts = [
         ReferenceDevice(
             id=f"M{stack}.{step}",
             device="nmos",
+            kind=KINDS["nmos"],
             w_um=1.0,
             l_um=0.5,
             drawn_w_um=1.0,
@@ -98,7 +100,7 @@ def test_many_stacks_are_folded_together_and_not_one_after_the_other(monkeypatch
         for stack in range(50)
         for step, (low, high) in enumerate(nets)
     ]
-    folded = stacks.fold_stacks(parts, {"vss", *(f"out{stack}" for stack in range(50))})
+    folded = folding.fold_series(parts, {"vss", *(f"out{stack}" for stack in range(50))}, "stacks")
     assert [(part.id, part.l_um) for part in folded[:1]] == [("M0.0+M0.1+M0.2+M0.3", 2.0)]
     assert len(folded) == 50
     assert len(looks) <= 6

@@ -11,9 +11,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from layoutkit.circuit.circuit import DEVICE_TYPES, INTEGER_PARAMS, TERMINALS, Device, RecognisedModule
+from layoutkit.circuit.circuit import INTEGER_PARAMS, Device, RecognisedModule
 from layoutkit.circuit.readers.findings import repeated
+from layoutkit.circuit.readers.spice_cards import sides_of
 from layoutkit.circuit.readers.spice_expressions import parse_number
+from layoutkit.errors import NetlistError
+from layoutkit.technology.device_kinds import KINDS
 
 Faults = list[tuple[str, str]]
 
@@ -24,16 +27,7 @@ MAX_NAME_LENGTH = 4096
 
 _NAME = re.compile(rf"[^\s,;='\"(){{}}]{{1,{MAX_NAME_LENGTH}}}")
 _NAME_RULE = f"must be a word of 1 to {MAX_NAME_LENGTH} characters without spaces, quotes, (), braces, '=', ',' or ';'"
-_TYPE_ALIASES = {"nfet": "nmos", "pfet": "pmos", "res": "resistor", "cap": "capacitor", "ind": "inductor"}
-_TERMINAL_ALIASES = {
-    "nmos": {"drain": "d", "gate": "g", "source": "s", "bulk": "b", "body": "b"},
-    "npn": {"collector": "c", "base": "b", "emitter": "e", "substrate": "s"},
-    "resistor": {"plus": "p", "minus": "n", "pos": "p", "neg": "n", "bulk": "b"},
-    "diode": {"a": "p", "anode": "p", "k": "n", "cathode": "n"},
-}
-_TERMINAL_ALIASES["pmos"] = _TERMINAL_ALIASES["nmos"]
-_TERMINAL_ALIASES["pnp"] = _TERMINAL_ALIASES["npn"]
-_TERMINAL_ALIASES["capacitor"] = _TERMINAL_ALIASES["inductor"] = _TERMINAL_ALIASES["resistor"]
+_TYPE_ALIASES = {other: name for name, kind in KINDS.items() for other in kind.other_names}
 
 
 @dataclass(frozen=True)
@@ -114,19 +108,20 @@ class CellChecker:
         device_type = self._type(data, field)
         model = self.word(data["model"], f"{field}.model") if "model" in data else device_type
         params = self._params(data.get("params", {}), f"{field}.params")
+        params = self._with_sides(params, device_type, device_id, field)
         terminals = self._terminals(data, device_type, field)
         return Device(device_id, device_type, model, params, terminals) if device_id and device_type else None
 
     def _type(self, data: dict[str, Any], field: str) -> str:
         if "type" not in data:
-            self.fault(f"{field}.type", f"is missing; known types: {', '.join(DEVICE_TYPES)}")
+            self.fault(f"{field}.type", f"is missing; known types: {', '.join(KINDS)}")
             return ""
         value = data["type"]
         if not isinstance(value, str):
             self.fault(f"{field}.type", f"must be a string, got {type_name(value)}")
             return ""
         lowered = _TYPE_ALIASES.get(value.lower(), value.lower())
-        if lowered not in TERMINALS:
+        if lowered not in KINDS:
             self.fault(f"{field}.type", f"Unknown device type: {value[:MAX_NAME_LENGTH]}")
             return ""
         return lowered
@@ -144,29 +139,46 @@ class CellChecker:
                 result[name.lower()] = int(value) if name.lower() in INTEGER_PARAMS else float(value)
         return result
 
+    def _with_sides(self, params: dict[str, float], device_type: str, device_id: str, field: str) -> dict[str, float]:
+        """Return the parameters with ``w`` and ``l`` where they state an area instead, alone that of a square."""
+        kind = KINDS.get(device_type)
+        if kind is None or "area" not in kind.compared or "area" not in params or {"w", "l"} <= params.keys():
+            return params
+        area = params["area"]
+        if not 0 < area < LARGEST_SIZE_M**2:
+            reason = f"must be between 0 and {LARGEST_SIZE_M**2:g} square metres, got {area:g}"
+            self.fault(f"{field}.params.area", reason)
+            return params
+        try:
+            return {**sides_of(area, params.get("perimeter", 4 * area**0.5), device_id), **params}
+        except NetlistError as error:
+            self.fault(f"{field}.params", str(error))
+            return params
+
     def _terminals(self, data: dict[str, Any], device_type: str, field: str) -> dict[str, str]:
         terminals = data.get("terminals")
         field = f"{field}.terminals"
         if not isinstance(terminals, dict):
             self.fault(field, "is missing" if terminals is None else f"must be an object, got {type_name(terminals)}")
             return {}
-        aliases = _TERMINAL_ALIASES.get(device_type, {})
+        kind = KINDS.get(device_type)
+        aliases = {} if kind is None else kind.terminal_names
         nets: dict[str, str] = {}
         for name, net in terminals.items():
             terminal = aliases.get(name.lower(), name.lower())
             if terminal in nets:
                 self.fault(field, f"terminal '{terminal}' is given twice")
             nets[terminal] = self.word(net, f"{field}.{name}")
-        if not device_type:
+        if kind is None:
             return nets
-        needed, optional = TERMINALS[device_type]
-        for terminal in needed:
+        needed = ", ".join(kind.terminals)
+        for terminal in kind.terminals:
             if terminal not in nets:
-                self.fault(field, f"terminal '{terminal}' is missing; {device_type} has {', '.join(needed)}")
+                self.fault(field, f"terminal '{terminal}' is missing; {device_type} has {needed}")
         for terminal in nets:
-            if terminal not in (*needed, *optional):
-                self.fault(f"{field}.{terminal}", f"{device_type} has no such terminal; it has {', '.join(needed)}")
-        return {terminal: nets[terminal] for terminal in (*needed, *optional) if terminal in nets}
+            if terminal not in kind.all_terminals:
+                self.fault(f"{field}.{terminal}", f"{device_type} has no such terminal; it has {needed}")
+        return {terminal: nets[terminal] for terminal in kind.all_terminals if terminal in nets}
 
     def _instance(self, data: Any, field: str) -> Instance | None:
         if not isinstance(data, dict):

@@ -10,12 +10,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.circuit import DEVICE_TYPES, BlackBox, Circuit, Device
+from layoutkit.circuit.circuit import BlackBox, Circuit, Device
 from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.json_cells import Cell, CellChecker, Instance, type_name
 from layoutkit.circuit.readers.source import read_text
 from layoutkit.errors import NetlistError
+from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -126,7 +127,7 @@ def _raise_faults(faults: Faults) -> None:
         return
     details = {
         "faults": [{"field": field, "reason": reason} for field, reason in faults[:1000]],
-        "known_types": list(DEVICE_TYPES),
+        "known_types": list(KINDS),
     }
     if all(reason.startswith("Unknown device type: ") for _, reason in faults):
         types = list(dict.fromkeys(reason.removeprefix("Unknown device type: ") for _, reason in faults))

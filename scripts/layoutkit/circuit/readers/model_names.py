@@ -8,35 +8,18 @@ from __future__ import annotations
 
 import re
 
+from layoutkit.technology.device_kinds import KINDS
+
 _PREFIX = re.compile(r"^(?:sky130_fd_pr__|sky130_|sg13g2_|sg13_|gf180mcu_|gf180_|gf_)(?:model__)?(?:esd_|special_)?")
 _STANDARD_CELL = re.compile(
     r"^sky130_(?:fd|ef)_(?:sc|io|bd)_|__(?:inv|buf|nand|nor|dff|mux|tap|fill|decap)|^sg13g2_(?!.*pr_)[a-z]+\d?_\d+$"
 )
 
-# In this order: a MOS capacitor is a capacitor ("cap_nmos_03v3"), a tap is not a diode ("ptap1"). Each alternative is
-# matched against the whole of an underscore-separated part of the name.
-_PARTS: tuple[tuple[str, str], ...] = (
-    ("tap", r"[np]tap\d?|tap"),
-    (
-        "capacitor",
-        (
-            r"[a-z]?cap\d*|capacitor\d*|\w*mim(?:cap)?|cfmom\w*|crtmom\w*|\w*mom(?:cap)?|n?moscap\w*|\w*varicap|varactor\w*"
-            r"|[np]cap\w*"
-        ),
-    ),
-    (
-        "resistor",
-        (
-            r"res(?:istor)?\d*|r[npu]+poly\w*|rhim?\w*|rsil|rppd|rhigh|[np]polyf|rm\d+|rnw\w*|rnod\w*|rpod\w*|[np]plus_[us]"
-            r"|tm\d+res"
-        ),
-    ),
-    ("npn", r"v?npn\w*"),
-    ("pnp", r"v?pnp\w*"),
-    ("diode", r"diode\w*|[dnp]*antenna|[np]dio\w*|schottky\w*|isolbox|d(?:nw|pw)\w*"),
-    ("inductor", r"ind(?:uctor)?\d*|spiral\w*"),
+# Each alternative of a kind's pattern must match the whole of an underscore-separated part of the name. The order of
+# the kinds counts: a MOS capacitor is a capacitor ("cap_nmos_03v3"), a tap is not a diode ("ptap1").
+_TYPES = tuple(
+    (name, re.compile(rf"(?:^|_)(?:{kind.model_names})(?=_|$)")) for name, kind in KINDS.items() if kind.model_names
 )
-_TYPES = tuple((device_type, re.compile(rf"(?:^|_)(?:{parts})(?=_|$)")) for device_type, parts in _PARTS)
 _MOS_NAMES = {
     polarity: re.compile(
         rf"(?:^|_)(?:[a-z]*{polarity}(?:fet|mos)\w*|{polarity}ch\w*|[a-z]*mos{polarity}"

@@ -35,5 +35,5 @@ def doubts(circuit: Circuit) -> tuple[str, ...]:
 def _leads_nowhere(circuit: Circuit, connections: tuple[Connection, ...]) -> bool:
     """Whether one terminal alone is on a net, or only gates and bulks, which carry no current."""
     return len(connections) == 1 or all(
-        each.terminal in {"g", "b"} and circuit.device(each.device).is_mos for each in connections
+        each.terminal in circuit.device(each.device).kind.sensing for each in connections
     )

@@ -6,17 +6,20 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.circuit import INTEGER_PARAMS, MOS_TYPES, TERMINALS
+from layoutkit.circuit.circuit import INTEGER_PARAMS
 from layoutkit.circuit.readers.findings import shown_words
 from layoutkit.circuit.readers.model_names import classify_model
 from layoutkit.circuit.readers.parameters import OpenParametersError, Scope
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.errors import NetlistError
+from layoutkit.technology.device_kinds import KINDS, MOS_KINDS
+from layoutkit.technology.passive_sizes import rectangle_sides
 
 if TYPE_CHECKING:
     from layoutkit.circuit.readers.findings import Findings
     from layoutkit.circuit.readers.spice_deck import Subcircuit
     from layoutkit.circuit.readers.spice_lines import Statement
+    from layoutkit.technology.device_kinds import DeviceKind
 
 SOURCE = "source"
 UNKNOWN = "unknown"
@@ -24,14 +27,18 @@ UNKNOWN = "unknown"
 # A gate, resistor or capacitor is never a millimetre, so a larger number was written in micrometres.
 LARGEST_SIZE_M = 1e-3
 _IN_MILLIMETRES = re.compile(r"\w+=[\d.]+mm?", re.IGNORECASE)
+LARGEST_RECTANGLE_M = 1e-3
+LARGEST_RECTANGLE_UM = 1e4
 LARGEST_COUNT = 1_000_000
 
 _SOURCE_LETTERS = frozenset("viefghbswk")
 _SOURCE_MASTERS = frozenset(
     {"vsource", "isource", "vcvs", "vccs", "cccs", "ccvs", "bsource", "iprobe", "port", "vdc", "idc"}
 )
-_PASSIVES = {"r": "resistor", "c": "capacitor", "l": "inductor"}
-_VALUE_KEY = {"resistor": "r", "capacitor": "c", "inductor": "value"}
+_BY_LETTER: dict[str, tuple[str, ...]] = {}  # kinds whose cards begin with a letter
+for _name, _kind in KINDS.items():
+    if _kind.letter != "X":
+        _BY_LETTER[_kind.letter.lower()] = (*_BY_LETTER.get(_kind.letter.lower(), ()), _name)
 _MULTIPLIERS = ("m", "mult", "multi", "multiplier")
 _FINGERS = ("nf", "ng", "nfing", "nfinger", "nfingers", "fingers")
 _ALIASES = {"wr": "w", "lr": "l", "c_width": "w", "c_length": "l", "r_width": "w", "r_length": "l"}
@@ -69,12 +76,14 @@ def read_card(statement: Statement, definition: Subcircuit, scope: Scope) -> Car
     spectre_type = _spectre_type(words, definition) if definition.spectre else None
     if spectre_type is not None:
         kind, model, nodes, params = spectre_type, words[-1], words[1:-1], dict(statement.params)
-    elif letter == "m":
-        kind, model, nodes, params = _mos(words, statement, definition)
-    elif letter in _PASSIVES:
-        kind, model, nodes, params = _passive(words, statement, scope)
-    elif letter in "dq":
-        kind, model, nodes, params = _junction(words, statement, definition)
+    elif letter in _BY_LETTER:
+        kinds = _BY_LETTER[letter]
+        if KINDS[kinds[0]].is_mos:
+            kind, model, nodes, params = _mos(words, statement, definition)
+        elif KINDS[kinds[0]].value:
+            kind, model, nodes, params = _passive(words, statement, scope)
+        else:
+            kind, model, nodes, params = _junction(words, statement, definition)
     elif letter == "x" or definition.spectre:
         if len(words) < 2:
             raise NetlistError(f"'{name}' names no subcircuit")
@@ -84,7 +93,7 @@ def read_card(statement: Statement, definition: Subcircuit, scope: Scope) -> Car
         kind, model, nodes, params = SOURCE, "", words[1:3], {}
     else:
         raise NetlistError(f"'{name}': cards of type '{name[0].upper()}' are not supported")
-    if kind in TERMINALS:
+    if kind in KINDS:
         _check_nodes(name, kind, model, nodes)
     return Card(name, kind, model, tuple(nodes), params, statement.where)
 
@@ -121,13 +130,13 @@ def _mos(words: list[str], statement: Statement, definition: Subcircuit) -> tupl
         )
     model = words[5]
     kind = definition.model_type(model) or classify_model(model, on_mos_card=True)
-    if kind not in {"nmos", "pmos"}:
+    if kind not in MOS_KINDS:
         raise NetlistError(f"'{words[0]}': cannot tell whether model '{model}' is nmos or pmos; add a .model card")
     return kind, model, words[1:5], params
 
 
 def _passive(words: list[str], statement: Statement, scope: Scope) -> tuple[str, str, list[str], dict[str, str]]:
-    kind = _PASSIVES[words[0][0].lower()]
+    kind = _BY_LETTER[words[0][0].lower()][0]
     params = dict(statement.params)
     model = params.get("model", "")
     nodes, rest = words[1:3], words[3:]
@@ -141,7 +150,7 @@ def _passive(words: list[str], statement: Statement, scope: Scope) -> tuple[str,
     if len(names) > 1 or len(values) > 1:
         raise NetlistError(f"'{words[0]}' has words that are not understood: {shown_words(rest)}")
     if values:
-        params.setdefault(_VALUE_KEY[kind], values[0])
+        params.setdefault(KINDS[kind].value, values[0])
     model = names[0] if names else model or kind
     if kind == "resistor" and classify_model(model) == "tap":
         kind = "tap"
@@ -161,22 +170,23 @@ def _has_value(word: str, scope: Scope) -> bool:
 def _junction(
     words: list[str], statement: Statement, definition: Subcircuit
 ) -> tuple[str, str, list[str], dict[str, str]]:
-    is_diode = words[0][0] in "dD"
-    words, areas = _split_trailing_numbers(words, keep=4 if is_diode else 5)
+    kinds = _BY_LETTER[words[0][0].lower()]
+    words, areas = _split_trailing_numbers(words, keep=len(KINDS[kinds[0]].terminals) + 2)
     params = {**({"area": areas[0]} if areas else {}), **statement.params}
     model = words[-1]
-    if is_diode:
-        return "diode", model, words[1:-1], params
+    if len(kinds) == 1:
+        return kinds[0], model, words[1:-1], params
     kind = definition.model_type(model) or classify_model(model)
-    if kind not in {"npn", "pnp"}:
-        raise NetlistError(f"'{words[0]}': cannot tell whether model '{model}' is npn or pnp; add a .model card")
+    if kind not in kinds:
+        choice = " or ".join(kinds)
+        raise NetlistError(f"'{words[0]}': cannot tell whether model '{model}' is {choice}; add a .model card")
     return kind, model, words[1:-1], params
 
 
 def _check_nodes(name: str, kind: str, model: str, nodes: list[str]) -> None:
-    needed, optional = TERMINALS[kind]
-    if not len(needed) <= len(nodes) <= len(needed) + len(optional):
-        wanted = " ".join(needed) + "".join(f" [{terminal}]" for terminal in optional)
+    needed, every = KINDS[kind].terminals, KINDS[kind].all_terminals
+    if not len(needed) <= len(nodes) <= len(every):
+        wanted = " ".join(needed) + "".join(f" [{terminal}]" for terminal in every[len(needed) :])
         raise NetlistError(f"'{name}' ({kind} {model}) has {len(nodes)} nodes; it needs {wanted}")
     if any(node.startswith("'") for node in nodes):
         raise NetlistError(f"'{name}' has an expression where a node is needed")
@@ -204,23 +214,51 @@ class SizeReader:
         """
         self._missing = []
         local = Scope(scope, fallback=card.params)
+        kind = KINDS[card.kind]
         texts = {_ALIASES.get(key, key): text for key, text in card.params.items() if key not in _NOT_DRAWN}
         if card.kind == "resistor" and card.name[0] in "rR" and "m" not in texts and "par" in texts:
             texts["m"] = texts.pop("par")  # units in parallel, as the LVS deck of gf180mcu reads R cards
         result: dict[str, float] = {}
         for key, text in texts.items():
-            if key in {"w", "l", "nfin", "stack", _VALUE_KEY.get(card.kind)}:
+            if key in {"w", "l", "nfin", "stack", kind.value or None}:
                 result[key] = self._number(key, text, local, device_id)
-            elif key not in {*_MULTIPLIERS, *_FINGERS} and card.kind not in MOS_TYPES:
+            elif key not in {*_MULTIPLIERS, *_FINGERS} and not kind.is_mos:
                 self._add_if_numeric(result, key, text, local)
-        if card.kind in MOS_TYPES:
+        if kind.is_mos:
             result["nf"] = self._fingers(card, result, local, device_id)
-        elif card.kind == "capacitor" and {"a", "p"} <= result.keys():
-            result = {**_plate(result.pop("a"), result.pop("p"), device_id), **result}
+        elif kind.rectangle:
+            result = self._with_sides(kind, result, device_id)
         result["m"] = self._multiplier(texts, local, device_id)
         if self._missing:
             raise OpenParametersError(self._missing)
         return result
+
+    def _with_sides(self, kind: DeviceKind, stated: dict[str, float], device_id: str) -> dict[str, float]:
+        """Return the parameters with ``w`` and ``l`` instead of an area and a perimeter."""
+        names = {parameter.name: key for key in stated if (parameter := kind.parameter(key)) is not None}
+        if "area" not in names or not ("perimeter" in names or "area" in kind.compared):
+            return stated
+        result = {key: value for key, value in stated.items() if key not in (names["area"], names.get("perimeter"))}
+        area = self._si_unit(stated[names["area"]], 2, device_id)
+        if "perimeter" in names:
+            perimeter = self._si_unit(stated[names["perimeter"]], 1, device_id)
+        else:
+            perimeter = 4 * max(0.0, area) ** 0.5
+            if not {"w", "l"} <= stated.keys():
+                self._findings.warn("an area without a perimeter is taken as a square", device_id)
+        return {**sides_of(area, perimeter, device_id), **result}
+
+    def _si_unit(self, value: float, power: int, device_id: str) -> float:
+        """Return a perimeter (power 1) or an area (power 2) in metres, which may be stated in one of three units.
+
+        Libraries with ``.option scale=1u`` take plain micrometres, or micrometres divided by the scale once more.
+        """
+        scaled = value * self._scale**power
+        if scaled < LARGEST_RECTANGLE_M**power:
+            return scaled
+        self._findings.warn("areas and perimeters of impossible size are read in micrometres", device_id)
+        once_more = scaled >= LARGEST_RECTANGLE_UM**power
+        return scaled * 10.0 ** (-6 * power * (2 if once_more else 1))
 
     def _number(self, key: str, text: str, scope: Scope, device_id: str) -> float:
         try:
@@ -276,17 +314,15 @@ class SizeReader:
         return next(iter(given.values()), 1)
 
 
-def _plate(area: float, perimeter: float, device_id: str) -> dict[str, float]:
-    """Return w and l of the rectangle of this area [m2] and perimeter [m], as LVS decks state capacitors.
+def sides_of(area: float, perimeter: float, device_id: str) -> dict[str, float]:
+    """Return w and l of the rectangle of this area [m2] and perimeter [m], as LVS decks state capacitors and diodes.
 
     Raises:
         NetlistError: If there is no such rectangle.
     """
-    half = perimeter / 2
-    square = half * half / 4 - area
-    if area <= 0 or square < -1e-6 * area:
+    sides = rectangle_sides(area, perimeter)
+    if sides is None:
         raise NetlistError(
             f"'{device_id}': no rectangle has the area a={area:g} m2 and the perimeter p={perimeter:g} m"
         )
-    root = max(0.0, square) ** 0.5
-    return {"w": round(half / 2 + root, 12), "l": round(half / 2 - root, 12)}
+    return {"w": round(sides[0], 12), "l": round(sides[1], 12)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.readers.findings import repeated, shown_words
 from layoutkit.circuit.readers.parameters import Scope
 from layoutkit.errors import NetlistError
+from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 
 GROUND_NAMES = frozenset({"0", "gnd", "gnd!"})
 
-_MODEL_TYPES = {"nmos": "nmos", "pmos": "pmos", "npn": "npn", "pnp": "pnp", "d": "diode", "diode": "diode"}
-_MODEL_TYPES |= {"r": "resistor", "res": "resistor", "resistor": "resistor", "c": "capacitor", "cap": "capacitor"}
-_MODEL_TYPES |= {"capacitor": "capacitor", "l": "inductor", "ind": "inductor", "inductor": "inductor"}
+_MODEL_TYPES = {card: name for name, kind in KINDS.items() for card in kind.model_cards}
 
 _OPENING = frozenset({".subckt", ".macro", "subckt", "topckt", ".topckt"})
 _CLOSING = frozenset({".ends", ".eom", "ends"})

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.circuit import TERMINALS, BlackBox, Device
+from layoutkit.circuit.circuit import BlackBox, Device
 from layoutkit.circuit.readers.parameters import GivenParameters, OpenParametersError, Scope
 from layoutkit.circuit.readers.spice_cards import SOURCE, UNKNOWN, Card, SizeReader, read_card
 from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, Subcircuit
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.errors import NetlistError
+from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -144,9 +145,8 @@ class Flattener:
         device_id = instance.path + card.name
         params = self._sizes.params(card, device_id, instance.scope)
         params["m"] = int(params["m"]) * instance.multiplier
-        needed, optional = TERMINALS[card.kind]
         nets = [self._net(node, instance) for node in card.nodes]
-        terminals = dict(zip((*needed, *optional), nets, strict=False))
+        terminals = dict(zip(KINDS[card.kind].all_terminals, nets, strict=False))
         self.devices.append(Device(device_id, card.kind, card.model, params, terminals))
 
     def _net(self, name: str, instance: _Instance) -> str:

@@ -193,7 +193,7 @@ def _flat_ports(flattener: Flattener) -> tuple[str, ...]:
     driven: dict[str, bool] = {}
     for device in flattener.devices:
         for terminal, net in device.terminals.items():
-            driven[net] = driven.get(net, False) or not (device.is_mos and terminal in "gb")
+            driven[net] = driven.get(net, False) or terminal not in device.kind.sensing
     outside = {net for net, is_driven in driven.items() if not is_driven}
     outside |= set(flattener.used_globals.values()) | set(flattener.source_nets)
     return tuple(net for net in driven if net in outside)

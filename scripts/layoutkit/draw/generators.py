@@ -1,0 +1,79 @@
+"""Which generator draws a kind of device: one entry per kind that is no transistor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.passive import capacitor, resistor
+from layoutkit.draw.resistor import draw_resistors
+from layoutkit.draw.resistor_bank import ResistorSpec
+from layoutkit.errors import GeometryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.draw.module import Module
+    from layoutkit.technology import PassiveSpec, Technology
+    from layoutkit.technology.passive_sizes import PassiveSize
+
+LARGEST_PLATE_M = 2e-3
+"""Side of a capacitor's plate above which its value is taken to be a mistake: no router board holds it."""
+
+
+@dataclass(frozen=True)
+class BlockSpec:
+    """Devices to be drawn in one cell.
+
+    Attributes:
+        name: Name of the cell.
+        spec: The flavour all of them have.
+        devices: Id, size and nets of each.
+        bulk_net: Net of the ring around them; empty for none.
+        dummies: Dummies at each end of a block of several.
+    """
+
+    name: str
+    spec: PassiveSpec
+    devices: tuple[tuple[str, PassiveSize, Mapping[str, str]], ...]
+    bulk_net: str = ""
+    dummies: int = 0
+
+
+def draw_block(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
+    """Return the module of ``block``, drawn in ``layout`` without labels.
+
+    Raises:
+        GeometryError: If the process does not allow a size.
+        TechnologyError: If the process lacks a dimension.
+    """
+    return GENERATORS[block.spec.type](layout, technology, block)
+
+
+def _resistors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
+    resistors = tuple(resistor(technology, name, block.spec.name, size, nets) for name, size, nets in block.devices)
+    ringed = bool(block.bulk_net)
+    dummies = block.dummies if ringed and len(resistors) > 1 else 0
+    spec = ResistorSpec(block.name, resistors, block.bulk_net, dummies=dummies, ring=ringed, labels=False)
+    return draw_resistors(layout, technology, spec)
+
+
+def _capacitor(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
+    ((name, size, nets),) = block.devices
+    if max(size.w_m, size.l_m) > LARGEST_PLATE_M:
+        raise GeometryError(
+            f"{name} would be a plate of {size.w_m * 1e6:.6g} x {size.l_m * 1e6:.6g} um, at most "
+            f"{LARGEST_PLATE_M * 1e6:g} um are laid out; is its value right? (p is 1e-12, f is 1e-15)"
+        )
+    drawn = capacitor(technology, name, block.spec.name, size, nets)
+    return draw_capacitor(layout, technology, CapacitorSpec(block.name, drawn, labels=False))
+
+
+GENERATORS: dict[str, Callable[[kdb.Layout, Technology, BlockSpec], Module]] = {
+    "resistor": _resistors,
+    "capacitor": _capacitor,
+}
+"""Kind of device to the function that draws devices of this kind in one cell."""

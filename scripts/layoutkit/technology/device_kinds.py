@@ -1,0 +1,299 @@
+"""The kinds of devices: each is declared here once, and every other module asks its declaration.
+
+A declaration states the terminals and what they are for, the parameters and how closely LVS compares them, how netlists
+name the device, how several devices fold into one, and what a technology file states about it. Two tables refer to the
+kinds by name: ``layoutkit.draw.generators.GENERATORS`` draws them, ``layoutkit.extract.passive_devices.RECIPES`` finds
+them in a layout. A kind that neither table holds can be read from netlists, but is neither drawn nor compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SIZE_TOLERANCE = 1e-3
+"""Largest relative difference of a size between layout and netlist. [1]"""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a device.
+
+    Attributes:
+        name: Name in a circuit.
+        unit: ``m``, ``m2``, ``ohm``, ``F``; empty for a count.
+        tolerance: Largest relative difference that LVS accepts [1]; None where LVS does not compare it.
+        spellings: Other names of it in netlists, in lowercase.
+    """
+
+    name: str
+    unit: str = ""
+    tolerance: float | None = None
+    spellings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileFields:
+    """What a technology file states about a device of one kind, beyond what it states about every device.
+
+    Attributes:
+        layers: Fields that each name one layer or conductor.
+        layer_lists: Optional fields that each list layers.
+        value: Field with the number from which the device's value follows; empty where it has none.
+        edge_value: Optional field with the same number per length of the edge.
+        diffusion: Whether ``diffusion_of`` names the transistor whose source and drain diffusion the device is made of.
+    """
+
+    layers: tuple[str, ...] = ()
+    layer_lists: tuple[str, ...] = ()
+    value: str = ""
+    edge_value: str = ""
+    diffusion: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceKind:
+    """One kind of device.
+
+    Attributes:
+        name: Name in circuits and technology files.
+        noun: What messages call it.
+        terminals: The terminals it must connect, in the order of a SPICE card.
+        optional: The terminals it may connect after them.
+        ends: The two terminals between which its current flows.
+        exchangeable: Whether the ends may be exchanged without changing the circuit.
+        gate: The terminal that controls the current without carrying any; empty where there is none.
+        bulk: The terminal that is the well or the substrate around the device; empty where there is none.
+        letter: First letter of its SPICE card.
+        terminal_names: Other names of terminals in JSON netlists.
+        other_names: Other names of the kind in JSON netlists.
+        model_cards: Types of ``.model`` cards that describe it.
+        model_names: Regular expression for its models' names: it matches whole parts between underscores.
+        parameters: Its parameters.
+        value: Name of the parameter that gives its value; empty where it has none.
+        rectangle: Whether ``w`` and ``l`` are the sides of a rectangle, which a layout gives the longer one first.
+        in_series: ``lengths``: devices of equal width in series are one device of their total length. ``stacks``: the
+            same, for one gate, and only where the circuits do not match otherwise. Empty: devices in series stay apart.
+        fingers: Whether LVS reports another number of parallel parts than the netlist's.
+        in_ring: Whether it is drawn in a ring of substrate taps even where it has no bulk terminal.
+        together: How many equal devices are drawn in one block about a common centroid.
+        file: What a technology file states about it; None where technologies have no such device.
+        lost: Likely reasons why a layout lacks it, for a message of LVS.
+        stray: Likely reasons why only the layout has it.
+    """
+
+    name: str
+    noun: str
+    terminals: tuple[str, ...]
+    ends: tuple[str, str]
+    letter: str
+    optional: tuple[str, ...] = ()
+    exchangeable: bool = False
+    gate: str = ""
+    bulk: str = ""
+    terminal_names: Mapping[str, str] = field(default_factory=dict)
+    other_names: tuple[str, ...] = ()
+    model_cards: tuple[str, ...] = ()
+    model_names: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    value: str = ""
+    rectangle: bool = False
+    in_series: Literal["", "lengths", "stacks"] = ""
+    fingers: bool = False
+    in_ring: bool = False
+    together: int = 1
+    file: FileFields | None = None
+    lost: str = "it was not drawn, it lost its marker layer, or it is shorted"
+    stray: str = "the netlist lacks it"
+    roles: Mapping[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        ends = dict.fromkeys(self.ends, "e") if self.exchangeable else {}
+        roles = {terminal: ends.get(terminal, terminal) for terminal in self.all_terminals}
+        object.__setattr__(self, "roles", roles)
+
+    @property
+    def all_terminals(self) -> tuple[str, ...]:
+        """All terminals, in the order of a SPICE card."""
+        return (*self.terminals, *self.optional)
+
+    @property
+    def is_mos(self) -> bool:
+        """Whether this is a MOS transistor, whose ``w`` is divided into fingers."""
+        return bool(self.gate)
+
+    @property
+    def sensing(self) -> tuple[str, ...]:
+        """The terminals of a transistor that carry no direct current: its gate and bulk; none of other devices."""
+        return (self.gate, self.bulk) if self.gate else ()
+
+    @property
+    def letters(self) -> tuple[str, str]:
+        """The letters with which a card of a device or of its subcircuit begins."""
+        return self.letter, "X"
+
+    @property
+    def compared(self) -> dict[str, float]:
+        """The parameters that LVS compares, each with its tolerance. [1]"""
+        return {each.name: each.tolerance for each in self.parameters if each.tolerance is not None}
+
+    def parameter(self, name: str) -> Parameter | None:
+        """Return the parameter that a netlist calls ``name``, None where this kind has none of that name."""
+        return next((each for each in self.parameters if name in (each.name, *each.spellings)), None)
+
+
+_SIZES = (Parameter("w", "m", SIZE_TOLERANCE), Parameter("l", "m", SIZE_TOLERANCE))
+_TWO_TERMINALS = {"plus": "p", "minus": "n", "pos": "p", "neg": "n", "bulk": "b"}
+_PLATES_LOST = "it was not drawn, it lost its core, plate or marker layer, or it is shorted"
+_PLATES_STRAY = "a dummy is tied to two nets, or the netlist lacks it"
+
+_NMOS = DeviceKind(
+    name="nmos",
+    noun="transistor",
+    terminals=("d", "g", "s", "b"),
+    ends=("s", "d"),
+    exchangeable=True,
+    gate="g",
+    bulk="b",
+    letter="M",
+    terminal_names={"drain": "d", "gate": "g", "source": "s", "bulk": "b", "body": "b"},
+    other_names=("nfet",),
+    model_cards=("nmos",),
+    parameters=(*_SIZES, Parameter("nf"), Parameter("m")),
+    in_series="stacks",
+    fingers=True,
+    file=FileFields(),
+    lost="the transistor was not drawn, or it lost its implant, gate or connections",
+    stray="poly crosses diffusion by accident, a dummy is not tied off, or the netlist lacks the transistor",
+)
+_NPN = DeviceKind(
+    name="npn",
+    noun="bipolar transistor",
+    terminals=("c", "b", "e"),
+    optional=("s",),
+    ends=("c", "e"),
+    bulk="s",
+    letter="Q",
+    terminal_names={"collector": "c", "base": "b", "emitter": "e", "substrate": "s"},
+    model_cards=("npn",),
+    model_names=r"v?npn\w*",
+    parameters=(Parameter("m"),),
+)
+_DECLARED = (
+    _NMOS,
+    replace(_NMOS, name="pmos", other_names=("pfet",), model_cards=("pmos",)),
+    DeviceKind(
+        name="tap",
+        noun="tap",
+        terminals=("p", "n"),
+        ends=("p", "n"),
+        exchangeable=True,
+        letter="X",
+        model_names=r"[np]tap\d?|tap",
+    ),
+    DeviceKind(
+        name="capacitor",
+        noun="capacitor",
+        terminals=("p", "n"),
+        optional=("b",),
+        ends=("p", "n"),
+        exchangeable=True,
+        bulk="b",
+        letter="C",
+        terminal_names=_TWO_TERMINALS,
+        other_names=("cap",),
+        model_cards=("c", "cap", "capacitor"),
+        model_names=(
+            r"[a-z]?cap\d*|capacitor\d*|\w*mim(?:cap)?|cfmom\w*|crtmom\w*|\w*mom(?:cap)?|n?moscap\w*|\w*varicap"
+            r"|varactor\w*|[np]cap\w*"
+        ),
+        parameters=(
+            *_SIZES,
+            Parameter("c", "F"),
+            Parameter("m"),
+            Parameter("area", "m2", spellings=("a",)),
+            Parameter("perimeter", "m", spellings=("p",)),
+        ),
+        value="c",
+        rectangle=True,
+        file=FileFields(("bottom", "plate", "cut", "top"), value="farad_per_um2", edge_value="farad_per_um"),
+        lost=_PLATES_LOST,
+        stray=_PLATES_STRAY,
+    ),
+    DeviceKind(
+        name="resistor",
+        noun="resistor",
+        terminals=("p", "n"),
+        optional=("b",),
+        ends=("p", "n"),
+        exchangeable=True,
+        bulk="b",
+        letter="R",
+        terminal_names=_TWO_TERMINALS,
+        other_names=("res",),
+        model_cards=("r", "res", "resistor"),
+        model_names=(
+            r"res(?:istor)?\d*|r[npu]+poly\w*|rhim?\w*|rsil|rppd|rhigh|[np]polyf|rm\d+|rnw\w*|rnod\w*|rpod\w*"
+            r"|[np]plus_[us]|tm\d+res"
+        ),
+        parameters=(*_SIZES, Parameter("r", "ohm"), Parameter("m")),
+        value="r",
+        in_series="lengths",
+        in_ring=True,
+        together=8,
+        file=FileFields(
+            ("body", "core"), layer_lists=("core_markers", "resistive", "excludes"), value="ohm_per_square"
+        ),
+        lost=_PLATES_LOST,
+        stray=_PLATES_STRAY,
+    ),
+    _NPN,
+    replace(_NPN, name="pnp", model_cards=("pnp",), model_names=r"v?pnp\w*"),
+    DeviceKind(
+        name="diode",
+        noun="diode",
+        terminals=("p", "n"),
+        ends=("p", "n"),
+        letter="D",
+        terminal_names={"a": "p", "anode": "p", "k": "n", "cathode": "n"},
+        model_cards=("d", "diode"),
+        model_names=r"diode\w*|[dnp]*antenna|[np]dio\w*|schottky\w*|isolbox|d(?:nw|pw)\w*",
+    ),
+    DeviceKind(
+        name="inductor",
+        noun="inductor",
+        terminals=("p", "n"),
+        optional=("b",),
+        ends=("p", "n"),
+        exchangeable=True,
+        letter="L",
+        terminal_names=_TWO_TERMINALS,
+        other_names=("ind",),
+        model_cards=("l", "ind", "inductor"),
+        model_names=r"ind(?:uctor)?\d*|spiral\w*",
+        parameters=(Parameter("value"), Parameter("m")),
+        value="value",
+    ),
+)
+
+KINDS: dict[str, DeviceKind] = {kind.name: kind for kind in _DECLARED}
+"""Name to kind. Where two patterns match a model's name, the first kind counts: a MOS capacitor is a capacitor."""
+
+MOS_KINDS = tuple(name for name, kind in KINDS.items() if kind.is_mos)
+DRAWN_KINDS = tuple(name for name, kind in KINDS.items() if kind.file is not None)
+PASSIVE_KINDS = tuple(name for name in DRAWN_KINDS if name not in MOS_KINDS)
+"""The kinds that a technology describes by layers of their own rather than as a transistor."""
+
+
+def listed_kinds(names: tuple[str, ...] = DRAWN_KINDS, last: str = "and") -> str:
+    """Return kinds for a message, such as ``nmos, pmos and resistor``."""
+    return f" {last} ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+def plural_nouns() -> str:
+    """Return what can be drawn, for a message: ``MOS transistors, capacitors and resistors``."""
+    nouns = ("MOS transistors", *(f"{KINDS[name].noun}s" for name in PASSIVE_KINDS))
+    return listed_kinds(nouns)
