@@ -113,13 +113,12 @@ def _netlist_path(params: Mapping[str, Any]) -> str:
 
 def _flow_report(params: Mapping[str, Any]) -> tuple[Any, list[str]]:
     """Return the report in the workspace and warnings about it; a report on another layout is left out."""
-    from layoutkit.layout.stale_reports import changed_since
     from layoutkit.layout.workspace import Workspace
 
     if "workspace" not in params:
         return None, []
     workspace = Workspace(params["workspace"])
-    reasons = changed_since(workspace, REPORT_FILE)
+    reasons = workspace.changed_since(REPORT_FILE)
     if reasons:
         text = f"{workspace.path(REPORT_FILE)} is out of date: it was made from another {' and '.join(reasons)}"
         return None, [f"{text}; its verdicts are left out"]
