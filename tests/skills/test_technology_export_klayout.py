@@ -30,5 +30,5 @@ def test_a_technology_whose_name_is_a_path_writes_no_file_elsewhere(tmp_path, ru
         (tmp_path / "own.yaml").write_text(text.replace("technology: generic", f"technology: {name!r}", 1))
         code, envelope = run_script(SCRIPT, "--technologies", '["own.yaml"]', "--output-dir", "deep/package")
         assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
-        assert "technology must be a name" in envelope["error"]["message"]
+        assert "technology: must be a name" in envelope["error"]["message"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["own.yaml"]

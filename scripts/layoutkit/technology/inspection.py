@@ -1,13 +1,12 @@
-"""All faults of a technology file at once, told by the place where each stands.
+"""All faults of a technology file at once, each with its place.
 
-``load`` stops at the first fault; this reads the same file leniently, section by section, and goes on.
+The JSON Schema of the file comes first (``file_schema``). What a schema cannot state is checked here, on the parts that
+keep it: references to layers and rules, the grid, limits, and what the generators need.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import pairwise
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
@@ -15,38 +14,18 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import dimensions
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, FileFields, listed_kinds
-from layoutkit.technology.loader import AREA_KINDS, DIMENSIONLESS_KINDS
+from layoutkit.technology.file_schema import did_you_mean, schema_faults, without
 from layoutkit.technology.netlist_forms import faults_of_forms
-from layoutkit.technology.technology import PURPOSES
+from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-TOP = {"technology", "dbu_um", "grid_um", "layers", "roles", "stack", "dimensions", "devices"}
-TOP_OPTIONAL = {"description", "sources", "notes", "aliases", "other_layers", "derived", "rules", "netlists"}
-LAYER = ({"gds"}, {"color", "description", "purpose", "fill", "slots"})
-ROLES = ({"active", "tap", "poly", "contact"}, {"nwell", "pwell", "deep_nwell", "poly_contact_marker", "device_text"})
-CONDUCTOR = (
-    {"name", "width", "space"},
-    {"layer", "label", "pin", "area", "wide_width", "wide_space", "long_edges", "max_width"},
-)
-CUT = (
-    {"name", "below", "above", "size", "space"},
-    {"layer", "enclose_below", "enclose_below_end", "enclose_above", "enclose_above_end", "array_space", "array_count"},
-)
-MOS = (
-    {"type", "min_l", "min_w"},
-    {"model", "default", "supply_v", "max_l", "max_w", "implant", "bulk_implant", "well"}
-    | {"markers", "covers", "dimensions"},
-)
 PASSIVE = (
     {"type", "min_l", "min_w"},
     {"model", "default", "terminals", "markers", "widths", "max_l", "max_w", "min_area", "max_area", "dimensions"}
     | {"other_models"},
 )
-LEAST_CONDUCTORS = 3  # strips, rails, risers
-_COLOR = re.compile(r"#[0-9a-fA-F]{6}")
-_LARGEST_GDS = 65535
 
 
 @dataclass(frozen=True)
@@ -61,34 +40,45 @@ class Fault:
 
 
 class Inspection:
-    """Walks over a parsed technology file and collects its faults; rules are judged elsewhere.
+    """Collects the faults of a technology file; rules and derived layers are judged elsewhere.
 
     Args:
         data: The parsed file.
+
+    Attributes:
+        faults: What is wrong.
+        rules: The entries of ``rules`` that keep the schema.
     """
 
     def __init__(self, data: Mapping[str, Any]) -> None:
-        self.data = data
-        self.faults: list[Fault] = []
-        self.rules = {str(rule["id"]): rule for rule in self._list("rules") if isinstance(rule, dict) and "id" in rule}
-        self.dbu_um = self._positive("dbu_um") or 0.001
+        found = schema_faults(data)
+        self.raw = data
+        self.data: dict[str, Any] = without(data, found)
+        self.faults = [Fault(fault.place, fault.message) for fault in found]
+        wrong = {fault.path[1] for fault in found if fault.path[:1] == ("rules",) and len(fault.path) > 1}
+        listed = data.get("rules")
+        entries = list(enumerate(listed)) if isinstance(listed, list) else []
+        self.rules: list[dict[str, Any]] = [entry for number, entry in entries if number not in wrong]
+        self.rule_of = {entry["id"]: entry for entry in self.data.get("rules", []) if "id" in entry}
+        self.dbu_um = float(self.data.get("dbu_um", 0.001))
+        self.grid_um = 0.005
         self.layers = self._section("layers")
-        self.other_layers = self._section("other_layers", optional=True)
+        self.other_layers = self._section("other_layers")
         self.roles = self._section("roles")
-        self.aliases = self._section("aliases", optional=True)
+        self.aliases = self._section("aliases")
 
     def run(self) -> list[Fault]:
-        """Return the faults of every section but ``rules`` and ``derived``."""
-        self._keys("file", self.data, TOP, TOP_OPTIONAL)
-        self.grid_um = self._length("grid_um", self.data.get("grid_um", 0.005)) or 0.005
+        """Return the faults of every section but ``rules`` and ``derived``, beyond those of the schema."""
+        if "grid_um" in self.data:
+            self.grid_um = self._length("grid_um", self.data["grid_um"]) or self.grid_um
         self._layers()
         self._roles()
         self._stack()
-        shared = self._dimension_names("dimensions", self._section("dimensions"))
+        self._dimension_names("dimensions", self._section("dimensions"))
         devices = self._section("devices")
         for name, entry in devices.items():
-            self._device(f"devices.{name}", entry, shared)
-        self._alike({name: entry for name, entry in devices.items() if isinstance(entry, dict)})
+            self._device(f"devices.{name}", entry)
+        self._alike(devices)
         for place, message in faults_of_forms(self.data):
             self.add(place, message)
         return self.faults
@@ -102,127 +92,84 @@ class Inspection:
     def _layers(self) -> None:
         numbers: dict[tuple[int, int], str] = {}
         for name, entry in self.layers.items():
-            place = f"layers.{name}"
-            if not self._keys(place, entry, *LAYER):
-                continue
-            self._number(place, name, entry.get("gds"), numbers)
-            if "color" in entry and not _COLOR.fullmatch(str(entry["color"])):
-                self.add(place, f'color must be "#rrggbb", got {short(entry["color"])}')
-            self._purpose(f"{place}.purpose", entry.get("purpose", "mask"))
+            self._number(f"layers.{name}", name, entry.get("gds"), numbers)
             for key in ("fill", "slots"):
-                self._drawn_on(f"{place}.{key}", self._names(place, entry, key))
+                self._drawn_on(f"layers.{name}.{key}", entry.get(key, []))
         for purpose, named in self.other_layers.items():
-            self._purpose("other_layers", purpose)
-            if not isinstance(named, dict):
-                self.add(f"other_layers.{purpose}", "must be a mapping of names to [layer, datatype]")
-                continue
             for name, gds in named.items():
                 place = f"other_layers.{purpose}.{name}"
                 if name in self.layers:
                     self.add(place, "is the name of another layer as well")
                 self._number(place, name, gds, numbers)
 
-    def _number(self, place: str, name: str, gds: object, numbers: dict[tuple[int, int], str]) -> None:
-        good = isinstance(gds, list) and [type(number) for number in gds] == [int, int]
-        if not good or not all(0 <= number <= _LARGEST_GDS for number in gds):  # type: ignore[attr-defined]
-            self.add(place, f"gds must be [layer, datatype], each from 0 to {_LARGEST_GDS}, got {short(gds)}")
-        elif numbers.setdefault((gds[0], gds[1]), name) != name:  # type: ignore[index]
-            self.add(place, f"has the GDS number of layer '{numbers[gds[0], gds[1]]}'")  # type: ignore[index]
-
-    def _purpose(self, place: str, purpose: object) -> None:
-        if purpose not in PURPOSES:
-            self.add(place, f"purpose must be one of {', '.join(PURPOSES)}, got {short(purpose)}")
+    def _number(self, place: str, name: str, gds: list[int] | None, numbers: dict[tuple[int, int], str]) -> None:
+        if gds is not None and numbers.setdefault((gds[0], gds[1]), name) != name:
+            self.add(place, f"has the GDS number of layer '{numbers[gds[0], gds[1]]}'")
 
     def _roles(self) -> None:
-        self._keys("roles", self.roles, *ROLES)
         for section, names in (("roles", self.roles), ("aliases", self.aliases)):
             for name, layer in names.items():
-                if not isinstance(layer, str) or layer not in self.layers:
+                if layer not in self._names("layers"):
                     self.add(f"{section}.{name}", self._no_layer(layer))
 
     def _stack(self) -> None:
         stack = self._section("stack")
-        self._keys("stack", stack, {"contact", "conductors", "cuts"}, set())
-        conductors = [e for e in stack.get("conductors") or [] if isinstance(e, dict)]
-        if len(conductors) < LEAST_CONDUCTORS:
-            self.add("stack.conductors", f"the generators need {LEAST_CONDUCTORS} conductors, got {len(conductors)}")
+        conductors, cuts = stack.get("conductors", []), stack.get("cuts", [])
         names = [str(entry.get("name")) for entry in conductors]
         for name in sorted({name for name in names if names.count(name) > 1}):
             self.add("stack.conductors", f"two are called '{name}'")
         for name, entry in zip(names, conductors, strict=True):
             self._conductor(f"stack.conductors.{name}", entry)
-        cuts = [entry for entry in stack.get("cuts") or [] if isinstance(entry, dict)]
         joined = [(str(entry.get("below")), str(entry.get("above"))) for entry in cuts]
         if joined != list(pairwise(names)):
             self.add("stack.cuts", f"cuts must join {_chain(pairwise(names))} in this order, got {_chain(joined)}")
         for entry in cuts:
             self._cut(f"stack.cuts.{entry.get('name')}", entry)
-        self._cut("stack.contact", stack.get("contact"))
+        if "contact" in stack:
+            self._cut("stack.contact", stack["contact"])
 
     def _conductor(self, place: str, entry: dict[str, Any]) -> None:
-        if not self._keys(place, entry, *CONDUCTOR):
-            return
         self._drawn_on(
-            place, [entry.get("layer", entry.get("name")), *(entry.get(k) for k in ("label", "pin") if k in entry)]
+            place, [entry.get("layer", entry.get("name")), *(entry[key] for key in ("label", "pin") if key in entry)]
         )
         for key in ("width", "space", "wide_width", "wide_space", "long_edges", "max_width"):
             if key in entry:
                 self._length(f"{place}.{key}", entry[key])
         if "area" in entry:
             self._area(f"{place}.area", entry["area"])
-        if ("wide_width" in entry) != ("wide_space" in entry):
-            self.add(place, "wide_width and wide_space are given together or not at all")
-        if "long_edges" in entry and "wide_space" not in entry:
-            self.add(place, "long_edges needs wide_space, the spacing of metal whose edges are all longer")
 
-    def _cut(self, place: str, entry: object) -> None:
-        if not isinstance(entry, dict):
-            self.add(place, "must be a mapping")
-            return
-        self._keys(place, entry, *CUT)
+    def _cut(self, place: str, entry: dict[str, Any]) -> None:
         self._drawn_on(place, [entry.get("layer", entry.get("name"))])
-        for key in sorted((CUT[0] | CUT[1]) - {"name", "layer", "below", "above", "array_count"}):
-            if key in entry:
-                self._length(f"{place}.{key}", entry[key])
-        if ("array_space" in entry) != ("array_count" in entry):
-            self.add(place, "array_space and array_count are given together or not at all")
+        for key in sorted(entry.keys() - {"name", "layer", "below", "above", "array_count"}):
+            self._length(f"{place}.{key}", entry[key])
 
-    def _dimension_names(self, place: str, section: object) -> set[str]:
-        if not isinstance(section, dict):
-            self.add(place, "must be a mapping of names to lengths")
-            return set()
+    def _dimension_names(self, place: str, section: Mapping[str, Any]) -> None:
         for name, reference in section.items():
             if name not in dimensions.KNOWN:
-                self.add(f"{place}.{name}", f"no generator asks for this dimension{_meant(name, dimensions.KNOWN)}")
+                self.add(f"{place}.{name}", f"no generator uses this dimension{did_you_mean(name, dimensions.KNOWN)}")
             self._length(f"{place}.{name}", reference)
-        return {str(name) for name in section}
 
     # ---- devices
 
-    def _device(self, place: str, entry: object, shared: set[str]) -> None:
-        kind = entry.get("type") if isinstance(entry, dict) else None
-        if not isinstance(entry, dict) or kind not in DRAWN_KINDS:
-            self.add(place, f"type must be {listed_kinds(last='or')}, got {short(kind)}")
-        elif kind in MOS_KINDS:
-            self._transistor(place, entry, shared)
-        else:
+    def _device(self, place: str, entry: dict[str, Any]) -> None:
+        kind = entry.get("type")
+        if kind in MOS_KINDS:
+            self._transistor(place, entry)
+        elif kind in DRAWN_KINDS:
             self._passive(place, entry)
+        elif kind is not None:
+            self.add(place, f"type must be {listed_kinds(last='or')}, got {short(kind)}")
 
-    def _transistor(self, place: str, entry: dict[str, Any], shared: set[str]) -> None:
-        self._keys(place, entry, *MOS)
+    def _transistor(self, place: str, entry: dict[str, Any]) -> None:
         self._drawn_on(place, [entry[key] for key in ("implant", "bulk_implant", "well") if entry.get(key) is not None])
-        self._drawn_on(place, [*self._names(place, entry, "markers"), *self._names(place, entry, "covers")])
-        if entry.get("implant") is None and entry.get("bulk_implant") is None:
-            self.add(place, "needs an implant or a bulk_implant, else nothing tells its channels from others")
-        if entry["type"] == "pmos" and entry.get("well") is None:
-            self.add(place, "a pmos needs a well")
+        self._drawn_on(place, [*entry.get("markers", []), *entry.get("covers", [])])
         self._limits(place, entry)
-        own = self._dimension_names(f"{place}.dimensions", entry.get("dimensions", {}))
+        self._dimension_names(f"{place}.dimensions", entry.get("dimensions", {}))
         wanted = set(dimensions.ALWAYS)
         wanted |= set(dimensions.WITH_POLY_CONTACT_MARKER) if "poly_contact_marker" in self.roles else set()
         wanted |= set(dimensions.WITH_MARKERS) if entry.get("markers") else set()
         wanted |= set(dimensions.WITH_COVERS) if entry.get("covers") else set()
-        lacking = sorted(wanted - own - shared)
+        lacking = sorted(wanted - self._names("dimensions") - self._names(*place.split(".", 1), "dimensions"))
         if lacking:
             self.add(place, f"drawing it needs the dimensions {', '.join(lacking)}, stated neither here nor for all")
 
@@ -231,22 +178,17 @@ class Inspection:
         needed = {*fields.layers, *((fields.value,) if fields.value else ())}
         needed |= {"diffusion_of"} if fields.diffusion else set()
         optional = {*fields.layer_lists, *((fields.edge_value,) if fields.edge_value else ())}
-        self._keys(place, entry, PASSIVE[0] | needed, PASSIVE[1] | optional)
+        self._keys(place, PASSIVE[0] | needed, PASSIVE[1] | optional)
         parts = [entry[part] for part in fields.layers if part in entry]
         lists = ("markers", *fields.layer_lists)
-        self._drawn_on(place, [*parts, *(layer for key in lists for layer in self._names(place, entry, key))])
+        self._drawn_on(place, [*parts, *(layer for key in lists for layer in entry.get(key, []))])
         if "diffusion_of" in entry and fields.diffusion:
             self._transistor_named(f"{place}.diffusion_of", entry["diffusion_of"])
-        for key in sorted({fields.value, fields.edge_value} - {""}):
-            if key in entry and not (_is_number(entry[key]) and entry[key] > 0):
-                self.add(f"{place}.{key}", f"must be a number above 0, got {short(entry[key])}")
-        if entry.get("terminals", 2) not in {2, 3}:
-            self.add(f"{place}.terminals", f"must be 2 or 3, got {short(entry['terminals'])}")
         self._limits(place, entry)
         for key in ("min_area", "max_area"):
             if key in entry:
                 self._area(f"{place}.{key}", entry[key])
-        for name, reference in (entry.get("dimensions") or {}).items():
+        for name, reference in entry.get("dimensions", {}).items():
             judge = self._area if str(name).endswith("_area") else self._length
             judge(f"{place}.dimensions.{name}", reference)
 
@@ -269,69 +211,45 @@ class Inspection:
         drawn: dict[tuple[str, frozenset[str]], str] = {}
         for name, entry in devices.items():
             if entry.get("type") in MOS_KINDS:
-                marks = frozenset([*(entry.get("markers") or ()), *(entry.get("covers") or ())])
+                marks = frozenset([*entry.get("markers", []), *entry.get("covers", [])])
                 other = drawn.setdefault((entry["type"], marks), name)
                 if other != name:
                     self.add(
                         f"devices.{name}", f"has the markers and covers of '{other}'; a layout cannot tell them apart"
                     )
-        for kind in sorted({str(entry.get("type")) for entry in devices.values()}):
+        for kind in sorted({entry["type"] for entry in devices.values() if "type" in entry}):
             defaults = [name for name, entry in devices.items() if entry.get("type") == kind and entry.get("default")]
             if len(defaults) != 1:
-                told = ", ".join(defaults) or "none"
-                self.add("devices", f"exactly one {kind} must be the default, got {told}")
+                self.add("devices", f"exactly one {kind} must be the default, got {', '.join(defaults) or 'none'}")
 
     # ---- values
 
-    def _section(self, name: str, *, optional: bool = False) -> dict[str, Any]:
-        section = self.data.get(name)
-        if isinstance(section, dict):
-            return section
-        if section is not None or not optional:
-            self.add(name, "must be a mapping" if name in self.data else "is missing")
-        return {}
+    def _section(self, name: str) -> dict[str, Any]:
+        section = self.data.get(name, {})
+        return section if isinstance(section, dict) else {}
 
-    def _list(self, name: str) -> list[Any]:
-        section = self.data.get(name, [])
-        if isinstance(section, list):
-            return section
-        self.add(name, "must be a list")
-        return []
+    def _names(self, *path: str) -> set[str]:
+        """Return the names of a section or entry of the file, faulty ones too, so that a fault has no consequences."""
+        part: Any = self.raw
+        for step in path:
+            part = part.get(step) if isinstance(part, dict) else None
+        return set(map(str, part)) if isinstance(part, dict) else set()
 
-    def _keys(self, place: str, entry: object, needed: set[str], optional: set[str]) -> bool:
-        if not isinstance(entry, dict):
-            self.add(place, f"must be a mapping, got {short(entry)}")
-            return False
-        for key in sorted(needed - entry.keys()):
-            if not (place == "file" and key in {"layers", "roles", "stack", "dimensions", "devices", "dbu_um"}):
-                self.add(place, f"'{key}' is missing")
-        for key in sorted(map(str, entry.keys() - needed - optional)):
-            self.add(place, f"unknown '{key}'{_meant(key, needed | optional)}")
-        return True
+    def _keys(self, place: str, needed: set[str], optional: set[str]) -> None:
+        given = self._names(*place.split(".", 1))
+        for key in sorted(needed - given - {"type", "min_l", "min_w"}):
+            self.add(place, f"'{key}' is missing")
+        for key in sorted(given - needed - optional):
+            self.add(place, f"unknown '{key}'{did_you_mean(key, needed | optional)}")
 
-    def _names(self, place: str, entry: Mapping[str, Any], key: str) -> list[Any]:
-        listed = entry.get(key, [])
-        if isinstance(listed, list):
-            return listed
-        self.add(f"{place}.{key}", f"must be a list of layers, got {short(listed)}")
-        return []
-
-    def _drawn_on(self, place: str, names: Iterable[object]) -> None:
+    def _drawn_on(self, place: str, names: Iterable[str | None]) -> None:
+        drawn = self._names("layers").union(*(self._names("other_layers", purpose) for purpose in self.other_layers))
         for name in names:
-            known = (name, self.aliases.get(str(name)), self.roles.get(str(name)))
-            others = {other for named in self.other_layers.values() if isinstance(named, dict) for other in named}
-            if not any(isinstance(layer, str) and layer in {*self.layers, *others} for layer in known):
+            if name is not None and not {str(name), self.aliases.get(name), self.roles.get(name)} & drawn:
                 self.add(place, self._no_layer(name))
 
-    def _no_layer(self, name: object) -> str:
-        return f"there is no layer {short(name)}{_meant(str(name), self.layers)}"
-
-    def _positive(self, name: str) -> float | None:
-        value = self.data.get(name)
-        if _is_number(value) and value > 0:  # type: ignore[operator]
-            return float(value)  # type: ignore[arg-type]
-        self.add(name, f"must be a number above 0, got {short(value)}" if name in self.data else "is missing")
-        return None
+    def _no_layer(self, name: str) -> str:
+        return f"there is no layer {short(name)}{did_you_mean(name, self.layers)}"
 
     def _length(self, place: str, reference: object) -> float | None:
         """Return the length that ``reference`` states [um], None where it states none; what is wrong is collected."""
@@ -350,34 +268,25 @@ class Inspection:
     def _resolved(self, reference: object) -> float:
         if isinstance(reference, list) and reference:
             return max(self._resolved(part) for part in reference)
-        if _is_number(reference) and reference >= 0:  # type: ignore[operator]
-            return float(reference)  # type: ignore[arg-type]
+        if isinstance(reference, (int, float)) and not isinstance(reference, bool) and reference >= 0:
+            return float(reference)
         if not isinstance(reference, str):
             raise TechnologyError(f"expected a rule id or a length in um, got {short(reference)}")
         if " + " in reference:
             return sum(self._resolved(part) for part in reference.split(" + "))
-        rule = self.rules.get(reference)
+        rule = self.rule_of.get(reference)
         if rule is None:
-            raise TechnologyError(f"there is no rule '{reference}'{_meant(reference, self.rules)}")
-        if rule.get("kind") in AREA_KINDS | DIMENSIONLESS_KINDS or not _is_number(rule.get("value")):
+            raise TechnologyError(f"there is no rule '{reference}'{did_you_mean(reference, self.rule_of)}")
+        if rule.get("kind") in AREA_KINDS | DIMENSIONLESS_KINDS or "value" not in rule:
             raise TechnologyError(f"rule '{reference}' ({rule.get('kind')}) states no length")
         return float(rule["value"])
 
     def _area(self, place: str, reference: object) -> None:
-        rule = self.rules.get(reference) if isinstance(reference, str) else None
+        rule = self.rule_of.get(reference) if isinstance(reference, str) else None
         if isinstance(reference, str) and (rule is None or rule.get("kind") not in AREA_KINDS):
-            self.add(place, f"there is no rule '{reference}' that states an area{_meant(reference, self.rules)}")
-        elif not isinstance(reference, str) and not (_is_number(reference) and reference >= 0):  # type: ignore[operator]
-            self.add(place, f"expected an area in um2 or the id of an area rule, got {short(reference)}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, [str(word) for word in known], 1)
-    return f" (did you mean '{close[0]}'?)" if close else ""
+            self.add(
+                place, f"there is no rule '{reference}' that states an area{did_you_mean(reference, self.rule_of)}"
+            )
 
 
 def _chain(pairs: Iterable[tuple[str, str]]) -> str:

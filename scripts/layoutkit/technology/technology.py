@@ -42,6 +42,10 @@ PURPOSES = {
 }
 NOT_ON_A_MASK = frozenset({"pin", "text", "boundary", "exclusion"})
 """Purposes of layers that leave nothing on the wafer, so that they need no rules."""
+AREA_KINDS = frozenset({"area", "hole_area", "max_area"})
+"""Kinds of rules whose value is an area."""
+DIMENSIONLESS_KINDS = frozenset({"angle", "max_ratio", "density", "antenna"})
+"""Kinds of rules whose value has no unit."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from layoutkit.errors import TechnologyError
 from layoutkit.technology import Technology, load, names
 from layoutkit.technology.expressions import require
 from layoutkit.technology.inspection import Fault, Inspection
-from layoutkit.technology.loader import AREA_KINDS, DIMENSIONLESS_KINDS, file_of, read_document
-from layoutkit.technology.technology import LayerSpec
+from layoutkit.technology.loader import file_of, read_document
+from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS, LayerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -122,11 +122,12 @@ def validate(name_or_path: str) -> Validation:
         raise TechnologyError(
             f"{path.name} is not a technology file: it has neither 'technology' nor 'layers' nor 'dbu_um'"
         )
-    faults = Inspection(data).run()
-    surroundings = _surroundings(data, path)
+    inspection = Inspection(data)
+    faults = inspection.run()
+    surroundings = _surroundings(inspection.data, path)
     faults += _derived_faults(surroundings)
     rules: list[Rule] = []
-    faults += _rule_faults(data, surroundings, rules)
+    faults += _rule_faults(inspection, surroundings, rules)
     faults += _contradictions(rules)
     technology = None
     if not faults:
@@ -188,15 +189,12 @@ def _derived_faults(surroundings: Technology) -> Iterator[Fault]:
             yield Fault(f"derived.{name}", str(error))
 
 
-def _rule_faults(data: Mapping[str, Any], surroundings: Technology, rules: list[Rule]) -> Iterator[Fault]:
-    """Yield the faults of every rule and collect the readable ones in ``rules``."""
-    sources, seen = _mapping(data, "sources"), set()
-    entries = data.get("rules", [])
-    for number, entry in enumerate(entries if isinstance(entries, list) else []):
-        place = f"rules.{entry['id']}" if isinstance(entry, dict) and "id" in entry else f"rules[{number}]"
-        if isinstance(entry, dict) and entry.get("kind") == "unchecked":
-            if "reason" not in entry:
-                yield Fault(place, "a rule of kind unchecked needs a 'reason'")
+def _rule_faults(inspection: Inspection, surroundings: Technology, rules: list[Rule]) -> Iterator[Fault]:
+    """Yield the faults of the rules beyond those of the schema, and collect the readable ones in ``rules``."""
+    sources, seen = inspection.data.get("sources", {}), set()
+    for entry in inspection.rules:
+        place = f"rules.{entry['id']}"
+        if entry["kind"] == "unchecked":
             continue
         rule, found = rule_with_faults(entry, surroundings)
         yield from (Fault(place, fault) for fault in found)

@@ -1,18 +1,23 @@
 """The shipped technology files agree with themselves and with the page that describes their format."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.rule_cases import fields_of, kind_of
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import load, names
 from layoutkit.technology.expressions import require
+from layoutkit.technology.file_schema import SCHEMA as SCHEMA_FILE
 from layoutkit.technology.loader import SHIPPED, read_rule
+from layoutkit.technology.technology import PURPOSES
 
 PAGE = Path(__file__).parents[3] / "skills/technology-files/references/technology-format.md"
 TECHNOLOGIES = {name: load(name) for name in names()}
@@ -134,3 +139,30 @@ def test_drawing_a_transistor_loads_no_reader_of_netlists():
     code = "import sys, layoutkit.tools.transistor_requests; print(*sys.modules, sep='\\n')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not [name for name in done.stdout.split() if name.startswith(("layoutkit.circuit", "yaml", "numpy"))]
+
+
+SCHEMA = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", sorted(TECHNOLOGIES))
+def test_a_shipped_file_keeps_the_schema(name):
+    """Judged by jsonschema itself; a shipped file is loaded without a check."""
+    Draft202012Validator.check_schema(SCHEMA)
+    data = yaml.safe_load(Path(TECHNOLOGIES[name].path).read_text(encoding="utf-8"))
+    assert [error.json_path for error in Draft202012Validator(SCHEMA).iter_errors(data)] == []
+
+
+def test_the_schema_knows_every_purpose_and_describes_every_field():
+    assert SCHEMA["$defs"]["purpose"]["enum"] == list(PURPOSES)
+    parts = [SCHEMA, *(part for part in SCHEMA["$defs"].values() if "title" not in part)]
+    fields = [(name, field) for part in parts for name, field in part.get("properties", {}).items()]
+    described = {**SCHEMA["$defs"], "device": {"description": "by its type"}}
+    for name, field in fields:
+        reference = field.get("$ref", "").rpartition("/")[2]
+        assert "description" in field or "description" in described.get(reference, {}) or name == "type", name
+
+
+def test_shipped_technologies_load_without_the_schema_library():
+    code = "import sys; from layoutkit.technology import load, names; [load(name) for name in names()]; "
+    code += "print('jsonschema' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -90,7 +90,9 @@ FAULTS = {
     "a GDS number used twice": (
         lambda d: d["layers"]["m1"].update(gds=[2, 0]), "layers.m1", "GDS number of layer 'poly'"
     ),
-    "a GDS number out of range": (lambda d: d["layers"]["m1"].update(gds=[70000, 0]), "layers.m1", "65535"),
+    "a GDS number out of range": (
+        lambda d: d["layers"]["m1"].update(gds=[70000, 0]), "layers.m1.gds", "each from 0 to 65535, got [70000, 0]"
+    ),
     "a role without a layer": (lambda d: d["roles"].update(poly="gate_poly"), "roles.poly", "there is no layer"),
     "an unknown role": (lambda d: d["roles"].update(polly="poly"), "roles", "unknown 'polly'"),
     "two conductors": (lambda d: d["stack"]["conductors"].pop(), "stack.conductors", "3 conductors"),
@@ -119,6 +121,20 @@ FAULTS = {
     "limits upside down": (lambda d: d["devices"]["nfet"].update(max_l=0.2), "devices.nfet", "above max_l"),
     "a marker without its dimensions": (
         lambda d: d["devices"]["nfet"].update(markers=["m1"]), "devices.nfet", "marker_space"
+    ),
+    "an unknown purpose": (
+        lambda d: d["layers"]["m1"].update(purpose="conducter"), "layers.m1.purpose", "did you mean 'conductor'"
+    ),
+    "a name that ends a line": (lambda d: d.update(technology="name\n"), "technology", "must be a name of 1 to 64"),
+    "a color that is none": (lambda d: d["layers"]["m1"].update(color="red"), "layers.m1.color", '"#rrggbb", got'),
+    "a wide spacing without a width": (
+        lambda d: d["stack"]["conductors"][0].update(wide_space=0.5), "stack.conductors.m1", "'wide_space' needs"
+    ),
+    "a length that is a mapping": (
+        lambda d: d["dimensions"].update(gate_space={}), "dimensions.gate_space", "expected a rule id or a length in um"
+    ),
+    "an unknown kind of layers": (
+        lambda d: d.update(other_layers={"marcer": {"x": [9, 9]}}), "other_layers.marcer", "did you mean 'marker'"
     ),
     "an unknown type": (lambda d: d["devices"]["nfet"].update(type="njfet"), "devices.nfet", "njfet"),
     "a derived layer of nothing": (lambda d: d["derived"].update(x="polly & active"), "derived.x", "polly"),
@@ -149,6 +165,31 @@ def test_a_fault_is_told_at_its_place(changed, fault):
     found = validate(changed(change))
     assert not found.valid
     assert [f for f in found.faults if f.place == place and words in f.message], [str(f) for f in found.faults]
+
+
+@pytest.mark.parametrize("fault", [name for name in FAULTS if not FAULTS[name][1].startswith(("rules", "derived"))])
+def test_a_faulty_file_of_ones_own_is_refused_when_it_is_loaded(changed, fault):
+    """Rules and expressions are judged by the check that uses them."""
+    change, place, words = FAULTS[fault]
+    with pytest.raises(TechnologyError) as caught:
+        load(changed(change))
+    assert [told for told in caught.value.details["faults"] if told.startswith(f"{place}: ") and words in told]
+
+
+def test_one_fault_has_no_consequences(changed):
+    """What refers to a faulty entry is not at fault."""
+    faults = {
+        "layers.nplus.gds": lambda d: d["layers"]["nplus"].update(gds="7/0"),
+        "stack.conductors.m2.width": lambda d: d["stack"]["conductors"][1].update(width=[]),
+        "dimensions.well_width": lambda d: d["dimensions"].update(well_width=None),
+        "devices.nfet.min_l": lambda d: d["devices"]["nfet"].update(min_l=True),
+    }
+
+    def change(data):
+        for each in faults.values():
+            each(data)
+
+    assert {fault.place for fault in validate(changed(change)).faults} == set(faults)
 
 
 def test_all_faults_are_told_at_once(changed):
@@ -184,9 +225,9 @@ MOS_CARD = "X d g s b {model} w={w} l={l} nf={nf} m={m}"
     ("netlists", "place", "words"),
     [
         ([], "netlists", "mapping"),
-        ({"hspice": {}}, "netlists.hspice", "no such form"),
-        ({"spice": {"cards": {}}}, "netlists.spice", "lengths and cards"),
-        ({"spice": {"lengths": "miles", "cards": {}}}, "netlists.spice.lengths", "metres or micrometres"),
+        ({"hspice": {}}, "netlists", "unknown 'hspice' (did you mean 'spice'?)"),
+        ({"spice": {"cards": {}}}, "netlists.spice", "'lengths' is missing"),
+        ({"spice": {"lengths": "miles", "cards": {}}}, "netlists.spice.lengths", "one of metres, micrometres, got"),
         ({"spice": {"lengths": "metres", "cards": {"nmos": MOS_CARD}}}, "netlists.spice.cards", "no card for pfet"),
         ({"spice": {"lengths": "metres", "cards": {"nfett": MOS_CARD}}}, "netlists.spice.cards.nfett", "neither"),
         *(
@@ -197,7 +238,7 @@ MOS_CARD = "X d g s b {model} w={w} l={l} nf={nf} m={m}"
                 ("X d g s b b {model} w={w}", "each once"),
                 ("X d g s b {model} w={width}", "with a quantity of"),
                 ("X d g s b {model} w=1u", "name={quantity}"),
-                (7, "begin with"),
+                (7, "must be a text, got 7"),
             )
         ),
     ],
