@@ -33,8 +33,7 @@ COMMANDS = PACKAGES["skillpack"] / "commands"  # one subcommand a module, each o
 HOSTS = PACKAGES["skillpack"] / "hosts"  # the servers, on top of what the extras install
 SPECIALISTS = {
     "skillpack": {
-        "cli.py": {"click"},
-        "command_line.py": {"click"},
+        "__main__.py": {"click"},
         "skills/strict_yaml.py": {"yaml"},
         "skills/strict_frontmatter.py": {"frontmatter"},
     },

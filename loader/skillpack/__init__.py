@@ -6,7 +6,6 @@ host that only lists skills never pays for YAML, JSON Schema or the command line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillpack.errors import SkillNotFoundError, SkillpackError, SkillVersionNotFoundError
     from skillpack.execution.cancellation import Cancellation
     from skillpack.execution.runner import Call, Runner
     from skillpack.execution.worker_pool import WorkerPool
@@ -17,12 +16,13 @@ if TYPE_CHECKING:
     from skillpack.registry.migrations import Migration
     from skillpack.registry.versions import SkillVersionManager
     from skillpack.skills.catalog import Catalog, Shadowed, Skipped, scan
-    from skillpack.skills.findings import Finding
+    from skillpack.skills.exceptions import SkillNotFoundError, SkillpackError, SkillVersionNotFoundError
+    from skillpack.skills.layer1 import Budget, Layer1
     from skillpack.skills.loader import SkillLoader
-    from skillpack.skills.prompt import Budget, Layer1
     from skillpack.skills.resources import Resource, read_resource
     from skillpack.skills.roots import default_roots
     from skillpack.skills.skill_md import Skill, load_skill
+    from skillpack.skills.skill_rules import Finding
     from skillpack.skills.validation import Report, validate
 
 __all__ = [
@@ -66,12 +66,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Budget": "skills.prompt",
+    "Budget": "skills.layer1",
     "Call": "execution.runner",
     "Cancellation": "execution.cancellation",
     "Catalog": "skills.catalog",
-    "Finding": "skills.findings",
-    "Layer1": "skills.prompt",
+    "Finding": "skills.skill_rules",
+    "Layer1": "skills.layer1",
     "Migration": "registry.migrations",
     "Report": "skills.validation",
     "Resource": "skills.resources",
@@ -82,11 +82,11 @@ _HOMES = {
     "SkillDefinition": "registry.definitions",
     "SkillInfo": "registry.definitions",
     "SkillLoader": "skills.loader",
-    "SkillNotFoundError": "errors",
+    "SkillNotFoundError": "skills.exceptions",
     "SkillRegistry": "registry.definitions",
     "SkillVersionManager": "registry.versions",
-    "SkillVersionNotFoundError": "errors",
-    "SkillpackError": "errors",
+    "SkillVersionNotFoundError": "skills.exceptions",
+    "SkillpackError": "skills.exceptions",
     "Skipped": "skills.catalog",
     "ToolDeclaration": "registry.declaration",
     "ToolFault": "registry.declaration",

@@ -41,7 +41,7 @@ print(SkillLoader(sys.argv[1]).search("symmetric mirror routing 差分对")["dat
 BUDGET = """
 import sys
 from skillpack import SkillLoader
-from skillpack.skills.prompt import Budget
+from skillpack.skills.layer1 import Budget
 print(len(SkillLoader(sys.argv[1]).get_descriptions(Budget(400_000))))
 """
 WORDS = "bulk check drain draw export gate label layout metal mirror netlist pair process rule source spacing symmetric"

@@ -13,7 +13,7 @@ WITHOUT = """
 import sys
 sys.modules["{package}"] = None
 sys.argv = ["skillpack", "{command}", *{arguments!r}]
-from skillpack.cli import main
+from skillpack.__main__ import main
 main()
 """
 

@@ -188,7 +188,7 @@ def test_doctor_tells_dependencies_that_are_not_met_but_loses_no_tool_for_them(s
 
 def test_doctor_executes_nothing_of_the_folder_it_is_called_in(tmp_path, monkeypatch):
     """As ``python -c`` would, which looks for modules there first."""
-    from skillpack import doctor
+    from skillpack.commands import doctor
 
     (tmp_path / "klayout").mkdir()
     (tmp_path / "klayout" / "__init__.py").write_text("open('canary', 'w')\n")

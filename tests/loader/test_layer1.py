@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from operations import lines_run
 from skillpack import Skill, SkillLoader
-from skillpack.skills.prompt import Budget, estimate_tokens, layer1
+from skillpack.skills.layer1 import Budget, estimate_tokens, layer1
 
 
 def skill(name, description):
@@ -139,7 +139,7 @@ def test_whatever_the_skills_the_budget_holds_and_nothing_is_lost_untold(named, 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=20), st.integers(0, 3000))
 def test_no_skill_is_cut_shorter_than_another_got(lengths, limit):
     """The largest equal share, by a search over all shares."""
-    from skillpack.skills.prompt import _share
+    from skillpack.skills.layer1 import _share
 
     share = _share(lengths, limit)
     taken = sum(min(length, share) for length in lengths)

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from skillpack import find_tools, scan
-from skillpack.errors import SkillNotFoundError, SkillVersionNotFoundError, VersionError
 from skillpack.registry.definitions import SkillDefinition, SkillInfo, SkillRegistry
+from skillpack.skills.exceptions import SkillNotFoundError, SkillVersionNotFoundError, VersionError
 
 
 def skill(name, version="1.0.0", **more):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skillpack.errors import RootError
+from skillpack.skills.exceptions import RootError
 from skillpack.skills.roots import PATH_VARIABLE, bundled_root, default_roots, host_roots, project_roots
 
 

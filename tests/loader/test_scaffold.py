@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from skillpack import SkillLoader, find_tools
-from skillpack.errors import ScaffoldError
+from skillpack.skills.exceptions import ScaffoldError
 from skillpack.skills.scaffold import Plan, default_tool, write_skill
 from skillpack.skills.validation import validate
 

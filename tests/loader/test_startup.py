@@ -41,7 +41,7 @@ def test_help_loads_nothing_but_click(arguments):
     code = f"""
 import sys
 sys.argv = ["skillpack", *{arguments!r}]
-from skillpack.cli import main
+from skillpack.__main__ import main
 try: main()
 except SystemExit as leave: assert not leave.code
 """
@@ -59,7 +59,7 @@ def test_help_loads_few_modules_beyond_those_of_click():
 import sys, click
 before = set(sys.modules)
 sys.argv = ["skillpack", "--help"]
-from skillpack.cli import main
+from skillpack.__main__ import main
 try: main()
 except SystemExit: pass
 print(*sorted(set(sys.modules) - before), file=sys.stderr)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from skillpack.errors import RootError
-from skillpack.skills.findings import HOSTS
+from skillpack.skills.exceptions import RootError
+from skillpack.skills.skill_rules import HOSTS
 from skillpack.skills.validation import validate
 
 ROOT = Path(__file__).parents[2]
@@ -227,8 +227,7 @@ def test_the_command_refuses_what_is_not_there(arguments, tmp_path):
 
 def test_every_rule_is_documented():
     source = "".join(
-        (ROOT / "loader" / "skillpack" / "skills" / f"{name}.py").read_text()
-        for name in ("validation", "host_rules", "specification")
+        (ROOT / "loader" / "skillpack" / "skills" / f"{name}.py").read_text() for name in ("validation", "skill_rules")
     )
     rules = {
         re.sub(r"^\{key\}", "name", rule) for rule in re.findall(r'(?:error|warning|info)\(\s*f?"([a-z{}-]+)"', source)

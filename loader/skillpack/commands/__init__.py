@@ -1,1 +1,107 @@
-"""The subcommands of ``skillpack``, one module each, named as the subcommand and holding it as ``command``."""
+"""The subcommands of ``skillpack``, one module each with its click command as ``command``, and what they share.
+
+Shared are options, the loader that the options name, and how an answer or a failure is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from skillpack.registry.declaration import Tools
+    from skillpack.skills.loader import SkillLoader
+
+EXIT_BAD_INPUT = 2
+EXIT_FINDINGS = 1
+SKILLS_DIR = click.option(
+    "--skills-dir",
+    "skills_dirs",
+    multiple=True,
+    metavar="DIR",
+    help="Folder with skills, or @project, @user, @pack; repeat for several, the first has precedence. "
+    "[default: SKILLPACK_PATH, else this pack]",
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def open_loader(skills_dirs: tuple[str, ...]) -> SkillLoader:
+    """Return the loader over the folders named after the subcommand, or else before it, or else by default."""
+    from skillpack.skills.loader import SkillLoader
+
+    loader = SkillLoader(roots_of(skills_dirs))
+    warn_of_unnamed(loader)
+    return loader
+
+
+def warn_of_unnamed(loader: SkillLoader) -> None:
+    """Say on stderr which skills go by the name of their folder."""
+    for skill in loader.skills.values():
+        if skill.is_unnamed:
+            from skillpack.skills.plain_text import one_line
+            from skillpack.skills.skill_rules import UNNAMED
+
+            click.echo(f"skillpack: warning: {one_line(skill.path)}: {UNNAMED}", err=True)
+
+
+def roots_of(skills_dirs: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the folders named after the subcommand, or else before it, or else those searched by default."""
+    from skillpack.skills.roots import default_roots
+
+    return default_roots(skills_dirs or click.get_current_context().obj)
+
+
+def open_tools(loader: SkillLoader) -> Tools:
+    """Return the tools below the loader's folders."""
+    from skillpack.registry.declaration import find_tools
+
+    return find_tools(loader.declaring)
+
+
+def json_argument(name: str, text: str) -> Any:
+    """Return the JSON value of an option: given in place, as @FILE, or as - for stdin.
+
+    Raises:
+        SkillError: INVALID_PARAM if it cannot be read or is not JSON.
+    """
+    from skillpack.skills.exceptions import FileRefusedError
+    from skillpack.skills.file_access import read_bounded
+    from skillscript.envelope import SkillError
+    from skillscript.strict_json import MAX_BYTES, NotJsonError, parse_json
+
+    try:
+        if text == "-":
+            return parse_json(sys.stdin.buffer.read(MAX_BYTES + 1))
+        return parse_json(read_bounded(text[1:], MAX_BYTES) if text.startswith("@") else text)
+    except FileNotFoundError as error:
+        raise SkillError("INVALID_PARAM", f"--{name}: no such file {text[1:]!r}") from error
+    except (FileRefusedError, NotJsonError, ValueError) as error:
+        raise SkillError("INVALID_PARAM", f"--{name}: {error}") from error
+
+
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def exit_unless(answer: dict[str, Any], *, told: bool) -> None:
+    """Leave with exit code 2 when the answer is a failure, saying it on stderr unless it was printed."""
+    if answer["success"]:
+        return
+    if told:
+        sys.exit(EXIT_BAD_INPUT)
+    from skillscript.faults import suggestion
+
+    fail(answer["message"] + suggestion(answer["suggestions"]))
+
+
+def fail(message: str) -> NoReturn:
+    """Say what was wrong and leave with exit code 2."""
+    from skillpack.skills.plain_text import written_out
+
+    text = "\n".join(map(written_out, message.split("\n")))
+    click.echo(f"skillpack: {text}", err=True)
+    sys.exit(EXIT_BAD_INPUT)

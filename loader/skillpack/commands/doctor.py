@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import platform
+import shutil
 import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillpack.command_line import EXIT_FINDINGS, JSON, SKILLS_DIR, open_loader, open_tools, print_json
+from skillpack.commands import EXIT_FINDINGS, JSON, SKILLS_DIR, open_loader, open_tools, print_json
+
+if TYPE_CHECKING:
+    from skillpack.registry.declaration import Tools
+    from skillpack.skills.catalog import Catalog
+
+DISTRIBUTION = "analog-layout-skills"
+PROGRAMS = {"klayout": ("klayout",), "netgen": ("netgen-lvs", "netgen"), "ngspice": ("ngspice",)}
+# Without the working folder, where a module klayout may be anybody's; a tool does not look there either.
+_IMPORT_KLAYOUT = "import sys; sys.path[:] = filter(None, sys.path); import klayout.db; print(klayout.db.__version__)"
+_IMPORT_TIMEOUT_S = 30.0
 
 
 @click.command("doctor")
@@ -17,8 +30,6 @@ def command(skills_dirs: tuple[str, ...], as_json: bool) -> None:
 
     Exit code: 1 when a skill or a tool was left out because of an error.
     """
-    from skillpack.doctor import examine, report
-
     loader = open_loader(skills_dirs)
     findings = examine(loader.catalog, open_tools(loader))
     if as_json:
@@ -26,3 +37,108 @@ def command(skills_dirs: tuple[str, ...], as_json: bool) -> None:
     else:
         click.echo(report(findings))
     sys.exit(0 if findings["ok"] else EXIT_FINDINGS)
+
+
+def examine(catalog: Catalog, tools: Tools) -> dict[str, Any]:
+    """Return the findings as JSON values; ``ok`` is false when a skill or a tool was lost.
+
+    Dependencies that are not met are told, but lose no tool.
+
+    Args:
+        catalog: What was found.
+        tools: The tools of the skills in it.
+    """
+    from skillpack.registry.definitions import SkillRegistry
+
+    return {
+        "ok": not catalog.errors and not tools.faults,
+        "roots": list(catalog.roots),
+        "skills": [
+            {
+                "name": skill.name,
+                "path": skill.path,
+                "tools": [tool.id for tool in tools.of_skill(skill.name)],
+                "findings": [finding.to_json() for finding in skill.findings],
+            }
+            for skill in catalog.skills.values()
+        ],
+        "skipped": [{"path": entry.path, "reason": entry.reason, "level": entry.level} for entry in catalog.skipped],
+        "shadowed": [{"name": entry.name, "path": entry.path, "by": entry.by} for entry in catalog.shadowed],
+        "tool_faults": [
+            {"skill": fault.skill, "tool": fault.tool, "path": fault.path, "reason": fault.reason}
+            for fault in tools.faults
+        ],
+        "dependency_problems": [
+            {"tool": problem.skill, "needs": problem.needs, "kind": problem.kind, "message": problem.message}
+            for problem in SkillRegistry.from_tools(tools).dependency_problems()
+        ],
+        "environment": environment(),
+    }
+
+
+def environment() -> dict[str, Any]:
+    """Return the versions of this package, Python and KLayout's module, and where optional programs are."""
+    return {
+        "skillpack": _version(),
+        "python": {"version": platform.python_version(), "executable": sys.executable},
+        "klayout_module": _klayout_module(),
+        "programs": {
+            name: next((path for path in map(shutil.which, commands) if path), None)
+            for name, commands in PROGRAMS.items()
+        },
+    }
+
+
+def report(findings: dict[str, Any]) -> str:
+    """Return the findings of ``examine`` as text for a person."""
+    lines = ["Skills directories, the first has precedence:", *(f"  {root}" for root in findings["roots"])]
+    lines += ["", f"{len(findings['skills'])} skills:"]
+    for skill in findings["skills"]:
+        lines.append(f"  {skill['name']}{': ' if skill['tools'] else ''}{', '.join(skill['tools'])}")
+        lines += [f"    {finding['level']}: {finding['message']}" for finding in skill["findings"]]
+    lines += _section("Skipped", [f"{entry['path']}: {entry['reason']}" for entry in findings["skipped"]])
+    lines += _section("Shadowed", [f"{entry['path']}: {entry['by']} comes first" for entry in findings["shadowed"]])
+    faults = [f"{fault['path']}: {fault['tool'] or 'the file'}: {fault['reason']}" for fault in findings["tool_faults"]]
+    lines += _section("Tools not offered", faults)
+    lines += _section("Dependencies not met", [problem["message"] for problem in findings["dependency_problems"]])
+    lines += ["", "Environment:", *_environment_lines(findings["environment"])]
+    from skillpack.skills.plain_text import written_out
+
+    return "\n".join(map(written_out, lines))
+
+
+def _section(title: str, entries: list[str]) -> list[str]:
+    """Return a titled list, or nothing when it is empty."""
+    return ["", f"{title}:", *(f"  {entry}" for entry in entries)] if entries else []
+
+
+def _environment_lines(found: dict[str, Any]) -> list[str]:
+    """Return the environment, one line each."""
+    module = found["klayout_module"]
+    lines = [
+        f"  skillpack       {found['skillpack']}",
+        f"  python          {found['python']['version']} ({found['python']['executable']})",
+        f"  klayout module  {module['version'] or 'not importable: ' + module['error']}",
+    ]
+    return lines + [f"  {name:<15} {path or 'not found (optional)'}" for name, path in found["programs"].items()]
+
+
+def _version() -> str:
+    """Return the installed version, or "not installed" in a checkout that only lies on the path."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _klayout_module() -> dict[str, str | None]:
+    """Return the version that a tool's process gets by importing KLayout, or the reason it does not."""
+    from skillpack.execution.process import run_bounded
+
+    outcome = run_bounded([sys.executable, "-c", _IMPORT_KLAYOUT], b"", _IMPORT_TIMEOUT_S)
+    if outcome.returncode == 0:
+        return {"version": outcome.stdout.decode().strip(), "error": None}
+    last = outcome.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    return {"version": None, "error": last or f"ended with {outcome.returncode}"}

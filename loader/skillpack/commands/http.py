@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from skillpack.command_line import SKILLS_DIR, fail
+from skillpack.commands import SKILLS_DIR, fail
 from skillpack.hosts.options import LISTENING, SERVING, Listening, Serving
 
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from skillpack.command_line import (
+from skillpack.commands import (
     EXIT_FINDINGS,
     JSON,
     SKILLS_DIR,

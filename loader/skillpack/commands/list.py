@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillpack.command_line import JSON, SKILLS_DIR, open_loader, open_tools, print_json
+from skillpack.commands import JSON, SKILLS_DIR, open_loader, open_tools, print_json
 
 if TYPE_CHECKING:
     from skillpack.registry.declaration import Tools

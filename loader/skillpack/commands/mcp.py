@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillpack.command_line import SKILLS_DIR, fail
+from skillpack.commands import SKILLS_DIR, fail
 from skillpack.hosts.options import LISTENING, SERVING, Listening, Serving
 
 if TYPE_CHECKING:

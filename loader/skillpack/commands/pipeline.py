@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillpack.command_line import EXIT_BAD_INPUT, SKILLS_DIR, json_argument, open_loader, open_tools
+from skillpack.commands import EXIT_BAD_INPUT, SKILLS_DIR, json_argument, open_loader, open_tools
 
 if TYPE_CHECKING:
     from skillpack.skills.loader import SkillLoader
@@ -32,8 +32,8 @@ def check(skills_dirs: tuple[str, ...], file: str) -> None:
 
     Exit code: 2 when it cannot run; warnings are no reason for that.
     """
-    from skillpack.errors import PipelineError
     from skillpack.pipelines.pipeline import check_pipeline, load_pipeline
+    from skillpack.skills.exceptions import PipelineError
 
     loader = open_loader(skills_dirs)
     try:
@@ -63,10 +63,10 @@ def run(skills_dirs: tuple[str, ...], file: str, inputs: str, state: Path | None
 
     Exit code: as 'skillpack run'; 1 when a step says that the design violates something.
     """
-    from skillpack.errors import PipelineError
     from skillpack.execution.runner import Runner
     from skillpack.pipelines.pipeline import load_pipeline
     from skillpack.pipelines.run import RunOptions, run_pipeline
+    from skillpack.skills.exceptions import PipelineError
     from skillscript.envelope import ErrorCode, SkillError, SkillResult
 
     with contextlib.suppress(ValueError):  # not the main thread
@@ -93,8 +93,8 @@ def _located(loader: SkillLoader, file: str) -> str:
     """Return the path of FILE: as it stands, or inside the skill its first part names."""
     skill, _, inner = file.partition("/")
     if not Path(file).exists() and inner and skill in loader.skills:
-        from skillpack.errors import PipelineError
-        from skillpack.skills.files import inside
+        from skillpack.skills.exceptions import PipelineError
+        from skillpack.skills.file_access import inside
 
         path = str(Path(loader.skills[skill].dir) / inner)
         if not inside(loader.skills[skill].dir, path):

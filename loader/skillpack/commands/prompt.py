@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from skillpack.command_line import JSON, SKILLS_DIR, open_loader, print_json
+from skillpack.commands import JSON, SKILLS_DIR, open_loader, print_json
 
 
 @click.command("prompt")
@@ -25,7 +25,7 @@ def command(
 
     What does not fit is shortened evenly, and told in the text.
     """
-    from skillpack.skills.prompt import STYLES, Budget
+    from skillpack.skills.layer1 import STYLES, Budget
 
     if max_characters is not None and max_tokens is not None:
         raise click.UsageError("give --max-characters or --max-tokens, not both")

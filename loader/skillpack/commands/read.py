@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from skillpack.command_line import JSON, SKILLS_DIR, exit_unless, open_loader, print_json
+from skillpack.commands import JSON, SKILLS_DIR, exit_unless, open_loader, print_json
 
 
 @click.command("read")

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from skillpack.command_line import SKILLS_DIR, json_argument, open_loader, open_tools
+from skillpack.commands import SKILLS_DIR, json_argument, open_loader, open_tools
 
 
 @click.command("run")

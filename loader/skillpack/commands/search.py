@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from skillpack.command_line import JSON, SKILLS_DIR, open_loader, print_json
+from skillpack.commands import JSON, SKILLS_DIR, open_loader, print_json
 
 
 @click.command("search")

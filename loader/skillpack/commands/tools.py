@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from skillpack.command_line import EXIT_FINDINGS, JSON, SKILLS_DIR, fail, open_loader, open_tools, print_json
+from skillpack.commands import EXIT_FINDINGS, JSON, SKILLS_DIR, fail, open_loader, open_tools, print_json
 
 
 @click.command("tools")
@@ -18,8 +18,8 @@ def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> No
 
     Exit code: 1 when a tool needs another that is missing, of another version, or needs it in turn.
     """
-    from skillpack.errors import RegistryError
     from skillpack.registry.definitions import SkillRegistry
+    from skillpack.skills.exceptions import RegistryError
     from skillpack.skills.plain_text import one_line
 
     registry = SkillRegistry.from_tools(open_tools(open_loader(skills_dirs)))

@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from skillpack.command_line import EXIT_FINDINGS, JSON, SKILLS_DIR, print_json, roots_of
-from skillpack.skills.findings import HOSTS
+from skillpack.commands import EXIT_FINDINGS, JSON, SKILLS_DIR, print_json, roots_of
+from skillpack.skills.skill_rules import HOSTS
 
 
 @click.command("validate")

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillpack.errors import MigrationError, VersionError
 from skillpack.registry.versions import SkillVersionManager, parse_version
+from skillpack.skills.exceptions import MigrationError, VersionError
 from skillscript.envelope import ErrorCode, SkillError
 from skillscript.faults import did_you_mean, invalid_params
 from skillscript.schema import find_faults

@@ -7,8 +7,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillpack.errors import FileRefusedError
-from skillpack.skills.files import inside, read_bounded
+from skillpack.skills.exceptions import FileRefusedError
+from skillpack.skills.file_access import inside, read_bounded
 from skillscript.schema_references import described
 
 if TYPE_CHECKING:

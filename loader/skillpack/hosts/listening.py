@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpack.errors import SkillpackError
+from skillpack.skills.exceptions import SkillpackError
 
 if TYPE_CHECKING:
     from skillpack.hosts.guard import Access, App

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import mcp_types as types
 from mcp import MCPError
 
-from skillpack.errors import ResourceError
 from skillpack.hosts import skill_files
+from skillpack.skills.exceptions import ResourceError
 from skillpack.skills.skill_md import SKILL_FILE
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillpack.command_line import warn_of_unnamed
+from skillpack.commands import warn_of_unnamed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

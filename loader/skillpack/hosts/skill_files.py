@@ -12,11 +12,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from skillpack.errors import FileRefusedError, ResourceError, SkillFileError, YamlError
-from skillpack.skills.files import inside, read_bounded
+from skillpack.skills.exceptions import FileRefusedError, ResourceError, SkillFileError, YamlError
+from skillpack.skills.file_access import inside, read_bounded
 from skillpack.skills.resources import read_resource
 from skillpack.skills.skill_md import SKILL_FILE
-from skillpack.skills.specification import MAX_NAME, NAME
+from skillpack.skills.skill_rules import MAX_NAME, NAME
 from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES, decode, split
 from skillpack.skills.strict_yaml import load_typed_mapping
 

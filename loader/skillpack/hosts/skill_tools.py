@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 
 from skillpack.hosts.served_schemas import DIALECT
-from skillpack.skills.prompt import Budget
+from skillpack.skills.layer1 import Budget
 from skillpack.skills.relevance import MAX_QUERY
 from skillscript.envelope import to_json
 from skillscript.faults import joined

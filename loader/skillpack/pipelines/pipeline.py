@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from skillpack.errors import FileRefusedError, PipelineError, SkillFileError, YamlError
 from skillpack.execution.tool_choice import choose
 from skillpack.pipelines.references import LostReferenceError, Reference, references, resolve, with_stand_ins
 from skillpack.pipelines.schema_fit import Place, find_place, misfits
 from skillpack.registry.schema_check import schema_problems
-from skillpack.skills.files import read_bounded
+from skillpack.skills.exceptions import FileRefusedError, PipelineError, SkillFileError, YamlError
+from skillpack.skills.file_access import read_bounded
 from skillpack.skills.strict_frontmatter import decode
 from skillscript.envelope import SkillError
 from skillscript.faults import did_you_mean

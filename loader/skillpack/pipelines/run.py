@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillpack.errors import FileRefusedError, PipelineError
 from skillpack.execution.tool_choice import choose
 from skillpack.pipelines.pipeline import check_pipeline
 from skillpack.pipelines.references import LostReferenceError, resolve
-from skillpack.skills.files import read_bounded, replace_file
+from skillpack.skills.exceptions import FileRefusedError, PipelineError
+from skillpack.skills.file_access import read_bounded, replace_file
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 from skillscript.schema import find_faults, validate
 from skillscript.strict_json import NotJsonError, parse_json, plain

@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillpack.errors import FileRefusedError, MigrationError, SkillFileError, VersionError, YamlError
 from skillpack.registry.migrations import Migration
 from skillpack.registry.schema_check import schema_problems
 from skillpack.registry.versions import check_requirement, parse_version
-from skillpack.skills.files import inside, read_bounded
+from skillpack.skills.exceptions import FileRefusedError, MigrationError, SkillFileError, VersionError, YamlError
+from skillpack.skills.file_access import inside, read_bounded
 from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
 from skillpack.skills.strict_frontmatter import decode
 from skillscript.faults import joined

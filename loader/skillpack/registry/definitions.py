@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from skillpack.errors import RegistryError, SkillNotFoundError, SkillVersionNotFoundError, VersionError
 from skillpack.registry.versions import check_requirement, latest, parse_version
+from skillpack.skills.exceptions import RegistryError, SkillNotFoundError, SkillVersionNotFoundError, VersionError
 from skillscript.faults import did_you_mean
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from skillpack.errors import MigrationError, VersionError
+from skillpack.skills.exceptions import MigrationError, VersionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillpack.errors import ResourceError, SkillFileError
 from skillpack.skills.catalog import Catalog, scan
-from skillpack.skills.prompt import layer1
+from skillpack.skills.exceptions import ResourceError, SkillFileError
+from skillpack.skills.layer1 import layer1
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from skillpack.skills.prompt import Budget, Layer1, Style
+    from skillpack.skills.layer1 import Budget, Layer1, Style
     from skillpack.skills.skill_md import Skill
 
     Root = str | os.PathLike[str]
@@ -91,7 +91,7 @@ class SkillLoader:
         return self.layer1(style, budget).text
 
     def layer1(self, style: Style = "markdown", budget: Budget | None = None) -> Layer1:
-        """Return layer 1 and how many skills are in it; see ``skillpack.skills.prompt``."""
+        """Return layer 1 and how many skills are in it; see ``skillpack.skills.layer1``."""
         return layer1(self.skills.values(), style, budget)
 
     def get_skill_content(self, name: str) -> str | None:

@@ -9,8 +9,8 @@ import ntpath
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillpack.errors import FileRefusedError, ResourceError
-from skillpack.skills.files import inside, read_bounded
+from skillpack.skills.exceptions import FileRefusedError, ResourceError
+from skillpack.skills.file_access import inside, read_bounded
 
 if TYPE_CHECKING:
     from skillpack.skills.skill_md import Skill

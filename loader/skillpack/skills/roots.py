@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpack.errors import RootError
+from skillpack.skills.exceptions import RootError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillpack.errors import FileRefusedError, SkillFileError
-from skillpack.skills.files import read_bounded
+from skillpack.skills.exceptions import FileRefusedError, SkillFileError
+from skillpack.skills.file_access import read_bounded
 from skillpack.skills.relevance import MAX_TERMS, Fields, folded, rank, terms_of
 from skillpack.skills.skill_md import DECLARATION_FILE
 

@@ -9,13 +9,13 @@ import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillpack.errors import FileRefusedError, SkillFileError
-from skillpack.skills.files import inside, read_bounded
+from skillpack.skills.exceptions import FileRefusedError, SkillFileError
+from skillpack.skills.file_access import inside, read_bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from skillpack.skills.findings import Finding
+    from skillpack.skills.skill_rules import Finding
 
 SKILL_FILE = "SKILL.md"
 DECLARATION_FILE = "skill.yaml"
@@ -63,9 +63,7 @@ class Skill(NamedTuple):
     @property
     def findings(self) -> list[Finding]:
         """Return what the frontmatter of this skill, which can be used all the same, has against it."""
-        from skillpack.skills.findings import warning
-        from skillpack.skills.host_rules import YAML_READERS
-        from skillpack.skills.specification import UNNAMED, field_findings
+        from skillpack.skills.skill_rules import UNNAMED, YAML_READERS, field_findings, warning
 
         found = field_findings(self.fields, os.path.basename(self.dir))
         unnamed = [warning("name-missing", UNNAMED)] if self.is_unnamed else []

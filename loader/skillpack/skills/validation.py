@@ -9,13 +9,25 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillpack.errors import RootError, SkillFileError
-from skillpack.skills import host_rules, specification
 from skillpack.skills.catalog import scan
-from skillpack.skills.findings import LEVELS, Finding, error, info, warning
+from skillpack.skills.exceptions import RootError, SkillFileError
+from skillpack.skills.layer1 import estimate_tokens
 from skillpack.skills.plain_text import HIDING, written_out
-from skillpack.skills.prompt import estimate_tokens
 from skillpack.skills.skill_md import SKILL_FILE, read_skill_file
+from skillpack.skills.skill_rules import (
+    HOSTS,
+    LEVELS,
+    YAML_READERS,
+    Finding,
+    body_findings,
+    error,
+    field_findings,
+    host_field_findings,
+    info,
+    text_findings,
+    type_findings,
+    warning,
+)
 from skillpack.skills.strict_frontmatter import decode, parse, split
 
 if TYPE_CHECKING:
@@ -27,6 +39,7 @@ if TYPE_CHECKING:
 MAX_BODY_LINES = 500
 MAX_BODY_TOKENS = 5000
 ALL_HOSTS = "all"
+CODEX_LISTING = 8000  # characters of all descriptions
 _MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+[^)]*)?\)")
 _CODE_SPAN = re.compile(r"(?<!`)`((?:assets|references|scripts)/[^`\s]+)`(?!`)")
 _PLACEHOLDER = re.compile(r"[<>{}*$]|\.\.\.")
@@ -115,12 +128,12 @@ def _file_findings(path: str) -> list[Finding]:
     except SkillFileError as reason:
         return [error("frontmatter", str(reason))._replace(path=path)]
     header, _ = split(decode(data))
-    found = specification.field_findings(document.fields, os.path.basename(folder))
-    found += [warning("yaml-colon", repair, host_rules.YAML_READERS) for repair in document.repairs]
-    found += host_rules.text_findings(data, header)
-    found += host_rules.field_findings(document.fields)
-    found += host_rules.type_findings(header)
-    found += host_rules.body_findings(document.body)
+    found = field_findings(document.fields, os.path.basename(folder))
+    found += [warning("yaml-colon", repair, YAML_READERS) for repair in document.repairs]
+    found += text_findings(data, header)
+    found += host_field_findings(document.fields)
+    found += type_findings(header)
+    found += body_findings(document.body)
     found += _body_findings(document.body)
     found += _hiding_findings(header, document.body)
     found += _reference_findings(folder, document.body)
@@ -171,7 +184,7 @@ def _targets(body: str) -> list[str]:
 
 def _link_findings(folder: str) -> Iterator[Finding]:
     """Yield a warning for each link that leads out of the skill: it is not served, and does not travel."""
-    from skillpack.skills.files import inside
+    from skillpack.skills.file_access import inside
 
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -203,7 +216,15 @@ def _set_findings(root: str, catalog: Catalog) -> list[Finding]:
         if skill.dir != root and os.path.dirname(skill.dir) != root:
             text = "is not an immediate child of the folder with the skills, and is not seen"
             found.append(warning("nested", text, ("agent-plugins",))._replace(path=skill.path))
-    return found + [finding._replace(path=root) for finding in host_rules.listing_findings(usable)]
+    return found + [finding._replace(path=root) for finding in _listing_findings(usable)]
+
+
+def _listing_findings(skills: Sequence[Skill]) -> Iterator[Finding]:
+    """Yield what hosts object to in a set of skills as a whole."""
+    length = sum(len(skill.description) for skill in skills)
+    if length > CODEX_LISTING:
+        text = f"the descriptions have {length} characters together; hosts cut a listing beyond {CODEX_LISTING}"
+        yield warning("listing-length", text, ("codex",))
 
 
 def _judged(finding: Finding, strict: frozenset[str]) -> Finding:
@@ -233,6 +254,4 @@ def _place(finding: Finding, root: str) -> str:
 
 def _hosts(finding: Finding) -> str:
     """Return which hosts a finding concerns, in brackets; nothing when it concerns all."""
-    from skillpack.skills.findings import HOSTS
-
     return f" ({', '.join(finding.hosts)})" if finding.hosts and finding.hosts != HOSTS else ""

@@ -1,15 +1,20 @@
-"""The Agent Skills specification of frontmatter: six fields, each with its rule. Everything wrong is told at once."""
+"""Rules for a SKILL.md: the Agent Skills specification of frontmatter, and what single hosts object to beyond it.
+
+Sources of the hosts' rules: the Agent Skills client guide; Codex's loader; the validator of anthropics/skills, by which
+claude.ai judges uploads; Agent Plugins 1.0.0. A host's name here is what ``skillpack validate --strict`` takes.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
-
-from skillpack.skills.findings import Finding, error
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+Level = Literal["error", "warning", "info"]
+LEVELS: tuple[Level, ...] = ("error", "warning", "info")
+HOSTS = ("agent-plugins", "claude-ai", "claude-code", "codex", "manus")
 FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
@@ -20,6 +25,51 @@ _CLAUDE_CODE_FIELDS = (
     *("agent", "argument-hint", "arguments", "context", "disable-model-invocation", "effort", "hooks", "model"),
     *("paths", "shell", "user-invocable", "when_to_use"),
 )
+YAML_READERS = ("agent-plugins", "claude-ai", "codex", "manus")  # hand the frontmatter to a plain YAML library
+UPLOADS = ("claude-ai", "manus")  # one archive a skill, judged by a pattern that knows no variation
+_RESERVED = ("anthropic", "claude")
+_CLAUDE_CODE_VARIABLE = re.compile(r"\$\{CLAUDE_[A-Z_]+\}")
+_OPENING = re.compile(rb"---\r?\n")
+_TEXT_TAG = "tag:yaml.org,2002:str"
+
+
+class Finding(NamedTuple):
+    """One thing found.
+
+    Attributes:
+        level: "error": a specification is broken; "warning": some host objects or misreads; "info": worth knowing.
+        rule: Short name of the rule, such as ``name-folder``.
+        message: What was found, what is allowed, what to do.
+        path: The file or folder, absolute; "" where the context says it.
+        line: Its 1-based line, or None.
+        hosts: The hosts a warning concerns, of ``HOSTS``.
+    """
+
+    level: Level
+    rule: str
+    message: str
+    path: str = ""
+    line: int | None = None
+    hosts: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the finding as JSON values."""
+        return {**self._asdict(), "hosts": list(self.hosts)}
+
+
+def error(rule: str, message: str) -> Finding:
+    """Return a finding that breaks a specification."""
+    return Finding("error", rule, message)
+
+
+def warning(rule: str, message: str, hosts: tuple[str, ...] = HOSTS, line: int | None = None) -> Finding:
+    """Return a finding that concerns ``hosts``, by default all of them."""
+    return Finding("warning", rule, message, line=line, hosts=hosts)
+
+
+def info(rule: str, message: str) -> Finding:
+    """Return a finding that is no fault."""
+    return Finding("info", rule, message)
 
 
 def field_findings(fields: Mapping[str, Any], folder: str) -> list[Finding]:
@@ -134,3 +184,56 @@ def _not_text(key: str, value: Any) -> Finding:
 def _kind(value: Any) -> str:
     """Return what a frontmatter value is, with its article."""
     return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else f"{value!r}"
+
+
+def text_findings(data: bytes, header: str) -> Iterator[Finding]:
+    """Yield what hosts misread in the frontmatter as it is written.
+
+    Args:
+        data: The SKILL.md.
+        header: Its frontmatter.
+    """
+    if data.startswith(b"\xef\xbb\xbf"):
+        text = "the file starts with a byte order mark, which these hosts take for text; save it without"
+        yield warning("byte-order-mark", text, ("claude-ai", "codex", "manus"), 1)
+    elif not _OPENING.match(data):
+        yield warning("opening-line", "the first line is not exactly '---' and a line feed", UPLOADS, 1)
+    for number, line in enumerate(header.split("\n"), 2):
+        if line.strip() == "---":
+            text = "a line '---' inside a value ends the frontmatter there; word the value differently"
+            yield warning("dashes-in-value", text, ("codex",), number)
+
+
+def host_field_findings(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what hosts object to in the values of the frontmatter (scalars as strings as they are written)."""
+    name = fields.get("name")
+    for word in _RESERVED:
+        if isinstance(name, str) and word in name:
+            yield warning("reserved-name", f"the name contains the reserved word {word!r}", ("claude-ai",))
+
+
+def type_findings(header: str) -> Iterator[Finding]:
+    """Yield the values that typed YAML does not read as text; a header that had to be repaired has none to judge."""
+    from skillpack.skills.exceptions import YamlError
+    from skillpack.skills.strict_yaml import load_typed_mapping
+
+    try:
+        typed = load_typed_mapping(header)
+    except YamlError:
+        return
+    metadata = typed.get("metadata")
+    values = [(key, typed[key]) for key in FIELDS if key in typed and key != "metadata"]
+    values += [(f"metadata.{key}", value) for key, value in metadata.items()] if isinstance(metadata, dict) else []
+    for key, value in values:
+        if value is not None and not isinstance(value, (str, list, dict)):
+            text = f"the value of {key!r} is {type(value).__name__} {str(value)!r} to typed YAML; quote it"
+            yield warning("unquoted", text, YAML_READERS)
+
+
+def body_findings(body: str) -> Iterator[Finding]:
+    """Yield what hosts do not understand in the instructions."""
+    variable = _CLAUDE_CODE_VARIABLE.search(body)
+    if variable is not None:
+        others = tuple(host for host in HOSTS if host != "claude-code")
+        text = f"the body uses {variable.group()}, which only Claude Code replaces; write paths relative to the skill"
+        yield warning("host-variable", text, others)

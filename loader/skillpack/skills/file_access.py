@@ -4,7 +4,7 @@ import os
 import stat
 import sys
 
-from skillpack.errors import FileRefusedError
+from skillpack.skills.exceptions import FileRefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
