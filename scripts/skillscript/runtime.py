@@ -53,7 +53,7 @@ def main(
     """
     stdout = take_stdout()
     try:
-        _stop_on_signals()
+        stop_on_signals()
         from .command import run_command
 
         tool = load_tool(script_file, tool_id, execute, violates)
@@ -85,7 +85,7 @@ def serve_tools(
     stdout = take_stdout()
     given = list(sys.argv[1:] if argv is None else argv)
     try:
-        _stop_on_signals()
+        stop_on_signals()
         from .call_log import log_path
         from .worker import serve
 
@@ -219,7 +219,7 @@ def _without_folders(text: str) -> str:
     return shown if len(shown) <= MAX_MESSAGE else shown[:MAX_MESSAGE] + "..."
 
 
-def _stop_on_signals() -> None:
+def stop_on_signals() -> None:
     """Turn the first SIGTERM into ``Stopped``, the first Ctrl-C into ``KeyboardInterrupt``, and ignore further ones.
 
     What is stopped has an envelope to write.

@@ -141,16 +141,34 @@ def test_run_kills_what_takes_too_long(skillpack):
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (4, "TIMEOUT")
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_kills_its_tool_and_still_answers(pack, kind):
-    command = [sys.executable, "-m", "skillpack", "--skills-dir", str(pack), "run", "bench.run_mode"]
+PIPELINE = '{"pipeline": "p", "steps": [{"id": "a", "tool": "bench.run_mode", "params": {"mode": "hang"}}]}'
+
+
+@pytest.mark.parametrize("command", ["run", "pipeline"])
+@pytest.mark.parametrize(
+    ("kind", "code", "message"),
+    [
+        (signal.SIGINT, "INTERNAL_ERROR", "interrupted before the work was done"),
+        (signal.SIGTERM, "TIMEOUT", "stopped by SIGTERM before the work was done"),
+    ],
+)
+def test_an_interrupted_run_kills_its_tool_and_answers_as_a_script_does(pack, tmp_path, command, kind, code, message):
+    """By the table in references/envelope.md."""
+    (tmp_path / "p.json").write_text(PIPELINE)
+    arguments = {
+        "run": ["run", "bench.run_mode", "--params", '{"mode": "hang"}'],
+        "pipeline": ["pipeline", "run", str(tmp_path / "p.json")],
+    }
     process = subprocess.Popen(
-        [*command, "--params", '{"mode": "hang"}'], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "skillpack", "--skills-dir", str(pack), *arguments[command]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
-    assert process.stderr.readline() == b"working\n"
+    assert any(line == b"working\n" for line in process.stderr)
     process.send_signal(kind)
     out, _ = process.communicate(timeout=WATCHDOG_S)
-    assert (process.returncode, json.loads(out)["error"]["message"]) == (4, "interrupted; the tool was killed")
+    error = json.loads(out)["error"]
+    assert (process.returncode, error["code"], error["message"]) == (4, code, message)
 
 
 def test_doctor_is_content_with_a_whole_pack(skillpack):

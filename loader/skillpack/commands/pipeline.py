@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,9 +67,9 @@ def run(skills_dirs: tuple[str, ...], file: str, inputs: str, state: Path | None
     from skillpack.pipelines.run import RunOptions, run_pipeline
     from skillpack.skills.exceptions import PipelineError
     from skillscript.envelope import ErrorCode, SkillError, SkillResult
+    from skillscript.runtime import Stopped, error_of, stop_on_signals
 
-    with contextlib.suppress(ValueError):  # not the main thread
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_on_signals()
     if resume and state is None:
         raise click.UsageError("--resume needs --state FILE")
     options = RunOptions(state_path=state, resume=resume, on_step=_tell, on_stderr=_pass_on)
@@ -83,8 +82,8 @@ def run(skills_dirs: tuple[str, ...], file: str, inputs: str, state: Path | None
         result = SkillResult.failure(SkillError(ErrorCode.INVALID_PARAM, str(error), error.details))
     except SkillError as error:
         result = SkillResult.failure(error)
-    except KeyboardInterrupt:
-        result = SkillResult.failure(SkillError(ErrorCode.INTERNAL_ERROR, "interrupted; the step was killed"))
+    except (KeyboardInterrupt, Stopped) as stop:  # the step was killed on the way here
+        result = SkillResult.failure(error_of(stop)[0])
     click.echo(result.to_json(indent=2 if pretty else None))
     sys.exit(result.exit_code)
 

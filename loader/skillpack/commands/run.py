@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 
 import click
@@ -30,11 +29,11 @@ def command(
     """
     from skillpack.execution.runner import Runner
     from skillscript.envelope import SkillError, SkillResult
+    from skillscript.runtime import Stopped, error_of, stop_on_signals
 
-    with contextlib.suppress(ValueError):  # not the main thread
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-    runner = Runner(open_tools(open_loader(skills_dirs)), warm=False)
+    stop_on_signals()
     try:
+        runner = Runner(open_tools(open_loader(skills_dirs)), warm=False)
         values = json_argument("params", params)
         surroundings = None if context is None else json_argument("context", context)
         call = runner.run(tool, values, context=surroundings, timeout=timeout, on_stderr=_pass_on)
@@ -43,8 +42,8 @@ def command(
             click.echo(f"note: {note}", err=True)
     except SkillError as error:
         result = SkillResult.failure(error)
-    except KeyboardInterrupt:
-        result = SkillResult.failure(SkillError("INTERNAL_ERROR", "interrupted; the tool was killed"))
+    except (KeyboardInterrupt, Stopped) as stop:  # the tool was killed on the way here
+        result = SkillResult.failure(error_of(stop)[0])
     click.echo(result.to_json(indent=2 if pretty else None))
     sys.exit(result.exit_code)
 
