@@ -83,6 +83,24 @@ def test_the_commands_of_a_skill_run_as_printed(skill, tmp_path):
             assert json.loads(done.stdout)["ok"] or "violat" in done.stdout, f"{line}\n{done.stdout}"
 
 
+def test_every_requirement_that_a_file_names_is_in_the_list_of_requirements():
+    """A number such as S0.15 in code, tests, workflows and documents leads to ``references/requirements.md``."""
+    number = re.compile(r"\bS\d\.\d+\b")
+    page = (ROOT / "references" / "requirements.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (S\d\.\d+) \|", page, re.MULTILINE)
+    assert len(listed) == len(set(listed)) > 40
+    folders = [ROOT / name for name in ("loader", "scripts", "skills", "references", "tests", ".github", ".ci")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    named = {
+        (path.relative_to(ROOT).as_posix(), found)
+        for path in [*files, *ROOT.glob("*.*"), ROOT / "Makefile"]
+        if path.is_file()
+        for found in number.findall(path.read_text(encoding="utf-8", errors="ignore"))
+    }
+    assert len(named) > 50
+    assert sorted(entry for entry in named if entry[1] not in listed) == []
+
+
 def test_the_readme_opens_with_the_two_commands():
     assert commands(ROOT / "README.md")[:2] == ["make demo", "make test"]
 
