@@ -1,5 +1,7 @@
 """Draw two matched transistors with a common centroid into the workspace's layout."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the units, their symmetry, the pins and how far the drawn centroids are apart."""
     from layoutkit.tools.pair_request import create_common_centroid_pair
 

@@ -1,5 +1,7 @@
 """Draw a simple or cascode current mirror of matched units into the workspace's layout."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the units, the ratios as drawn, the common nets and the pins."""
     from layoutkit.tools.mirror_request import create_current_mirror
 

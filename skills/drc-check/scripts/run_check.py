@@ -1,5 +1,7 @@
 """Check the current layout against design rules: the technology's own, a JSON or YAML rule file, or a foundry deck."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the verdict, the violations with their locations, and what could not be checked."""
     from layoutkit.tools.current_layout import CurrentLayout
     from layoutkit.tools.design_rule_check import DesignRuleCheck

@@ -1,5 +1,7 @@
 """Draw a picture (PNG) of the current layout, with layer colours, labels, legend, scale and DRC markers."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return where the picture is and what it shows."""
     from layoutkit.tools.current_layout import CurrentLayout
     from layoutkit.tools.layout_outputs import draw_picture

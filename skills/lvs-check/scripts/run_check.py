@@ -1,5 +1,7 @@
 """Compare the current layout with the netlist it was made from."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the verdict, the mismatches with their places, and what was compared."""
     from layoutkit.tools.current_layout import CurrentLayout
     from layoutkit.tools.netlist_comparison import NetlistComparison

@@ -1,5 +1,7 @@
 """Read a netlist (JSON, SPICE, CDL or Spectre) into a circuit with its matched modules."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,12 +12,12 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the circuit, what was counted in it, and where it was written."""
     from layoutkit.tools.netlist_request import parse, parse_info, save_circuit
 
     circuit = parse(params)
-    data = {"circuit": circuit.to_json(), "parse_info": parse_info(circuit)}
+    data: dict[str, Any] = {"circuit": circuit.to_json(), "parse_info": parse_info(circuit)}
     if params.get("workspace"):
         data["circuit_path"], outdated = save_circuit(params["workspace"], data["circuit"])
         data["parse_info"]["warnings"] += outdated

@@ -1,5 +1,7 @@
 """Tell what a technology has: layers, wiring, devices with their limits, and how many rules."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return a technology in numbers a person reads."""
     from layoutkit.tools.technology_file import describe
 

@@ -1,5 +1,7 @@
 """Write a technology for KLayout's window: layer names and colours, wiring, and the devices as PCells."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the folder that KLayout can use as a package, and what it holds."""
     from layoutkit.tools.technology_file import export_klayout
 
