@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin
 from layoutkit.draw.sizes import row_sizes
-from layoutkit.draw.sketch import Area, Sketch
+from layoutkit.draw.sketch import Area, Sketch, spread_squares
 from layoutkit.errors import TechnologyError
 from layoutkit.layout.cells import fresh_cell
 
@@ -126,22 +126,7 @@ class _Plates:
 
     def _cuts_in(self, area: Area) -> list[Area]:
         """Return the cuts that fill ``area``, spread evenly, at most ``_MOST_CUTS`` on a side."""
-        sizes, grid = self.sizes, self.tech.grid
-
-        def spread(low: int, high: int) -> list[int]:
-            room = high - low
-            count = min(_MOST_CUTS, max(1, (room + sizes.cut_space) // (sizes.cut + sizes.cut_space)))
-            if count == 1:
-                return [low + (room - sizes.cut) // (2 * grid) * grid]
-            pitch = (room - sizes.cut) // (count - 1) // grid * grid
-            start = low + (room - sizes.cut - pitch * (count - 1)) // (2 * grid) * grid
-            return [start + i * pitch for i in range(count)]
-
-        return [
-            Area(x, y, x + sizes.cut, y + sizes.cut)
-            for y in spread(area.bottom, area.top)
-            for x in spread(area.left, area.right)
-        ]
+        return spread_squares(area, self.sizes.cut, self.sizes.cut_space, self.tech.grid, _MOST_CUTS)
 
     # ---- drawing
 

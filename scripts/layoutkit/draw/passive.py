@@ -98,7 +98,7 @@ def resistor(
         GeometryError: If a size is below or above what the process allows.
         TechnologyError: If the process has no such device.
     """
-    spec = _spec(tech, flavour, "resistor")
+    spec = spec_of_kind(tech, flavour, "resistor")
     warnings: list[str] = []
     width = _on_grid(tech, "Width", size.w_m, 1, warnings)
     _check_width(tech, spec, width)
@@ -112,7 +112,7 @@ def resistor(
         )
     length = _on_grid(tech, "Length", size.l_m, segments, warnings)
     _within(tech, "Length" if segments == 1 else f"Length of each of {segments} segments", length, spec)
-    named = _nets(device_id, nets)
+    named = nets_of(device_id, nets)
     told = tuple(f"{device_id}: {warning}" for warning in warnings)
     return Resistor(device_id, spec, width, length, segments, m, *named, told)
 
@@ -126,7 +126,19 @@ def capacitor(
         GeometryError: If a size is below or above what the process allows.
         TechnologyError: If the process has no such device.
     """
-    spec = _spec(tech, flavour, "capacitor")
+    spec = spec_of_kind(tech, flavour, "capacitor")
+    width, length, m, warnings = rectangle_on_grid(tech, device_id, spec, size)
+    return Capacitor(device_id, spec, width, length, m, *nets_of(device_id, nets), warnings)
+
+
+def rectangle_on_grid(
+    tech: Technology, device_id: str, spec: PassiveSpec, size: PassiveSize
+) -> tuple[int, int, int, tuple[str, ...]]:
+    """Return width and length [dbu] of each of the equal rectangles of a device, their number, and what was rounded.
+
+    Raises:
+        GeometryError: If a size is below or above what the process allows.
+    """
     warnings: list[str] = []
     width = _on_grid(tech, "Width", size.w_m, 1, warnings)
     length = _on_grid(tech, "Length", size.l_m, 1, warnings)
@@ -134,7 +146,7 @@ def capacitor(
     _within(tech, "Length", length, spec)
     m = _count("Multiplier", size.m)
     if m > MAX_UNITS:
-        raise GeometryError(f"{device_id} has {m} plates, at most {MAX_UNITS} are drawn")
+        raise GeometryError(f"{device_id} has {m} units, at most {MAX_UNITS} are drawn")
     area = width * length
     for limit, wrong, word in (
         (spec.min_area, area < spec.min_area, "below minimum"),
@@ -143,22 +155,27 @@ def capacitor(
         if wrong and limit is not None:
             um2 = tech.dbu_um**2
             raise GeometryError(
-                f"Area {area * um2:g} um2 of one plate is {word} {limit * um2:g} um2"
-                + ("; use more and smaller plates (m)" if word.startswith("above") else ""),
+                f"Area {area * um2:g} um2 of one unit is {word} {limit * um2:g} um2"
+                + ("; use more and smaller units (m)" if word.startswith("above") else ""),
                 details={"provided_value": area * um2, "limit": limit * um2, "unit": "um2"},
             )
-    named = _nets(device_id, nets)
-    return Capacitor(device_id, spec, width, length, m, *named, tuple(f"{device_id}: {w}" for w in warnings))
+    return width, length, m, tuple(f"{device_id}: {warning}" for warning in warnings)
 
 
-def _spec(tech: Technology, flavour: str, kind: str) -> PassiveSpec:
+def spec_of_kind(tech: Technology, flavour: str, kind: str) -> PassiveSpec:
+    """Return the device ``flavour`` of the technology.
+
+    Raises:
+        GeometryError: If it is a device of another kind.
+    """
     spec = tech.passive(flavour)
     if spec.type != kind:
         raise GeometryError(f"device '{flavour}' of {tech.name} is a {spec.type}, not a {kind}")
     return spec
 
 
-def _nets(device_id: str, nets: Mapping[str, str] | None) -> tuple[str, str]:
+def nets_of(device_id: str, nets: Mapping[str, str] | None) -> tuple[str, str]:
+    """Return the nets of ``p`` and ``n``; one that is not given is called ``<device_id>_P`` or ``<device_id>_N``."""
     given = nets or {}
     return given.get("p") or f"{device_id}_P", given.get("n") or f"{device_id}_N"
 

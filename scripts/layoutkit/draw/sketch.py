@@ -23,6 +23,31 @@ class Area(NamedTuple):
         return Area(self.left - dx, self.bottom - dy, self.right + dx, self.top + dy)
 
 
+def spread_squares(area: Area, size: int, space: int, grid: int, most: int) -> list[Area]:
+    """Return as many squares as fill ``area``, spread evenly, at most ``most`` on a side and at least one.
+
+    Args:
+        area: What they fill. [dbu]
+        size: Side of a square. [dbu]
+        space: Least distance of two of them. [dbu]
+        grid: Their corners are multiples of it, from those of ``area``. [dbu]
+        most: Largest number of rows, and of columns.
+    """
+
+    def spread(low: int, high: int) -> list[int]:
+        room = high - low
+        count = min(most, max(1, (room + space) // (size + space)))
+        if count == 1:
+            return [low + (room - size) // (2 * grid) * grid]
+        pitch = (room - size) // (count - 1) // grid * grid
+        start = low + (room - size - pitch * (count - 1)) // (2 * grid) * grid
+        return [start + i * pitch for i in range(count)]
+
+    return [
+        Area(x, y, x + size, y + size) for y in spread(area.bottom, area.top) for x in spread(area.left, area.right)
+    ]
+
+
 class Sketch:
     """Boxes and texts of one cell, before its origin is known."""
 

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 _MAX_PINS_TRIED = 64
 
 
-def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = SIZE_TOLERANCE) -> LvsResult:
+def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float | None = None) -> LvsResult:
     """Return whether ``extraction`` is ``circuit``.
 
     Args:
         extraction: What the layout is.
         circuit: The input netlist, in models that the technology knows.
-        tolerance: Largest relative difference of W and of L. [1]
+        tolerance: Largest relative difference of every size [1]; None for those that the kinds of devices declare.
 
     Raises:
         NetlistError: If the circuit holds models that the technology does not have, or unusable sizes.
@@ -58,12 +58,12 @@ def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float = SIZE
     comparison.run()
     result = comparison.result()
     if not result.matched:
-        result = _with_stacks_folded(result) or result
+        result = _with_stacks_folded(result, tolerance) or result
     matched = result.matched and not extraction.coverage.unchecked  # black boxes leave it incomplete, not unmatched
     return replace(result, matched=matched, warnings=(*result.warnings, *not_compared))
 
 
-def _with_stacks_folded(result: LvsResult) -> LvsResult | None:
+def _with_stacks_folded(result: LvsResult, tolerance: float | None) -> LvsResult | None:
     """Return the match of both sides with their stacks folded, None where there is nothing to fold or no match."""
     extraction, reference = result.extraction, result.reference
     drawn = fold_series(extraction.devices, {net for net, found in extraction.nets.items() if found.labels}, "stacks")
@@ -71,7 +71,7 @@ def _with_stacks_folded(result: LvsResult) -> LvsResult | None:
     counts = (len(extraction.devices) - len(drawn), len(reference.devices) - len(asked))
     if not any(counts):
         return None
-    comparison = _Comparison(replace(extraction, devices=drawn), replace(reference, devices=asked), result.tolerance)
+    comparison = _Comparison(replace(extraction, devices=drawn), replace(reference, devices=asked), tolerance)
     comparison.run()
     folded = comparison.result()
     if not folded.matched:
@@ -107,7 +107,7 @@ def _without_unstated_bulks(extraction: Extraction, reference: Reference) -> tup
 
 
 class _Comparison:
-    def __init__(self, extraction: Extraction, reference: Reference, tolerance: float) -> None:
+    def __init__(self, extraction: Extraction, reference: Reference, tolerance: float | None) -> None:
         self.extraction = extraction
         self.reference = reference
         self.tolerance = tolerance
@@ -283,7 +283,8 @@ class _Comparison:
         found = []
         for key, members in asked.items():
             width, goal = drawn.get(key, 0.0), sum(member.drawn_w_um for member in members)
-            if width < goal * (1 - self.tolerance) - 1e-6:
+            allowed = SIZE_TOLERANCE if self.tolerance is None else self.tolerance
+            if width < goal * (1 - allowed) - 1e-6:
                 ids = tuple(member.id for member in members)
                 message = (
                     f"Dummies {listed(ids)} ({key[0]}, tied to {key[2]}, W {goal:g} um, L {key[3]:g} um) are in the "
@@ -304,7 +305,7 @@ class _Comparison:
             device_pairs=pairs,
             nets=nets if self.proven else dict(self.labels.pins),
             net_pairs=dict(sorted(names.items())),
-            tolerance=self.tolerance,
+            tolerance=SIZE_TOLERANCE if self.tolerance is None else self.tolerance,
             warnings=(*self.labels.warnings, *self._finger_warnings(pairs)),
             extraction=self.extraction,
             reference=self.reference,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from layoutkit.lvs.reference import Reference
 
 
-def explain(extraction: Extraction, reference: Reference, labels: Labelling, tolerance: float) -> list[Mismatch]:
+def explain(extraction: Extraction, reference: Reference, labels: Labelling, tolerance: float | None) -> list[Mismatch]:
     """Return what differs between two circuits that are known to differ; never nothing."""
     groups = layout_groups(extraction)
     if max(len(groups), len(reference.groups)) > GROUP_LIMIT:
@@ -184,7 +184,7 @@ class _Explanation:
             ((self._name(net), self._place(net)),),
         )
 
-    def sizes(self, tolerance: float) -> list[Mismatch]:
+    def sizes(self, tolerance: float | None) -> list[Mismatch]:
         """Return the wrong sizes of transistors that are connected right."""
         broken = {voter for net, name in self.faults for voter in self.votes[net, name]}
         found = []

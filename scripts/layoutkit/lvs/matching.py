@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.lvs.isomorphism import Cell, GaveUpError, renaming
 from layoutkit.lvs.mismatch import Mismatch, at, fingers_text, listed, parts_text
+from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -57,7 +58,7 @@ class Matcher:
     ``gave_up`` tells whether any comparison ended undecided, because the circuits are too symmetric.
     """
 
-    def __init__(self, extraction: Extraction, reference: Reference, tolerance: float) -> None:
+    def __init__(self, extraction: Extraction, reference: Reference, tolerance: float | None) -> None:
         self.extraction = extraction
         self.reference = reference
         self.tolerance = tolerance
@@ -117,35 +118,76 @@ def _cell(key: FoldKey[Net], size: Size | None) -> Cell[Net]:
 
 
 def group_mismatches(
-    drawn: Iterable[ExtractedDevice], asked: Iterable[ReferenceDevice], tolerance: float
+    drawn: Iterable[ExtractedDevice], asked: Iterable[ReferenceDevice], tolerance: float | None
 ) -> list[Mismatch]:
-    """Return how the sizes of transistors in parallel differ from those asked for: nothing when they agree.
+    """Return how the sizes of devices in parallel differ from the netlist's: nothing when they agree.
 
-    Widths of equal length are added up on both sides before they are compared.
+    Widths of equal length are added up on both sides before they are compared. Where the kind of device says so, the
+    areas and perimeters of all devices are compared instead.
 
     Args:
-        drawn: Extracted transistors, one a length.
-        asked: Transistors of the netlist that are in parallel.
-        tolerance: Largest relative difference of W or L. A size on the grid point nearest to the one asked for agrees.
+        drawn: Extracted devices, one per length.
+        asked: Devices of the netlist that are in parallel.
+        tolerance: Largest relative difference of a size; None for that of the kind. A size on the grid point nearest to
+            the netlist's agrees.
     """
     asked = list(asked)
+    if asked and "area" in asked[0].kind.compared:
+        return _rectangle_mismatches(list(drawn), asked, tolerance)
     lengths = sorted({device.drawn_l_um for device in asked})
     left = list(drawn)
     total = sum(device.w_um for device in left)
+    of_w, of_l = (tolerance if tolerance is not None else _declared(asked, name) for name in ("w", "l"))
     wrong_width, undrawn = [], []
     for length in lengths:
         members = [device for device in asked if device.drawn_l_um == length]
         goals = [goal for member in members for goal in (member.l_um, member.drawn_l_um)]
-        same = [device for device in left if any(_agree(device.l_um, goal, tolerance) for goal in goals)]
+        same = [device for device in left if any(_agree(device.l_um, goal, of_l) for goal in goals)]
         left = [device for device in left if device not in same]
         if not same:
             undrawn.append(members)
-        elif not _width_agrees(sum(device.w_um for device in same), members, tolerance):
+        elif not _width_agrees(sum(device.w_um for device in same), members, of_w):
             wrong_width.append(_wrong_width(same, members))
     if left:
-        same_total = _width_agrees(total, asked, tolerance)
+        same_total = _width_agrees(total, asked, of_w)
         return [_wrong_length(device, asked) for device in left] + ([] if same_total else wrong_width)
     return wrong_width + [_undrawn(members) for members in undrawn]
+
+
+def _rectangle_mismatches(
+    drawn: list[ExtractedDevice], asked: list[ReferenceDevice], tolerance: float | None
+) -> list[Mismatch]:
+    """Return the mismatch of total area or perimeter, as stated or with each side on the grid, if there is any."""
+    parts = [part for device in drawn for part in device.fingers]
+    found = {
+        "area": sum(part.w_um * part.l_um for part in parts),
+        "perimeter": sum(2 * (part.w_um + part.l_um) for part in parts),
+    }
+    stated = {
+        "area": sum(each.w_um * each.l_um for each in asked),
+        "perimeter": sum(2 * (each.w_um + each.fingers * each.l_um) for each in asked),
+    }
+    snapped = {
+        "area": sum(each.drawn_w_um * each.drawn_l_um for each in asked),
+        "perimeter": sum(2 * (each.drawn_w_um + each.fingers * each.drawn_l_um) for each in asked),
+    }
+    kind = asked[0].kind
+    allowed = {name: each if tolerance is None else tolerance for name, each in kind.compared.items()}
+    if all(any(_agree(found[name], goal[name], each) for goal in (stated, snapped)) for name, each in allowed.items()):
+        return []
+    units = sum(each.fingers for each in asked)
+    ids = tuple(each.id for each in asked)
+    return [
+        Mismatch(
+            "wrong_parameter",
+            f"{listed(ids)} has an area of {found['area']:g} um2 and a perimeter of {found['perimeter']:g} um in the "
+            f"layout ({parts_text(len(parts))}{at(drawn[0].place)}), {stated['area']:g} um2 and "
+            f"{stated['perimeter']:g} um in the netlist (m = {units})",
+            "a wrong size" if len(parts) == units else "a wrong number of units in parallel, or a wrong size",
+            ids,
+            tuple((device.id, device.place) for device in drawn),
+        )
+    ]
 
 
 def _wrong_width(drawn: list[ExtractedDevice], asked: list[ReferenceDevice]) -> Mismatch:
@@ -220,6 +262,10 @@ def _undrawn(asked: list[ReferenceDevice]) -> Mismatch:
 def _width_agrees(width: float, asked: list[ReferenceDevice], tolerance: float) -> bool:
     goals = (sum(member.w_um for member in asked), sum(member.drawn_w_um for member in asked))
     return any(_agree(width, goal, tolerance) for goal in goals)
+
+
+def _declared(asked: Sequence[ReferenceDevice], name: str) -> float:
+    return asked[0].kind.compared.get(name, SIZE_TOLERANCE) if asked else SIZE_TOLERANCE
 
 
 def _agree(value: float, goal: float, tolerance: float) -> bool:
