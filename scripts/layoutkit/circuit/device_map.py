@@ -206,7 +206,7 @@ class _Mapping:
         if missing:
             listed = "; ".join(f"{kind}: {', '.join(ids[:10])}" for kind, ids in sorted(missing.items()))
             raise UnsupportedOperationError(
-                f"Technology '{self._target.name}' has no device for {listed}",
+                f"Technology '{self._target.name}' has no device for {listed}; it has {', '.join(sorted(drawn))}",
                 details={"technology": self._target.name, "devices": {k: v[:1000] for k, v in sorted(missing.items())}},
             )
         if unsized:

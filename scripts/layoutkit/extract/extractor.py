@@ -51,7 +51,8 @@ def extract(
     """
     check_flat_size(cell)
     why = "extraction does not read it"
-    covered = coverage(cell, technology, read_layers(technology), waived_layers, why)
+    understood = read_layers(technology) | _covers_without_effect(cell, technology)
+    covered = coverage(cell, technology, understood, waived_layers, why)
     layers = electrical_layers(cell, technology)
     metal = metal_nets(layers, layout.dbu)
     lvs = _database(cell, technology, layers)
@@ -77,6 +78,17 @@ def extract(
         layout=layout,
         coverage=covered,
     )
+
+
+def _covers_without_effect(cell: kdb.Cell, technology: Technology) -> set[tuple[int, int]]:
+    """Return the covers of devices that lie outside every deep n well: a p well in the p substrate joins nothing."""
+
+    def region(name: str) -> kdb.Region:
+        return kdb.Region(cell.begin_shapes_rec(technology.layer(cell.layout(), name)))
+
+    covers = {cover for spec in technology.passives.values() for cover in spec.covers}
+    deep = kdb.Region() if technology.role("deep_nwell") is None else region("deep_nwell")
+    return {technology.spec(name).gds for name in covers if region(name).outside(deep).count() == region(name).count()}
 
 
 def _database(cell: kdb.Cell, technology: Technology, layers: ElectricalLayers) -> kdb.LayoutVsSchematic:

@@ -172,6 +172,7 @@ class PassiveSpec:
         terminals: 2, or 3 where the model has a bulk.
         parts: Layer by part. Resistor: ``body`` carries the current, ``core`` on it makes it resistive and gives the
             length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor).
+        covers: Layers drawn over the whole block with its tap ring, which must hold the device.
         diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers.
         markers: Layers drawn over the whole device as well.
         core_markers: Layers drawn exactly over the core of each resistor. Poly under them is not a wire.
@@ -212,6 +213,7 @@ class PassiveSpec:
     core_markers: tuple[str, ...] = ()
     resistive: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
+    covers: tuple[str, ...] = ()
     diffusion_of: DeviceSpec | None = None
 
     @property
