@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
@@ -72,8 +73,16 @@ def _capacitor(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> 
     return draw_capacitor(layout, technology, CapacitorSpec(block.name, drawn, labels=False))
 
 
+def _diode(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
+    ((name, size, nets),) = block.devices
+    return draw_diode(
+        layout, technology, block.name, diode(technology, name, block.spec.name, size, nets), labels=False
+    )
+
+
 GENERATORS: dict[str, Callable[[kdb.Layout, Technology, BlockSpec], Module]] = {
     "resistor": _resistors,
     "capacitor": _capacitor,
+    "diode": _diode,
 }
 """Kind of device to the function that draws devices of this kind in one cell."""

@@ -2,6 +2,7 @@
 
     resistor   head [poly]--[ core: body & core layer ]--[poly] head      what its marker covers is no wire
     capacitor  top conductor --[cut]-- plate (over the bottom conductor)  the cuts on a plate do not reach the bottom
+    diode      n+ diffusion in the p substrate, or p+ in a well, that the marker of diodes covers
 
 A shape becomes a device only if all markers of its flavour cover it and none of another flavour does. The core markers
 give the ends of a resistor: the heads are the body outside them, so that a marker over a head cuts the head off. Body
@@ -173,6 +174,62 @@ def _marked(technology: Technology, spec: PassiveSpec, shapes: kdb.Region, layer
     return found
 
 
+def _junctions(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
+    """Return the diffusion that is all of what ``spec`` draws: a source or drain in all but its marker and a gate."""
+    transistor = spec.diffusion_of
+    if transistor is None:
+        return kdb.Region()
+    found = _diffusion_of(technology, transistor.implant, transistor.bulk_implant, layer)
+    found = found.outside(layer("poly"))
+    well, substrate = technology.role("nwell"), technology.role("pwell")
+    if transistor.type == "pmos" and well is not None:
+        found = found.inside(layer(well))
+    elif well is not None:
+        found = found.outside(layer(well))
+    if transistor.type == "nmos" and substrate is not None:
+        found = found.inside(layer(substrate))
+    alike = (other for other in technology.devices.values() if other.type == transistor.type)
+    others = {marker for other in alike for marker in other.marked_by} - set(transistor.marked_by)
+    for marker in (*transistor.marked_by, *spec.markers, *spec.covers):
+        found = found.inside(layer(marker))
+    for marker in sorted(others | set(spec.excludes)):
+        found = found.outside(layer(marker))
+    return found
+
+
+def _diffusion_of(technology: Technology, implant: str | None, other: str | None, layer: Layer) -> kdb.Region:
+    """Return the diffusion that ``implant`` makes, or that ``other`` leaves where the process draws no ``implant``."""
+    found = layer("active").dup()
+    if technology.role("tap") not in (None, technology.role("active")):
+        found += layer("tap")
+    found = found.merged()
+    found = found if implant is None else found & layer(implant)
+    return (found if other is None else found - layer(other)).merged()
+
+
+def _loose_junctions(
+    technology: Technology, diodes: list[PassiveSpec], junctions: Mapping[str, kdb.Region], layer: Layer
+) -> Loose:
+    """Return what markers of diodes cover without a diode: diffusion that is none, and markers on no diode at all.
+
+    The first marker of a diode is what marks it. It may cover the taps beside the diode as well.
+    """
+    known = _union(junctions.values())
+    taps, found = kdb.Region(), []
+    well = technology.role("nwell")
+    for transistor in {spec.diffusion_of.name: spec.diffusion_of for spec in diodes if spec.diffusion_of}.values():
+        bulk = _diffusion_of(technology, transistor.bulk_implant, transistor.implant, layer)
+        if well is not None:
+            bulk = bulk & layer(well) if transistor.type == "pmos" else bulk - layer(well)
+        taps += bulk
+    every = layer("active") if technology.role("tap") is None else layer("active") + layer("tap")
+    for marker in sorted({marker for spec in diodes for marker in spec.markers[:1]}):
+        covered = every.merged() & layer(marker)
+        found.append((covered - known - taps, f"{marker} covers diffusion that is no diode"))
+        found.append((layer(marker).not_interacting(known), f"{marker} marks no diode"))
+    return [(region, reason) for region, reason in found if not region.is_empty()]
+
+
 def _other_cores(technology: Technology, spec: PassiveSpec) -> set[str]:
     """Return other resistors' core layers on the body of ``spec``: a core under two of them belongs to neither."""
     if "core" not in spec.parts:
@@ -246,6 +303,16 @@ def _capacitor_extractor(
     return extractor, {"P1": plates, "P2": bottom, "tA": plates, "tB": bottom}
 
 
+def _diode_extractor(
+    _: Technology, spec: PassiveSpec, junctions: kdb.Region, conducting: Mapping[str, kdb.Region]
+) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+    in_well = spec.diffusion_of is not None and spec.diffusion_of.type == "pmos"
+    anode, cathode = ("p_sd", "nwell") if in_well else ("p_body", "n_sd")
+    p, n = (junctions, conducting["nwell"]) if in_well else (conducting["p_body"], junctions)
+    layers = {"P": p, "N": n, "tA": conducting[anode], "tC": conducting[cathode]}
+    return kdb.DeviceExtractorDiode(spec.name), layers
+
+
 def size_of(device: kdb.Device) -> tuple[float, float]:
     """Return width and length of an extracted device. [um]
 
@@ -302,6 +369,17 @@ RECIPES: dict[str, Recipe] = {
         part="plate",
         none_made="A plate{place} makes no capacitor of {technology}",
         cause="a marker of the capacitor does not cover the whole plate, or the plate is not inside its bottom plate",
+    ),
+    "diode": Recipe(
+        device_class=lambda _: kdb.DeviceClassDiode(),
+        terminals={"A": "p", "C": "n"},
+        shapes=_junctions,
+        loose=_loose_junctions,
+        extractor=_diode_extractor,
+        part="junction",
+        none_made="The marker of a diode{place} makes no diode of {technology}",
+        cause="the marker covers the diffusion in part, or lies on a transistor or on nothing; or the implant, well or"
+        " another marker is that of no diode here",
     ),
 }
 """Kind of device to how it is found; the order is that of extraction."""

@@ -261,6 +261,17 @@ _DECLARED = (
         terminal_names={"a": "p", "anode": "p", "k": "n", "cathode": "n"},
         model_cards=("d", "diode"),
         model_names=r"diode\w*|[dnp]*antenna|[np]dio\w*|schottky\w*|isolbox|d(?:nw|pw)\w*",
+        parameters=(
+            Parameter("w", "m"),
+            Parameter("l", "m"),
+            Parameter("area", "m2", SIZE_TOLERANCE, ("a",)),
+            Parameter("perimeter", "m", SIZE_TOLERANCE, ("p", "pj", "perim")),
+            Parameter("m"),
+        ),
+        rectangle=True,
+        file=FileFields(layer_lists=("excludes", "covers"), diffusion=True),
+        lost="it was not drawn, its marker, implant or well does not cover its diffusion, or it is shorted",
+        stray="a marker of diodes lies on other diffusion, or the netlist lacks it",
     ),
     DeviceKind(
         name="inductor",

@@ -1,0 +1,279 @@
+"""Junction diodes: equal rectangles of diffusion side by side in one tap ring, all in parallel.
+
+::
+
+    +---------------------------------+   tap ring: the other end of the diode, the substrate or a well
+    |  +------+   +------+   +------+ |
+    |  | #  # |   | #  # |   | #  # | |   diffusion with contacts, the first conductor over each
+    | =|==x===|===|==x===|===|==x===|=|=  rail of the second conductor, joined to each by cuts
+    |  | #  # |   | #  # |   | #  # | |
+    |  +------+   +------+   +------+ |
+    +-------------[ rail ]------------+
+
+The longer side of each rectangle lies along the row, so that all of it is near the taps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutkit.draw.module import Gate, Instance, Module, Pin
+from layoutkit.draw.passive import nets_of, rectangle_on_grid, spec_of_kind
+from layoutkit.draw.ring import draw_tap_ring, module_covers, ring_sizes, row_covers
+from layoutkit.draw.sizes import row_sizes
+from layoutkit.draw.sketch import Area, Sketch, spread_squares
+from layoutkit.errors import GeometryError
+from layoutkit.layout.cells import fresh_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
+    from layoutkit.technology.passive_sizes import PassiveSize
+
+_MOST_CONTACTS = 60  # on a side of one rectangle
+_MOST_CUTS = 24  # from one rectangle to the rail
+
+
+@dataclass(frozen=True)
+class Diode:
+    """A diode in database units: ``m`` equal rectangles in parallel.
+
+    Attributes:
+        id: Instance name.
+        spec: Flavour.
+        width: Longer side of a rectangle. [dbu]
+        length: Shorter side. [dbu]
+        m: Rectangles.
+        p: Net of the anode.
+        n: Net of the cathode.
+        warnings: What was rounded, in words.
+    """
+
+    id: str
+    spec: PassiveSpec
+    width: int
+    length: int
+    m: int
+    p: str
+    n: str
+    warnings: tuple[str, ...] = ()
+
+
+def diode(
+    tech: Technology, device_id: str, flavour: str, size: PassiveSize, nets: Mapping[str, str] | None = None
+) -> Diode:
+    """Return the diode ``device_id`` with its sides on the grid of ``tech``.
+
+    Args:
+        tech: Process.
+        device_id: Instance name.
+        flavour: ``diode``, a device of the technology, or its model.
+        size: As in the netlist: both sides of one rectangle.
+        nets: Terminal (p, n) to net; a terminal left out is called ``<device_id>_<terminal>``.
+
+    Raises:
+        GeometryError: If a size is below or above what the process allows.
+        TechnologyError: If the process has no such device.
+    """
+    spec = spec_of_kind(tech, flavour, "diode")
+    width, length, m, warnings = rectangle_on_grid(tech, device_id, spec, size)
+    return Diode(device_id, spec, max(width, length), min(width, length), m, *nets_of(device_id, nets), warnings)
+
+
+def draw_diode(layout: kdb.Layout, tech: Technology, name: str, device: Diode, *, labels: bool = True) -> Module:
+    """Draw the diode into the cell ``name`` and return its module; its rectangles are ``<id>_1``, ``<id>_2``, ...
+
+    Raises:
+        GeometryError: If part of a rectangle would lie too far from the taps, or its metal would be too wide.
+        TechnologyError: If the technology lacks a dimension.
+    """
+    return _Drawing(tech, device, labels=labels).module(layout, name)
+
+
+class _Drawing:
+    def __init__(self, tech: Technology, device: Diode, *, labels: bool) -> None:
+        transistor = device.spec.diffusion_of
+        if transistor is None:
+            raise GeometryError(f"{device.spec.name} does not say of which transistor's diffusion it is made")
+        self.tech = tech
+        self.device = device
+        self.labels = labels
+        self.transistor: DeviceSpec = transistor
+        self.sizes = row_sizes(tech, transistor)
+        self.ring = ring_sizes(tech, transistor, self.sizes)
+        self.sketch = Sketch()
+        self.inset = max(self.sizes.active_side, self.sizes.active_end)
+        self.plate = self._plate_size()
+        pitch = device.width + self._gap()
+        self.junctions = [Area(i * pitch, 0, i * pitch + device.width, device.length) for i in range(device.m)]
+        self.plates = [self._plate(junction) for junction in self.junctions]
+        self.rail = self._rail()
+        self.inner = self._ring_inside()
+        self._check()
+
+    # ---- where things lie
+
+    def _marker_reach(self) -> int:
+        dimensions, markers = self.device.spec.dimensions, self.device.spec.markers
+        return max((dimensions.get(f"{marker}_enclosure", 0) for marker in markers), default=0)
+
+    def _plate_size(self) -> tuple[int, int]:
+        """Return width and height of the first conductor over one rectangle: around contacts and cut, large enough."""
+        sizes, grid, first = self.sizes, self.tech.grid, self.tech.conductors[0]
+        beyond = max(sizes.strip_side, sizes.strip_end) - self.inset
+        least = max(first.width, sizes.strip, sizes.cut + 2 * sizes.cut_strip_end)
+        width, height = (max(side + 2 * beyond, least) for side in (self.device.width, self.device.length))
+        width = max(width, -(-sizes.strip_area // height))
+        return tuple(-(-side // (2 * grid)) * 2 * grid for side in (width, height))  # type: ignore[return-value]
+
+    def _gap(self) -> int:
+        """Return the distance of two rectangles."""
+        sizes, dimensions = self.sizes, self.device.spec.dimensions
+        markers = (dimensions.get(f"{marker}_space", 0) for marker in self.device.spec.markers)
+        between_plates = self.ring.strip_space + max(0, self.plate[0] - self.device.width)
+        gap = max(sizes.active_space, between_plates, 2 * self._marker_reach() + max(markers, default=0))
+        return self.tech.snap_up(gap)
+
+    def _plate(self, junction: Area) -> Area:
+        width, height = self.plate
+        left = self.tech.snap((junction.left + junction.right - width) / 2)
+        bottom = self.tech.snap((junction.bottom + junction.top - height) / 2)
+        return Area(left, bottom, left + width, bottom + height)
+
+    def _rail(self) -> Area:
+        """Return the rail over the middle of all rectangles, of the minimum area."""
+        sizes, grid = self.sizes, self.tech.grid
+        left, right = self.plates[0].left, self.plates[-1].right
+        least = max(-(-sizes.rail_area // sizes.rail), sizes.cut + 2 * sizes.cut_rail_end)
+        grow = max(0, -(-(least - (right - left)) // (2 * grid)) * grid)
+        low = self.tech.snap((self.plates[0].bottom + self.plates[0].top - sizes.rail) / 2)
+        return Area(left - grow, low, right + grow, low + sizes.rail)
+
+    def _ring_inside(self) -> Area:
+        """Return the inner edge of the tap ring: clear of diffusion, implants, markers and metal."""
+        sizes, ring, tech = self.sizes, self.ring, self.tech
+        row = self._row()
+        beside = tech.snap_up(
+            max(
+                ring.active_space,
+                sizes.implant + max(ring.implant, ring.implant_to_active),
+                ring.implant + ring.implant_to_active,
+                sizes.flavour + ring.implant,
+                self._marker_reach() + ring.implant,
+            )
+        )
+        around, metal = row.enlarged(beside, beside), self._metal().enlarged(ring.strip_space, ring.strip_space)
+        over = max(0, (sizes.rail - ring.width + 1) // 2)
+        bottom = min(around.bottom, metal.bottom, self.rail.bottom - sizes.rail_space - over)
+        inner = Area(min(around.left, metal.left), bottom, max(around.right, metal.right), max(around.top, metal.top))
+        left, bottom = (edge // tech.grid * tech.grid for edge in (inner.left, inner.bottom))
+        right, top = (
+            low + -(-(high - low) // (2 * tech.grid)) * 2 * tech.grid
+            for low, high in ((left, inner.right), (bottom, inner.top))
+        )
+        return Area(left, bottom, right, top)
+
+    def _row(self) -> Area:
+        return Area(0, 0, self.junctions[-1].right, self.device.length)
+
+    def _metal(self) -> Area:
+        first, last = self.plates[0], self.plates[-1]
+        return Area(first.left, first.bottom, last.right, last.top)
+
+    def _check(self) -> None:
+        tech, device, limit = self.tech, self.device, self.ring.max_distance
+        far = (self.inner.top - self.inner.bottom) // 2
+        widest = tech.conductors[0].max_width
+        if far > limit:
+            reason = (
+                f"the middle would be {tech.to_um(far):g} um from the nearest tap, {tech.to_um(limit):g} um at most"
+            )
+        elif widest is not None and min(self.plate) > widest:
+            reason = f"{tech.conductors[0].name} is at most {tech.to_um(widest):g} um wide"
+        else:
+            return
+        raise GeometryError(
+            f"{device.id} cannot be one rectangle of {tech.to_um(device.width):g} x {tech.to_um(device.length):g} um: "
+            f"{reason}. Use more and smaller units (m)",
+            details={"w_um": tech.to_um(device.width), "l_um": tech.to_um(device.length)},
+        )
+
+    # ---- what is drawn
+
+    def module(self, layout: kdb.Layout, name: str) -> Module:
+        sketch, tech, spec = self.sketch, self.tech, self.device.spec
+        is_n = self.transistor.type == "nmos"
+        inner_net, ring_net = (self.device.n, self.device.p) if is_n else (self.device.p, self.device.n)
+        for junction, plate in zip(self.junctions, self.plates, strict=True):
+            self._draw_junction(junction, plate)
+            for marker in spec.markers:
+                reach = spec.dimensions.get(f"{marker}_enclosure", 0)
+                sketch.box(marker, junction.enlarged(reach, reach))
+        for layer, area in row_covers(self._row(), self.sizes.implant, self.sizes, self.transistor):
+            sketch.box(layer, area)
+        sketch.box(tech.conductors[1].layer, self.rail)
+        pins = [(inner_net, self.rail), *draw_tap_ring(sketch, tech, self.transistor, self.inner, ring_net)]
+        for layer, area in module_covers(self.inner, self.ring, tech, self.transistor):
+            sketch.box(layer, area)
+        for layer in spec.covers:
+            reach = self.ring.width + spec.dimensions.get(f"{layer}_enclosure", 0)
+            sketch.box(layer, self.inner.enlarged(reach, reach))
+        self._draw_texts(pins)
+        return self._described(layout, name, pins)
+
+    def _draw_junction(self, junction: Area, plate: Area) -> None:
+        sizes, sketch, tech = self.sizes, self.sketch, self.tech
+        sketch.box("active", junction)
+        sketch.box(tech.conductors[0].layer, plate)
+        space = max(sizes.contact_space, tech.contact.array_space)
+        room = junction.enlarged(-self.inset, -self.inset)
+        for contact in spread_squares(room, sizes.contact, space, tech.grid, _MOST_CONTACTS):
+            sketch.box(tech.contact.layer, contact)
+        middle = (self.rail.bottom + self.rail.top - sizes.cut) // 2
+        ends = max(sizes.cut_strip_end, sizes.cut_rail_end)
+        room = Area(plate.left + ends, middle, plate.right - ends, middle + sizes.cut)
+        for cut in spread_squares(room, sizes.cut, sizes.cut_space, tech.grid, _MOST_CUTS):
+            sketch.box(tech.cuts[0].layer, cut)
+
+    def _draw_texts(self, pins: list[tuple[str, Area]]) -> None:
+        rail, layer = self.tech.conductors[1], self.tech.role("device_text")
+        for net, area in pins:
+            if rail.pin_layer:
+                self.sketch.box(rail.pin_layer, area)
+            if self.labels:
+                self.sketch.text(rail.label_layer, net, (area.left + area.right) // 2, (area.bottom + area.top) // 2)
+        for junction in self.junctions if layer else ():
+            x, y = (junction.left + junction.right) // 2, (junction.bottom + junction.top) // 2
+            self.sketch.text(str(layer), self.device.id, x, y)
+
+    def _described(self, layout: kdb.Layout, name: str, pins: list[tuple[str, Area]]) -> Module:
+        import klayout.db as kdb
+
+        device, extent = self.device, self.sketch.extent()
+        dx, dy = -extent.left, -extent.bottom
+        cell = fresh_cell(layout, name)
+        self.sketch.write(cell, self.tech, dx, dy)
+
+        def moved(area: Area) -> kdb.Box:
+            return kdb.Box(area.left + dx, area.bottom + dy, area.right + dx, area.top + dy)
+
+        units = [f"{device.id}_{i}" for i in range(1, device.m + 1)]
+        boxes = [moved(junction) for junction in self.junctions]
+        places = [((box.left + box.right) / 2, (box.bottom + box.top) / 2) for box in boxes]
+        ordered = sorted(pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
+        return Module(
+            name=name,
+            cell=cell,
+            layout=layout,
+            pins=tuple(Pin(net, self.tech.conductors[1].name, moved(area)) for net, area in ordered),
+            devices=(device.id,),
+            instances=tuple(Instance(unit, device.id, *place, "R0") for unit, place in zip(units, places, strict=True)),
+            symmetry_axis_x=None,
+            bbox=moved(extent),
+            gates=tuple(Gate(device.id, unit, box) for unit, box in zip(units, boxes, strict=True)),
+            warnings=device.warnings,
+        )
