@@ -1,10 +1,11 @@
-"""Resistors and capacitors as PCells: their parameters, and what is drawn from these."""
+"""Resistors, capacitors and diodes as PCells: their parameters, and what is drawn from these."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.pcells.fields import Field, integer, named_nets, passive_flavours
@@ -108,6 +109,46 @@ class CapacitorCell:
         device = capacitor(technology, "C1", str(values["device"]), size, named_nets(values, ("p", "n")))
         spec = CapacitorSpec(CELL, device, integer(values, "columns") or None, labels=bool(values["labels"]))
         return lambda layout: draw_capacitor(layout, technology, spec), device.warnings
+
+    def title(self, values: Mapping[str, Value]) -> str:
+        """Return the text KLayout shows for one instance."""
+        return f"{values['device']} {values['w']:g} x {values['l']:g} m={values['m']}"
+
+
+class DiodeCell:
+    """Equal rectangles of diffusion in parallel."""
+
+    name = "diode"
+    description = "Junction diode with tap ring and labelled pins"
+
+    def fields(self, technology: Technology) -> tuple[Field, ...]:
+        """Return its parameters."""
+        flavours = passive_flavours(technology, self.name)
+        spec = technology.passive(flavours[0])
+        side = max(1.0, technology.to_um(spec.min_w), technology.to_um(spec.min_l))
+        return (
+            Field("device", "Diode", flavours[0], choices=flavours),
+            Field("w", "One side of a rectangle", side, "um"),
+            Field("l", "Other side of a rectangle", side, "um"),
+            Field("m", "Rectangles in parallel", 1),
+            Field("labels", "Write net names on the pins", True),
+            Field("nets", "Nets of anode and cathode", "P N"),
+        )
+
+    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+        """Return how to draw it, and what was rounded.
+
+        Raises:
+            GeometryError: If a value is not allowed.
+        """
+        size = PassiveSize(
+            round(float(values["w"]) * _MICROMETRE_M, 15),
+            round(float(values["l"]) * _MICROMETRE_M, 15),
+            integer(values, "m"),
+        )
+        device = diode(technology, "D1", str(values["device"]), size, named_nets(values, ("p", "n")))
+        labels = bool(values["labels"])
+        return lambda layout: draw_diode(layout, technology, CELL, device, labels=labels), device.warnings
 
     def title(self, values: Mapping[str, Value]) -> str:
         """Return the text KLayout shows for one instance."""

@@ -1,16 +1,17 @@
-"""What the tools for resistors and capacitors are asked for, from their JSON parameters, and what they answer."""
+"""The tools that draw resistors, capacitors and diodes: from JSON parameters to a drawn cell and its answer."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
 from layoutkit.errors import GeometryError
 from layoutkit.layout.workspace import Workspace
-from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, resistor_size
+from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, rectangle_sides, resistor_size
 from layoutkit.tools.module_requests import deliver, known_nets
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.passive import Capacitor, Resistor
     from layoutkit.technology import PassiveSpec, Technology
+    from layoutkit.tools.module_requests import Delivered
 
-USUAL_TECHNOLOGY = "sky130A"  # the generic process has no resistors and capacitors
+USUAL_TECHNOLOGY = "sky130A"  # the generic process has no such devices
 
 
 def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,12 +54,7 @@ def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
     )
     module = delivered.module
     return {
-        **delivered.common_data(),
-        "device_id": resistors[0].id,
-        "device": spec.name,
-        "model": spec.model_of(resistors[0].width * tech.dbu_um),
-        "pins": delivered.net_pins(),
-        "device_instances": delivered.instances(),
+        **_data(delivered, resistors[0].id, spec, resistors[0].width),
         "drawn": {entry.id: _drawn_resistor(tech, entry) for entry in resistors},
         "centroids": {device: delivered.point(*module.centroid(device)) for device in module.devices},
         "centroid_error_um": tech.to_um(module.centroid_error()),
@@ -84,14 +81,66 @@ def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
             layout, tech, CapacitorSpec(cell, device, params.get("columns"), labels=params["labels"])
         ),
     )
+    return {**_data(delivered, device.id, spec, device.width), "drawn": _drawn_capacitor(tech, device)}
+
+
+def create_diode(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw one junction diode into the workspace's layout; return the tool's data.
+
+    Raises:
+        LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
+    """
+    tech = Workspace(params.get("workspace")).technology(params.get("technology"), USUAL_TECHNOLOGY)
+    spec = tech.passive(params.get("device") or "diode")
+    nets = known_nets(params, params["device_id"], params.get("nets"))
+    device = diode(tech, params["device_id"], spec.name, _rectangle(params), nets)
+    delivered = deliver(
+        {**params, "cell_name": f"diode_{device.id}"},
+        tech,
+        [device.id],
+        lambda layout, cell: draw_diode(layout, tech, cell, device, labels=params["labels"]),
+    )
+    metre = tech.dbu_um * 1e-6
+    drawn = {
+        "w": round(device.width * metre, 12),
+        "l": round(device.length * metre, 12),
+        "m": device.m,
+        "area": float(f"{device.width * device.length * metre**2:.9g}"),
+        "perimeter": round(2 * (device.width + device.length) * metre, 12),
+    }
+    return {**_data(delivered, device.id, spec, device.width), "drawn": drawn}
+
+
+def _rectangle(params: Mapping[str, Any]) -> PassiveSize:
+    """Return the size that ``w`` and ``l`` state, or ``area`` and perhaps ``perimeter``."""
+    sides, area = {"w", "l"} & params.keys(), params.get("area")
+    if bool(sides) == (area is not None) or (sides and ("perimeter" in params or len(sides) == 1)):
+        raise GeometryError(
+            "give either w and l, the sides of one rectangle, or its area and perhaps its perimeter",
+            details={"param_name": "area"},
+        )
+    if area is None:
+        return PassiveSize(float(params["w"]), float(params["l"]), int(params["m"]))
+    perimeter = float(params.get("perimeter", 4 * float(area) ** 0.5))
+    found = rectangle_sides(float(area), perimeter)
+    if found is None:
+        raise GeometryError(
+            f"no rectangle has an area of {area:g} m2 and a perimeter of {perimeter:g} m; a square has "
+            f"{4 * float(area) ** 0.5:g} m, any other rectangle more",
+            details={"param_name": "perimeter"},
+        )
+    return PassiveSize(round(found[0], 12), round(found[1], 12), int(params["m"]))
+
+
+def _data(delivered: Delivered, device_id: str, spec: PassiveSpec, width: int) -> dict[str, Any]:
+    """Return what the answers about every device hold."""
     return {
         **delivered.common_data(),
-        "device_id": device.id,
+        "device_id": device_id,
         "device": spec.name,
-        "model": spec.model_of(device.width * tech.dbu_um),
+        "model": spec.model_of(width * delivered.tech.dbu_um),
         "pins": delivered.net_pins(),
         "device_instances": delivered.instances(),
-        "drawn": _drawn_capacitor(tech, device),
     }
 
 

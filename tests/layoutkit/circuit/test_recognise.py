@@ -54,6 +54,7 @@ def test_a_pair_of_unequal_devices_is_told_as_unmatched(spice):
         ("M1 x vip tail", "M1 out vip tail"),  # the same drain
         ("M1 x vip tail", "M1 x vip vss"),  # source on ground
         ("M1 x vip tail", "M1 x vip vss2"),  # two sources
+        ("M1 x vip tail vss", "M1 x vip tail vss2"),  # two bulks
         ("M5 tail bias", "M5 other bias"),  # no tail
         ("tail vss nmos w=4u l=1u\nM2", "tail vss nmos w=4u l=2u\nM2"),  # two lengths
     ],

@@ -112,6 +112,27 @@ def test_a_source_that_abuts_a_tap_without_contact_needs_a_wire_to_the_rest_of_t
     assert [found.kind for found in judged(sketch).mismatches] == ["open"]
 
 
+@technologies
+@pytest.mark.parametrize("kind", ["nmos", "pmos"])
+def test_silicide_joins_a_source_to_the_contacted_tap_that_it_abuts(technology, kind):
+    """The source has no wire: only the tap beside it is contacted and wired to the supply."""
+    low, high = ("-", "vdd") if kind == "nmos" else ("vss", "-")
+    sketch = inverter(technology, low=low, high=high)
+    spec = sketch.technology.device(kind)
+    left, width, net = (0, 1000, "vss") if kind == "nmos" else (6500, 2000, "vdd")
+    sketch.box("tap", left - 400, 0, left, width)
+    sketch.box(spec.bulk_implant, left - 600, -200, left, width + 200)
+    implant = sketch.cell.shapes(sketch.technology.layer(sketch.layout, spec.implant))
+    rest = kdb.Region(implant) - kdb.Region(kdb.Box(left - 600, -200, left, width + 200))
+    implant.clear()
+    implant.insert(rest)
+    sketch.join(net, left - 200, width // 2)
+    if spec.well is not None:
+        sketch.box(spec.well, left - 700, -1000, left, width + 1000)
+    result = judged(sketch)
+    assert result.matched, [mismatch.message for mismatch in result.mismatches]
+
+
 def test_a_bare_tap_without_contact_is_left_out():
     sketch = inverter("sky130A")
     sketch.square("tap", -3000, 0, 300)

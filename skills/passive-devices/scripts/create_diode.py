@@ -1,0 +1,21 @@
+"""Draw a junction diode into the workspace's layout."""
+
+try:
+    from skillscript import main
+except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
+    HELP = "this Python lacks analog-layout-skills: in a clone run python3 -m venv .venv && .venv/bin/pip install -e . "
+    HELP += "(elsewhere .venv/bin/pip install its wheel), then start the script with .venv/bin/python"
+    ERROR = f'{{"code": "SERVICE_UNAVAILABLE", "message": "{HELP}", "details": {{"missing": "skillscript"}}}}'
+    print(f'{{"ok": false, "error": {ERROR}, "data": null, "duration_ms": 0}}')
+    raise SystemExit(3) from None
+
+
+def execute(params: dict, context: dict) -> dict:
+    """Return where it lies, its pins and what was drawn."""
+    from layoutkit.tools.passive_requests import create_diode
+
+    return create_diode(params)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "layout.create_diode", execute))
