@@ -50,11 +50,12 @@ class PairMetrics:
         pair: The two device ids.
         centroid_distance: Distance of the centres of their gate areas. [um]
         area_ratio: Gate area of the first over that of the second.
-        matching_score: ``min(area_ratio, 1 / area_ratio) * (1 - centroid_distance / diagonal)``, the diagonal being
-            that of the box around all gates of both. 1 is a common centroid and equal areas; two equal devices side
-            by side come to about one half.
+        matching_score: ``min(r, 1 / r) * (1 - centroid_distance / diagonal)``, where ``r`` is the area ratio over the
+            wanted ratio and the diagonal that of the box around all gates of both. 1 is a common centroid and the
+            wanted areas; two equal devices side by side come to about one half.
         symmetry_error: Part of their joint gate area that its mirror image about its own centre line (vertical or
             horizontal, whichever is better) does not cover. 0 is exact symmetry.
+        wanted_ratio: The area ratio that the devices should have; None where none was stated, which means 1.
     """
 
     pair: tuple[str, str]
@@ -62,6 +63,12 @@ class PairMetrics:
     area_ratio: float
     matching_score: float
     symmetry_error: float
+    wanted_ratio: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the pair as JSON data, ``wanted_ratio`` only where it was stated."""
+        data = asdict(self) | {"pair": list(self.pair)}
+        return {name: value for name, value in data.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,7 @@ class LayoutMetrics:
         return {
             "cell_name": self.cell_name,
             "metrics": {name: getattr(self, name) for name in basic} | {"device_count": len(self.devices)},
-            "matching_metrics": [asdict(pair) | {"pair": list(pair.pair)} for pair in self.pairs],
+            "matching_metrics": [pair.to_json() for pair in self.pairs],
             "area_comparison": None if main is None else {key: main[key] for key in ("target", "actual", "ratio")},
             "area_comparisons": compared,
             "devices": [asdict(device) | {"centroid": list(device.centroid)} for device in self.devices],
@@ -122,7 +129,7 @@ def compute(
     technology: Technology,
     gates: Gates,
     *,
-    matched_pairs: Iterable[tuple[str, str]] = (),
+    matched_pairs: Iterable[tuple[str, str] | tuple[str, str, float]] = (),
     area_targets: Mapping[str, float] | None = None,
 ) -> LayoutMetrics:
     """Return the metrics of ``cell`` and everything below it.
@@ -131,7 +138,7 @@ def compute(
         cell: What to measure; its layout must be kept referenced.
         technology: Knows the active and conductor layers.
         gates: Channels of each device in ``cell``'s coordinates, as ``labelled_gates`` finds them. [dbu]
-        matched_pairs: Pairs of device ids that should match.
+        matched_pairs: Pairs of device ids that should match, perhaps with the wanted ratio of their gate areas.
         area_targets: Wanted areas [um2] of "total", "active", a device (its gate area) or a cell (its bounding box).
 
     Raises:
@@ -156,7 +163,7 @@ def compute(
         width=_rounded(box.width() * dbu_um),
         height=_rounded(box.height() * dbu_um),
         devices=tuple(_device(name, gates[name], dbu_um) for name in sorted(gates)),
-        pairs=tuple(_pair(first, second, gates, dbu_um) for first, second in matched_pairs),
+        pairs=tuple(_pair(gates, dbu_um, *pair) for pair in matched_pairs),
         areas=tuple(_area(name, target, named_areas) for name, target in sorted((area_targets or {}).items())),
         wires=tuple(_wires(cell, technology)),
     )
@@ -201,7 +208,7 @@ def _device(name: str, boxes: Sequence[kdb.Box], dbu_um: float) -> DeviceMetrics
     )
 
 
-def _pair(first: str, second: str, gates: Gates, dbu_um: float) -> PairMetrics:
+def _pair(gates: Gates, dbu_um: float, first: str, second: str, wanted: float | None = None) -> PairMetrics:
     for name in (first, second):
         if not gates.get(name):
             available = sorted(gates)
@@ -214,12 +221,17 @@ def _pair(first: str, second: str, gates: Gates, dbu_um: float) -> PairMetrics:
     distance = hypot(x1 - x2, y1 - y2)
     extent = _bounding_box([*ours, *theirs])
     ratio = sum(box.area() for box in ours) / sum(box.area() for box in theirs)
+    of_wanted = ratio / (wanted or 1)
+    nearness = 1 - distance / hypot(extent.width(), extent.height())
     return PairMetrics(
         pair=(first, second),
         centroid_distance=_rounded(distance * dbu_um),
         area_ratio=_rounded(ratio),
-        matching_score=_rounded(min(ratio, 1 / ratio) * (1 - distance / hypot(extent.width(), extent.height()))),
+        matching_score=_rounded(
+            min(of_wanted, 1 / of_wanted) * (1 - distance / hypot(extent.width(), extent.height()))
+        ),
         symmetry_error=_rounded(_symmetry_error([*ours, *theirs])),
+        wanted_ratio=wanted,
     )
 
 

@@ -67,6 +67,15 @@ def test_a_common_centroid_pair_scores_one():
     assert (pair.centroid_distance, pair.area_ratio, pair.matching_score, pair.symmetry_error) == (0, 1, 1, 0)
 
 
+def test_a_mirror_of_the_wanted_ratio_scores_one():
+    """The reference lies in the middle of its copies, 1:4; without the ratio it scores a quarter."""
+    plain, wanted, other = measured(row_of("BBABB"), [("B", "A"), ("B", "A", 4), ("B", "A", 2)]).pairs
+    assert (plain.area_ratio, plain.matching_score, wanted.area_ratio, wanted.matching_score) == (4, 0.25, 4, 1)
+    assert other.matching_score == 0.5
+    assert "wanted_ratio" not in plain.to_json()
+    assert wanted.to_json()["wanted_ratio"] == 4
+
+
 def test_an_alternating_pair_scores_less_and_two_neighbours_least():
     """ABAB: centres 1 um apart, box 3.5 x 2 um; AABB: 2 um apart, the same box."""
     diagonal = (3.5**2 + 2.0**2) ** 0.5
