@@ -86,9 +86,15 @@ KINDS: dict[str, Kind] = {}
 def rule_kind(
     name: str, *operands: str, **declaration: Any
 ) -> Callable[[Callable[[Case], Found]], Callable[[Case], Found]]:
-    """Register the decorated function as the check of kind ``name``; see ``Kind`` for the declaration."""
+    """Register the decorated function as the check of kind ``name``; see ``Kind`` for the declaration.
+
+    Raises:
+        ValueError: If there is another kind of that name.
+    """
 
     def register(check: Callable[[Case], Found]) -> Callable[[Case], Found]:
+        if name in KINDS:
+            raise ValueError(f"there are two rule kinds '{name}'")
         KINDS[name] = Kind(name, check, operands, **declaration)
         return check
 

@@ -1,13 +1,12 @@
-"""Nets of a cell, for the rules that depend on them: spacing by nets, antenna ratios.
+"""Nets of a cell, for the rules that depend on them: spacing by nets and antenna ratios.
 
 ``layoutkit.extract.connectivity`` says what is connected; names and labels connect nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
@@ -15,7 +14,6 @@ from layoutkit.errors import TechnologyError
 from layoutkit.extract.connectivity import Nets, electrical_layers, wiring
 
 if TYPE_CHECKING:
-    from layoutkit.drc.kind_register import Case
     from layoutkit.technology.technology import Technology
 
 NET = "net"  # the name of the property that holds the net of a polygon
@@ -89,57 +87,3 @@ def carrier(technology: Technology, layer: str) -> str | None:
     carriers.update({technology.resolve(conductor.layer): conductor.name for conductor in technology.conductors})
     carriers.update({technology.roles[role]: name for role, name in _ROLES.items() if role in technology.roles})
     return carriers.get(technology.resolve(layer))
-
-
-@dataclass(frozen=True)
-class Antennas:
-    """The greatest ratio of an antenna rule's layer to gates (None where it reaches none), and what exceeds it."""
-
-    greatest: float | None
-    violating: kdb.Region
-
-
-def antennas(case: Case) -> Antennas:
-    """Return what an antenna rule finds: the polygons of its ``layer`` that are too much for the gates they reach.
-
-    Raises:
-        TechnologyError: If ``layer`` is neither poly, contact, conductor nor cut.
-    """
-    layers, technology = case.layers, case.layers.technology
-    etched = _etched(technology)
-    layer = carrier(technology, case.text("layer"))
-    if layer not in etched:
-        known = ", ".join(technology.resolve(name) for name in etched)
-        raise TechnologyError(f"the layer of an antenna rule is one of {known}; got '{case.text('layer')}'")
-    metal, joins = layers.nets.metal
-    stack = etched[: etched.index(layer) + 1]
-    drawn = {"poly": layers.region("poly"), "contact": layers.region(technology.contact.layer), **metal}
-    later = set(etched) - set(stack)
-    regions = {name: region for name, region in drawn.items() if name not in later}
-    # Without the gate in the connectivity KLayout finds no antenna at all and reports nothing.
-    regions["gate"] = case.region("gate") & regions["poly"]
-    joins = (*joins, ("gate", "poly"), ("contact", "poly"), ("contact", technology.conductors[0].name))
-    if case.has("diode"):
-        regions["diode"] = case.region("diode")
-        joins = (*joins, ("diode", "contact"))
-    nets = Nets(regions, joins, layers.unit_um)
-    diodes: list[Any] = [nets.regions["diode"]] if case.has("diode") else []
-    if diodes and case.has("diode_ratio"):
-        diodes = [[*diodes, case.number("diode_ratio")]]
-    thickness = float(case.fields.get("thickness_um", 0.0)) if case.choice("measure") == "sidewall" else None
-    factors = (1.0, 0.0) if thickness is None else (0.0, thickness)
-
-    def beyond(ratio: float) -> kdb.Region:
-        return nets.database.antenna_check(nets.regions["gate"], 1.0, 0.0, nets.regions[layer], *factors, ratio, diodes)
-
-    # Copied, because KLayout's own results end with the extraction.
-    greatest = max((float(polygon.property("ratio")) for polygon in beyond(0.0).each()), default=None)
-    return Antennas(greatest, kdb.Region([polygon.dup() for polygon in beyond(case.ratio).each()]))
-
-
-def _etched(technology: Technology) -> list[str]:
-    """Return the layers that charge gates, by the names of their regions, in the order in which they are made."""
-    names = ["poly", "contact"]
-    for number, conductor in enumerate(technology.conductors):
-        names += [conductor.name, *(cut.name for cut in technology.cuts[number : number + 1])]
-    return names

@@ -8,6 +8,7 @@ from drc_sketch import Sketch, with_rule
 from klayout import rdb
 
 from layoutkit.drc.check import Options, check, check_cell
+from layoutkit.drc.kind_register import KINDS, rule_kind
 from layoutkit.errors import FileError, GeometryError, RuleNotFoundError
 from layoutkit.technology import load
 
@@ -229,6 +230,11 @@ def test_a_rule_about_nets_needs_a_layer_that_carries_them():
         sketch = Sketch(GENERIC).box("metal1", 0, 0, 2000, 2000).box("nplus", 0, 0, 2000, 2000)
         (verdict,) = report_on(sketch, technology).unchecked
         assert reason in verdict.reason
+
+
+def test_a_rule_kind_is_registered_once():
+    with pytest.raises(ValueError, match="two rule kinds 'width'"):
+        rule_kind("width", "layer")(KINDS["width"].check)
 
 
 def test_an_antenna_rule_needs_a_layer_of_the_stack():

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
 from layoutkit.drc.kind_register import Case, Measured, rule_kind
-from layoutkit.drc.net_regions import antennas
+from layoutkit.drc.net_regions import carrier
 from layoutkit.errors import TechnologyError
+from layoutkit.extract.connectivity import Nets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutkit.drc.kind_register import Found
+    from layoutkit.technology.technology import Technology
 
 MAX_WINDOWS = 1_000_000
 
@@ -103,7 +105,53 @@ def antenna(case: Case) -> Found:
     """
     if case.choice("measure") == "sidewall" and not case.has("thickness_um"):
         raise TechnologyError("measure sidewall needs the field 'thickness_um'")
-    found = antennas(case)
-    if found.greatest is not None:
-        yield Measured(found.greatest)
-    yield found.violating
+    greatest, violating = _antennas(case)
+    if greatest is not None:
+        yield Measured(greatest)
+    yield violating
+
+
+def _antennas(case: Case) -> tuple[float | None, kdb.Region]:
+    """Return the greatest ratio of ``layer`` to the gates it reaches, None where it reaches none, and what exceeds it.
+
+    Raises:
+        TechnologyError: If ``layer`` is neither poly, contact, conductor nor cut.
+    """
+    layers, technology = case.layers, case.layers.technology
+    etched = _etched(technology)
+    layer = carrier(technology, case.text("layer"))
+    if layer not in etched:
+        known = ", ".join(technology.resolve(name) for name in etched)
+        raise TechnologyError(f"the layer of an antenna rule is one of {known}; got '{case.text('layer')}'")
+    metal, joins = layers.nets.metal
+    stack = etched[: etched.index(layer) + 1]
+    drawn = {"poly": layers.region("poly"), "contact": layers.region(technology.contact.layer), **metal}
+    later = set(etched) - set(stack)
+    regions = {name: region for name, region in drawn.items() if name not in later}
+    # Without the gate in the connectivity KLayout finds no antenna at all and reports nothing.
+    regions["gate"] = case.region("gate") & regions["poly"]
+    joins = (*joins, ("gate", "poly"), ("contact", "poly"), ("contact", technology.conductors[0].name))
+    if case.has("diode"):
+        regions["diode"] = case.region("diode")
+        joins = (*joins, ("diode", "contact"))
+    nets = Nets(regions, joins, layers.unit_um)
+    diodes: list[Any] = [nets.regions["diode"]] if case.has("diode") else []
+    if diodes and case.has("diode_ratio"):
+        diodes = [[*diodes, case.number("diode_ratio")]]
+    thickness = float(case.fields.get("thickness_um", 0.0)) if case.choice("measure") == "sidewall" else None
+    factors = (1.0, 0.0) if thickness is None else (0.0, thickness)
+
+    def beyond(ratio: float) -> kdb.Region:
+        return nets.database.antenna_check(nets.regions["gate"], 1.0, 0.0, nets.regions[layer], *factors, ratio, diodes)
+
+    # Copied, because KLayout's own results end with the extraction.
+    greatest = max((float(polygon.property("ratio")) for polygon in beyond(0.0).each()), default=None)
+    return greatest, kdb.Region([polygon.dup() for polygon in beyond(case.ratio).each()])
+
+
+def _etched(technology: Technology) -> list[str]:
+    """Return the layers that charge gates, by the names of their regions, in the order in which they are made."""
+    names = ["poly", "contact"]
+    for number, conductor in enumerate(technology.conductors):
+        names += [conductor.name, *(cut.name for cut in technology.cuts[number : number + 1])]
+    return names
