@@ -125,7 +125,6 @@ REMAINING_SCRIPTS = {
     "constraint-planning/scripts/suggest_constraints.py",
 }
 REMAINING_CYCLES = {
-    "layoutkit.circuit.circuit, layoutkit.circuit.readers.json_cells, layoutkit.circuit.readers.json_reader",
     "skillscript.command, skillscript.runtime, skillscript.worker",
 }
 REMAINING_NAMES = {"cli", "errors", "files", "findings", "loader", "prompt"}

@@ -14,7 +14,7 @@ from layoutkit.errors import DeviceNotFoundError, NetlistError
 from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from layoutkit.technology.device_kinds import DeviceKind
 
@@ -209,17 +209,6 @@ class Circuit:
             "modules": [module.to_json() for module in self.modules],
             **({"instances": [box.to_json() for box in self.black_boxes]} if self.black_boxes else {}),
         }
-
-    @classmethod
-    def from_json(cls, data: Any, *, black_boxes: Collection[str] = ()) -> Circuit:
-        """Return the circuit of a document that ``to_json`` wrote, or of any netlist in the JSON format.
-
-        Raises:
-            NetlistError: If ``data`` does not follow the format; the details list every fault.
-        """
-        from layoutkit.circuit.readers.json_reader import circuit_from_json
-
-        return circuit_from_json(data, black_boxes=black_boxes)
 
 
 def _plain_number(name: str, value: float) -> float | int:

@@ -48,7 +48,8 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
 
 def read_circuit(params: dict[str, Any]) -> Circuit:
     """Return the circuit with its modules, from the netlist or from what netlist.parse answered."""
-    from layoutkit.circuit import Circuit, read_netlist, recognise
+    from layoutkit.circuit import read_netlist, recognise
+    from layoutkit.circuit.readers.json_reader import circuit_from_json
     from skillscript import SkillError
 
     if ("netlist_path" in params) is ("circuit" in params):
@@ -65,7 +66,7 @@ def read_circuit(params: dict[str, Any]) -> Circuit:
     if "parameters" in params:
         text = "parameters need netlist_path: the sizes of a circuit given as circuit are numbers, without parameters"
         raise SkillError("INVALID_PARAM", text, {"param_name": "parameters"})
-    circuit = Circuit.from_json(params["circuit"], black_boxes=params.get("black_boxes", ()))
+    circuit = circuit_from_json(params["circuit"], black_boxes=params.get("black_boxes", ()))
     return circuit.with_modules(recognise(circuit))
 
 
