@@ -36,7 +36,7 @@ HIERARCHICAL_GAIN = 3  # how many times a shape must occur on average, measured 
 
 @dataclass(frozen=True)
 class Options:
-    """What to check and tell.
+    """What to check and report.
 
     Attributes:
         rule_ids: Check only these rules; all by default.
@@ -45,8 +45,8 @@ class Options:
         mode: ``flat``, ``hierarchical`` (what repeats is checked once where its surroundings allow) or ``auto``,
             which decides by how much repeats. The verdicts are the same: what fails is measured again flat.
         waived_layers: Layers that may be drawn without being judged: names of the technology, or ``layer/datatype``.
-        chosen_rules: Whether the technology's rules are a choice of the caller's, such as a rule file, so that they
-            need not judge every layer. ``rule_ids`` are such a choice as well.
+        chosen_rules: Whether the caller chose the technology's rules, by a rule file for instance. Chosen rules, as
+            ``rule_ids`` are, need not judge every layer.
     """
 
     rule_ids: Sequence[str] | None = None
@@ -141,11 +141,11 @@ def select_rules(technology: Technology, rule_ids: Sequence[str] | None) -> tupl
     if unknown:
         folded = {rule_id.lower(): rule_id for rule_id in known}
         meant = {name: [folded[close] for close in get_close_matches(name.lower(), folded, 3)] for name in unknown}
-        told = "; ".join(
+        listed = "; ".join(
             f"'{name}'" + (f" (did you mean {', '.join(near)}?)" if near else "") for name, near in meant.items()
         )
         raise RuleNotFoundError(
-            f"no such rule: {told}; there are {len(known)} rules", details={"unknown": unknown, "similar": meant}
+            f"no such rule: {listed}; there are {len(known)} rules", details={"unknown": unknown, "similar": meant}
         )
     wanted = set(rule_ids)
     return tuple(rule for rule in technology.rules if rule.id in wanted)
@@ -177,7 +177,7 @@ def _verdict(rule: Rule, layers: LayerRegions, technology: Technology, window: k
 
 @dataclass(frozen=True)
 class _LookedAt:
-    """What one case of a rule looked at, found and measured."""
+    """The polygons that one case of a rule examined, its marks and its measurements."""
 
     shapes: int
     marks: tuple[Marks, ...] = ()
@@ -198,7 +198,7 @@ def _run(case: Case, window: kdb.Box | None) -> _LookedAt:
             values.append(found.value)
             continue
         if case.layers.hierarchical and not found.is_empty():
-            # Right in that there is something, but cut into other pieces by the cells: measured again as it lies.
+            # Something is wrong here, but the cells cut it into other pieces: measured again flat.
             return _run(replace(case, layers=case.layers.flat()), window)
         kept = found if window is None else touching(found, window)
         if not kept.is_empty():

@@ -1,4 +1,4 @@
-"""What a check found: a verdict for every rule, as data and as a report that KLayout's marker browser reads."""
+"""The result of a design rule check: a verdict for every rule, as JSON data and as a report database for KLayout."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ class Marks:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one rule.
+    """The result of one rule.
 
     Attributes:
         rule: The rule.
         status: ``passed``, ``failed`` or ``unchecked``.
-        shapes: How many polygons were looked at; 0 says that the layout has nothing this rule could concern, None that
-            a deck does not tell.
-        count: How many violations there are, however many are listed.
+        shapes: Number of polygons that were examined; 0 if the layout has nothing that the rule concerns, None if
+            a deck does not report it.
+        count: Number of violations, listed or not.
         marks: All of them.
         reason: Why the rule was not checked.
-        measured: For kinds that measure one: the least or greatest density, the greatest antenna ratio.
+        measured: Measurement of kinds that have one: minimum or maximum density, maximum antenna ratio.
     """
 
     rule: Rule
@@ -92,7 +92,7 @@ class DrcReport:
         technology: Name of the technology.
         verdicts: One for each rule, in the order of the rules.
         unit_um: The unit of the marks. [um]
-        max_violations: How many locations ``to_data`` lists at most.
+        max_violations: Maximum number of locations in ``to_data``.
         check_time_ms: How long the check took. [ms]
         coverage: Drawn layers that no rule judges.
         chosen: Whether the caller chose the rules by id, or gave a deck, so that they need not concern what is drawn.
@@ -123,7 +123,7 @@ class DrcReport:
 
     @property
     def total_violations(self) -> int:
-        """How many violations there are."""
+        """The number of violations."""
         return sum(verdict.count for verdict in self.verdicts)
 
     @property
@@ -134,9 +134,9 @@ class DrcReport:
 
     @property
     def foreign(self) -> bool:
-        """Whether something is drawn, but nothing that any rule concerns: most likely another process's layout."""
-        telling = [verdict for verdict in self.verdicts if not _for_any_layer(verdict.rule)] or self.verdicts
-        return not self.empty and not self.chosen and all(verdict.shapes == 0 for verdict in telling)
+        """Whether shapes are drawn but no rule concerns any: the layout is most likely of another process."""
+        specific = [verdict for verdict in self.verdicts if not _for_any_layer(verdict.rule)] or self.verdicts
+        return not self.empty and not self.chosen and all(verdict.shapes == 0 for verdict in specific)
 
     @property
     def passed(self) -> bool:
@@ -309,7 +309,7 @@ def _title(verdict: Verdict) -> str:
 
 
 def _shares(counts: list[int], total: int) -> list[int]:
-    """Return how many locations each rule may list so that ``total`` is kept and small counts are listed in full."""
+    """Return the number of locations per rule, ``total`` in all; small counts are listed in full."""
     shares = [0] * len(counts)
     left = total
     for position, index in enumerate(sorted(range(len(counts)), key=lambda index: (counts[index], index))):

@@ -1,7 +1,7 @@
 """Run a foundry's rule deck: a program in Ruby or Python that only the KLayout application understands.
 
-A deck is code of whoever wrote it and may do anything that the user may. It works on a copy of the layout in a folder
-of its own, within a time limit, and its process is killed with all its children; that is order, not a sandbox.
+A deck is a program and may do anything that the user may do. It runs on a copy of the layout in a folder of its own,
+within a time limit, and its process is killed with all its children. This is no sandbox.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def run_deck(layout: kdb.Layout, cell: kdb.Cell, deck: Deck, options: Options | 
         layout: Layout that owns ``cell``; the deck gets a copy.
         cell: What to check.
         deck: The deck and its variables.
-        options: What to tell of what it found; a deck itself chooses what it checks and how.
+        options: What to report; the deck itself chooses what it checks and how.
 
     Raises:
         MissingProgramError: If the KLayout application is not installed.
@@ -212,10 +212,10 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _report_in(folder: Path) -> Path | None:
-    """Return the report that the deck was told to write, or the only one that it wrote beside."""
-    told = folder / "report.lyrdb"
-    if told.is_file():
-        return told
+    """Return the report with the name that the deck was given, or else the only report that it wrote."""
+    requested = folder / "report.lyrdb"
+    if requested.is_file():
+        return requested
     others = sorted(path for path in folder.rglob("*.lyrdb") if path.is_file())
     return others[0] if len(others) == 1 else None
 
@@ -227,15 +227,15 @@ def _tail(log: Path) -> str:
 
 
 def _fault_of(outcome: _Outcome) -> str:
-    """Return why the run does not count as whole, empty where it does."""
+    """Return why the run is not complete, empty if it is."""
     errors = [line.strip() for line in outcome.log.splitlines() if line.lstrip().lower().startswith("error")]
-    told = f": {errors[0].removeprefix('ERROR:').strip()[:500]}" if errors else ""
+    first = f": {errors[0].removeprefix('ERROR:').strip()[:500]}" if errors else ""
     if outcome.status < 0:
-        return f"the deck's process was ended by signal {-outcome.status}{told}"
+        return f"the deck's process was ended by signal {-outcome.status}{first}"
     if outcome.status > 0:
-        return f"the deck stopped before its end (exit status {outcome.status}){told}"
+        return f"the deck stopped before its end (exit status {outcome.status}){first}"
     if errors:
-        return f"the deck reported an error{told}"
+        return f"the deck reported an error{first}"
     if outcome.report is None:
         return "the deck wrote no report; set the variable that names its report file with deck_variables"
     if outcome.report.stat().st_size > _MAX_REPORT_BYTES:

@@ -26,7 +26,7 @@ ValueMeaning = Literal["length", "area", "angle", "ratio", "none"]
 
 @dataclass(frozen=True)
 class Measured:
-    """A number that a kind measured beside its marks: the least or greatest density, the greatest antenna ratio."""
+    """A number that a kind measured besides its marks: minimum or maximum density, maximum antenna ratio."""
 
     value: float
 
@@ -49,9 +49,9 @@ class Kind:
         counts: Whether the polygons of the subject are counted, or, where the subject is the violation itself, those
             of the layers it is made from.
         flat: Whether a hierarchical check flattens this kind's layers first, because it walks over polygons or nets.
-        whole: Whether an empty subject is looked at as well: nothing drawn is a density of 0.
+        whole: Whether an empty subject is examined as well: nothing drawn is a density of 0.
         mutual: Whether the second operand is measured as the first is.
-        any_layer: Whether the rule holds for any layer, so that it says nothing of what a layer is for.
+        any_layer: Whether the rule holds for any layer alike, as those about the grid and about angles do.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The drawn and derived layers of one cell as merged regions, flat or hierarchical, each made when first asked for."""
+"""The drawn and derived layers of one cell as merged regions, flat or hierarchical, each computed when first used."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MAX_REACH = 2**30  # working units; KLayout has 32 bits, and the distance of two
 class LayerRegions:
     """Layers of ``cell`` with everything below it, by name, GDS number or expression.
 
-    Lengths are in a working unit in which both the layout and the technology are whole numbers: the technology's
-    database unit as a rule, a fraction of it where the layout's own unit is finer.
+    Lengths are in a working unit in which both the layout and the technology have whole numbers: usually the
+    technology's database unit, a fraction of it where the layout's own unit is finer.
 
     Args:
         layout: The layout that owns ``cell``; kept, because a region reads from it.
@@ -70,7 +70,7 @@ class LayerRegions:
         return self._store is not None
 
     def flat(self) -> LayerRegions:
-        """Return the same layers flat, made anew, so that they are cut up as in a flat check."""
+        """Return the same layers flat, computed anew, so that their polygons are those of a flat check."""
         if not self.hierarchical:
             return self
         if self._flat is None:
@@ -92,7 +92,7 @@ class LayerRegions:
         return box if self._magnification == 1 else box.transformed(kdb.ICplxTrans(self._magnification))
 
     def region(self, expression: str) -> kdb.Region:
-        """Return the merged region of ``expression``; shared by all who ask, not to be changed."""
+        """Return the merged region of ``expression``; shared, not to be changed."""
         if expression not in self._merged:
             self._merged[expression] = evaluate(parse(expression), self)
         return self._merged[expression]
@@ -114,7 +114,7 @@ class LayerRegions:
             self._required.add(expression)
 
     def shown(self, expression: str) -> str:
-        """Return how ``expression`` is told to people: a layer's name for its GDS number, else the expression."""
+        """Return ``expression`` as reports show it: a layer's name for its GDS number, else the expression."""
         tree = parse(expression)
         if not isinstance(tree, Numbered):
             return expression

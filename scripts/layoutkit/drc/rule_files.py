@@ -1,4 +1,4 @@
-"""Rule files of one's own, in JSON or YAML: ``{"rules": [{"rule_id": "M1_MIN_WIDTH", "kind": "width", ...}]}``.
+"""User rule files in JSON or YAML: ``{"rules": [{"rule_id": "M1_MIN_WIDTH", "kind": "width", ...}]}``.
 
 The entries are those of a technology file's ``rules`` list (technology-format.md of the skill technology-files). The
 longer names of older rule sets are understood as well: ``rule_id`` and ``rule_description``, ``type`` for ``kind``, and
@@ -62,7 +62,7 @@ def with_rules_of(path: str | os.PathLike[str], technology: Technology) -> Techn
     if not isinstance(entries, list) or not entries:
         faults.append('the file must hold {"rules": [...]} with at least one rule')
         entries = []
-    if isinstance(data, dict) and entries:  # else it is no rule file, and not to be quoted
+    if isinstance(data, dict) and entries:  # otherwise it is no rule file and must not be quoted
         faults += [f"unknown field '{name}' beside 'rules'" for name in sorted(set(map(str, data)) - _TOP_FIELDS)]
     derived = data.get("derived", {}) if isinstance(data, dict) else {}
     if not isinstance(derived, dict) or not all(isinstance(text, str) for text in derived.values()):
@@ -130,7 +130,7 @@ def _plain_faults(fields: Mapping[str, Any]) -> Iterator[str]:
     missing = [name for name in ("id", "kind") if name not in fields]
     for name in missing:
         yield f"needs the field '{'rule_id' if name == 'id' else name}'"
-    if len(missing) == 2:  # no rule, and not to be quoted
+    if len(missing) == 2:  # no rule; it must not be quoted
         return
     for name in ("id", "kind", "description", "severity", "source"):
         if name in fields and not isinstance(fields[name], str):

@@ -1,4 +1,4 @@
-"""What a layout's layers mean electrically: which shapes conduct, which join, which are channels and bodies.
+"""Connectivity of a layout: which shapes conduct, which join, and which are channels and bodies.
 
     cross-section            p_tap   n_sd  gate  n_sd          p_sd  gate  p_sd   n_tap
     metal      ===========================================================================
@@ -6,13 +6,12 @@
                ----#----------#-------#--[poly]---#-------------#--[poly]---#-------#-----
                   p well / substrate (bulk of nmos)    |      n well (bulk of pmos)
 
-Diffusion is what the active and tap layers draw; its implant and well decide what it is, not the layer it is drawn on:
-n+ outside the n well is a source or drain, n+ inside it is a tap of the well, and the other way round for p+.
+Diffusion is drawn on the active and tap layers. Its implant and well decide what it is, not the layer: n+ outside the
+n well is a source or drain, n+ inside is a tap of the well, and the reverse holds for p+.
 
-The p substrate is one global net where the process draws no p well. It gets no name of its own and nothing joins it
-but p+ taps, so that a missing substrate tap leaves the bulks on a net of their own. A p region that a deep n well and a
-ring of n well cut off from the substrate is a net of its own, and where the process draws p wells, so is each of them:
-a tap inside must reach it.
+Where the process draws no p well, the p substrate is one global net. It has no name, and only p+ taps join it, so that
+without a substrate tap the bulks are on a net of their own. A p region that a deep n well and a ring of n well isolate
+from the substrate is a separate net and needs its own tap; so is each p well where the process draws them.
 
 Fill is of the same material as the layer that it fills and conducts like it. Slots are subtracted from their layer.
 """
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 
     Joins = Iterable[tuple[str, str]]
 
-SUBSTRATE = "substrate"  # the layer that is one net wherever it lies, and the name of that net
-_MARGIN = 1000  # substrate beyond the drawn shapes [dbu]; any positive number does
+SUBSTRATE = "substrate"  # the layer that is one net everywhere, and the name of that net
+_MARGIN = 1000  # substrate beyond the drawn shapes [dbu]; any positive number will do
 
 
 def connect(database: kdb.LayoutToNetlist, regions: Mapping[str, kdb.Region], joins: Joins) -> None:
@@ -127,9 +126,9 @@ class ElectricalLayers:
 
 
 def read_layers(technology: Technology) -> set[tuple[int, int]]:
-    """Return the GDS layers whose shapes extraction reads, or that cannot matter to it: openings in insulators.
+    """Return the GDS layers that extraction reads, and openings in insulators, which change no device and no net.
 
-    Shapes on any other layer that ends up on the wafer may change devices or nets without extraction knowing.
+    Shapes on any other layer of the wafer may change devices or nets without extraction noticing.
     """
     read = {technology.contact.layer, *(c.layer for c in technology.conductors), *(c.layer for c in technology.cuts)}
     read |= {layer for role, layer in technology.roles.items() if role != "device_text"}
@@ -207,7 +206,7 @@ def _wiring(drawn: DrawnLayers) -> Wiring:
 
 
 def device_texts(cell: kdb.Cell, technology: Technology) -> list[tuple[str, kdb.Point]]:
-    """Return the texts of all levels that say which device a channel belongs to, with their places, sorted."""
+    """Return the texts that name the device of a channel, on all levels, with their places, sorted."""
     role = technology.role("device_text")
     index = None if role is None else cell.layout().find_layer(*technology.spec(role).gds)
     if index is None:
@@ -325,9 +324,9 @@ class DrawnLayers:
         return kdb.Region(self.cell.bbox().enlarged(_MARGIN, _MARGIN)) - self.role("nwell")
 
     def gates(self, spec: DeviceSpec, crossings: kdb.Region, p_body: kdb.Region) -> kdb.Region:
-        """Return those ``crossings`` of poly and active that have all that ``spec`` draws and nothing that others draw.
+        """Return the ``crossings`` of poly and active with all layers of ``spec`` and none of another device.
 
-        A channel that a marker, implant or well covers in part is no device.
+        A channel that a marker, implant or well covers only partly is no device.
         """
         found = crossings.inside(self.role("nwell") if spec.type == "pmos" else p_body)
         if spec.implant is not None:

@@ -1,8 +1,8 @@
-"""Extraction: the circuit that a layout really is, read from its shapes and from nothing else.
+"""Extraction: the circuit of a layout, read from its shapes alone.
 
 Every channel becomes a finger. Fingers of one device type that share gate, bulk, and source and drain (in either order)
-are in parallel and are told as one device: ``w_um`` is the width of all of them, ``fingers`` holds each. A netlist's
-``nf`` and ``m`` cannot be told apart in a layout; their product is the number of fingers.
+are in parallel and are reported as one device: ``w_um`` is the width of all of them, ``fingers`` holds each. A layout
+does not distinguish a netlist's ``nf`` and ``m``; their product is the number of fingers.
 
 Net names come from the labels of the cell itself. Nets are never joined because they bear the same name.
 """

@@ -1,12 +1,12 @@
-"""Soft connections: pieces of one net that nothing but a well or the substrate joins.
+"""Soft connections: parts of one net that only a well or the substrate joins.
 
     metal      ====vss====                      ====(no wire)====
     contact        |                                 |        |
                --[p+ tap]------- p well / substrate --[p+ tap]--[n+ source]--
 
 A well connects bulks to their net but is not a wire: its resistance is kilo-ohms, and a current in it shifts the bulk
-voltage. So the conductors are connected a second time without wells and substrate, and a net that then falls into
-several pieces is open.
+voltage. The conductors are therefore connected a second time without wells and substrate. A net that has several parts
+then is open.
 
 Metal, poly or silicided diffusion must join device terminals other than bulks, labels, and every tap that has a contact
 or abuts a source. A tap without a contact carries no current and is left out. A source that abuts a tap is on the tap's
@@ -36,7 +36,7 @@ _CARRIES_CURRENT = ("contact", "n_sd", "p_sd")
 
 @dataclass(frozen=True)
 class _Piece:
-    """What metal joins of a net: its number in the second extraction, and a place on one of its taps."""
+    """A part of a net that metal joins: its number in the second extraction, and a place on one of its taps."""
 
     number: int
     tap: str
@@ -56,7 +56,7 @@ def metal_nets(layers: ElectricalLayers, dbu_um: float) -> Nets:
 def soft_connections(
     lvs: kdb.LayoutVsSchematic, metal: Nets, labels: Mapping[int, Sequence[Label]]
 ) -> tuple[SoftConnection, ...]:
-    """Return the nets that wells and substrate alone hold together, each with a place for every piece.
+    """Return the nets that only wells and substrate join, each with a place for every part.
 
     Args:
         lvs: The extraction with wells and substrate.
@@ -76,7 +76,7 @@ def soft_connections(
 
 
 def _pieces(metal: Nets) -> list[_Piece]:
-    """Return the pieces that have a tap and carry current; of each the place on its first tap."""
+    """Return the parts that have a tap and carry current, each with the place of its first tap."""
     found = []
     for net in metal.every():
         for tap in _TAPS:

@@ -1,4 +1,4 @@
-"""Find the layers with shapes that a check does not understand, so that it never calls them clean.
+"""Find layers with shapes that a check does not understand, so that it never reports them as clean.
 
 DRC understands a layer if a rule judges it, LVS if extraction reads it. Layers that leave nothing on the wafer (labels,
 pins, outlines) need neither. Every other layer with shapes is reported as unchecked, also if the technology does not
@@ -54,7 +54,7 @@ class Coverage:
     """What a check understands of the drawn layers.
 
     Attributes:
-        unchecked: Layers with shapes that it does not understand and nobody waived, by number.
+        unchecked: Layers with shapes that it does not understand and that are not waived, by number.
         waived: Layers of this kind that the caller waived, as ``layer/datatype``.
     """
 

@@ -48,7 +48,7 @@ class Group:
 
 @dataclass
 class Alignment:
-    """Pairs of groups, and for every pair of nets the terminals and labels that speak for it."""
+    """Pairs of groups, and for every pair of nets the terminals and labels that support it."""
 
     pairs: list[tuple[Group, Group]] = field(default_factory=list)
     undrawn: list[Group] = field(default_factory=list)
@@ -92,32 +92,32 @@ def _asked(members: Sequence[ReferenceDevice]) -> Group:
 
 
 def align(
-    drawn: Sequence[Group], asked: Sequence[Group], types: Mapping[str, str], claims: Iterable[tuple[int, str]]
+    drawn: Sequence[Group], expected: Sequence[Group], types: Mapping[str, str], claims: Iterable[tuple[int, str]]
 ) -> Alignment:
     """Return the most likely pairs.
 
     Args:
         drawn: Groups of the layout.
-        asked: Groups of the netlist.
+        expected: Groups of the netlist.
         types: Device name to ``nmos`` or ``pmos``; only transistors of one type are paired.
         claims: Pairs of layout net and reference net that labels make.
     """
-    search = _Search(drawn, asked, types, list(claims))
+    search = _Search(drawn, expected, types, list(claims))
     search.run()
     return search.result()
 
 
 class _Search:
     def __init__(
-        self, drawn: Sequence[Group], asked: Sequence[Group], types: Mapping[str, str], claims: list[tuple[int, str]]
+        self, drawn: Sequence[Group], expected: Sequence[Group], types: Mapping[str, str], claims: list[tuple[int, str]]
     ) -> None:
-        self.drawn, self.asked, self.types, self.claims = drawn, asked, types, claims
+        self.drawn, self.expected, self.types, self.claims = drawn, expected, types, claims
         self.known: dict[int, str] = {}
         self.taken: set[str] = set()
         for net, name in claims:
             self._learn(net, name)
-        self._around_net, self._around_name = _surroundings(drawn, types), _surroundings(asked, types)
-        self._on_net, self._on_name = _groups_by_net(drawn), _groups_by_net(asked)
+        self._around_net, self._around_name = _surroundings(drawn, types), _surroundings(expected, types)
+        self._on_net, self._on_name = _groups_by_net(drawn), _groups_by_net(expected)
         self._own: dict[tuple[int, int], float] = {}
         self.pairs: list[tuple[int, int]] = []
 
@@ -130,9 +130,9 @@ class _Search:
 
     def run(self) -> None:
         """Pair groups, the surest first, until no likely pair is left."""
-        heap = [(-self._score(i, j), i, j) for i in range(len(self.drawn)) for j in range(len(self.asked))]
+        heap = [(-self._score(i, j), i, j) for i in range(len(self.drawn)) for j in range(len(self.expected))]
         heapq.heapify(heap)
-        free = (set(range(len(self.drawn))), set(range(len(self.asked))))
+        free = (set(range(len(self.drawn))), set(range(len(self.expected))))
         while heap and -heap[0][0] >= _ACCEPTED:
             leaders: list[tuple[float, int, int]] = []
             while heap and len(leaders) < _LEADERS and (not leaders or heap[0][0] == leaders[0][0]):
@@ -153,7 +153,7 @@ class _Search:
 
     def _score(self, i: int, j: int) -> float:
         """Return how likely two groups are the same; transistors of different types never are."""
-        ours, theirs = self.drawn[i], self.asked[j]
+        ours, theirs = self.drawn[i], self.expected[j]
         if self.types[ours.device] != self.types[theirs.device]:
             return -math.inf
         nets = 0.0
@@ -163,9 +163,9 @@ class _Search:
         return self._own_likeness(i, j) + nets + self._orientation(i, j)[0]
 
     def _own_likeness(self, i: int, j: int) -> float:
-        """Return what speaks for a pair regardless of its nets."""
+        """Return the score of a pair regardless of its nets."""
         if (i, j) not in self._own:
-            ours, theirs = self.drawn[i], self.asked[j]
+            ours, theirs = self.drawn[i], self.expected[j]
             score = _TYPE if ours.device == theirs.device else 0.0
             score += _TEXT if ours.texts & set(theirs.ids) else 0.0
             score += _SIZE if ours.lengths == theirs.lengths else 0.0
@@ -176,7 +176,7 @@ class _Search:
     def _take(self, i: int, j: int, free: tuple[set[int], set[int]]) -> set[tuple[int, int]]:
         """Pair two groups; return the pairs whose score that changes."""
         self.pairs.append((i, j))
-        ours, theirs = self.drawn[i].nets, self.asked[j].nets
+        ours, theirs = self.drawn[i].nets, self.expected[j].nets
         changed: set[tuple[int, int]] = set()
         for terminal, other in self._orientation(i, j)[1]:
             net, name = ours[terminal], theirs[other]
@@ -187,11 +187,11 @@ class _Search:
 
     def _orientation(self, i: int, j: int) -> tuple[float, list[tuple[str, str]]]:
         """Return the score of the ends the better way round, and that way: pairs of terminals."""
-        ours, theirs = self.drawn[i].nets, self.asked[j].nets
+        ours, theirs = self.drawn[i].nets, self.expected[j].nets
         best: tuple[float, list[tuple[str, str]]] | None = None
         kind = self.drawn[i].kind
         one, other = kind.ends
-        fixed = [(terminal, terminal) for terminal in _beside_ends(self.drawn[i], self.asked[j])]
+        fixed = [(terminal, terminal) for terminal in _beside_ends(self.drawn[i], self.expected[j])]
         ways = [[(one, one), (other, other)], [(one, other), (other, one)]]
         for ends in ways if kind.exchangeable else ways[:1]:
             score = sum(_END * self._likeness(ours[a], theirs[b]) for a, b in ends)
@@ -209,10 +209,10 @@ class _Search:
 
     def result(self) -> Alignment:
         """Return the pairs with the votes of their terminals, source and drain turned to agree with the majority."""
-        found = Alignment(pairs=[(self.drawn[i], self.asked[j]) for i, j in self.pairs])
-        paired_drawn, paired_asked = {i for i, _ in self.pairs}, {j for _, j in self.pairs}
+        found = Alignment(pairs=[(self.drawn[i], self.expected[j]) for i, j in self.pairs])
+        paired_drawn, paired_expected = {i for i, _ in self.pairs}, {j for _, j in self.pairs}
         found.unasked = [group for i, group in enumerate(self.drawn) if i not in paired_drawn]
-        found.undrawn = [group for j, group in enumerate(self.asked) if j not in paired_asked]
+        found.undrawn = [group for j, group in enumerate(self.expected) if j not in paired_expected]
         for _ in range(2):
             found.votes = self._votes()
             found.main = _majority(found.votes)
@@ -224,7 +224,7 @@ class _Search:
         for net, name in self.claims:
             votes.setdefault((net, name), []).append("")
         for i, j in self.pairs:
-            ours, theirs = self.drawn[i], self.asked[j]
+            ours, theirs = self.drawn[i], self.expected[j]
             for terminal, other in self._orientation(i, j)[1]:
                 votes.setdefault((ours.nets[terminal], theirs.nets[other]), []).append(f"{theirs.ids[0]}.{other}")
         return votes

@@ -1,4 +1,4 @@
-"""LVS: whether a layout is the circuit that was asked for, and if not, where it differs.
+"""LVS: whether a layout is the circuit of the netlist, and if not, where it differs.
 
 A layout matches only if all of this holds (the content of black boxes is not compared; with black boxes the verdict is
 not complete):
@@ -8,7 +8,7 @@ not complete):
 - every port of the netlist is labelled in the layout, and every label that names a net of the netlist is on that net;
 - no net is held together by wells or substrate alone (see ``soft_connections``);
 - no name is on two nets, no net has two names, no gate was left out of extraction;
-- W (of all parallel fingers) and L agree within the tolerance, or are the nearest grid points to what was asked;
+- W (of all parallel fingers) and L agree within the tolerance, or are the grid points nearest to the netlist's;
 - extraction read every layer that is drawn, but for those that the caller waived.
 
 Where the circuits do not match as they are, transistors in series are folded on both sides (see ``extract.folding``).
@@ -67,20 +67,20 @@ def _with_stacks_folded(result: LvsResult, tolerance: float | None) -> LvsResult
     """Return the match of both sides with their stacks folded, None where there is nothing to fold or no match."""
     extraction, reference = result.extraction, result.reference
     drawn = fold_series(extraction.devices, {net for net, found in extraction.nets.items() if found.labels}, "stacks")
-    asked = fold_series(reference.devices, reference.outer_nets, "stacks")
-    counts = (len(extraction.devices) - len(drawn), len(reference.devices) - len(asked))
+    expected = fold_series(reference.devices, reference.outer_nets, "stacks")
+    counts = (len(extraction.devices) - len(drawn), len(reference.devices) - len(expected))
     if not any(counts):
         return None
-    comparison = _Comparison(replace(extraction, devices=drawn), replace(reference, devices=asked), tolerance)
+    comparison = _Comparison(replace(extraction, devices=drawn), replace(reference, devices=expected), tolerance)
     comparison.run()
     folded = comparison.result()
     if not folded.matched:
         return None
-    told = (
+    note = (
         "the circuits match with transistors in series folded: "
         f"{counts[0]} fewer devices in the layout, {counts[1]} fewer in the netlist"
     )
-    return replace(folded, warnings=(*folded.warnings, told))
+    return replace(folded, warnings=(*folded.warnings, note))
 
 
 def _without_unstated_bulks(extraction: Extraction, reference: Reference) -> tuple[Extraction, Reference, list[str]]:
@@ -165,13 +165,13 @@ class _Comparison:
             for net, name in sorted(self.labels.pins.items())
             if pairing.nets.get(net, name) != name
         }
-        found, told = [], set()
+        found, seen = [], set()
         for name, (net, really) in wrong.items():
-            if name in told:
+            if name in seen:
                 continue
             place = self.extraction.place_of(net)
             back = wrong.get(really, (0, ""))[1] == name
-            told |= {name, really} if back else {name}
+            seen |= {name, really} if back else {name}
             devices = sorted({end.split(".")[0] for port in (name, really) for end in self._terminals(port)})
             first = f"Ports {name} and {really} are exchanged" if back else f"The label {name} is on net {really}"
             found.append(
@@ -219,7 +219,7 @@ class _Comparison:
         return found or ["nothing"]
 
     def _soft_connections(self) -> list[Mismatch]:
-        """Return the nets that wells or substrate alone hold together; those with two names are reported as shorts."""
+        """Return the nets that only wells or substrate join; those with two names are reported as shorts."""
         claimed: dict[int, set[str]] = {}
         for net, claim in self.labels.claims:
             claimed.setdefault(net, set()).add(claim)
@@ -265,7 +265,7 @@ class _Comparison:
         return found
 
     def _missing_dummies(self, pairing: Pairing) -> list[Mismatch]:
-        """Return the dummies that the netlist asks for and the layout lacks; more of them than asked for are fine."""
+        """Return the netlist's dummies that the layout lacks; more dummies than in the netlist are no fault."""
         drawn: dict[tuple[str, str, str, float], float] = {}
         for finger in self.extraction.dummies:
             if not finger.kind.gate:
@@ -273,15 +273,15 @@ class _Comparison:
             gate, bulk = (pairing.nets.get(finger.nets[terminal], "") for terminal in finger.kind.sensing)
             key = (finger.device, gate, bulk, finger.l_um)
             drawn[key] = drawn.get(key, 0.0) + finger.w_um
-        asked: dict[tuple[str, str, str, float], list[ReferenceDevice]] = {}
+        expected: dict[tuple[str, str, str, float], list[ReferenceDevice]] = {}
         for device in self.reference.dummies:
             if not device.kind.gate:
                 continue
             gate, bulk = (device.nets[terminal] for terminal in device.kind.sensing)
             key = (device.device, gate, bulk, device.drawn_l_um)
-            asked.setdefault(key, []).append(device)
+            expected.setdefault(key, []).append(device)
         found = []
-        for key, members in asked.items():
+        for key, members in expected.items():
             width, goal = drawn.get(key, 0.0), sum(member.drawn_w_um for member in members)
             allowed = SIZE_TOLERANCE if self.tolerance is None else self.tolerance
             if width < goal * (1 - allowed) - 1e-6:
@@ -329,7 +329,7 @@ class _Comparison:
 
 
 def _different(found: list[Mismatch]) -> list[Mismatch]:
-    """Return ``found`` without repetitions: labels and devices may tell of the same short or open."""
+    """Return ``found`` without repetitions: labels and devices may show the same short or open."""
     kept: dict[tuple[str, str, frozenset[str]], Mismatch] = {}
     for mismatch in found:
         told_twice = mismatch.kind in {"short", "open"}
@@ -339,7 +339,7 @@ def _different(found: list[Mismatch]) -> list[Mismatch]:
 
 
 def _ignored(extraction: Extraction) -> list[Mismatch]:
-    """Return the shapes that should be devices and are none."""
+    """Return the shapes that look like devices but are none."""
     return [
         Mismatch(
             "unrecognised_device",

@@ -1,4 +1,4 @@
-"""Words for a difference between layout and netlist: which nets are open, shorted or exchanged, which devices missing.
+"""Explain a difference between layout and netlist: which nets are open, shorted or exchanged, which devices missing.
 
 From the likely pairs of transistors (``alignment``) every terminal says which reference net its layout net should be.
 Where these votes contradict each other lies the fault:
@@ -41,7 +41,7 @@ def explain(extraction: Extraction, reference: Reference, labels: Labelling, tol
 
 
 def unexplained(extraction: Extraction, reference: Reference) -> Mismatch:
-    """Return the mismatch for circuits that differ in a way that no words were found for."""
+    """Return the mismatch for circuits whose difference has no explanation."""
     return Mismatch(
         "net_mismatch",
         f"The circuits differ in how transistors are connected; layout: {len(extraction.devices)} devices on "
@@ -63,7 +63,9 @@ class _Explanation:
         found = [self._missing(group) for group in self.alignment.undrawn]
         found += [self._extra(group) for group in self.alignment.unasked]
         found += [
-            self._other_type(drawn, asked) for drawn, asked in self.alignment.pairs if drawn.device != asked.device
+            self._other_type(drawn, expected)
+            for drawn, expected in self.alignment.pairs
+            if drawn.device != expected.device
         ]
         return found
 
@@ -87,35 +89,35 @@ class _Explanation:
             tuple((member.id, member.place) for member in group.members),
         )
 
-    def _other_type(self, drawn: Group, asked: Group) -> Mismatch:
+    def _other_type(self, drawn: Group, expected: Group) -> Mismatch:
         return Mismatch(
             "wrong_parameter",
-            f"{listed(asked.ids)} is drawn as {drawn.device}{at(drawn.members[0].place)}, the netlist asks for "
-            f"{asked.device}",
+            f"{listed(expected.ids)} is drawn as {drawn.device}{at(drawn.members[0].place)}, the netlist has "
+            f"{expected.device}",
             "an implant or marker layer is missing or too many",
-            asked.ids,
+            expected.ids,
             tuple((member.id, member.place) for member in drawn.members),
         )
 
     def connections(self) -> list[Mismatch]:
         """Return the faults of nets."""
-        found, told = [], set()
+        found, seen = [], set()
         for net, name in self.faults:
-            if (net, name) in told:
+            if (net, name) in seen:
                 continue
             own, place = self.main.get(net), self.net_of.get(name)
             if place is None:
-                told |= {(net, name)}
+                seen |= {(net, name)}
                 found.append(self._short(net, str(own), name))
             elif own is None:
                 pieces = [other for other, wanted in self.faults if wanted == name and other not in self.main]
-                told |= {(piece, name) for piece in pieces}
+                seen |= {(piece, name) for piece in pieces}
                 found += self._open(name, place, pieces)
             elif (place, own) in self.votes:
-                told |= {(net, name), (place, own)}
+                seen |= {(net, name), (place, own)}
                 found.append(self._exchanged((net, own), (place, name)))
             else:
-                told |= {(net, name)}
+                seen |= {(net, name)}
                 found.append(self._wrong(net, own, name))
         return found
 
@@ -188,9 +190,9 @@ class _Explanation:
         """Return the wrong sizes of transistors that are connected right."""
         broken = {voter for net, name in self.faults for voter in self.votes[net, name]}
         found = []
-        for drawn, asked in self.alignment.pairs:
-            if not any(f"{asked.ids[0]}.{terminal}" in broken for terminal in asked.nets):
-                found += group_mismatches(drawn.members, asked.members, tolerance)
+        for drawn, expected in self.alignment.pairs:
+            if not any(f"{expected.ids[0]}.{terminal}" in broken for terminal in expected.nets):
+                found += group_mismatches(drawn.members, expected.members, tolerance)
         return found
 
     def _voters(self, net: int, name: str) -> list[str]:

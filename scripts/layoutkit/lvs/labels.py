@@ -1,4 +1,4 @@
-"""What the labels of a layout say about its nets, held against the names of the netlist."""
+"""What the labels of a layout say about its nets, compared with the names of the netlist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Labelling:
 
 
 def labelling(extraction: Extraction, reference: Reference) -> Labelling:
-    """Return what the labels say. Nets are never joined because two of them bear one name."""
+    """Return the claims of the labels. Nets are never joined because they have the same name."""
     claims: dict[tuple[int, str], Label] = {}
     mismatches, warnings = [], []
     for net in extraction.nets.values():

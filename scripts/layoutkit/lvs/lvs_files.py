@@ -1,4 +1,4 @@
-"""The files LVS leaves: KLayout's report database and the extracted netlist."""
+"""The files that LVS writes: KLayout's report database and the extracted netlist."""
 
 from __future__ import annotations
 

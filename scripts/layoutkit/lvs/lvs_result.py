@@ -18,7 +18,7 @@ MAX_MISMATCHES = 50
 
 @dataclass(frozen=True)
 class LvsResult:
-    """The verdict and what it rests on.
+    """The verdict and its basis.
 
     Attributes:
         matched: Whether the layout is the circuit.

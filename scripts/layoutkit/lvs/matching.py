@@ -55,7 +55,7 @@ def layout_groups(extraction: Extraction) -> dict[FoldKey[int], tuple[ExtractedD
 class Matcher:
     """Compares one extraction with one reference, under different assumptions.
 
-    ``gave_up`` tells whether any comparison ended undecided, because the circuits are too symmetric.
+    ``gave_up`` states whether any comparison ended undecided, because the circuits are too symmetric.
     """
 
     def __init__(self, extraction: Extraction, reference: Reference, tolerance: float | None) -> None:
@@ -64,14 +64,14 @@ class Matcher:
         self.tolerance = tolerance
         self.groups = layout_groups(extraction)
         self.gave_up = False
-        self._sizes_asked = {key: _size_asked(members) for key, members in reference.groups.items()}
+        self._sizes_asked = {key: _reference_size(members) for key, members in reference.groups.items()}
         samples = {self._sizes_asked[key]: members for key, members in reference.groups.items()}
         self._sizes = {key: self._size(members, samples) for key, members in self.groups.items()}
 
     def _size(self, drawn: Sequence[ExtractedDevice], samples: Mapping[Size, Sequence[ReferenceDevice]]) -> Size:
-        """Return the first size asked for that these transistors have, or their own."""
-        for size, asked in samples.items():
-            if not group_mismatches(drawn, asked, self.tolerance):
+        """Return the first size of the netlist that these transistors have, or their own."""
+        for size, expected in samples.items():
+            if not group_mismatches(drawn, expected, self.tolerance):
                 return size
         return tuple((device.w_um, device.l_um) for device in drawn)
 
@@ -108,8 +108,8 @@ class Matcher:
         return found
 
 
-def _size_asked(asked: Sequence[ReferenceDevice]) -> Size:
-    return tuple(sorted((device.drawn_w_um, device.drawn_l_um) for device in asked))
+def _reference_size(expected: Sequence[ReferenceDevice]) -> Size:
+    return tuple(sorted((device.drawn_w_um, device.drawn_l_um) for device in expected))
 
 
 def _cell(key: FoldKey[Net], size: Size | None) -> Cell[Net]:
@@ -118,7 +118,7 @@ def _cell(key: FoldKey[Net], size: Size | None) -> Cell[Net]:
 
 
 def group_mismatches(
-    drawn: Iterable[ExtractedDevice], asked: Iterable[ReferenceDevice], tolerance: float | None
+    drawn: Iterable[ExtractedDevice], expected: Iterable[ReferenceDevice], tolerance: float | None
 ) -> list[Mismatch]:
     """Return how the sizes of devices in parallel differ from the netlist's: nothing when they agree.
 
@@ -127,20 +127,20 @@ def group_mismatches(
 
     Args:
         drawn: Extracted devices, one per length.
-        asked: Devices of the netlist that are in parallel.
+        expected: Devices of the netlist that are in parallel.
         tolerance: Largest relative difference of a size; None for that of the kind. A size on the grid point nearest to
             the netlist's agrees.
     """
-    asked = list(asked)
-    if asked and "area" in asked[0].kind.compared:
-        return _rectangle_mismatches(list(drawn), asked, tolerance)
-    lengths = sorted({device.drawn_l_um for device in asked})
+    expected = list(expected)
+    if expected and "area" in expected[0].kind.compared:
+        return _rectangle_mismatches(list(drawn), expected, tolerance)
+    lengths = sorted({device.drawn_l_um for device in expected})
     left = list(drawn)
     total = sum(device.w_um for device in left)
-    of_w, of_l = (tolerance if tolerance is not None else _declared(asked, name) for name in ("w", "l"))
+    of_w, of_l = (tolerance if tolerance is not None else _declared(expected, name) for name in ("w", "l"))
     wrong_width, undrawn = [], []
     for length in lengths:
-        members = [device for device in asked if device.drawn_l_um == length]
+        members = [device for device in expected if device.drawn_l_um == length]
         goals = [goal for member in members for goal in (member.l_um, member.drawn_l_um)]
         same = [device for device in left if any(_agree(device.l_um, goal, of_l) for goal in goals)]
         left = [device for device in left if device not in same]
@@ -149,13 +149,13 @@ def group_mismatches(
         elif not _width_agrees(sum(device.w_um for device in same), members, of_w):
             wrong_width.append(_wrong_width(same, members))
     if left:
-        same_total = _width_agrees(total, asked, of_w)
-        return [_wrong_length(device, asked) for device in left] + ([] if same_total else wrong_width)
+        same_total = _width_agrees(total, expected, of_w)
+        return [_wrong_length(device, expected) for device in left] + ([] if same_total else wrong_width)
     return wrong_width + [_undrawn(members) for members in undrawn]
 
 
 def _rectangle_mismatches(
-    drawn: list[ExtractedDevice], asked: list[ReferenceDevice], tolerance: float | None
+    drawn: list[ExtractedDevice], expected: list[ReferenceDevice], tolerance: float | None
 ) -> list[Mismatch]:
     """Return the mismatch of total area or perimeter, as stated or with each side on the grid, if there is any."""
     parts = [part for device in drawn for part in device.fingers]
@@ -164,19 +164,19 @@ def _rectangle_mismatches(
         "perimeter": sum(2 * (part.w_um + part.l_um) for part in parts),
     }
     stated = {
-        "area": sum(each.w_um * each.l_um for each in asked),
-        "perimeter": sum(2 * (each.w_um + each.fingers * each.l_um) for each in asked),
+        "area": sum(each.w_um * each.l_um for each in expected),
+        "perimeter": sum(2 * (each.w_um + each.fingers * each.l_um) for each in expected),
     }
     snapped = {
-        "area": sum(each.drawn_w_um * each.drawn_l_um for each in asked),
-        "perimeter": sum(2 * (each.drawn_w_um + each.fingers * each.drawn_l_um) for each in asked),
+        "area": sum(each.drawn_w_um * each.drawn_l_um for each in expected),
+        "perimeter": sum(2 * (each.drawn_w_um + each.fingers * each.drawn_l_um) for each in expected),
     }
-    kind = asked[0].kind
+    kind = expected[0].kind
     allowed = {name: each if tolerance is None else tolerance for name, each in kind.compared.items()}
     if all(any(_agree(found[name], goal[name], each) for goal in (stated, snapped)) for name, each in allowed.items()):
         return []
-    units = sum(each.fingers for each in asked)
-    ids = tuple(each.id for each in asked)
+    units = sum(each.fingers for each in expected)
+    ids = tuple(each.id for each in expected)
     return [
         Mismatch(
             "wrong_parameter",
@@ -190,42 +190,42 @@ def _rectangle_mismatches(
     ]
 
 
-def _wrong_width(drawn: list[ExtractedDevice], asked: list[ReferenceDevice]) -> Mismatch:
+def _wrong_width(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) -> Mismatch:
     if not drawn[0].kind.is_mos:
-        return _wrong_passive(drawn, asked)
+        return _wrong_passive(drawn, expected)
     fingers = sum(len(device.fingers) for device in drawn)
-    width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in asked)
-    wanted = sum(member.fingers for member in asked)
+    width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in expected)
+    wanted = sum(member.fingers for member in expected)
     return Mismatch(
         "wrong_parameter",
-        f"W of {listed(member.id for member in asked)} is {width:g} um in the layout "
+        f"W of {listed(member.id for member in expected)} is {width:g} um in the layout "
         f"({fingers_text(fingers)}{at(drawn[0].place)}), {goal:g} um in the netlist ({fingers_text(wanted)})",
         "wrong finger width" if fingers == wanted else "a wrong number of fingers or units",
-        tuple(member.id for member in asked),
+        tuple(member.id for member in expected),
         tuple((device.id, device.place) for device in drawn),
     )
 
 
-def _wrong_length(drawn: ExtractedDevice, asked: list[ReferenceDevice]) -> Mismatch:
+def _wrong_length(drawn: ExtractedDevice, expected: list[ReferenceDevice]) -> Mismatch:
     if not drawn.kind.is_mos:
-        return _wrong_passive([drawn], asked)
-    lengths = listed(f"{length:g}" for length in sorted({member.l_um for member in asked}))
+        return _wrong_passive([drawn], expected)
+    lengths = listed(f"{length:g}" for length in sorted({member.l_um for member in expected}))
     return Mismatch(
         "wrong_parameter",
-        f"L of {listed(member.id for member in asked)} is {drawn.l_um:g} um in the layout "
+        f"L of {listed(member.id for member in expected)} is {drawn.l_um:g} um in the layout "
         f"({fingers_text(len(drawn.fingers))}{at(drawn.place)}), {lengths} um in the netlist",
         "wrong gate length",
-        tuple(member.id for member in asked),
+        tuple(member.id for member in expected),
         ((drawn.id, drawn.place),),
     )
 
 
-def _wrong_passive(drawn: list[ExtractedDevice], asked: list[ReferenceDevice]) -> Mismatch:
+def _wrong_passive(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) -> Mismatch:
     """Return the mismatch of a resistor or capacitor, with what its shape says about the cause."""
-    ids = tuple(member.id for member in asked)
-    width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in asked)
-    length, goal_length = drawn[0].l_um, asked[0].l_um
-    parts, units = sum(len(device.fingers) for device in drawn), sum(member.fingers for member in asked)
+    ids = tuple(member.id for member in expected)
+    width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in expected)
+    length, goal_length = drawn[0].l_um, expected[0].l_um
+    parts, units = sum(len(device.fingers) for device in drawn), sum(member.fingers for member in expected)
     return Mismatch(
         "wrong_parameter",
         f"{listed(ids)} is W {width:g} um, L {length:g} um in all in the layout ({parts_text(parts)}"
@@ -237,7 +237,7 @@ def _wrong_passive(drawn: list[ExtractedDevice], asked: list[ReferenceDevice]) -
 
 
 def _passive_cause(width: float, length: float, parts: float) -> str:
-    """Return the likely cause from how many times as wide, as long and in as many parts as asked for the device is."""
+    """Return the likely cause from how many times as wide, as long and in as many parts as in the netlist the device is."""
     right_width, right_length = abs(width - 1) < _CLEARLY, abs(length - 1) < _CLEARLY
     if right_width and not right_length:
         short = "bars in series are missing or shorted, or core or plate is too short"
@@ -249,23 +249,23 @@ def _passive_cause(width: float, length: float, parts: float) -> str:
     return "bars or plates of a wrong width and length"
 
 
-def _undrawn(asked: list[ReferenceDevice]) -> Mismatch:
-    ids = tuple(member.id for member in asked)
+def _undrawn(expected: list[ReferenceDevice]) -> Mismatch:
+    ids = tuple(member.id for member in expected)
     return Mismatch(
         "missing_device",
-        f"{listed(ids)} (L {asked[0].l_um:g} um) is missing: the netlist has it in parallel with what is drawn there",
+        f"{listed(ids)} (L {expected[0].l_um:g} um) is missing: the netlist has it in parallel with what is drawn there",
         "it was not drawn, or all in parallel were drawn with one length",
         ids,
     )
 
 
-def _width_agrees(width: float, asked: list[ReferenceDevice], tolerance: float) -> bool:
-    goals = (sum(member.w_um for member in asked), sum(member.drawn_w_um for member in asked))
+def _width_agrees(width: float, expected: list[ReferenceDevice], tolerance: float) -> bool:
+    goals = (sum(member.w_um for member in expected), sum(member.drawn_w_um for member in expected))
     return any(_agree(width, goal, tolerance) for goal in goals)
 
 
-def _declared(asked: Sequence[ReferenceDevice], name: str) -> float:
-    return asked[0].kind.compared.get(name, SIZE_TOLERANCE) if asked else SIZE_TOLERANCE
+def _declared(expected: Sequence[ReferenceDevice], name: str) -> float:
+    return expected[0].kind.compared.get(name, SIZE_TOLERANCE) if expected else SIZE_TOLERANCE
 
 
 def _agree(value: float, goal: float, tolerance: float) -> bool:

@@ -1,4 +1,4 @@
-"""What LVS found to differ, in words that name both sides."""
+"""The differences that LVS reports; each text names both sides."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from layoutkit.extract.extracted import Point
 
-# Kinds in the order they are told: causes first, what may only follow from them last.
+# Kinds in the order of the report: causes first, possible consequences last.
 KINDS = (
     "nothing_compared",
     "unrecognised_device",

@@ -1,4 +1,4 @@
-"""The side of LVS that is asked for: the input circuit in the technology's devices.
+"""The reference of LVS: the input circuit in the technology's devices.
 
 Transistors in parallel are folded as extraction folds fingers, resistors in series and in parallel as it folds bars. A
 width is ``w * m`` in all; where ``w / nf`` is off the grid, the nearest grid multiple a finger is what a generator can
@@ -145,7 +145,7 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
 
 
 def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec | PassiveSpec]:
-    """Return the technology's device of every device, or tell all models that have none."""
+    """Return the technology's device of every device, or report all models that have none."""
     specs: dict[str, DeviceSpec | PassiveSpec] = {}
     spec: DeviceSpec | PassiveSpec
     unknown: dict[str, list[str]] = {}

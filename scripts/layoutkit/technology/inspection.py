@@ -207,7 +207,7 @@ class Inspection:
                 self.add(place, f"min_{size} {low:g} um is above max_{size} {high:g} um")
 
     def _alike(self, devices: Mapping[str, dict[str, Any]]) -> None:
-        """Tell transistors that a layout cannot tell apart, and types without exactly one default."""
+        """Report transistors that a layout cannot distinguish, and types without exactly one default."""
         drawn: dict[tuple[str, frozenset[str]], str] = {}
         for name, entry in devices.items():
             if entry.get("type") in MOS_KINDS:
@@ -215,7 +215,7 @@ class Inspection:
                 other = drawn.setdefault((entry["type"], marks), name)
                 if other != name:
                     self.add(
-                        f"devices.{name}", f"has the markers and covers of '{other}'; a layout cannot tell them apart"
+                        f"devices.{name}", f"has the markers and covers of '{other}'; a layout cannot distinguish them"
                     )
         for kind in sorted({entry["type"] for entry in devices.values() if "type" in entry}):
             defaults = [name for name, entry in devices.items() if entry.get("type") == kind and entry.get("default")]

@@ -59,7 +59,7 @@ def place_module(module: Module, tech: Technology, place: Place) -> kdb.Trans:
         raise LayoutConflictError(
             f"{module.name} at ({place.x_um:g}, {place.y_um:g}) um would overlap {taken[0][1]}; "
             f"to its right, x is free from {tech.to_um(max(other.right for other, _ in taken)):g} um on; "
-            "neighbours of other nets or wells need a gap, which drc.run_check tells",
+            "neighbours of other nets or wells need a gap, which drc.run_check reports",
             details={
                 "bounding_box": box_um(box, tech),
                 "overlaps": [{"cell_name": name, "bounding_box": box_um(other, tech)} for other, name in taken],

@@ -44,17 +44,17 @@ class CurrentLayout:
         else:
             self.path = Path(given)
             self.workspace = workspace_of(given)
-        self._asked: str | None = params.get("technology")
+        self._requested: str | None = params.get("technology")
         self.sha256 = ""
         self.warnings: list[str] = []
 
     def technology(self) -> Technology:
-        """Return the technology asked for, else the one that the layout is drawn in; see ``Workspace.technology``."""
+        """Return the requested technology, else the one that the layout is drawn in; see ``Workspace.technology``."""
         from layoutkit.technology import load
 
         if self.workspace is None:
-            return load(self._asked or DEFAULT_TECHNOLOGY)
-        return self.workspace.technology(self._asked)
+            return load(self._requested or DEFAULT_TECHNOLOGY)
+        return self.workspace.technology(self._requested)
 
     def read(self) -> kdb.Layout:
         """Return the layout as it is now.
@@ -115,7 +115,7 @@ class CurrentLayout:
         return []
 
     def add_reports(self, *paths: str) -> None:
-        """Remember these files as made from this layout, and look again which reports no longer hold."""
+        """Record these files as made from this layout, and update the warnings about outdated reports."""
         if self.workspace is not None and self._is_current() and paths:
             self.warnings = self.workspace.add_reports(paths)
 

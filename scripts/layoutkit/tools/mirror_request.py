@@ -67,7 +67,7 @@ def create_current_mirror(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _roles(params: Mapping[str, Any]) -> tuple[Devices, Devices]:
-    """Return the mirror devices, reference first, and the cascodes that stand on them, in the same order."""
+    """Return the mirror devices, reference first, and the cascodes above them, in the same order."""
     devices = [_with_m(params, device) for device in params["devices"]]
     ids = _ids(devices)
     reference = params.get("reference_device", ids[0])
@@ -98,7 +98,7 @@ def _roles(params: Mapping[str, Any]) -> tuple[Devices, Devices]:
 
 
 def _with_m(params: Mapping[str, Any], device: dict[str, Any]) -> dict[str, Any]:
-    """Return ``device`` with the m that matching_ratio asks for, where no device gives any m."""
+    """Return ``device`` with the m that matching_ratio requires, where no device states any m."""
     ratios = params.get("matching_ratio", {})
     if device["device_id"] not in ratios or any("m" in other for other in params["devices"]):
         return device

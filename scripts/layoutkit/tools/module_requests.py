@@ -38,7 +38,7 @@ class Delivered:
     saved: Saved
 
     def common_data(self) -> dict[str, Any]:
-        """Return what every generator tells: cell, box, place, nets, check and warnings. [um]"""
+        """Return the data that every generator answers: cell, box, place, nets, check and warnings. [um]"""
         return {
             "cell_name": self.module.name,
             "bounding_box": box_um(self.module.bbox.transformed(self.trans), self.tech),

@@ -160,7 +160,7 @@ def _surroundings(data: Mapping[str, Any], path: Path) -> Technology:
         aliases={str(k): str(v) for k, v in _mapping(data, "aliases").items()},
         conductors=(),
         cuts=(),
-        contact=None,  # type: ignore[arg-type]  # expressions do not ask for it
+        contact=None,  # type: ignore[arg-type]  # expressions do not use it
         dimensions={},
         devices={},
         derived={str(k): str(v) for k, v in _mapping(data, "derived").items()},

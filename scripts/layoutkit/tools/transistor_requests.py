@@ -1,4 +1,4 @@
-"""What the generator tools are asked for, from their JSON parameters: a transistor, drawn or as part of a module."""
+"""Requests for transistors: from the JSON parameters of a generator to a transistor, alone or in a module."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def create_mos(device_type: str, params: Mapping[str, Any]) -> dict[str, Any]:
     flavour = params.get("device") or device_type
     tech = technology_of(params, flavour)
     nets = known_nets(params, params["device_id"], params.get("nets"))
-    (asked,) = with_dividing_fingers(tech, [{**params, "type": device_type}], flavour)
-    device = requested_transistor(tech, asked, flavour, nets)
+    (requested,) = with_dividing_fingers(tech, [{**params, "type": device_type}], flavour)
+    device = requested_transistor(tech, requested, flavour, nets)
     cell_name = f"{device_type}_{device.id}"
     delivered = deliver(
         {**params, "cell_name": cell_name},
@@ -74,8 +74,8 @@ def requested_transistor(
     made = transistor(tech, device["device_id"], spec.name, size, nets)
     if "asked_nf" not in device:
         return made
-    told = f"nf {device['asked_nf']} became {size.nf}, which keeps w {size.w_m * 1e6:.6g} um on the grid"
-    return replace(made, warnings=(*made.warnings, f"{made.id}: {told}"))
+    change = f"nf {device['asked_nf']} became {size.nf}, which keeps w {size.w_m * 1e6:.6g} um on the grid"
+    return replace(made, warnings=(*made.warnings, f"{made.id}: {change}"))
 
 
 def with_dividing_fingers(

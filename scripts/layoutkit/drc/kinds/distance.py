@@ -63,7 +63,7 @@ def space(case: Case) -> Found:
 
 
 def _with_nets(case: Case, operand: str, net_of: str) -> kdb.Region:
-    """Return the region of ``operand``, its polygons told apart by their nets where the rule is about nets."""
+    """Return the region of ``operand``, with the net of each polygon as a property where the rule depends on nets."""
     if case.choice("nets") == "any":
         return case.region(operand)
     return case.layers.nets.of(case.region(operand), case.text(net_of if case.has(net_of) else operand))
