@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.drc.kind_register import Case
 from layoutkit.drc.kinds import KINDS
 from layoutkit.errors import TechnologyError
+from layoutkit.technology.file_schema import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -52,7 +53,7 @@ def faults_in(rule: Rule, kind: Kind, fields: Mapping[str, Any], require: Callab
         require: Raises a TechnologyError for an expression that cannot be read or names an unknown layer.
     """
     for name in sorted(set(fields) - kind.fields):
-        yield f"kind {kind.name} has no field '{name}'{_similar(name, kind.fields)}; it has: {_listed(kind.fields)}"
+        yield f"kind {kind.name} has no field '{name}'{did_you_mean(name, kind.fields)}; it has: {_listed(kind.fields)}"
     for name in (*kind.operands, *kind.optional):
         if name not in fields and name in kind.operands:
             yield f"kind {kind.name} needs the field '{name}'"
@@ -116,13 +117,6 @@ def cases_of(rule: Rule, kind: Kind, layers: LayerRegions, all_layers: tuple[str
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _similar(name: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, list(known), 1)
-    return f" (did you mean '{close[0]}'?)" if close else ""
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -8,7 +8,6 @@ the kinds of ``KIND_ALIASES``. Layers may be given by name, by number (``4``) or
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from layoutkit.drc.rule_cases import faults_in, fields_of, kind_of
 from layoutkit.errors import FileError, TechnologyError
 from layoutkit.layout.files import read_bytes
 from layoutkit.technology.expressions import require
+from layoutkit.technology.file_schema import did_you_mean
 from layoutkit.technology.loader import read_rule, yaml_reason
 
 if TYPE_CHECKING:
@@ -112,8 +112,7 @@ def rule_with_faults(entry: Any, technology: Technology) -> tuple[Rule | None, l
     rule = read_rule(fields, technology.dbu_um)
     kind = kind_of(rule)
     if kind is None:
-        close = get_close_matches(rule.kind, [*KINDS, *KIND_ALIASES], 1)
-        meant = f" (did you mean '{close[0]}'?)" if close else ""
+        meant = did_you_mean(rule.kind, [*KINDS, *KIND_ALIASES])
         return rule, [f"unknown kind '{rule.kind}'{meant}; there are: {', '.join(sorted(KINDS))}"]
 
     def known(expression: str) -> None:

@@ -237,7 +237,7 @@ def _wrong_passive(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]
 
 
 def _passive_cause(width: float, length: float, parts: float) -> str:
-    """Return the likely cause from how many times as wide, as long and in as many parts as in the netlist the device is."""
+    """Return the likely cause from the width, length and number of parts, each relative to the netlist."""
     right_width, right_length = abs(width - 1) < _CLEARLY, abs(length - 1) < _CLEARLY
     if right_width and not right_length:
         short = "bars in series are missing or shorted, or core or plate is too short"
@@ -253,7 +253,8 @@ def _undrawn(expected: list[ReferenceDevice]) -> Mismatch:
     ids = tuple(member.id for member in expected)
     return Mismatch(
         "missing_device",
-        f"{listed(ids)} (L {expected[0].l_um:g} um) is missing: the netlist has it in parallel with what is drawn there",
+        f"{listed(ids)} (L {expected[0].l_um:g} um) is missing: "
+        "the netlist has it in parallel with what is drawn there",
         "it was not drawn, or all in parallel were drawn with one length",
         ids,
     )
