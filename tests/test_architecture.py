@@ -127,7 +127,7 @@ REMAINING_SCRIPTS = {
 REMAINING_CYCLES = {
     "skillscript.command, skillscript.runtime, skillscript.worker",
 }
-REMAINING_NAMES = {"cli", "errors", "files", "findings", "loader", "prompt"}
+REMAINING_NAMES = {"loader"}
 
 
 def modules():

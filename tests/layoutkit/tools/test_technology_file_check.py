@@ -116,7 +116,8 @@ FAULTS = {
         lambda d: d["devices"].update(other={**d["devices"]["nfet"], "markers": ["m1"]}), "devices", "exactly one nmos"
     ),
     "flavours that look alike": (
-        lambda d: d["devices"].update(other={**d["devices"]["nfet"], "default": False}), "devices.other", "apart"
+        lambda d: d["devices"].update(other={**d["devices"]["nfet"], "default": False}),
+        "devices.other", "a layout cannot distinguish them",
     ),
     "limits upside down": (lambda d: d["devices"]["nfet"].update(max_l=0.2), "devices.nfet", "above max_l"),
     "a marker without its dimensions": (
