@@ -1,7 +1,7 @@
 """Find skills, serve their text layer by layer, and run their tools in separate processes.
 
-Importing this package imports nothing else: each public name is loaded when it is first used, so a
-host that only lists skills never pays for YAML, JSON Schema or the command line.
+Importing this package imports nothing else: each public name is loaded when it is first used, so that a host that only
+lists skills does not load JSON Schema, the servers or the command line.
 """
 
 TYPE_CHECKING = False

@@ -18,14 +18,14 @@ _UNWRITABLE = {errno.ENOSPC: "the disk is full", errno.EBADF: "standard output i
 
 
 class Subcommands(click.Group):
-    """The subcommands: each module ``skillpack.commands.NAME`` has its own as ``command``."""
+    """The subcommands: each is ``command`` in the module ``skillpack.commands.NAME``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of all subcommands, sorted."""
         return sorted(module.name for module in iter_modules(skillpack.commands.__path__))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the subcommand ``cmd_name``, importing its module now, or None."""
+        """Return the subcommand ``cmd_name``, or None; its module is imported now."""
         if cmd_name not in self.list_commands(ctx):
             return None
         found: click.Command = import_module(f"{skillpack.commands.__name__}.{cmd_name}").command
@@ -33,11 +33,11 @@ class Subcommands(click.Group):
 
 
 def main() -> None:
-    """Run the command and leave with its exit code: 2 for whatever cannot be understood or found."""
+    """Run the command and exit with its code, which is 2 for invalid or missing input."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    if sys.stdout is None:  # started with standard output closed; print() would say nothing and succeed
+    if sys.stdout is None:  # standard output is closed; print() would silently succeed
         sys.stdout = _ClosedStream()
     try:
         command(prog_name="skillpack")
@@ -47,12 +47,12 @@ def main() -> None:
         reason = _UNWRITABLE.get(error.errno or 0)
         if reason is None:
             raise
-        sys.stdout = None  # nothing more is written when Python leaves
+        sys.stdout = None  # so that Python does not write to it at exit
         fail(f"the answer cannot be written: {reason}")
 
 
 class _ClosedStream(io.TextIOBase):
-    """Standard output that was closed before the program started: what is written to it is an error."""
+    """Replaces a standard output that was closed before the program started; writing to it is an error."""
 
     def write(self, text: str) -> int:
         if text:

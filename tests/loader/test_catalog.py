@@ -182,7 +182,7 @@ def test_a_missing_root_and_a_misspelt_file_are_told(write_skill, tmp_path):
 def test_tools_without_a_skill_file_are_told(write_skill, tmp_path, declaration):
     home = write_skill("half", files={declaration: '{"tools": []}'})
     (home / "SKILL.md").unlink()
-    reason = "declares tools of which no agent is told: there is no SKILL.md beside it"
+    reason = "declares tools, but there is no SKILL.md beside it: agents do not see them"
     assert reasons(scan([tmp_path / "skills"])) == {"half": reason}
 
 

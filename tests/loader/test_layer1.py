@@ -173,4 +173,4 @@ def test_the_command_prints_every_style_within_a_budget(write_skill, tmp_path):
     assert told["shortened"] == 1
     assert len(run("--max-characters", "300", *root).stdout) <= 300
     both = run("--max-characters", "300", "--max-tokens", "3", *root)
-    assert (both.returncode, "not both" in both.stderr) == (2, True)
+    assert (both.returncode, "cannot be combined" in both.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""The three layers as the seed writes them (S3.1, S3.2, S3.3, S3.5)."""
+X"""The three layers as the seed writes them (S3.1, S3.2, S3.3, S3.5)."""
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
@@ -148,6 +148,23 @@ def test_a_long_list_of_resources_is_cut_and_told(write_skill, tmp_path):
     loader = SkillLoader(tmp_path / "skills")
     assert loader.get_skill_content("many").endswith("- assets/199.txt\n... and 3 more\n")
     assert len(loader.skill_request("many")["data"]["resources"]) == 203
+
+
+def test_nothing_is_written_and_a_second_loader_reads_the_files_again(write_skill, tmp_path, monkeypatch):
+    """There is no cache, so a change that keeps size and times is found, too."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for variable in ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "SKILLPACK_CACHE_DIR"):
+        monkeypatch.setenv(variable, str(home))
+    path = write_skill("a", description="One.") / "SKILL.md"
+    before, status = sorted(tmp_path.rglob("*")), path.stat()
+    first = SkillLoader(tmp_path / "skills")
+    path.write_text(path.read_text().replace("One.", "Two."))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    second = SkillLoader(tmp_path / "skills")
+    assert [loader.skills["a"].description for loader in (first, second)] == ["One.", "Two."]
+    assert first.reload().changed == ("a",)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_an_unknown_skill_is_an_answer_with_the_nearest_names(loader):

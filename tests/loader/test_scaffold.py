@@ -55,7 +55,7 @@ def test_the_commands_it_prints_and_writes_run(tmp_path):
         ).stdout
         for line in (validated, ran, written)
     ]
-    assert outputs[0] == "1 skill: nothing to object to\n"
+    assert outputs[0] == "1 skill: no findings\n"
     assert [json.loads(output)["data"] for output in outputs[1:]] == [{"words": 3}, {"words": 3}]
 
 
@@ -121,7 +121,7 @@ def test_the_default_tool_is_named_after_the_skill(name, tool):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["Word Count"], "try 'word-count'"), (["x", "--tool", "a.b", "--no-tool"], "not both"), ([], "NAME")],
+    [(["Word Count"], "try 'word-count'"), (["x", "--tool", "a.b", "--no-tool"], "cannot be combined"), ([], "NAME")],
 )
 def test_the_command_refuses_with_exit_code_2(tmp_path, arguments, message):
     done = skillpack("new", *arguments, cwd=tmp_path)

@@ -182,10 +182,10 @@ def test_the_command_lists_the_best_first(write_skill, tmp_path):
     root = ("--skills-dir", str(tmp_path / "skills"))
     done = run("wire", "end", "--limit", "2", *root)
     assert re.findall(r"^ +\d\.\d\d  (s\d): ", done.stdout, re.MULTILINE) == ["s2", "s1"]
-    assert done.stderr == "1 more; --limit shows them\n"
+    assert done.stderr == "1 more; use --limit to show them\n"
     answer = json.loads(run("wire", "--json", *root).stdout)
     assert answer["success"]
     assert answer["data"]["total"] == 2
     assert set(answer["data"]["skills"][0]) == {"name", "description", "score", "excerpt"}
     nothing = run("zzz", *root)
-    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "no skill fits\n")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "no matching skill\n")

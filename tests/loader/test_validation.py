@@ -203,7 +203,7 @@ def run(*arguments, cwd=None):
 def test_the_command_prints_findings_and_exits_by_them(write_skill, tmp_path):
     good, bad = write_skill("good"), write_skill("bad", skill(name="bad", description="Use: x", body=""))
     done = run(good)
-    assert (done.returncode, done.stdout) == (0, "1 skill: nothing to object to\n")
+    assert (done.returncode, done.stdout) == (0, "1 skill: no findings\n")
     done = run(bad, "--strict", "codex")
     assert done.returncode == 1
     assert done.stdout.split("\n")[0].startswith("SKILL.md: error [yaml-colon] the value of 'description'")

@@ -29,16 +29,16 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def open_loader(skills_dirs: tuple[str, ...]) -> SkillLoader:
-    """Return the loader over the folders named after the subcommand, or else before it, or else by default."""
+    """Return the loader of the folders given after the subcommand, before it, or else by default."""
     from skillpack.skills.loader import SkillLoader
 
     loader = SkillLoader(roots_of(skills_dirs))
-    warn_of_unnamed(loader)
+    warn_about_unnamed(loader)
     return loader
 
 
-def warn_of_unnamed(loader: SkillLoader) -> None:
-    """Say on stderr which skills go by the name of their folder."""
+def warn_about_unnamed(loader: SkillLoader) -> None:
+    """Print a warning on stderr for each skill that takes its name from its folder."""
     for skill in loader.skills.values():
         if skill.is_unnamed:
             from skillpack.skills.plain_text import one_line
@@ -48,21 +48,21 @@ def warn_of_unnamed(loader: SkillLoader) -> None:
 
 
 def roots_of(skills_dirs: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the folders named after the subcommand, or else before it, or else those searched by default."""
+    """Return the folders given after the subcommand, before it, or else the default folders."""
     from skillpack.skills.roots import default_roots
 
     return default_roots(skills_dirs or click.get_current_context().obj)
 
 
 def open_tools(loader: SkillLoader) -> Tools:
-    """Return the tools below the loader's folders."""
+    """Return the tools in the loader's folders."""
     from skillpack.registry.declaration import find_tools
 
     return find_tools(loader.declaring)
 
 
 def json_argument(name: str, text: str) -> Any:
-    """Return the JSON value of an option: given in place, as @FILE, or as - for stdin.
+    """Return the JSON value of an option: JSON text, @FILE, or - for stdin.
 
     Raises:
         SkillError: INVALID_PARAM if it cannot be read or is not JSON.
@@ -87,11 +87,11 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def exit_unless(answer: dict[str, Any], *, told: bool) -> None:
-    """Leave with exit code 2 when the answer is a failure, saying it on stderr unless it was printed."""
+def exit_unless(answer: dict[str, Any], *, printed: bool) -> None:
+    """Exit with code 2 if the answer is a failure; print it on stderr unless it has already been printed."""
     if answer["success"]:
         return
-    if told:
+    if printed:
         sys.exit(EXIT_BAD_INPUT)
     from skillscript.faults import suggestion
 
@@ -99,7 +99,7 @@ def exit_unless(answer: dict[str, Any], *, told: bool) -> None:
 
 
 def fail(message: str) -> NoReturn:
-    """Say what was wrong and leave with exit code 2."""
+    """Print a message on stderr and exit with code 2."""
     from skillpack.skills.plain_text import written_out
 
     text = "\n".join(map(written_out, message.split("\n")))

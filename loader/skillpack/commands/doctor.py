@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DISTRIBUTION = "analog-layout-skills"
 PROGRAMS = {"klayout": ("klayout",), "netgen": ("netgen-lvs", "netgen"), "ngspice": ("ngspice",)}
-# Without the working folder, where a module klayout may be anybody's; a tool does not look there either.
+# Without the working folder, which could contain an untrusted module klayout; tools do not search it, either.
 _IMPORT_KLAYOUT = "import sys; sys.path[:] = filter(None, sys.path); import klayout.db; print(klayout.db.__version__)"
 _IMPORT_TIMEOUT_S = 30.0
 
@@ -26,7 +26,7 @@ _IMPORT_TIMEOUT_S = 30.0
 @SKILLS_DIR
 @JSON
 def command(skills_dirs: tuple[str, ...], as_json: bool) -> None:
-    """Tell what was found, skipped and shadowed and why, and what this machine offers.
+    """Report which skills were found, skipped and shadowed, why, and which programs this machine has.
 
     Exit code: 1 when a skill or a tool was left out because of an error.
     """
@@ -40,12 +40,12 @@ def command(skills_dirs: tuple[str, ...], as_json: bool) -> None:
 
 
 def examine(catalog: Catalog, tools: Tools) -> dict[str, Any]:
-    """Return the findings as JSON values; ``ok`` is false when a skill or a tool was lost.
+    """Return the findings as JSON values; ``ok`` is false if a skill or a tool was left out because of an error.
 
-    Dependencies that are not met are told, but lose no tool.
+    Unmet dependencies are reported, but do not remove a tool.
 
     Args:
-        catalog: What was found.
+        catalog: Result of a scan.
         tools: The tools of the skills in it.
     """
     from skillpack.registry.definitions import SkillRegistry
@@ -77,7 +77,7 @@ def examine(catalog: Catalog, tools: Tools) -> dict[str, Any]:
 
 
 def environment() -> dict[str, Any]:
-    """Return the versions of this package, Python and KLayout's module, and where optional programs are."""
+    """Return the versions of this package, Python and KLayout's module, and the paths of optional programs."""
     return {
         "skillpack": _version(),
         "python": {"version": platform.python_version(), "executable": sys.executable},
@@ -90,7 +90,7 @@ def environment() -> dict[str, Any]:
 
 
 def report(findings: dict[str, Any]) -> str:
-    """Return the findings of ``examine`` as text for a person."""
+    """Return the findings of ``examine`` as text."""
     lines = ["Skills directories, the first has precedence:", *(f"  {root}" for root in findings["roots"])]
     lines += ["", f"{len(findings['skills'])} skills:"]
     for skill in findings["skills"]:
@@ -113,7 +113,7 @@ def _section(title: str, entries: list[str]) -> list[str]:
 
 
 def _environment_lines(found: dict[str, Any]) -> list[str]:
-    """Return the environment, one line each."""
+    """Return the environment as lines."""
     module = found["klayout_module"]
     lines = [
         f"  skillpack       {found['skillpack']}",
@@ -124,7 +124,7 @@ def _environment_lines(found: dict[str, Any]) -> list[str]:
 
 
 def _version() -> str:
-    """Return the installed version, or "not installed" in a checkout that only lies on the path."""
+    """Return the installed version, or "not installed" for a checkout that is only on the path."""
     from importlib import metadata
 
     try:
@@ -134,7 +134,7 @@ def _version() -> str:
 
 
 def _klayout_module() -> dict[str, str | None]:
-    """Return the version that a tool's process gets by importing KLayout, or the reason it does not."""
+    """Return the version of KLayout that a tool's process imports, or why the import fails."""
     from skillpack.execution.process import run_bounded
 
     outcome = run_bounded([sys.executable, "-c", _IMPORT_KLAYOUT], b"", _IMPORT_TIMEOUT_S)

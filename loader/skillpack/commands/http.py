@@ -18,7 +18,7 @@ from skillpack.hosts.options import LISTENING, SERVING, Listening, Serving
     default=4 << 20,
     show_default=True,
     metavar="BYTES",
-    help="Longest request body.",
+    help="Maximum size of a request body.",
 )
 def command(skills_dirs: tuple[str, ...], listening: Listening, serving: Serving, max_body: int) -> None:
     """Serve the registry and calls of its tools over HTTP, described at /openapi.json.

@@ -22,13 +22,13 @@ from skillpack.commands import (
 @SKILLS_DIR
 @click.argument("intent")
 @click.option("--context", metavar="JSON|@FILE", help="user_profile (skill_preferences), memory_summary, ...")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Most tools to name.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Maximum number of tools.")
 @JSON
 def command(skills_dirs: tuple[str, ...], intent: str, context: str | None, limit: int | None, as_json: bool) -> None:
-    """Rank the tools that serve INTENT, a tag or words, and say why each stands where it does.
+    """Rank the tools that serve INTENT (a tag or words), with the reasons for each rank.
 
-    Ranked by cost, then the user's preference, then how well the context meets what a tool wants of it.
-    Exit code: 1 when none serves it.
+    The order is by cost, then user preference, then how much of the context that a tool needs is available.
+    Exit code: 1 if no tool serves INTENT.
     """
     from skillpack.registry.definitions import SkillRegistry
     from skillpack.skills.plain_text import one_line

@@ -31,11 +31,11 @@ def command(skills_dirs: tuple[str, ...], as_json: bool) -> None:
         click.echo(f"no skills in {', '.join(loader.catalog.roots)}", err=True)
     lost = len(loader.catalog.errors) + len(tools.faults)
     if lost:
-        click.echo(f"{lost} skills or tools were left out; 'skillpack doctor' says why", err=True)
+        click.echo(f"{lost} skills or tools were left out; 'skillpack doctor' reports why", err=True)
 
 
 def _summary(loader: SkillLoader, tools: Tools, name: str) -> dict[str, Any]:
-    """Return what ``list --json`` says of one skill."""
+    """Return one skill as ``list --json`` prints it."""
     skill = loader.skills[name]
     return {
         "name": skill.name,

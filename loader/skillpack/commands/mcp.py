@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     type=click.Choice(["underscored", "dotted"]),
     default="underscored",
     show_default=True,
-    help="How tools are named. Some hosts refuse dots; both forms are understood in a call.",
+    help="Form of the tool names. Some hosts refuse dots; a call can use either form.",
 )
 @click.option("--http", is_flag=True, help="Serve streamable HTTP at /mcp instead of stdin and stdout.")
 @LISTENING
@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Serve the skills and their tools over the Model Context Protocol.
 
-    Without --http this talks on stdin and stdout, as hosts start it. Needs the extra 'mcp'.
+    Without --http the server uses stdin and stdout, as hosts start it. Needs the extra 'mcp'.
     """
     try:
         from skillpack.hosts.mcp_transports import run_http, run_stdio

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @click.group("pipeline")
 def command() -> None:
-    """Check or run a pipeline: tools one after the other, each given what earlier ones answered.
+    """Check or run a pipeline: tools in sequence, each of which can use the answers of earlier ones.
 
-    FILE is a path, or SKILL/PATH for a file that a skill brings.
+    FILE is a path, or SKILL/PATH for a file in a skill.
     """
 
 
@@ -27,9 +27,9 @@ def command() -> None:
 @SKILLS_DIR
 @click.argument("file")
 def check(skills_dirs: tuple[str, ...], file: str) -> None:
-    """Tell what can be known to be wrong with FILE without running it.
+    """Report the faults of FILE without running it.
 
-    Exit code: 2 when it cannot run; warnings are no reason for that.
+    Exit code: 2 if it cannot run; 0 with warnings only.
     """
     from skillpack.pipelines.pipeline import check_pipeline, load_pipeline
     from skillpack.skills.exceptions import PipelineError
@@ -54,13 +54,15 @@ def check(skills_dirs: tuple[str, ...], file: str) -> None:
 @SKILLS_DIR
 @click.argument("file")
 @click.option("--inputs", default="{}", metavar="JSON|@FILE|-", help="Its inputs; - reads them from stdin.")
-@click.option("--state", type=click.Path(path_type=Path, dir_okay=False), help="File that records each finished step.")
-@click.option("--resume", is_flag=True, help="Do not run again what --state records as done.")
+@click.option(
+    "--state", type=click.Path(path_type=Path, dir_okay=False), help="File in which each finished step is recorded."
+)
+@click.option("--resume", is_flag=True, help="Skip the steps that --state records as done.")
 @click.option("--pretty", is_flag=True, help="Indent the answer.")
 def run(skills_dirs: tuple[str, ...], file: str, inputs: str, state: Path | None, resume: bool, pretty: bool) -> None:
-    """Run FILE and print one envelope whose data holds every step's envelope.
+    """Run FILE and print one envelope, whose data contains the envelope of each step.
 
-    Exit code: as 'skillpack run'; 1 when a step says that the design violates something.
+    Exit code: as for 'skillpack run'; 1 if a step reports that the design violates something.
     """
     from skillpack.execution.runner import Runner
     from skillpack.pipelines.pipeline import load_pipeline
@@ -72,7 +74,7 @@ def run(skills_dirs: tuple[str, ...], file: str, inputs: str, state: Path | None
     stop_on_signals()
     if resume and state is None:
         raise click.UsageError("--resume needs --state FILE")
-    options = RunOptions(state_path=state, resume=resume, on_step=_tell, on_stderr=_pass_on)
+    options = RunOptions(state_path=state, resume=resume, on_step=_report, on_stderr=_pass_on)
     try:
         loader = open_loader(skills_dirs)
         pipeline = load_pipeline(_located(loader, file))
@@ -89,7 +91,7 @@ def run(skills_dirs: tuple[str, ...], file: str, inputs: str, state: Path | None
 
 
 def _located(loader: SkillLoader, file: str) -> str:
-    """Return the path of FILE: as it stands, or inside the skill its first part names."""
+    """Return the path of FILE: FILE itself if it exists, or else a path inside the skill that its first part names."""
     skill, _, inner = file.partition("/")
     if not Path(file).exists() and inner and skill in loader.skills:
         from skillpack.skills.exceptions import PipelineError
@@ -102,13 +104,13 @@ def _located(loader: SkillLoader, file: str) -> str:
     return file
 
 
-def _tell(step: str, status: str) -> None:
-    """Say on stderr what a step does."""
+def _report(step: str, status: str) -> None:
+    """Print the status of a step on stderr."""
     click.echo(f"{step}: {status}", err=True)
 
 
 def _pass_on(chunk: bytes) -> None:
-    """Write a piece of a tool's stderr to ours; nobody listening is no reason to stop."""
+    """Copy a part of a tool's stderr to ours; a closed stderr is ignored."""
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.buffer.write(chunk)
         sys.stderr.buffer.flush()

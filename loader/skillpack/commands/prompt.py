@@ -16,24 +16,24 @@ from skillpack.commands import JSON, SKILLS_DIR, open_loader, print_json
     help="A list, a section with that list, or <available_skills>. [default: markdown]",
 )
 @click.option("--max-characters", type=click.IntRange(min=1), metavar="N", help="Shorten descriptions to fit.")
-@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The same in tokens, as estimated.")
+@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The same in estimated tokens.")
 @JSON
 def command(
     skills_dirs: tuple[str, ...], style: str, max_characters: int | None, max_tokens: int | None, as_json: bool
 ) -> None:
     """Print the section for an agent's system prompt (layer 1).
 
-    What does not fit is shortened evenly, and told in the text.
+    Descriptions that do not fit are shortened evenly; the text states how many.
     """
     from skillpack.skills.layer1 import STYLES, Budget
 
     if max_characters is not None and max_tokens is not None:
-        raise click.UsageError("give --max-characters or --max-tokens, not both")
+        raise click.UsageError("--max-characters and --max-tokens cannot be combined")
     budget = None
     if max_characters is not None or max_tokens is not None:
         budget = Budget(max_characters or max_tokens or 1, "characters" if max_characters else "tokens")
-    told = open_loader(skills_dirs).layer1(STYLES[STYLES.index(style)], budget)
+    section = open_loader(skills_dirs).layer1(STYLES[STYLES.index(style)], budget)
     if as_json:
-        print_json(told._asdict())
+        print_json(section._asdict())
     else:
-        click.echo(told.text.strip("\n"))
+        click.echo(section.text.strip("\n"))

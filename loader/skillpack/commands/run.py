@@ -20,9 +20,9 @@ from skillpack.commands import SKILLS_DIR, json_argument, open_loader, open_tool
 def command(
     skills_dirs: tuple[str, ...], tool: str, params: str, context: str | None, timeout: float | None, pretty: bool
 ) -> None:
-    """Run TOOL, or TOOL@VERSION, in a process of its own and print its envelope.
+    """Run TOOL, or TOOL@VERSION, in a separate process and print its envelope.
 
-    Parameters written for an older compatible version are carried over, which stderr tells.
+    Parameters for an older compatible version are converted; notes on stderr list the changes.
 
     Exit code: 0 done; 1 done, but the design violates something; 2 bad input; 3 a needed program is
     missing; 4 timeout, crash or internal error.
@@ -49,7 +49,7 @@ def command(
 
 
 def _pass_on(chunk: bytes) -> None:
-    """Write a piece of the tool's stderr to ours; nobody listening is no reason to stop."""
+    """Copy a part of the tool's stderr to ours; a closed stderr is ignored."""
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.buffer.write(chunk)
         sys.stderr.buffer.flush()

@@ -10,10 +10,12 @@ from skillpack.commands import JSON, SKILLS_DIR, open_loader, print_json
 @click.command("search")
 @SKILLS_DIR
 @click.argument("query", nargs=-1, required=True)
-@click.option("--limit", type=click.IntRange(min=1), default=10, metavar="N", help="Most skills to list. [default: 10]")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=10, metavar="N", help="Maximum number of skills. [default: 10]"
+)
 @JSON
 def command(skills_dirs: tuple[str, ...], query: tuple[str, ...], limit: int, as_json: bool) -> None:
-    """List the skills that fit QUERY, the best first, by name, description and instructions (BM25)."""
+    """List the skills that fit QUERY best, by name, description and instructions (BM25)."""
     from textwrap import shorten
 
     answer = open_loader(skills_dirs).search(" ".join(query), limit=limit)
@@ -26,6 +28,6 @@ def command(skills_dirs: tuple[str, ...], query: tuple[str, ...], limit: int, as
             click.echo(f"        {skill['excerpt']}")
     left = answer["data"]["total"] - len(answer["data"]["skills"])
     if left:
-        click.echo(f"{left} more; --limit shows them", err=True)
+        click.echo(f"{left} more; use --limit to show them", err=True)
     if not answer["data"]["total"]:
-        click.echo("no skill fits", err=True)
+        click.echo("no matching skill", err=True)

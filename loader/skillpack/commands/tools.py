@@ -16,7 +16,7 @@ from skillpack.commands import EXIT_FINDINGS, JSON, SKILLS_DIR, fail, open_loade
 def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> None:
     """List the tools with their versions, or print the registry entry of TOOL (or TOOL@VERSION) with its schemas.
 
-    Exit code: 1 when a tool needs another that is missing, of another version, or needs it in turn.
+    Exit code: 1 if a dependency of a tool is missing, has another version or is cyclic.
     """
     from skillpack.registry.definitions import SkillRegistry
     from skillpack.skills.exceptions import RegistryError

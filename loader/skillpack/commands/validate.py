@@ -19,19 +19,19 @@ from skillpack.skills.skill_rules import HOSTS
     multiple=True,
     metavar="HOST",
     type=click.Choice([*HOSTS, "all"]),
-    help=f"Count the warnings that concern HOST as errors: {', '.join(HOSTS)} or all. Repeatable.",
+    help=f"Treat warnings that concern HOST as errors: {', '.join(HOSTS)} or all. Repeatable.",
 )
-@click.option("--quiet", is_flag=True, help="Leave out the infos.")
+@click.option("--quiet", is_flag=True, help="Do not show infos.")
 @JSON
 def command(
     skills_dirs: tuple[str, ...], paths: tuple[str, ...], hosts: tuple[str, ...], quiet: bool, as_json: bool
 ) -> None:
-    """Check skills: each PATH is a skill, its SKILL.md, or a folder with skills.
+    """Check skills. PATH is a skill, its SKILL.md, or a folder with skills.
 
-    Errors break the Agent Skills specification (or the one of skill.yaml), warnings concern some hosts, infos are worth
-    knowing. Without PATH the skills directories are checked. Nothing of a skill is executed.
+    Errors violate the specification of Agent Skills or of skill.yaml, warnings concern some hosts, infos are hints.
+    Without PATH, the skills directories are checked. No code of a skill is executed.
 
-    Exit code: 0 without errors, 1 with errors, 2 when there is no such path.
+    Exit code: 0 without errors, 1 with errors, 2 if a path does not exist.
     """
     from skillpack.skills.validation import report_text, validate
 

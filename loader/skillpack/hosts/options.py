@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillpack.commands import warn_of_unnamed
+from skillpack.commands import warn_about_unnamed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +100,7 @@ class Serving:
         confined = self.confined and self.directory is not None
         limits = Limits(os.getcwd() if confined else None, programs=self.allow_decks)  # noqa: PTH109 - compared as text
         pack = Pack(roots, timeout=self.timeout, max_workers=self.workers, limits=limits)
-        warn_of_unnamed(pack.view().loader)
+        warn_about_unnamed(pack.view().loader)
         lost = len(pack.view().tools.faults) + len(pack.view().loader.catalog.errors)
         if lost:
             print(f"skillpack: {lost} skills or tools are left out; 'skillpack doctor' says why", file=sys.stderr)  # noqa: T201

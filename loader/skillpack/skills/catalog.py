@@ -1,7 +1,7 @@
-"""Find skills below one or several folders; whatever is wrong with one never hides another.
+"""Find the skills below one or more folders; a faulty skill never hides another.
 
-Precedence: an earlier root wins over a later one; inside a root the path that sorts first wins. Nothing of
-a skill is imported or executed.
+If two skills have the same name, the one in the earlier root wins, and within a root the one whose path sorts first.
+No code of a skill is imported or executed.
 """
 
 # Paths stay strings: a scan handles tens of thousands of them, and Path objects would cost as much as the parsing.
@@ -29,12 +29,12 @@ _TAIL = os.sep + SKILL_FILE
 
 
 class Skipped(NamedTuple):
-    """Something that is not in the catalogue although it is below a root, and why.
+    """A file or folder below a root that is not in the catalogue, and why.
 
     Attributes:
         path: The SKILL.md or folder.
         reason: What is wrong with it.
-        level: "error" for a skill that was lost, "info" for a folder that was not searched.
+        level: "error" if a skill was left out, "info" if a folder was not searched.
     """
 
     path: str
@@ -46,9 +46,9 @@ class Shadowed(NamedTuple):
     """A usable skill that is hidden by another of the same name.
 
     Attributes:
-        name: The name both have.
-        path: SKILL.md of the hidden one.
-        by: SKILL.md of the one that is used.
+        name: The common name.
+        path: SKILL.md of the hidden skill.
+        by: SKILL.md of the skill that is used.
     """
 
     name: str
@@ -57,20 +57,20 @@ class Shadowed(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Return why it is hidden, in words."""
+        """Return why the skill is hidden, as a sentence."""
         return f"the name {self.name!r} is taken by {self.by}"
 
 
 class Catalog(NamedTuple):
-    """The skills that can be used, by name, and everything that cannot.
+    """The usable skills by name, and everything that was left out.
 
     Attributes:
         skills: Usable skills in the order of their roots and paths.
         skipped: What was left out, with reasons.
         shadowed: Usable skills whose name was taken.
         roots: Absolute paths that were searched, highest precedence first.
-        undescribed: Folders that declare tools, but have no SKILL.md (also in ``skipped``), each as a skill of the
-            folder's name without a description: a registry has their tools, no agent is told of them.
+        undescribed: Folders that declare tools but have no SKILL.md (also in ``skipped``), each as a skill without a
+            description, named after its folder. The registry offers their tools; layer 1 does not list them.
     """
 
     skills: Mapping[str, Skill] = MappingProxyType({})
@@ -81,7 +81,7 @@ class Catalog(NamedTuple):
 
     @property
     def errors(self) -> tuple[Skipped, ...]:
-        """Return the skipped entries that lost a skill."""
+        """Return the entries of ``skipped`` that are errors: each is a skill that was left out."""
         return tuple(entry for entry in self.skipped if entry.level == "error")
 
 
@@ -93,12 +93,12 @@ def scan(
 ) -> Catalog:
     """Return the catalogue of every skill below ``roots``.
 
-    A root may be a skill itself. Folders inside a skill are not searched, nor are hidden folders.
+    A root may itself be a skill. Hidden folders and folders inside a skill are not searched.
 
     Args:
-        roots: Folders to search, highest precedence first; one that does not exist is told in ``skipped``.
+        roots: Folders to search, highest precedence first; a missing one is reported in ``skipped``.
         max_depth: Levels of folders below a root that are searched.
-        max_folders: Folders opened over all roots.
+        max_folders: Maximum number of folders opened, all roots together.
     """
     search = _Search(max_depth, max_folders)
     for root in roots:
@@ -108,7 +108,7 @@ def scan(
 
 
 class _Search:
-    """One scan under way."""
+    """The state of one scan."""
 
     def __init__(self, max_depth: int, max_folders: int) -> None:
         self.skills: dict[str, Skill] = {}
@@ -122,7 +122,7 @@ class _Search:
         self._real_roots: set[str] = set()
 
     def root(self, path: str) -> None:
-        """Search one root, unless it was searched already under another name."""
+        """Search a root, unless it has already been searched under another path."""
         real = os.path.realpath(path)
         if real in self._real_roots:
             return
@@ -134,7 +134,7 @@ class _Search:
         self._visit(path, 0)
 
     def _visit(self, folder: str, depth: int) -> None:
-        """Take ``folder`` as a skill, or else search the folders in it; one that lies too deep is left."""
+        """Add the skill in ``folder``, or search its subfolders if it is not a skill. Skip it if it is too deep."""
         if depth > self._max_depth:
             self._skip(folder, f"lies deeper than {self._max_depth} levels: not searched", "info")
             return
@@ -156,19 +156,19 @@ class _Search:
         try:
             self._take(read_skill(path, folder, is_link=is_link))
         except FileNotFoundError:
-            if is_link:  # else it has vanished since
+            if is_link:  # otherwise it was deleted during the scan
                 self._skip(path, "is a link to a file that does not exist")
         except SkillFileError as error:
             self._skip(path, str(error))
 
     def _take(self, skill: Skill) -> None:
-        """Add a skill, or tell which one has its name."""
+        """Add a skill; if its name is taken, record which skill has it."""
         first = self.skills.setdefault(skill.name, skill)
         if first is not skill:
             self.shadowed.append(Shadowed(skill.name, skill.path, first.path))
 
     def _descend(self, folder: str, depth: int) -> None:
-        """Search the folders in ``folder``, which is not a skill."""
+        """Search the subfolders of ``folder``, which is not a skill."""
         try:
             with os.scandir(folder) as entries:
                 children = sorted(entries, key=attrgetter("name"))
@@ -183,13 +183,15 @@ class _Search:
             elif entry.name.lower() == SKILL_FILE.lower():
                 self._skip(entry.path, f"the file must be named {SKILL_FILE}")
             elif entry.name in {DECLARATION_FILE, JSON_DECLARATION_FILE}:
-                self._skip(entry.path, f"declares tools of which no agent is told: there is no {SKILL_FILE} beside it")
+                self._skip(
+                    entry.path, f"declares tools, but there is no {SKILL_FILE} beside it: agents do not see them"
+                )
                 self.undescribed[folder] = Skill(os.path.basename(folder), "", folder + _TAIL, folder)  # noqa: PTH119
             elif entry.is_symlink():
                 self._follow(entry, depth + 1)
 
     def _follow(self, link: os.DirEntry[str], depth: int) -> None:
-        """Visit the folder a link points to, unless that leads back to where the search came from."""
+        """Visit the folder that a link points to, unless the link leads back to a folder above it."""
         if not os.path.exists(link.path):
             self._skip(link.path, "is a link to a folder that does not exist")
         elif _is_folder(link):
@@ -199,12 +201,12 @@ class _Search:
                 self._visit(link.path, depth)
 
     def _skip(self, path: str, reason: str, level: Literal["error", "info"] = "error") -> None:
-        """Note what was left out."""
+        """Record a file or folder that is left out."""
         self.skipped.append(Skipped(path, reason, level))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Return whether ``entry`` is a folder or a link to one; what cannot be asked is not."""
+    """Return whether ``entry`` is a folder or a link to one; False if the system cannot say."""
     try:
         return entry.is_dir()
     except OSError:

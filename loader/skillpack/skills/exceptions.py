@@ -1,8 +1,8 @@
-"""What can be wrong with a skill, a resource or a declaration."""
+"""The exceptions of this package."""
 
 
 class SkillpackError(Exception):
-    """Base of this package's errors; ``code`` is the error code an envelope would carry."""
+    """Base of this package's exceptions; ``code`` is the error code in an envelope."""
 
     code = "INVALID_PARAM"
 
@@ -12,7 +12,7 @@ class FileRefusedError(SkillpackError):
 
 
 class YamlError(SkillpackError):
-    """A YAML text cannot be accepted; ``line`` is its 1-based line, or None."""
+    """A YAML text is not accepted; ``line`` is the 1-based line of the fault, or None."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class YamlError(SkillpackError):
 
 
 class SkillFileError(SkillpackError):
-    """A SKILL.md cannot be used; the message is the reason without the path."""
+    """A SKILL.md cannot be used; the message gives the reason, without the path."""
 
 
 class ResourceError(SkillpackError):
@@ -28,35 +28,35 @@ class ResourceError(SkillpackError):
 
 
 class RootError(SkillpackError):
-    """A skills directory that was asked for does not exist."""
+    """A requested skills directory does not exist."""
 
 
 class ScaffoldError(SkillpackError):
-    """A new skill cannot be made as asked."""
+    """A new skill cannot be created as requested."""
 
 
 class VersionError(SkillpackError):
-    """A text is no semantic version, or no requirement on one."""
+    """A text is not a semantic version, or not a version requirement."""
 
 
 class MigrationError(SkillpackError):
-    """Parameters cannot be carried from one version of a tool to another."""
+    """Parameters cannot be converted from one version of a tool to another."""
 
 
 class RegistryError(SkillpackError):
-    """A skill cannot be registered, or the registry cannot answer."""
+    """A skill cannot be registered, or a request to the registry cannot be answered."""
 
 
 class SkillNotFoundError(RegistryError):
-    """No skill of that name is registered."""
+    """No skill with that name is registered."""
 
 
 class SkillVersionNotFoundError(RegistryError):
-    """A skill is registered, but not in that version."""
+    """The skill is registered, but not in the requested version."""
 
 
 class PipelineError(SkillpackError):
-    """A pipeline cannot be run as it is written; ``problems`` lists everything that is wrong with it."""
+    """A pipeline cannot be run; ``problems`` lists all its faults."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))

@@ -1,4 +1,4 @@
-"""Reading files that a stranger wrote: bounded, never blocking, never outside their folder; replacing files."""
+"""Read untrusted files (bounded size, never blocking, confined to a folder) and replace files atomically."""
 
 import os
 import stat
@@ -21,16 +21,16 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def read_bounded(path: str, max_bytes: int, *, follow: bool = True) -> bytes:
-    """Return the whole content of the regular file ``path``.
+    """Return the content of the regular file ``path``.
 
     Args:
         path: File to read.
-        max_bytes: Largest size that is accepted. [bytes]
-        follow: Whether a link may be followed, which is then to be confined first (``inside``); else it is refused.
+        max_bytes: Maximum size. [bytes]
+        follow: Whether to follow a symbolic link (check its target with ``inside`` first); a link is refused otherwise.
 
     Raises:
-        FileNotFoundError: If nothing is there (left as it is: often not a fault).
-        FileRefusedError: If it is a folder, FIFO, device or socket, unreadable or too large.
+        FileNotFoundError: If the file does not exist, which is often not an error.
+        FileRefusedError: If it is a folder, FIFO, device or socket, is unreadable or too large.
     """
     try:
         descriptor = os.open(path, _OPEN_FLAGS if follow else _OPEN_FLAGS | _NO_FOLLOW)
@@ -52,13 +52,13 @@ def read_bounded(path: str, max_bytes: int, *, follow: bool = True) -> bytes:
 
 
 def inside(folder: str, path: str) -> bool:
-    """Return whether ``path``, all links resolved, lies inside ``folder``, all links resolved."""
+    """Return whether ``path`` is inside ``folder`` once the links in both are resolved."""
     base = os.path.realpath(folder)
     return os.path.realpath(path).startswith(base.rstrip(os.sep) + os.sep)
 
 
 def _read_all(descriptor: int, size: int, max_bytes: int) -> bytes:
-    """Return everything up to the end; ``size`` is what the file claims, which one read then confirms."""
+    """Read to the end of the file; ``size`` is its size by its status, so that one read is usually enough."""
     data = os.read(descriptor, size + 1)
     if len(data) <= size:
         return data
@@ -70,7 +70,7 @@ def _read_all(descriptor: int, size: int, max_bytes: int) -> bytes:
 
 
 def _kind(mode: int) -> str:
-    """Return what a file of this mode is, with its article."""
+    """Return the kind of file, with its article."""
     kinds = (
         (stat.S_ISDIR, "a folder"),
         (stat.S_ISFIFO, "a FIFO"),
@@ -82,12 +82,12 @@ def _kind(mode: int) -> str:
 
 
 def replace_file(path: "Path", content: bytes) -> None:
-    """Give ``path`` the content in one step, by way of the part file ``.NAME.part`` beside it.
+    """Replace the content of ``path`` atomically: write ``.NAME.part`` in the same folder, then rename it.
 
-    The part file is locked while it is written. One that a killed writer left is taken over by the next writer.
+    The part file is locked while it is written. If a writer was killed, the next one reuses its part file.
 
     Raises:
-        OSError: If that fails; the file is as it was.
+        OSError: If writing fails; the old content is kept.
     """
     part = path.with_name(f".{path.name}.part")
     with os.fdopen(_locked_part(part), "wb") as stream:
@@ -105,7 +105,7 @@ def replace_file(path: "Path", content: bytes) -> None:
 
 
 def _locked_part(part: "Path") -> int:
-    """Return a descriptor of the part file, once no other writer has it."""
+    """Return an open descriptor of the part file, after any other writer has finished."""
     while True:
         flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(part, flags | _NO_FOLLOW, 0o666)
@@ -114,7 +114,7 @@ def _locked_part(part: "Path") -> int:
                 _wait_for_lock(descriptor)
             if os.path.samestat(os.fstat(descriptor), part.lstat()):
                 return descriptor
-        except FileNotFoundError:  # the writer that had the lock has given the file its final name
+        except FileNotFoundError:  # the writer that held the lock has renamed the file
             pass
         except BaseException:
             os.close(descriptor)
@@ -123,7 +123,7 @@ def _locked_part(part: "Path") -> int:
 
 
 def _wait_for_lock(descriptor: int) -> None:
-    """Lock the open file, where the file system has locks."""
+    """Lock the open file, if the file system supports locks."""
     import fcntl
 
     try:

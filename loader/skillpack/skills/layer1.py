@@ -1,8 +1,7 @@
-"""Layer 1: what a model is told of all skills, in one of three styles, within a budget.
+"""Layer 1: names and descriptions of all skills for a system prompt, in one of three styles, within a budget.
 
-A budget is filled as if dealt out in rounds: first every skill its name, then each in turn another piece of its
-description, until nothing is left. No skill's long description costs another its place, and what was shortened or
-left out is told.
+The budget is shared evenly: every skill gets its name, then all descriptions are cut to the same maximum length that
+fits. A long description never displaces another skill, and the text states what was shortened or left out.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ if TYPE_CHECKING:
 
 STYLES: tuple[Style, ...] = ("compact", "markdown", "xml")
 _ELLIPSIS = "..."
-_SHORTEST = 12  # characters of a description below which a bare name says as much
+_SHORTEST = 12  # a shorter beginning of a description is left out
 _MARKDOWN_HEAD = "\n\n## Available Skills\n\nYou have access to the following domain expertise:\n"
 _MARKDOWN_TAIL = "\n\nWhen a task matches a skill, request its full content.\n"
 
 
 class Layer1(NamedTuple):
-    """Layer 1 as text, and how much of it there is.
+    """The text of layer 1, and how many skills it shows.
 
     Attributes:
-        text: What the model is told; "" when there are no skills, or no room for any.
-        shown: Skills in it.
-        total: Skills there are.
-        shortened: Skills in it whose description is not whole.
+        text: The text for the model; "" if there are no skills or the budget is too small for any.
+        shown: Number of skills in the text.
+        total: Number of all skills.
+        shortened: Number of skills in the text whose description was cut.
     """
 
     text: str
@@ -42,11 +41,12 @@ class Layer1(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """How long layer 1 may be.
+    """Maximum length of layer 1.
 
     Attributes:
-        limit: Most characters, or tokens.
-        unit: Which of the two. Tokens are estimated from above: four ASCII characters, or one other, make one.
+        limit: Maximum number of characters or tokens.
+        unit: Unit of ``limit``. A token is estimated as four ASCII characters or one other character, which is an
+            upper bound.
     """
 
     limit: int
@@ -54,17 +54,17 @@ class Budget(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """Return the limit in the unit in which ``cost`` measures."""
+        """Return the limit in the unit of ``cost``."""
         return self.limit if self.unit == "characters" else 4 * self.limit
 
     @property
     def cost(self) -> Callable[[str], int]:
-        """Return what measures a text: in characters, or in quarters of a token."""
+        """Return the function that measures a text, in characters or in quarters of a token."""
         return len if self.unit == "characters" else _quarter_tokens
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens ``text`` is: a quarter of its ASCII characters and all others."""
+    """Return an estimate of the tokens in ``text``: one per four ASCII characters, one per other character."""
     return -(-_quarter_tokens(text) // 4)
 
 
@@ -72,10 +72,10 @@ def layer1(skills: Iterable[Skill], style: Style = "markdown", budget: Budget | 
     """Return layer 1 of ``skills`` in the order given.
 
     Args:
-        skills: What to tell of.
+        skills: Skills to list.
         style: "compact": a line ``- name: description`` each; "markdown": the same as a section for a system prompt;
             "xml": ``<available_skills>`` with the place of each SKILL.md.
-        budget: How long the whole text may be; by default as long as it is.
+        budget: Maximum length of the text; by default unlimited.
 
     Raises:
         ValueError: If there is no such style.
@@ -95,7 +95,7 @@ def layer1(skills: Iterable[Skill], style: Style = "markdown", budget: Budget | 
 
 
 def _fill(form: _Form, budget: Budget) -> Layer1:
-    """Return as much of every skill as the budget holds."""
+    """Return layer 1 shortened to the budget."""
     total, cost = len(form.names), budget.cost
     room = budget.parts - cost(form.assemble([], form.notice(total, total, total)))
     shown = 0
@@ -119,9 +119,9 @@ def _fill(form: _Form, budget: Budget) -> Layer1:
 
 
 def _share(wanted: Sequence[int], room: int) -> int:
-    """Return how much each may take at most so that all together take no more than ``room``.
+    """Return the largest common limit for which the lengths in ``wanted``, cut to it, add up to at most ``room``.
 
-    Dealt out in rounds of one; linear in the number of texts and the length of the longest.
+    Takes time linear in the number of texts and the length of the longest.
     """
     if sum(wanted) <= room:
         return max(wanted, default=0)
@@ -135,7 +135,7 @@ def _share(wanted: Sequence[int], room: int) -> int:
 
 
 def _beginning(text: str, room: int, form: _Form, cost: Callable[[str], int]) -> str:
-    """Return the beginning of a description that costs at most ``room``, cut between words; "" if that says nothing."""
+    """Return the beginning of a description that costs at most ``room``, cut between words; "" if it is too short."""
     room -= cost(_ELLIPSIS)
     begun = form.cut(text[: max(room, 0)])
     while begun and cost(begun) > room:
@@ -151,14 +151,14 @@ def _quarter_tokens(text: str) -> int:
 
 
 def _writable(path: str) -> str:
-    """Return a path with what no XML can hold replaced: control characters, bytes that are no text."""
+    """Return a path with the characters replaced that XML does not allow: control characters, undecodable bytes."""
     from skillpack.skills.plain_text import CONTROL
 
     return CONTROL.sub("\ufffd", path.encode("utf-8", "replace").decode("utf-8"))
 
 
 class _Form:
-    """A style applied to skills: their parts, and how the whole is put together of them."""
+    """Skills in one style: the parts of each, and how they are assembled into a text."""
 
     separator = ": "
 
@@ -168,11 +168,11 @@ class _Form:
 
     @property
     def bare(self) -> list[str]:
-        """Return what a skill without description adds to the whole, for each skill."""
+        """Return, for each skill, its entry without a description."""
         return [f"- {name}\n" for name in self.names]
 
     def assemble(self, descriptions: Sequence[str], notice: str) -> str:
-        """Return the text that shows the first skills with these descriptions, "" for a bare name."""
+        """Return the text of the first skills with these descriptions; "" shows the name alone."""
         lines = [
             f"- {name}: {text}" if text else f"- {name}" for name, text in zip(self.names, descriptions, strict=False)
         ]
@@ -180,18 +180,18 @@ class _Form:
 
     @staticmethod
     def notice(shown: int, total: int, shortened: int) -> str:
-        """Return how the model is told what it does not see."""
+        """Return the notice that states what is not shown."""
         cut = f", {shortened} of them shortened" if shortened else ""
         return f"({shown} of {total} skills shown{cut}. Search the skills for what is not here.)"
 
     @staticmethod
     def cut(text: str) -> str:
-        """Return a beginning of a description without a piece that makes no sense alone."""
+        """Return the beginning of a description without an incomplete part at its end."""
         return text
 
 
 class _Markdown(_Form):
-    """The section of a system prompt."""
+    """The style of a section in a system prompt."""
 
     def assemble(self, descriptions: Sequence[str], notice: str) -> str:
         """Return the section."""
@@ -213,11 +213,11 @@ class _Xml(_Form):
 
     @property
     def bare(self) -> list[str]:
-        """Return what a skill without description adds to the whole, for each skill."""
+        """Return, for each skill, its entry without a description."""
         return [f"{self._entry(index, '')}\n" for index in range(len(self.names))]
 
     def assemble(self, descriptions: Sequence[str], notice: str) -> str:
-        """Return the element; what is missing is told in its attributes."""
+        """Return the element; its attributes state what is missing."""
         entries = [self._entry(index, text) for index, text in enumerate(descriptions)]
         return "\n".join([f"<available_skills{notice}>", *entries, "</available_skills>"])
 
@@ -231,12 +231,12 @@ class _Xml(_Form):
 
     @staticmethod
     def notice(shown: int, total: int, shortened: int) -> str:
-        """Return the attributes that tell what the model does not see."""
+        """Return the attributes that state what is not shown."""
         return f' shown="{shown}" total="{total}" shortened="{shortened}"'
 
     @staticmethod
     def cut(text: str) -> str:
-        """Return a beginning of escaped text without a piece of an entity at its end."""
+        """Return the beginning of an escaped text without a part of an entity at its end."""
         start = text.rfind("&", -6)
         return text if start < 0 or ";" in text[start:] else text[:start]
 

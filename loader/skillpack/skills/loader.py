@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     Root = str | os.PathLike[str]
 
-_MAX_NAME = 200  # characters of an unknown name that an answer repeats
-MAX_LISTED = 200  # resources a body is followed by; a model that needs more lists the folder
+_MAX_NAME = 200  # characters of an unknown name that are repeated in an answer
+MAX_LISTED = 200  # resources listed below a body; a model that needs more can list the folder
 
 
 class Changes(NamedTuple):
-    """How the skills differ from those before, by name, sorted.
+    """What a scan found to be different, as sorted names.
 
     Attributes:
-        added: New ones.
-        changed: Those with another place, description or other frontmatter.
-        removed: Those that are gone.
+        added: New skills.
+        changed: Skills with a different path, description or other frontmatter.
+        removed: Skills that no longer exist.
     """
 
     added: tuple[str, ...]
@@ -43,12 +43,12 @@ class SkillLoader:
     """Loads skills and serves them to an agent in three layers.
 
     Args:
-        skills_dir: Folder that holds the skills, or several, the first having precedence. A relative one is meant from
-            the working folder of this moment.
+        skills_dir: Folder with the skills, or several folders, highest precedence first. A relative path is resolved
+            against the current working directory.
 
     Attributes:
-        skills_dir: As given.
-        catalog: What was found and what was not.
+        skills_dir: The argument.
+        catalog: The usable skills, and what was left out.
     """
 
     def __init__(self, skills_dir: Root | Sequence[Root]) -> None:
@@ -61,7 +61,7 @@ class SkillLoader:
 
     @property
     def declaring(self) -> tuple[Skill, ...]:
-        """Whatever may declare tools, for ``find_tools``: the usable skills, then folders without a SKILL.md."""
+        """Everything that can declare tools, for ``find_tools``: the usable skills, then folders without a SKILL.md."""
         return (*self.skills.values(), *self.catalog.undescribed)
 
     @property
@@ -70,9 +70,9 @@ class SkillLoader:
         return self.catalog.skills
 
     def reload(self) -> Changes:
-        """Scan again and return what is different: new, changed and removed skills are seen without a restart.
+        """Scan again and return the differences, so that new, changed and removed skills need no restart.
 
-        What other threads are being served stays whole.
+        Other threads keep the catalogue they are using.
         """
         before, after = self.catalog, scan(self._roots)
         self.catalog = after
@@ -83,38 +83,38 @@ class SkillLoader:
         return bool(self.skills)
 
     def get_descriptions(self, budget: Budget | None = None) -> str:
-        """Return layer 1: one line ``- name: description`` a skill."""
+        """Return layer 1: one line ``- name: description`` per skill."""
         return self.layer1("compact", budget).text
 
     def get_prompt_section(self, style: Style = "markdown", budget: Budget | None = None) -> str:
-        """Return layer 1 as a section to append to a system prompt, or "" when there are no skills."""
+        """Return layer 1 as a section to append to a system prompt, or "" if there are no skills."""
         return self.layer1(style, budget).text
 
     def layer1(self, style: Style = "markdown", budget: Budget | None = None) -> Layer1:
-        """Return layer 1 and how many skills are in it; see ``skillpack.skills.layer1``."""
+        """Return layer 1 and the number of skills in it; see ``skillpack.skills.layer1``."""
         return layer1(self.skills.values(), style, budget)
 
     def get_skill_content(self, name: str) -> str | None:
         """Return layer 2: the body of skill ``name`` and the list of its resources, or None if unknown.
 
         Raises:
-            FileNotFoundError: If its SKILL.md is gone.
-            SkillFileError: If its SKILL.md has become unusable since it was scanned.
+            FileNotFoundError: If its SKILL.md no longer exists.
+            SkillFileError: If its SKILL.md has become unusable since the scan.
         """
         skill = self.skills.get(name)
         return None if skill is None else _content(skill, skill.body, skill.sized_resources)
 
     def skill_request(self, name: str, *, section: str | None = None, wrap: bool = False) -> dict[str, Any]:
-        """Return layer 2 as a tool's answer.
+        """Return layer 2 as the answer of a tool.
 
         ``{"success": True, "data": {"content", "name", "directory", "resources": [{"path", "size"}], "digest"}}``, or
-        ``{"success": False, "message": ..., "suggestions": [...]}`` with the names that come nearest. A skill that is
-        not known is looked for on disk first. Sizes in bytes, ``digest`` is that of the SKILL.md.
+        ``{"success": False, "message": ..., "suggestions": [...]}`` with the most similar names. If the
+        skill is not known, the folders are scanned first. Sizes are in bytes; ``digest`` is the digest of the SKILL.md.
 
         Args:
             name: The skill.
-            section: Heading of the one section to return, without the list of resources; by default the whole body.
-            wrap: Whether to set the content in ``<skill_content>``, with the directory and the sizes of the resources.
+            section: Heading of the section to return, without the list of resources; by default the whole body.
+            wrap: Whether to wrap the content in ``<skill_content>``, with the directory and the sizes of the resources.
         """
         skill = self._find(name)
         if skill is None:
@@ -126,12 +126,12 @@ class SkillLoader:
             return _failure(f"Skill '{name}' cannot be read: {reason}")
 
     def read_resource(self, name: str, path: str, *, max_bytes: int | None = None) -> dict[str, Any]:
-        """Return layer 3 as a tool's answer: ``data`` holds path, size, digest, encoding and content.
+        """Return layer 3 as the answer of a tool: ``data`` holds path, size, digest, encoding and content.
 
         Args:
-            name: Skill whose file it is.
-            path: Path relative to the skill's folder, as listed by layer 2.
-            max_bytes: Largest file that is served; default 1 MiB. [bytes]
+            name: The skill.
+            path: Path relative to the skill's folder, as listed in layer 2.
+            max_bytes: Maximum size of the file; default 1 MiB. [bytes]
         """
         from skillpack.skills.resources import read_resource
         from skillscript.faults import near_names
@@ -145,13 +145,13 @@ class SkillLoader:
             return _failure(str(error), near_names(path, skill.resources))
 
     def search(self, query: str, *, limit: int = 10) -> dict[str, Any]:
-        """Return the skills that fit ``query`` best, as a tool's answer; see ``skillpack.skills.search``.
+        """Return the skills that fit ``query`` best, as the answer of a tool; see ``skillpack.skills.search``.
 
         ``{"success": True, "data": {"skills": [{"name", "description", "score", "excerpt"}], "total"}}``.
 
         Args:
             query: Words of the task.
-            limit: Most skills to return.
+            limit: Maximum number of skills to return.
         """
         from skillpack.skills.search import search
 
@@ -159,7 +159,7 @@ class SkillLoader:
         return {"success": True, "data": {"skills": [match.to_json() for match in matches], "total": total}}
 
     def _find(self, name: str) -> Skill | None:
-        """Return the skill ``name``, if need be one that is new on disk."""
+        """Return the skill ``name``; scan again if it is not known."""
         if name not in self.skills:
             self.reload()
         return self.skills.get(name)
@@ -172,7 +172,7 @@ class SkillLoader:
 
 
 def _failure(message: str, suggestions: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the answer of a tool that could not do what it was asked."""
+    """Return the answer of a tool that failed."""
     return {"success": False, "message": message, "suggestions": list(suggestions)}
 
 
@@ -204,7 +204,7 @@ def _layer2(skill: Skill, title: str | None, wrap: bool) -> dict[str, Any]:
 
 
 def _content(skill: Skill, body: str, resources: Sequence[tuple[str, int]]) -> str:
-    """Return a body followed by where its resources are, as the seed writes it (S3.2)."""
+    """Return a body followed by the list of its resources (S3.2)."""
     if not resources:
         return body
     lines = [f"- {path}\n" for path, _ in resources[:MAX_LISTED]]
@@ -212,7 +212,7 @@ def _content(skill: Skill, body: str, resources: Sequence[tuple[str, int]]) -> s
 
 
 def _wrapped(skill: Skill, content: str, resources: Sequence[tuple[str, int]]) -> str:
-    """Return content in ``<skill_content>``, which nothing in it can close, so that a host can tell it apart."""
+    """Return content in a ``<skill_content>`` element, which no text inside it can close."""
     from html import escape
 
     inert = content.replace("</skill_content", "&lt;/skill_content")
@@ -226,12 +226,12 @@ def _wrapped(skill: Skill, content: str, resources: Sequence[tuple[str, int]]) -
 
 
 def _more(number: int) -> str:
-    """Return the line that tells how many resources are not listed."""
+    """Return a line with the number of resources that are not listed."""
     return f"... and {number - MAX_LISTED} more\n" if number > MAX_LISTED else ""
 
 
 def _changes(before: Mapping[str, Skill], after: Mapping[str, Skill]) -> Changes:
-    """Return how two sets of skills differ."""
+    """Return the differences between two sets of skills."""
     both = before.keys() & after.keys()
     return Changes(
         tuple(sorted(after.keys() - both)),

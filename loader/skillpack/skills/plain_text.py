@@ -1,13 +1,13 @@
-"""Text of a stranger on its way into a prompt or a terminal."""
+"""Sanitize untrusted text before it is written to a prompt or a terminal."""
 
 import re
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
-HIDING = re.compile(r"[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")  # reorders text, or shows it to models alone
+HIDING = re.compile(r"[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")  # reorders text, or is visible to models only
 
 
 def written_out(text: str) -> str:
-    r"""Return ``text`` with everything that controls a terminal or hides written as in Python, such as ``\x1b``."""
+    r"""Return ``text`` with control and hidden characters written as escape sequences, such as ``\x1b``."""
     return HIDING.sub(_escaped, CONTROL.sub(_escaped, text))
 
 
@@ -16,5 +16,5 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` on one line, single blanks between words, without what controls a terminal or hides."""
+    """Return ``text`` on one line, with single spaces between words and without control and hidden characters."""
     return " ".join(CONTROL.sub(" ", HIDING.sub("", text)).split())

@@ -1,11 +1,11 @@
-"""How well texts fit the words of a query: the one ranking of ``skillpack search`` and of intents.
+"""Rank texts by the words of a query, for ``skillpack search`` and for intents.
 
 BM25F over a name, a description, a body and a declaration. Robertson, Zaragoza: "The Probabilistic Relevance Framework:
-BM25 and Beyond" (2009), section 3.6. The length of a field is counted in characters. No index is kept: the few terms
-of the query are counted in every text, which costs less than cutting every text into words. A term is a word without
-its English ending, so that "routing" finds "routes", or, in scripts without blanks, each pair of neighbouring
-characters. Two words that stand together are a term of their own: where every skill is about one subject each word is
-common, and only "layout matches" tells one from another.
+BM25 and Beyond" (2009), section 3.6. The length of a field is counted in characters. There is no index: counting the
+few terms of the query in every text costs less than splitting every text into words. A term is a word without its
+English ending, so that "routing" finds "routes", or, in scripts without blanks, each pair of neighbouring characters.
+Two adjacent words are a term of their own: where all skills are about the same subject, each single word
+is common, and only a phrase such as "layout matches" is specific.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_TERMS = 32
 MAX_QUERY = 2000
-SATURATION = 1.2  # how soon more of the same term stops counting (k1)
+SATURATION = 1.2  # how soon further occurrences of a term stop counting (k1)
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
 _WORD = rf"[^\W_{_CJK}]"
 _WORDS = re.compile(rf"[{_CJK}]+|{_WORD}+")
@@ -40,7 +40,7 @@ _BETWEEN = rf"(?:{_GAP}(?:{_JOINING.pattern})(?!{_WORD})){{0,3}}{_GAP}"  # layou
 
 
 class Fields(NamedTuple):
-    """The folded texts of what is ranked, or a number for each of them."""
+    """The texts by which a skill or tool is ranked, folded."""
 
     name: str
     description: str
@@ -49,17 +49,17 @@ class Fields(NamedTuple):
 
 
 WEIGHTS = (4.0, 3.0, 1.0, 1.5)
-LENGTH_SHARES = (0.0, 0.5, 0.75, 0.75)  # how much a long field counts less (b)
+LENGTH_SHARES = (0.0, 0.5, 0.75, 0.75)  # how much the length of a field reduces its weight (b)
 
 
 class Term(NamedTuple):
-    """What is looked for in folded text.
+    """What is searched for in folded text.
 
     Attributes:
-        stem: Text that is in every occurrence.
-        expression: Regular expression of the forms of a word, or of two together, that begins with ``stem``; "" where
-            ``stem`` is to be found as it is.
-        second_stem: The same as ``stem`` of the second of two words.
+        stem: Text that every occurrence contains.
+        expression: Regular expression for all forms of a word, or of two adjacent words, that begins with ``stem``; ""
+            if ``stem`` itself is searched for.
+        second_stem: The stem of the second of two words.
     """
 
     stem: str
@@ -75,7 +75,7 @@ class Term(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """How well each text fits, 0 where no term occurs, and the weight of each term: rare ones weigh more."""
+    """The score of each text, 0 where no term occurs, and the weight of each term: rare terms weigh more."""
 
     scores: list[float]
     rarities: list[float]
@@ -98,7 +98,7 @@ def rank(texts: Sequence[Fields], terms: Sequence[Term]) -> Ranking:
 def _score(
     hits: Sequence[Sequence[int]], lengths: Sequence[int], means: Sequence[float], rarities: Sequence[float]
 ) -> float:
-    """Return the score of one text, given its hits by field and term."""
+    """Return the score of one text from its hits by field and term."""
     factors = [
         weight / (1 - share + share * length / mean)
         for weight, share, length, mean in zip(WEIGHTS, LENGTH_SHARES, lengths, means, strict=True)
@@ -111,7 +111,7 @@ def _score(
 
 
 def _rarity(having: int, total: int) -> float:
-    """Return how much it says that a text has a term (inverse document frequency, never negative)."""
+    """Return the weight of a term that ``having`` of ``total`` texts contain (inverse document frequency, positive)."""
     return math.log(1 + (total - having + 0.5) / (having + 0.5))
 
 
@@ -128,13 +128,13 @@ def words_of(text: str) -> list[str]:
 
 
 def terms_of(text: str, most: int | None = None) -> list[Term]:
-    """Return the terms of a text, each once.
+    """Return the terms of a text without repetitions.
 
-    Words that only join others, and single letters and digits, are left out unless there is nothing else.
+    Stop words, single letters and single digits are left out unless there are no other words.
 
     Args:
-        text: A query, a tag.
-        most: Most terms to return.
+        text: A query or a tag.
+        most: Maximum number of terms; by default unlimited.
     """
     words = words_of(text)
     telling = [word for word in words if not _JOINING.fullmatch(word) and (len(word) > 1 or _IS_CJK.match(word))]
@@ -154,7 +154,7 @@ def terms_of(text: str, most: int | None = None) -> list[Term]:
 
 
 def _word_term(word: str) -> Term:
-    """Return the term of one word: its English forms, or itself alone."""
+    """Return the term of a word: all its English forms, or the word itself in other scripts."""
     stem, endings = word, ""
     if word.isascii() and word.isalpha() and len(word) >= _MIN_STEM:
         cut = _ENDINGS.sub("", word)

@@ -1,4 +1,4 @@
-"""Layer 3: one file of a skill, confined to the skill's folder."""
+"""Layer 3: read one file of a skill, confined to the skill's folder."""
 
 # Paths stay strings: a scan handles tens of thousands of them, and Path objects would cost as much as the parsing.
 # ruff: noqa: PTH118
@@ -60,12 +60,12 @@ def read_resource(skill: Skill, path: str, *, max_bytes: int | None = None) -> R
     """Return the file ``path`` of ``skill``.
 
     Args:
-        skill: Whose file it is.
+        skill: The skill.
         path: Path relative to the skill's folder, with forward slashes.
-        max_bytes: Largest file that is served; default ``MAX_RESOURCE_BYTES``. [bytes]
+        max_bytes: Maximum size of the file; default ``MAX_RESOURCE_BYTES``. [bytes]
 
     Raises:
-        ResourceError: If the path is not one inside the skill, or is not a regular file of bearable size.
+        ResourceError: If the path is not inside the skill, is not a regular file, or the file is too large.
     """
     limit = MAX_RESOURCE_BYTES if max_bytes is None else max_bytes
     parts = _parts(path)
@@ -84,7 +84,7 @@ def read_resource(skill: Skill, path: str, *, max_bytes: int | None = None) -> R
 
 
 def _parts(path: str) -> list[str]:
-    """Return the components of a relative path; every way to name something elsewhere is refused."""
+    """Return the components of a relative path; raise an error for a path that could lead elsewhere."""
     if "\x00" in path:
         raise ResourceError("the path contains a NUL character")
     if "\\" in path:
@@ -93,7 +93,7 @@ def _parts(path: str) -> list[str]:
         raise ResourceError(f"the path {path!r} is absolute; give it relative to the skill's folder")
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise ResourceError(f"the path {path!r} contains '..'; a resource lies inside the skill")
+        raise ResourceError(f"the path {path!r} contains '..'; a resource must be inside the skill")
     if not parts:
         raise ResourceError("the path is empty")
     return parts

@@ -1,4 +1,4 @@
-"""Where skills are looked for when nobody says where."""
+"""The folders in which skills are searched by default."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 PATH_VARIABLE = "SKILLPACK_PATH"
 PROJECT, USER, PACK = "@project", "@user", "@pack"
-_HOST_FOLDERS = (".agents/skills", ".claude/skills")  # every host's, then Claude Code's
+_HOST_FOLDERS = (".agents/skills", ".claude/skills")  # the common folder of all hosts, then that of Claude Code
 
 
 def default_roots(explicit: Sequence[str | os.PathLike[str]] = ()) -> tuple[str, ...]:
-    """Return the folders to scan, highest precedence first, from the first of these that says anything.
+    """Return the folders to scan, highest precedence first, from the first of these sources that is set.
 
     1. ``explicit``, the ``--skills-dir`` options in their order;
     2. the environment variable ``SKILLPACK_PATH``, a list separated as PATH is;
     3. the skills that come with this package.
 
-    Three words stand for folders where hosts keep skills, as far as they exist: ``@project`` for ``.agents/skills`` and
-    ``.claude/skills`` of the working directory and those above it up to the repository's root, ``@user`` for the same
-    of the home folder, ``@pack`` for the skills that come with this package. A project's skills are a stranger's until
-    somebody trusts the project, so they are only looked for when asked.
+    Three keywords name the existing folders in which hosts keep skills: ``@project`` for ``.agents/skills`` and
+    ``.claude/skills`` in the working directory and in its parents up to the root of the repository, ``@user`` for the
+    same folders in the home directory, ``@pack`` for the skills that come with this package. Skills of a project are
+    untrusted, so they are searched only on request.
 
     Raises:
         RootError: If an explicit folder does not exist.
@@ -43,7 +43,7 @@ def project_roots(start: Path) -> list[str]:
     """Return the existing skill folders of a project, the nearest to ``start`` first.
 
     Args:
-        start: Folder in the project; without a repository (``.git``) around it, it is the project.
+        start: Folder in the project; if it is not in a repository (``.git``), it is the only folder searched.
     """
     above = [start, *start.parents]
     top = next((folder for folder in above if (folder / ".git").exists()), start)
@@ -56,22 +56,22 @@ def host_roots(base: Path) -> list[str]:
 
 
 def _is_word(part: str) -> bool:
-    """Return whether a part of the list stands for other folders."""
+    """Return whether a part of the list is a keyword."""
     return part in {PROJECT, USER, PACK}
 
 
 def _expanded(part: str) -> list[str]:
-    """Return the folders that one part of the list stands for."""
+    """Return the folders that a part of the list names."""
     if part == PROJECT:
         return project_roots(Path.cwd())
     if part == USER:
-        home = Path("~").expanduser()  # stays as it is where there is no home
+        home = Path("~").expanduser()  # unchanged if there is no home directory
         return host_roots(home) if home.is_absolute() else []
     return [bundled_root()] if part == PACK else [part]
 
 
 def bundled_root() -> str:
-    """Return the pack's own skills: the checkout's ``skills`` folder, or the copy inside the wheel."""
+    """Return the folder of the skills in this package: ``skills`` of the checkout, or the copy in the wheel."""
     package = Path(__file__).resolve().parents[1]
     checkout = package.parent.parent
     if (checkout / "pyproject.toml").is_file() and (checkout / "skills").is_dir():

@@ -1,4 +1,4 @@
-"""A new skill that is whole from the start: it passes ``validate``, and its tool runs."""
+"""Create a new skill that passes ``validate`` and whose tool runs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _DESCRIPTION = "Count the words of a text. Use when asked how long a text is in 
 
 
 class Plan(NamedTuple):
-    """What to write.
+    """The skill to create.
 
     Attributes:
-        name: The skill's name and its folder's.
-        parent: Folder to make it in, which need not exist.
-        description: What it does and when to use it; "" for that of the example.
-        tool: Dotted id of its tool, or None for a skill of text alone.
+        name: Name of the skill and of its folder.
+        parent: Folder in which to create it; it need not exist.
+        description: What the skill does and when to use it; "" for the description of the example.
+        tool: Dotted id of its tool, or None for a skill without a tool.
         handler: Whether the tool is a ``handler.py`` with templates and tests, rather than a program in ``scripts``.
     """
 
@@ -41,21 +41,21 @@ class Plan(NamedTuple):
 
     @property
     def script(self) -> str:
-        """Return the path of the tool's script in the skill."""
+        """Return the path of the tool's script within the skill."""
         return f"scripts/{(self.tool or '').rpartition('.')[2]}.py"
 
 
 def default_tool(name: str) -> str:
-    """Return the id of the tool of a new skill ``name``: ``word_count.run`` for ``word-count``."""
+    """Return the default id of the tool of a new skill: ``word_count.run`` for ``word-count``."""
     words = name.replace("-", "_")
     return f"{words if words[:1].isalpha() else f'skill_{words}'}.run"
 
 
 def write_skill(plan: Plan) -> Path:
-    """Return the folder of the new skill; it appears complete or not at all.
+    """Create a skill and return its folder, which appears complete or not at all.
 
     Raises:
-        ScaffoldError: If the name, description or tool id is not allowed, or the folder is there or cannot be made.
+        ScaffoldError: If the name, description or tool id is not allowed, or the folder exists or cannot be created.
     """
     problems = _problems(plan)
     if problems:
@@ -77,7 +77,7 @@ def write_skill(plan: Plan) -> Path:
 
 
 def _problems(plan: Plan) -> list[str]:
-    """Return everything that keeps a skill from being made as planned."""
+    """Return all faults of a plan."""
     found = []
     problem = name_problem(plan.name)
     if problem is not None:
@@ -91,7 +91,7 @@ def _problems(plan: Plan) -> list[str]:
 
 
 def _files(plan: Plan) -> dict[str, str]:
-    """Return the text of every file of the skill by its path."""
+    """Return the files of the skill as texts by path."""
     files = {"SKILL.md": _skill_file(plan)}
     if plan.tool is not None and plan.handler:
         return files | _handler_files(plan.tool, plan.name.replace("-", " ").capitalize())
@@ -191,7 +191,7 @@ if __name__ == "__main__":
 
 
 def _handler_files(tool: str, title: str) -> dict[str, str]:
-    """Return the text of every file but SKILL.md by its path.
+    """Return the files of a skill with a handler, except SKILL.md, as texts by path.
 
     Args:
         tool: Id of the skill's tool.
@@ -217,7 +217,7 @@ def _handler_files(tool: str, title: str) -> dict[str, str]:
 
 
 def _object_schema(properties: Mapping[str, Mapping[str, object]]) -> str:
-    """Return the schema of an object that has all of these properties and no other."""
+    """Return the schema of an object with exactly these properties."""
     schema = {
         "$schema": _DIALECT,
         "type": "object",

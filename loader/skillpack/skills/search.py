@@ -1,4 +1,4 @@
-"""Which skills fit a query, by their names, descriptions, bodies and what skill.yaml says of their tools."""
+"""Search skills by name, description, body and the text of skill.yaml."""
 
 # Paths stay strings, as in the catalogue.
 # ruff: noqa: PTH118
@@ -26,12 +26,12 @@ _NOT_FOR = re.compile(r"\b(?:not (?:for|needed)|(?:do not|don't|never) use)\b[^.
 
 
 class Match(NamedTuple):
-    """A skill that fits.
+    """A skill that fits a query.
 
     Attributes:
         skill: The skill.
-        score: How well; only comparable within one search.
-        excerpt: The line of its body that fits best, "" when its name or description alone fits.
+        score: How well it fits; comparable within one search only.
+        excerpt: The line of its body that fits best; "" if no line contains a term.
     """
 
     skill: Skill
@@ -49,12 +49,12 @@ class Match(NamedTuple):
 
 
 def search(skills: Iterable[Skill], query: str, limit: int) -> tuple[list[Match], int]:
-    """Return the skills that fit ``query`` best, and how many fit at all: those in which one of its terms occurs.
+    """Return the skills that fit ``query`` best, and the number of all skills that contain a term of it.
 
     Args:
-        skills: What to search; of equally good ones the first comes first.
+        skills: Skills to search; skills with equal scores keep their order.
         query: Words.
-        limit: Most skills to return.
+        limit: Maximum number of skills to return.
     """
     candidates, terms = list(skills), terms_of(query, MAX_TERMS)
     if not terms:
@@ -70,13 +70,13 @@ def search(skills: Iterable[Skill], query: str, limit: int) -> tuple[list[Match]
 
 
 def _fields(skill: Skill) -> Fields:
-    """Return name, description, body and declaration as they are searched: without what the skill is not for."""
+    """Return the texts to search, without the part of the description that says what the skill is not for."""
     description = _NOT_FOR.sub("", folded(skill.description))
     return Fields(folded(skill.name), description, folded(_body(skill)), folded(_declaration(skill)))
 
 
 def _declaration(skill: Skill) -> str:
-    """Return the text of skill.yaml, which is not parsed; "" where there is none that can be read."""
+    """Return the text of skill.yaml, unparsed; "" if it is missing or cannot be read."""
     path = os.path.join(skill.dir, DECLARATION_FILE)
     try:
         return read_bounded(path, _MAX_DECLARATION_BYTES, follow=False).decode("utf-8", "replace")
@@ -85,7 +85,7 @@ def _declaration(skill: Skill) -> str:
 
 
 def _body(skill: Skill) -> str:
-    """Return the body of a skill; one that cannot be read any more is empty."""
+    """Return the body of a skill; "" if it can no longer be read."""
     try:
         return skill.body
     except (FileNotFoundError, SkillFileError):
@@ -93,7 +93,7 @@ def _body(skill: Skill) -> str:
 
 
 def _excerpt(skill: Skill, counters: Sequence[tuple[Counter, float]]) -> str:
-    """Return the line of a skill's body in which the rarest terms occur, shortened."""
+    """Return the line of a skill's body that contains the rarest terms, shortened."""
     best, value = "", 0.0
     for line in _body(skill).split("\n"):
         text = folded(line)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
-_TEXT = re.compile(r" {0,3}(?![ \t|>]|[-+*][ \t]|\d+[.)][ \t]).*\w")  # how a paragraph begins
+_TEXT = re.compile(r" {0,3}(?![ \t|>]|[-+*][ \t]|\d+[.)][ \t]).*\w")  # the beginning of a paragraph
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
@@ -15,7 +15,7 @@ class Heading(NamedTuple):
     """One heading.
 
     Attributes:
-        level: 1 for ``#`` to 6; 1 for a line underlined with ``=``, 2 with ``-``.
+        level: 1 for ``#`` to 6 for ``######``; 1 for a line underlined with ``=``, 2 with ``-``.
         title: Its text.
         line: Its 0-based line.
     """
@@ -26,10 +26,10 @@ class Heading(NamedTuple):
 
 
 def headings(body: str) -> list[Heading]:
-    """Return the headings of a Markdown text in their order; what stands in a fenced block is none."""
+    """Return the headings of a Markdown text in order; lines in fenced code blocks are not headings."""
     found = []
     fence = ""
-    paragraph: list[str] | None = []  # its lines so far; None in a list, table or quote, which a blank line ends
+    paragraph: list[str] | None = []  # lines so far; None in a list, table or quote until a blank line
     for number, line in enumerate(body.split("\n")):
         above, paragraph = paragraph, []
         mark = _FENCE.fullmatch(line)
@@ -49,11 +49,11 @@ def headings(body: str) -> list[Heading]:
 
 
 def section(body: str, title: str) -> str | None:
-    """Return the heading ``title`` and everything below it up to the next of its level; None if there is none such.
+    """Return the section with the heading ``title``, up to the next heading of its level or above, or None.
 
     Args:
         body: Markdown text.
-        title: Text of the heading; case and blanks do not matter. Of several the first.
+        title: Text of the heading, ignoring case and blanks. The first such section is returned.
     """
     found = headings(body)
     wanted = _plain(title)
@@ -66,5 +66,5 @@ def section(body: str, title: str) -> str | None:
 
 
 def _plain(title: str) -> str:
-    """Return a title as it is compared."""
+    """Return a title in the form in which titles are compared."""
     return " ".join(title.lstrip("#").casefold().split())

@@ -1,4 +1,4 @@
-"""One skill: what its SKILL.md says, where it lies, which files it brings."""
+"""One skill: its SKILL.md, its folder and its resources."""
 
 # Paths stay strings: a scan handles tens of thousands of them, and Path objects would cost as much as the parsing.
 # ruff: noqa: PTH100, PTH113, PTH114, PTH118, PTH119, PTH120, PTH202
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 SKILL_FILE = "SKILL.md"
 DECLARATION_FILE = "skill.yaml"
-JSON_DECLARATION_FILE = "skill.json"  # the same as JSON
+JSON_DECLARATION_FILE = "skill.json"  # the same declaration as JSON
 RESOURCE_FOLDERS = ("assets", "references", "scripts")
 MAX_RESOURCES = 2000
 
 
 class Skill(NamedTuple):
-    """A usable skill; its body and resources are read from disk when they are asked for.
+    """A usable skill; its body and resources are read from disk on demand.
 
     Attributes:
-        name: Unique name: as the frontmatter gives it, or else that of its folder.
+        name: Unique name: the name in the frontmatter, or else the name of the folder.
         description: What it does and when to use it.
         path: Absolute path of its SKILL.md.
         dir: Absolute path of its folder.
         more: The other fields of the frontmatter, scalars as strings.
-        repairs: What had to be read as it was meant rather than as it is written.
-        is_unnamed: Whether the frontmatter has no name, so that the folder's is used, as Claude Code does.
+        repairs: Faults of the frontmatter that were repaired when it was read.
+        is_unnamed: Whether the frontmatter has no name, so that the folder's name is used, as in Claude Code.
     """
 
     name: str
@@ -47,14 +47,14 @@ class Skill(NamedTuple):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Return the whole frontmatter, scalars as strings."""
+        """Return all fields of the frontmatter, scalars as strings."""
         return {"name": self.name, "description": self.description, **self.more}
 
     @property
     def summary(self) -> str:
-        """Return the description on one line, so that it cannot pose as another part of a prompt or terminal."""
+        """Return the description on one line, so that it cannot imitate other parts of a prompt or terminal."""
         text = self.description
-        if text.isprintable() and "  " not in text:  # true of nearly all, and ten times as fast
+        if text.isprintable() and "  " not in text:  # true for nearly all descriptions, and ten times as fast
             return text
         from skillpack.skills.plain_text import one_line
 
@@ -62,7 +62,7 @@ class Skill(NamedTuple):
 
     @property
     def findings(self) -> list[Finding]:
-        """Return what the frontmatter of this skill, which can be used all the same, has against it."""
+        """Return the findings on the frontmatter; none of them makes the skill unusable."""
         from skillpack.skills.skill_rules import UNNAMED, YAML_READERS, field_findings, warning
 
         found = field_findings(self.fields, os.path.basename(self.dir))
@@ -71,36 +71,36 @@ class Skill(NamedTuple):
 
     @property
     def body(self) -> str:
-        """Return the Markdown below the frontmatter as it is on disk now.
+        """Return the Markdown below the frontmatter, read from disk now.
 
         Raises:
-            FileNotFoundError: If the file is gone.
-            SkillFileError: If the file has become unusable since it was scanned.
+            FileNotFoundError: If the file no longer exists.
+            SkillFileError: If the file has become unusable since the scan.
         """
         from skillpack.skills.strict_frontmatter import body_of
 
         return body_of(self.read())
 
     def read(self) -> bytes:
-        """Return the bytes of its SKILL.md as they are now.
+        """Return the current bytes of its SKILL.md.
 
         Raises:
-            FileNotFoundError: If the file is gone.
-            SkillFileError: If it has become something else than a bearable file of this skill.
+            FileNotFoundError: If the file no longer exists.
+            SkillFileError: If it is no longer a regular file of this skill, or is too large.
         """
         return read_skill_file(self.path, self.dir, is_link=os.path.islink(self.path))
 
     @property
     def resources(self) -> list[str]:
-        """Return the files below scripts, references and assets, as sorted paths relative to ``dir``.
+        """Return the files in scripts, references and assets, as sorted paths relative to ``dir``.
 
-        Left out: caches, files that a link brings in from outside the skill, and special files.
+        Bytecode, special files and links to files outside the skill are left out.
         """
         return [path for path, _ in self.sized_resources]
 
     @property
     def sized_resources(self) -> list[tuple[str, int]]:
-        """Return the resources with their sizes, sorted by path, at most ``MAX_RESOURCES``. [bytes]"""
+        """Return at most ``MAX_RESOURCES`` resources with their sizes, sorted by path. [bytes]"""
         found: list[tuple[str, int]] = []
         for folder in RESOURCE_FOLDERS:
             top = os.path.join(self.dir, folder)
@@ -113,7 +113,7 @@ class Skill(NamedTuple):
         return sorted(found)
 
     def _files(self, top: str) -> Iterator[tuple[str, int]]:
-        """Yield the path and size of every regular file of this skill below ``top``."""
+        """Yield path and size of every regular file of this skill below ``top``."""
         for parent, folders, files in os.walk(top):
             folders[:] = sorted(name for name in folders if name != "__pycache__")
             for path in (os.path.join(parent, name) for name in sorted(files)):
@@ -132,7 +132,7 @@ def load_skill(path: str | os.PathLike[str]) -> Skill:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        SkillFileError: If it cannot be used; the message is the reason.
+        SkillFileError: If it cannot be used; the message gives the reason.
     """
     location = os.path.abspath(path)
     return read_skill(location, os.path.dirname(location), is_link=os.path.islink(location))
@@ -144,11 +144,11 @@ def read_skill(path: str, folder: str, *, is_link: bool) -> Skill:
     Args:
         path: Absolute path of its SKILL.md.
         folder: Absolute path of its folder.
-        is_link: Whether ``path`` is a symbolic link; one that becomes a link afterwards is refused.
+        is_link: Whether ``path`` is a symbolic link; a file that becomes a link later is refused.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        SkillFileError: If it cannot be used; the message is the reason.
+        SkillFileError: If it cannot be used; the message gives the reason.
     """
     from skillpack.skills.plain_text import CONTROL, HIDING
     from skillpack.skills.strict_frontmatter import parse
@@ -165,16 +165,16 @@ def read_skill(path: str, folder: str, *, is_link: bool) -> Skill:
 
 
 def read_skill_file(path: str, folder: str, *, is_link: bool) -> bytes:
-    """Return the content of a SKILL.md, which a link must not bring in from outside its folder.
+    """Return the content of a SKILL.md; a link to a file outside its folder is refused.
 
     Args:
         path: Absolute path of the SKILL.md.
         folder: Absolute path of its folder.
-        is_link: Whether ``path`` is a symbolic link; one that becomes a link afterwards is refused.
+        is_link: Whether ``path`` is a symbolic link; a file that becomes a link later is refused.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        SkillFileError: If it is no regular file of this skill, or too large.
+        SkillFileError: If it is not a regular file of this skill, or is too large.
     """
     from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES
 

@@ -1,7 +1,7 @@
-"""Rules for a SKILL.md: the Agent Skills specification of frontmatter, and what single hosts object to beyond it.
+"""Rules for a SKILL.md: the Agent Skills specification of frontmatter, and further rules of single hosts.
 
-Sources of the hosts' rules: the Agent Skills client guide; Codex's loader; the validator of anthropics/skills, by which
-claude.ai judges uploads; Agent Plugins 1.0.0. A host's name here is what ``skillpack validate --strict`` takes.
+Sources of the hosts' rules: the Agent Skills client guide; the loader of Codex; the validator of anthropics/skills,
+which claude.ai applies to uploads; Agent Plugins 1.0.0. ``skillpack validate --strict`` takes the names of the hosts.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _CLAUDE_CODE_FIELDS = (
     *("agent", "argument-hint", "arguments", "context", "disable-model-invocation", "effort", "hooks", "model"),
     *("paths", "shell", "user-invocable", "when_to_use"),
 )
-YAML_READERS = ("agent-plugins", "claude-ai", "codex", "manus")  # hand the frontmatter to a plain YAML library
-UPLOADS = ("claude-ai", "manus")  # one archive a skill, judged by a pattern that knows no variation
+YAML_READERS = ("agent-plugins", "claude-ai", "codex", "manus")  # parse the frontmatter with a plain YAML library
+UPLOADS = ("claude-ai", "manus")  # one archive per skill, checked against a fixed pattern
 _RESERVED = ("anthropic", "claude")
 _CLAUDE_CODE_VARIABLE = re.compile(r"\$\{CLAUDE_[A-Z_]+\}")
 _OPENING = re.compile(rb"---\r?\n")
@@ -34,15 +34,15 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
 class Finding(NamedTuple):
-    """One thing found.
+    """One finding on a skill.
 
     Attributes:
-        level: "error": a specification is broken; "warning": some host objects or misreads; "info": worth knowing.
+        level: "error": violates a specification; "warning": a host refuses or misreads the skill; "info": a hint.
         rule: Short name of the rule, such as ``name-folder``.
         message: What was found, what is allowed, what to do.
-        path: The file or folder, absolute; "" where the context says it.
-        line: Its 1-based line, or None.
-        hosts: The hosts a warning concerns, of ``HOSTS``.
+        path: Absolute path of the file or folder; "" if it is clear from the context.
+        line: 1-based line, or None.
+        hosts: The hosts that a warning concerns, from ``HOSTS``.
     """
 
     level: Level
@@ -58,7 +58,7 @@ class Finding(NamedTuple):
 
 
 def error(rule: str, message: str) -> Finding:
-    """Return a finding that breaks a specification."""
+    """Return a finding that violates a specification."""
     return Finding("error", rule, message)
 
 
@@ -68,12 +68,12 @@ def warning(rule: str, message: str, hosts: tuple[str, ...] = HOSTS, line: int |
 
 
 def info(rule: str, message: str) -> Finding:
-    """Return a finding that is no fault."""
+    """Return a finding that is not a fault."""
     return Finding("info", rule, message)
 
 
 def field_findings(fields: Mapping[str, Any], folder: str) -> list[Finding]:
-    """Return what the specification objects to.
+    """Return the violations of the specification.
 
     Args:
         fields: The frontmatter, scalars as strings.
@@ -92,14 +92,14 @@ def field_findings(fields: Mapping[str, Any], folder: str) -> list[Finding]:
 
 
 def name_problem(name: str) -> str | None:
-    """Return what is wrong with a skill's name by itself, or None."""
+    """Return what is wrong with the name of a skill, or None."""
     if len(name) <= MAX_NAME and NAME.fullmatch(name):
         return None
     return f"the name {name!r} is not 1-{MAX_NAME} characters of a-z, 0-9 and single hyphens"
 
 
 def _unknown(key: str) -> Finding:
-    """Return the finding for a field that the specification does not have."""
+    """Return the finding for a field that the specification does not define."""
     from skillscript.faults import did_you_mean
 
     where = "belongs to Claude Code alone and " if key in _CLAUDE_CODE_FIELDS else ""
@@ -144,7 +144,7 @@ def _compatibility(value: Any) -> Iterator[Finding]:
 
 
 def _metadata(value: Any) -> Iterator[Finding]:
-    if value == "":  # written without a value, it says nothing wrong
+    if value == "":  # a field without a value is allowed
         return
     if not isinstance(value, dict):
         yield error("metadata-form", f"metadata must be a mapping of text to text, not {_kind(value)}")
@@ -170,24 +170,24 @@ _CHECKS: dict[str, Callable[[Any], Iterator[Finding]]] = {
 
 
 def _is_text(key: str, value: Any) -> bool:
-    """Return whether ``value`` is text that says something; an empty ``license`` says nothing wrong."""
+    """Return whether ``value`` is non-blank text; an empty ``license`` is allowed, too."""
     return isinstance(value, str) and (bool(value.strip()) or key == "license")
 
 
 def _not_text(key: str, value: Any) -> Finding:
-    """Return the finding for a field that is no text, or an empty one."""
+    """Return the finding for a field that is empty or not text."""
     if isinstance(value, str):
         return error(f"{key}-missing", f"the field {key} is empty")
     return error(f"{key}-form", f"the {key} must be text, not {_kind(value)}")
 
 
 def _kind(value: Any) -> str:
-    """Return what a frontmatter value is, with its article."""
+    """Return the kind of a frontmatter value, with its article."""
     return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else f"{value!r}"
 
 
 def text_findings(data: bytes, header: str) -> Iterator[Finding]:
-    """Yield what hosts misread in the frontmatter as it is written.
+    """Yield what hosts misread in the text of the frontmatter.
 
     Args:
         data: The SKILL.md.
@@ -205,7 +205,7 @@ def text_findings(data: bytes, header: str) -> Iterator[Finding]:
 
 
 def host_field_findings(fields: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield what hosts object to in the values of the frontmatter (scalars as strings as they are written)."""
+    """Yield what hosts refuse in the values of the frontmatter, whose scalars are strings."""
     name = fields.get("name")
     for word in _RESERVED:
         if isinstance(name, str) and word in name:
@@ -213,7 +213,7 @@ def host_field_findings(fields: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def type_findings(header: str) -> Iterator[Finding]:
-    """Yield the values that typed YAML does not read as text; a header that had to be repaired has none to judge."""
+    """Yield the values that typed YAML does not read as text; none for a header that had to be repaired."""
     from skillpack.skills.exceptions import YamlError
     from skillpack.skills.strict_yaml import load_typed_mapping
 
@@ -231,7 +231,7 @@ def type_findings(header: str) -> Iterator[Finding]:
 
 
 def body_findings(body: str) -> Iterator[Finding]:
-    """Yield what hosts do not understand in the instructions."""
+    """Yield what some hosts do not understand in the instructions."""
     variable = _CLAUDE_CODE_VARIABLE.search(body)
     if variable is not None:
         others = tuple(host for host in HOSTS if host != "claude-code")

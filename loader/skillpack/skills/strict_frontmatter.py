@@ -1,7 +1,7 @@
 """Read and write a SKILL.md with python-frontmatter, through a handler that is stricter than the library's own.
 
-Only a line that is exactly ``---`` closes the frontmatter: ``---`` inside a value, a longer rule of dashes
-and the body's own rules do not. Decision 0003 says what the library does and what this module does, and why.
+Only a line that is exactly ``---`` closes the frontmatter; ``---`` inside a value, a line of more dashes and rules in
+the body do not. Decision 0003 describes what the library does, what this module does, and why.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PLAIN_VALUE = re.compile(r"""([A-Za-z_][\w-]*):[ \t]+([^\s'"|>\[{&*!%@`#][^\n]*
 
 
 class Document(NamedTuple):
-    """A SKILL.md in parts: its fields with scalars as strings, its Markdown body, and what was repaired."""
+    """The parts of a SKILL.md: fields with scalars as strings, Markdown body, and repaired faults."""
 
     fields: dict[str, Any]
     body: str
@@ -47,13 +47,13 @@ class Document(NamedTuple):
 def parse(data: bytes) -> Document:
     """Return the parts of a SKILL.md.
 
-    The body keeps its inner layout; blank lines around it are dropped.
+    The body keeps its layout, without the blank lines around it.
 
     Raises:
         SkillFileError: If it is not UTF-8, has no frontmatter, or the frontmatter is not acceptable YAML.
     """
     text, handler = decode(data), StrictHandler()
-    split(text)  # as it is written: python-frontmatter strips the text before it calls the handler
+    split(text)  # checked here, because python-frontmatter strips the text before it calls the handler
     fields, body = frontmatter.parse(text, handler=handler)
     return Document(fields, body, handler.repairs)
 
@@ -73,7 +73,7 @@ class StrictHandler(YAMLHandler):
     One handler serves one text.
 
     Attributes:
-        repairs: What ``load`` had to read as it was meant rather than as it is written.
+        repairs: Faults that ``load`` repaired.
     """
 
     FM_BOUNDARY = _CLOSING
@@ -109,7 +109,7 @@ class StrictHandler(YAMLHandler):
 
 
 class _Body(str):
-    """A body, stripped of blank lines alone."""
+    """A body from which ``strip`` removes blank lines, but not the indentation of the first line."""
 
     __slots__ = ()
 
@@ -118,7 +118,7 @@ class _Body(str):
 
 
 def body_of(data: bytes) -> str:
-    """Return the Markdown body of a SKILL.md, whose frontmatter is not read.
+    """Return the Markdown body of a SKILL.md without reading its frontmatter.
 
     Raises:
         SkillFileError: If it is not UTF-8 or has no frontmatter.
@@ -127,12 +127,12 @@ def body_of(data: bytes) -> str:
 
 
 def _trimmed(body: str) -> str:
-    """Return the body without the blank lines around it; an indented first line keeps its indentation."""
+    """Return the body without blank lines around it; the first line keeps its indentation."""
     return body.strip("\n").rstrip()
 
 
 def decode(data: bytes) -> str:
-    """Return the text of a file: UTF-8, with or without BOM, lines ending in LF.
+    """Decode a file as UTF-8, with or without a BOM, and return its text with LF line endings.
 
     Raises:
         SkillFileError: If the bytes are not UTF-8.
@@ -150,7 +150,7 @@ def split(text: str) -> tuple[str, str]:
     """Return the frontmatter between the two ``---`` lines, and everything after them.
 
     Raises:
-        SkillFileError: If the text does not open with ``---``, never closes it, or the frontmatter is too long.
+        SkillFileError: If the text does not start with ``---``, the frontmatter is not closed, or it is too long.
     """
     opening = _OPENING.match(text)
     if opening is None:
@@ -167,12 +167,12 @@ def split(text: str) -> tuple[str, str]:
 
 
 def read_fields(header: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the frontmatter's fields, and what had to be repaired.
+    """Return the fields of the frontmatter and the faults that were repaired.
 
-    ``description: Use when: ...`` is not YAML, yet common; such plain values are read as if they were quoted.
+    ``description: Use when: ...`` is common, but not valid YAML; such plain values are read as if they were quoted.
 
     Raises:
-        SkillFileError: If the YAML is not acceptable even so.
+        SkillFileError: If the YAML is not acceptable after these repairs.
     """
     fields = simple_fields(header)
     if fields is not None:
@@ -191,14 +191,14 @@ def read_fields(header: str) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def simple_fields(header: str) -> dict[str, Any] | None:
-    """Return what YAML makes of a header in which each line is ``key: text``, or None for every other.
+    """Return the fields of a header in which each line is ``key: text``, as YAML reads them; None for any other header.
 
-    Most frontmatter is no more than that, here and there with a mapping of such lines or a block of evenly indented
-    lines, and is read here in a fraction of the time; see decision 0003. What YAML could read in another way
-    (indicators, comments, other escapes and indentation, a key twice) is left to YAML.
+    Mappings of such lines and blocks of evenly indented lines are read, too. This covers most frontmatter in a fraction
+    of the time of YAML; see decision 0003. Anything that YAML could read differently (indicators, comments, other
+    escapes and indentation, duplicate keys) is left to YAML.
     """
     fields: dict[str, Any] = {}
-    mapping, indent, opened = fields, "", ""  # what is being filled, how far it is indented; the key that may open one
+    mapping, indent, opened = fields, "", ""  # current mapping, its indentation, a key that may start a mapping
     lines = header.split("\n")
     index = 0
     while index < len(lines):
@@ -231,7 +231,7 @@ def simple_fields(header: str) -> dict[str, Any] | None:
 
 
 def _one_line(plain: str | None, double: str | None, single: str | None) -> str | None:
-    """Return the text of one line that is written in one of these ways, or None if YAML has to look at it."""
+    """Return the text of a one-line value in one of these notations, or None if only YAML can read it."""
     if plain is not None:
         return None if ": " in plain or " #" in plain or plain[-1] == ":" else "" if plain in NULLS else plain
     if double is not None:
@@ -240,7 +240,7 @@ def _one_line(plain: str | None, double: str | None, single: str | None) -> str 
 
 
 def _block(style: str, lines: list[str]) -> str | None:
-    """Return the text of a block scalar whose lines are all indented alike, or None for every other."""
+    """Return the text of a block scalar whose lines have the same indentation, or None for any other."""
     texts = [line.lstrip(" ") for line in lines]
     leads = {len(line) - len(text) for line, text in zip(lines, texts, strict=True)}
     if len(leads) != 1 or not all(texts) or not all(map(str.isprintable, texts)):
@@ -249,20 +249,20 @@ def _block(style: str, lines: list[str]) -> str | None:
 
 
 def _refusal(error: YamlError) -> SkillFileError:
-    """Return the error with its line counted in the file, where the frontmatter starts on line 2."""
+    """Return the error with its line number in the file, in which the frontmatter starts on line 2."""
     place = "" if error.line is None else f" (line {error.line + 1})"
     return SkillFileError(f"the frontmatter {error}{place}")
 
 
 def _quote_plain_values(header: str) -> tuple[str, list[str]]:
-    """Return ``header`` with plain values that contain a colon quoted, and their keys.
+    """Quote the plain values that contain a colon; return the new header and the keys of these values.
 
-    Only values of the top level and of a mapping below it are looked at: what is indented otherwise belongs to a text.
+    Only values at the top level and in a mapping below it are quoted; lines with other indentation belong to a text.
     """
     lines = header.split("\n")
     result: list[str] = []
     keys: list[str] = []
-    opened, indent = "", ""  # the key of the top level that has no value in its line, how far its mapping is indented
+    opened, indent = "", ""  # a top-level key without a value on its line, and the indentation of its mapping
     index = 0
     while index < len(lines):
         line, end = lines[index], index + 1
@@ -273,7 +273,9 @@ def _quote_plain_values(header: str) -> tuple[str, list[str]]:
             indent = lead
         match = _PLAIN_VALUE.fullmatch(line, len(lead)) if lead == indent else None
         if match is not None:
-            while end < len(lines) and lines[end].startswith(lead + " "):  # the value goes on, indented further
+            while end < len(lines) and lines[end].startswith(
+                lead + " "
+            ):  # the value continues on lines that are indented further
                 end += 1
             value = " ".join([match[2], *lines[index + 1 : end]])
             if ": " in value or value.rstrip().endswith(":"):

@@ -1,7 +1,7 @@
-"""YAML as a declaration language: no duplicate keys, no aliases, bounded depth.
+"""Read YAML without duplicate keys, without aliases and with bounded depth.
 
-PyYAML keeps the last of two equal keys, expands aliases, and its C composer recurses on the C stack, so
-that 30 kB of ``[`` end the process. Its events are read here one by one, without recursion, and all three are refused.
+PyYAML keeps the last of two equal keys, expands aliases, and its C composer recurses on the C stack, so that 30 kB of
+``[`` crash the process. This module reads the events of PyYAML one by one, without recursion, and refuses all three.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # the plain scalars that s
 _TextLoader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TypedLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_PLAIN_TAG = re.compile(r"tag:yaml\.org,2002:[a-z]+")  # !!str and the like; neither !name nor !!python/name
+_PLAIN_TAG = re.compile(r"tag:yaml\.org,2002:[a-z]+")  # tags such as !!str; not !name or !!python/name
 
 
 def load_text_mapping(text: str) -> dict[str, Any]:
-    """Return the mapping in ``text`` with every scalar as a string (``1.10`` stays ``"1.10"``, null is "").
+    """Return the mapping in ``text`` with all scalars as strings (``1.10`` stays ``"1.10"``, null becomes "").
 
     Raises:
         YamlError: If the text is not one YAML mapping, or has duplicate keys, aliases or too many levels.
@@ -41,7 +41,7 @@ def load_text_mapping(text: str) -> dict[str, Any]:
 
 
 def load_typed_mapping(text: str) -> dict[str, Any]:
-    """Return the mapping in ``text`` with numbers, booleans and null as such.
+    """Return the mapping in ``text`` with typed numbers, booleans and null.
 
     Raises:
         YamlError: As ``load_text_mapping``, and for tags outside plain YAML.
@@ -55,24 +55,24 @@ def load_typed_mapping(text: str) -> dict[str, Any]:
 
 
 def dump_mapping(value: Mapping[str, object]) -> str:
-    """Return a mapping as block-style YAML: keys in their order, a text on one line, other scripts as they are."""
+    """Return a mapping as block-style YAML, with the keys in order, each text on one line and Unicode unescaped."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 20)
     return text
 
 
 class _Tree:
-    """The value that events make up, scalars as strings."""
+    """The value that is built from events, scalars as strings."""
 
     def __init__(self) -> None:
         self.root: dict[str, Any] | None = None
-        self._open: list[dict[str, Any] | list[Any]] = []  # collections that have begun and not ended
-        self._keys: list[str | None] = []  # for each, the key that waits for its value
+        self._open: list[dict[str, Any] | list[Any]] = []  # collections that are not yet complete
+        self._keys: list[str | None] = []  # for each of them, the key whose value comes next
 
     def add(self, event: Any) -> None:
-        """Take the next event.
+        """Process the next event.
 
         Raises:
-            YamlError: If the value is none that is allowed.
+            YamlError: If the value is not allowed.
         """
         kind = type(event)
         if kind is yaml.ScalarEvent:
@@ -90,7 +90,7 @@ class _Tree:
             raise YamlError("is not valid YAML: expected a single document", _line(event))
 
     def _begin(self, event: Any, collection: dict[str, Any] | list[Any]) -> None:
-        """Place a collection and go into it."""
+        """Add a collection and make it the current one."""
         self._place(event, collection)
         self._open.append(collection)
         self._keys.append(None)
@@ -98,7 +98,7 @@ class _Tree:
             raise YamlError(f"is nested more than {MAX_DEPTH} levels deep", _line(event))
 
     def _place(self, event: Any, value: Any) -> None:
-        """Place a value in the collection it stands in, or remember it as the key of the next one."""
+        """Add a value to the current collection, or keep it as the key of the next value."""
         if event.tag is not None and not _PLAIN_TAG.fullmatch(event.tag):
             text = f"is not valid YAML: the tag {event.tag!r} means nothing here; quote a text that begins with '!'"
             raise YamlError(text, _line(event))
@@ -118,7 +118,7 @@ class _Tree:
         elif event.value in holder:
             raise YamlError(f"has the key {event.value!r} twice", _line(event))
         else:
-            self._keys[-1] = event.value  # as it is written: a key may be "null"
+            self._keys[-1] = event.value  # as written, because a key may be "null"
 
 
 def _line(event: Any) -> int:
@@ -127,7 +127,7 @@ def _line(event: Any) -> int:
 
 
 def _as_yaml_error(error: Exception) -> YamlError:
-    """Return PyYAML's complaint as one short line with its position."""
+    """Return the error of PyYAML as one short line with its position."""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     context = getattr(error, "context", None)
     mark = getattr(error, "problem_mark", None)

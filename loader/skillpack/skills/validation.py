@@ -1,4 +1,4 @@
-"""Everything that can be said about the skills below a path before a host sees them. Nothing of them is executed."""
+"""Check the skills below a path before a host sees them. No code of a skill is executed."""
 
 # Paths stay strings, as in the catalogue.
 # ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH114, PTH118, PTH119, PTH120
@@ -46,12 +46,12 @@ _PLACEHOLDER = re.compile(r"[<>{}*$]|\.\.\.")
 
 
 class Report(NamedTuple):
-    """What was found below one path.
+    """The findings below one path.
 
     Attributes:
-        path: What was looked at, absolute.
+        path: The absolute path that was checked.
         skills: Names of the usable skills.
-        findings: By path, errors first.
+        findings: Sorted by path, errors first.
     """
 
     path: str
@@ -74,14 +74,14 @@ class Report(NamedTuple):
 
 
 def validate(path: str | os.PathLike[str], strict: Iterable[str] = ()) -> Report:
-    """Return what is to be said about a skill, or about all skills below a folder.
+    """Return the findings on a skill, or on all skills below a folder.
 
     Args:
-        path: A skill's folder, its SKILL.md, or a folder with skills.
-        strict: Hosts whose warnings count as errors; "all" for every warning.
+        path: The folder of a skill, its SKILL.md, or a folder with skills.
+        strict: Hosts whose warnings count as errors; "all" for all warnings.
 
     Raises:
-        RootError: If there is no such path.
+        RootError: If the path does not exist.
     """
     root = os.path.abspath(path)
     if os.path.basename(root) == SKILL_FILE and os.path.isfile(root):
@@ -100,12 +100,12 @@ def validate(path: str | os.PathLike[str], strict: Iterable[str] = ()) -> Report
 
 
 def skill_findings(skill: Skill) -> list[Finding]:
-    """Return what is to be said about one usable skill."""
+    """Return the findings on one usable skill."""
     return _file_findings(skill.path) + _declaration_findings(skill)
 
 
 def _skipped_findings(entry: Skipped) -> list[Finding]:
-    """Return why something is no usable skill: everything that is wrong with its SKILL.md, if it has one."""
+    """Return why an entry is not a usable skill: all faults of its SKILL.md, if it has one."""
     if entry.level == "info":
         return [info("not-searched", entry.reason)._replace(path=entry.path)]
     found = _file_findings(entry.path) if os.path.basename(entry.path) == SKILL_FILE else []
@@ -115,7 +115,7 @@ def _skipped_findings(entry: Skipped) -> list[Finding]:
 
 
 def _file_findings(path: str) -> list[Finding]:
-    """Return what is to be said about a SKILL.md and what it refers to."""
+    """Return the findings on a SKILL.md and on the files it refers to."""
     folder = os.path.dirname(path)
     try:
         data = read_skill_file(path, folder, is_link=os.path.islink(path))
@@ -142,10 +142,10 @@ def _file_findings(path: str) -> list[Finding]:
 
 
 def _body_findings(body: str) -> Iterator[Finding]:
-    """Yield what is to be said about the size of the instructions."""
+    """Yield findings on the size of the instructions."""
     lines, tokens = body.count("\n") + 1, estimate_tokens(body)
     if not body:
-        yield info("body-empty", "the body says nothing; a model that asks for the skill learns nothing")
+        yield info("body-empty", "the body is empty; a model that requests the skill gets no instructions")
     if lines > MAX_BODY_LINES:
         yield info("body-long", f"the body has {lines} lines, more than {MAX_BODY_LINES}; move parts to references/")
     elif tokens > MAX_BODY_TOKENS:
@@ -153,29 +153,27 @@ def _body_findings(body: str) -> Iterator[Finding]:
 
 
 def _hiding_findings(header: str, body: str) -> Iterator[Finding]:
-    """Yield a warning about characters that show a reader something else than a model reads."""
+    """Yield a warning about characters that are invisible to people but not to models."""
     hidden = HIDING.search(header) or HIDING.search(body)
     if hidden is not None:
-        text = f"contains the character U+{ord(hidden.group()):04X}, which people do not see and models read; remove it"
+        text = f"contains the character U+{ord(hidden.group()):04X}, which people do not see but models read; remove it"
         yield warning("hidden-text", text)
 
 
 def _reference_findings(folder: str, body: str) -> Iterator[Finding]:
-    """Yield what is wrong with the files the body refers to."""
+    """Yield findings on the files that the body refers to."""
     for target in _targets(body):
         location = os.path.normpath(os.path.join(folder, target))
         if target.startswith("/") or not location.startswith(folder + os.sep):
-            yield warning(
-                "reference-outside", f"the body refers to {target!r}, which does not come along with the skill"
-            )
+            yield warning("reference-outside", f"the body refers to {target!r}, which is outside the skill")
         elif not os.path.exists(location):
-            yield warning("reference-missing", f"the body refers to {target!r}, which is not there")
+            yield warning("reference-missing", f"the body refers to {target!r}, which does not exist")
         elif target.startswith("references/") and target.count("/") > 1:
-            yield info("reference-deep", f"{target!r} lies deeper than one level below references/")
+            yield info("reference-deep", f"{target!r} is more than one level below references/")
 
 
 def _targets(body: str) -> list[str]:
-    """Return the files a body names as links and as code, each once; patterns and places elsewhere are none."""
+    """Return the files that a body names in links and code, without repetitions, patterns and URLs."""
     prose = re.sub(r"^(```|~~~).*?^\1", "", body, flags=re.MULTILINE | re.DOTALL)
     named = [*_MARKDOWN_LINK.findall(prose), *_CODE_SPAN.findall(prose)]
     paths = (name.partition("#")[0].partition("?")[0] for name in named if not re.match(r"[a-zA-Z][\w+.-]*:", name))
@@ -183,7 +181,7 @@ def _targets(body: str) -> list[str]:
 
 
 def _link_findings(folder: str) -> Iterator[Finding]:
-    """Yield a warning for each link that leads out of the skill: it is not served, and does not travel."""
+    """Yield a warning for each symbolic link to outside the skill: it is neither served nor copied."""
     from skillpack.skills.file_access import inside
 
     for parent, folders, files in os.walk(folder):
@@ -196,7 +194,7 @@ def _link_findings(folder: str) -> Iterator[Finding]:
 
 
 def _declaration_findings(skill: Skill) -> list[Finding]:
-    """Return what is wrong with the skill's tools."""
+    """Return the faults of the skill's tools."""
     from skillpack.registry.declaration import read_tools
 
     _, faults = read_tools(skill)
@@ -207,20 +205,20 @@ def _declaration_findings(skill: Skill) -> list[Finding]:
 
 
 def _set_findings(root: str, catalog: Catalog) -> list[Finding]:
-    """Return what is to be said about the skills below a folder as a set."""
+    """Return findings on the skills below a folder as a set."""
     found = [warning("name-taken", entry.reason)._replace(path=entry.path) for entry in catalog.shadowed]
     usable = list(catalog.skills.values())
     if not usable and not catalog.skipped:
         found.append(error("no-skill", f"there is no {SKILL_FILE} here or below")._replace(path=root))
     for skill in usable:
         if skill.dir != root and os.path.dirname(skill.dir) != root:
-            text = "is not an immediate child of the folder with the skills, and is not seen"
+            text = "is not an immediate child of the folder with the skills, so these hosts do not find it"
             found.append(warning("nested", text, ("agent-plugins",))._replace(path=skill.path))
     return found + [finding._replace(path=root) for finding in _listing_findings(usable)]
 
 
 def _listing_findings(skills: Sequence[Skill]) -> Iterator[Finding]:
-    """Yield what hosts object to in a set of skills as a whole."""
+    """Yield what hosts refuse in a set of skills."""
     length = sum(len(skill.description) for skill in skills)
     if length > CODEX_LISTING:
         text = f"the descriptions have {length} characters together; hosts cut a listing beyond {CODEX_LISTING}"
@@ -228,13 +226,13 @@ def _listing_findings(skills: Sequence[Skill]) -> Iterator[Finding]:
 
 
 def _judged(finding: Finding, strict: frozenset[str]) -> Finding:
-    """Return a finding as those hosts see it."""
+    """Return a finding, as an error if it is a warning that concerns a strict host."""
     counts = finding.level == "warning" and (ALL_HOSTS in strict or not strict.isdisjoint(finding.hosts))
     return finding._replace(level="error") if counts else finding
 
 
 def report_text(report: Report, *, quiet: bool = False) -> str:
-    """Return a report for a person, one line a finding; ``quiet`` leaves the infos out."""
+    """Return a report as text, one line per finding; ``quiet`` leaves out the infos."""
     shown: Sequence[Finding] = [item for item in report.findings if not (quiet and item.level == "info")]
     lines = [
         f"{_place(finding, report.path)}: {finding.level} [{finding.rule}] {finding.message}{_hosts(finding)}"
@@ -243,15 +241,15 @@ def report_text(report: Report, *, quiet: bool = False) -> str:
     count = {level: sum(item.level == level for item in report.findings) for level in LEVELS}
     verdict = ", ".join(f"{number} {level}{'' if number == 1 else 's'}" for level, number in count.items() if number)
     skills = "1 skill" if len(report.skills) == 1 else f"{len(report.skills)} skills"
-    return "\n".join([*map(written_out, lines), f"{skills}: {verdict or 'nothing to object to'}"])
+    return "\n".join([*map(written_out, lines), f"{skills}: {verdict or 'no findings'}"])
 
 
 def _place(finding: Finding, root: str) -> str:
-    """Return where a finding is, relative to what was looked at."""
+    """Return the place of a finding, relative to the path that was checked."""
     path = os.path.relpath(finding.path, root) if finding.path != root else root
     return path if finding.line is None else f"{path}:{finding.line}"
 
 
 def _hosts(finding: Finding) -> str:
-    """Return which hosts a finding concerns, in brackets; nothing when it concerns all."""
+    """Return the hosts that a finding concerns, in brackets; "" if it concerns all."""
     return f" ({', '.join(finding.hosts)})" if finding.hosts and finding.hosts != HOSTS else ""
