@@ -1,6 +1,7 @@
-X"""The three layers as the seed writes them (S3.1, S3.2, S3.3, S3.5)."""
+"""The three layers as the seed writes them (S3.1, S3.2, S3.3, S3.5)."""
 
 import hashlib
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
