@@ -1,4 +1,4 @@
-"""The design graph: what is known of a design, kept across sessions, checked and drawn.
+"""The design graph: facts about a design, kept across sessions, checked for consistency and drawn.
 
 ::
 
@@ -6,7 +6,7 @@
     graph = open_graph()                      # .chipforge/kg/graph.json of the project
     graph.create_node("uart", "tx", "Signal", {"width": "1", "direction": "output"})
 
-Nothing here knows skills, envelopes or layouts. Names are imported when they are first used.
+Nothing here knows about skills, envelopes, circuits or layouts. Names are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["GraphError", "KnowledgeGraph", "Page", "answer", "open_graph"]
 
 
 def __getattr__(name: str) -> object:
-    """Return the public ``name``, importing the module it lives in."""
+    """Return the public ``name``, importing the module that defines it."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'designgraph' has no attribute {name!r}")

@@ -1,6 +1,6 @@
-"""Reading a whole graph from a file, for graphs too large for one request.
+"""Read a whole graph from a file, for graphs too large for one request.
 
-Either JSON, ``{"nodes": [...], "relations": [...]}`` as ``kg.export`` writes it, or JSON Lines (``.jsonl``,
+The file is JSON, ``{"nodes": [...], "relations": [...]}`` as ``kg.export`` writes it, or JSON Lines (``.jsonl``,
 ``.ndjson``) with one node or relation per line, in any order::
 
     {"id": "clk", "type": "Signal", "properties": {"width": 1}}
@@ -28,12 +28,12 @@ _QUOTED = re.compile(r"""(?P<quote>['"]).*(?P=quote)""", re.DOTALL)
 
 @dataclass
 class Parts:
-    """What a file holds.
+    """The content of a file.
 
     Attributes:
-        nodes: As ``kg.init`` takes them, not checked yet.
-        relations: The same.
-        lines: Line number of each node and of each relation in a file of JSON Lines.
+        nodes: Nodes as ``kg.init`` takes them, not checked yet.
+        relations: Relations in the same state.
+        lines: Line number of each node and of each relation in a JSON Lines file.
     """
 
     nodes: list[Any] = field(default_factory=list)
@@ -49,7 +49,7 @@ def read_parts(path: str) -> Parts:
     """Return the nodes and relations of a file.
 
     Raises:
-        GraphError: If it cannot be read, is too large or is not of one of the two forms.
+        GraphError: If the file cannot be read, is too large or has neither of the two formats.
     """
     file = Path(path)
     try:
@@ -66,7 +66,7 @@ def read_parts(path: str) -> Parts:
     except RecursionError:
         raise _refused(path, "is nested too deeply") from None
     except ValueError as error:
-        reason = _QUOTED.sub("...", str(error))  # the file may be no graph at all, and secret
+        reason = _QUOTED.sub("...", str(error))  # the file may be something else, and secret
         raise _refused(path, f"is not JSON: {reason}") from None
     count = len(parts.nodes) + len(parts.relations)
     if count > MAX_ITEMS:
@@ -79,7 +79,7 @@ def _read_document(file: Path) -> Parts:
     if not isinstance(document, dict) or any(not isinstance(items, list) for items in document.values()):
         raise _refused(str(file), 'must be an object {"nodes": [...], "relations": [...]}')
     unknown = sorted(set(document) - _FIELDS)
-    if unknown and not _FIELDS & set(document):  # not a graph file: do not show what it holds
+    if unknown and not _FIELDS & set(document):  # not a graph file: do not quote it
         raise _refused(str(file), 'must be an object {"nodes": [...], "relations": [...]}')
     if unknown:
         raise _refused(str(file), f"has unknown fields {', '.join(unknown)}; known are nodes, relations")

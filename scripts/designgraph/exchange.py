@@ -30,13 +30,13 @@ _GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def as_text(graph: Graph, graph_id: str, form: str) -> str:
-    """Return the whole graph as the text of a file.
+    """Return the text of a file that holds the whole graph.
 
     Args:
         graph: The graph.
         graph_id: Its id.
-        form: ``json``: ``{nodes, relations}``, what ``kg.init`` takes; ``node_link``: what networkx reads with
-            ``node_link_graph``; ``graphml``: what yEd, Gephi and Cytoscape read, properties as JSON text.
+        form: ``json``: ``{nodes, relations}``, which ``kg.init`` takes; ``node_link``: for ``node_link_graph`` of
+            networkx; ``graphml``: for yEd, Gephi and Cytoscape, with the properties as JSON text.
     """
     if form == "graphml":
         return "".join(_graphml(graph, graph_id))
@@ -66,7 +66,7 @@ def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
     """Return the graph as a networkx MultiDiGraph; node attributes ``type`` and ``properties``, edges keyed by type.
 
     Raises:
-        ImportError: If networkx, which this package does not need otherwise, is not installed.
+        ImportError: If networkx is not installed; nothing else in this package needs it.
     """
     import networkx as nx
 
@@ -104,7 +104,7 @@ def _graphml(graph: Graph, graph_id: str) -> Iterator[str]:
 
 
 def xml_text(text: str) -> str:
-    """Return ``text`` as XML character data: escaped, and without the characters that XML cannot hold at all."""
+    """Return ``text`` as XML character data: escaped, and without the characters that XML does not allow."""
     legal = "".join(c if c >= " " or c in "\t\n\r" else "\N{REPLACEMENT CHARACTER}" for c in text)
     legal = legal.replace("\ufffe", "\N{REPLACEMENT CHARACTER}").replace("\uffff", "\N{REPLACEMENT CHARACTER}")
     return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

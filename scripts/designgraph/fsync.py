@@ -1,7 +1,7 @@
-"""The few system calls that durability rests on, in one place so that tests can make each of them fail.
+"""The system calls for durable files, in one module so that tests can make each of them fail.
 
-Linux, macOS and Windows differ: macOS needs F_FULLFSYNC to reach the disk, Windows has no folder to sync and locks byte
-ranges, exclusively, instead of whole files.
+Linux, macOS and Windows differ: macOS needs F_FULLFSYNC to reach the disk. Windows cannot sync folders, and it locks
+byte ranges exclusively instead of whole files.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-LOCK_OFFSET = 1 << 40  # Windows: a locked byte cannot be read by others, so one far behind the content is locked
+LOCK_OFFSET = 1 << 40  # Windows: other processes cannot read a locked byte, so a byte far beyond the content is locked
 LOCK_TIMEOUT_S = 60.0
 _O_BINARY = getattr(os, "O_BINARY", 0)
 _O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 
 
 def open_file(path: Path, flags: int) -> int:
-    """Return a descriptor of ``path`` that children do not inherit; a file made here is readable by others."""
+    """Return a descriptor of ``path`` that child processes do not inherit; a new file is readable by all users."""
     return os.open(path, flags | _O_BINARY | _O_CLOEXEC, 0o644)
 
 
@@ -35,7 +35,7 @@ def write_all(descriptor: int, content: bytes) -> None:
     """Write all of ``content``.
 
     Raises:
-        OSError: If the disk is full or fails; a part may have been written.
+        OSError: If the disk is full or fails; part of the content may have been written.
     """
     left = memoryview(content)
     while left:
@@ -43,7 +43,7 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 
 def read_all(descriptor: int) -> bytes:
-    """Return what the file holds from the current position on."""
+    """Return the content of the file from the current position on."""
     pieces = []
     while piece := os.read(descriptor, 1 << 24):
         pieces.append(piece)
@@ -51,7 +51,7 @@ def read_all(descriptor: int) -> bytes:
 
 
 def sync_data(descriptor: int) -> None:
-    """Return when the file's content and size are on disk."""
+    """Wait until the content and size of the file are on disk."""
     if sys.platform == "darwin":
         try:
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
@@ -64,7 +64,7 @@ def sync_data(descriptor: int) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Return when the names in the folder ``path`` are on disk; where folders cannot be synced, at once."""
+    """Wait until the names in the folder ``path`` are on disk; do nothing where folders cannot be synced."""
     if sys.platform == "win32":
         return
     descriptor = os.open(path, os.O_RDONLY | _O_CLOEXEC)
@@ -77,7 +77,7 @@ def sync_folder(path: Path) -> None:
 def replace(source: Path, target: Path) -> None:
     """Rename ``source`` to ``target``, which it replaces in one step.
 
-    On Windows an editor or virus scanner that has the target open for a moment is waited for.
+    On Windows, wait up to a second for an editor or virus scanner that has the target open.
     """
     for attempt in range(50):
         try:
@@ -91,12 +91,12 @@ def replace(source: Path, target: Path) -> None:
 
 
 def write_file(target: Path, content: bytes) -> None:
-    """Give ``target`` the content in one step, by way of the part file ``.NAME.part`` beside it.
+    """Give ``target`` the content in one step, through a part file ``.NAME.part`` in the same folder.
 
-    The part file is locked while it is written. One that a killed writer left is taken over by the next writer.
+    The part file is locked while it is written. The next writer reuses one that a killed writer left.
 
     Raises:
-        OSError: If that fails; the file is as it was.
+        OSError: If that fails; the file is unchanged.
     """
     part = target.with_name(f".{target.name}.part")
     descriptor = _locked_part(part)
@@ -118,7 +118,7 @@ def write_file(target: Path, content: bytes) -> None:
 
 
 def _locked_part(part: Path) -> int:
-    """Return a descriptor of the part file, once no other writer has it."""
+    """Return a descriptor of the part file as soon as no other writer has it."""
     while True:
         descriptor = open_file(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0))
         try:
@@ -135,7 +135,7 @@ def _locked_part(part: Path) -> int:
 
 
 def make_folder(path: Path) -> None:
-    """Create the folder ``path`` and those above it, each of them on disk when this returns."""
+    """Create the folder ``path`` and its parents, and sync each of them to disk."""
     missing = []
     folder = path
     while not folder.exists():
@@ -147,9 +147,9 @@ def make_folder(path: Path) -> None:
 
 
 def lock(descriptor: int, *, exclusive: bool) -> None:
-    """Wait until this descriptor holds the lock: alone, or together with other readers.
+    """Wait until this descriptor holds the lock: exclusively, or shared with other readers.
 
-    The system takes the lock back when its process ends, however it ends.
+    The system releases the lock when the process ends, however it ends.
 
     Raises:
         OSError: If the file system has no locks; on Windows also when the lock is not free within a minute.
@@ -171,7 +171,7 @@ def lock(descriptor: int, *, exclusive: bool) -> None:
 
 
 def unlock(descriptor: int) -> None:
-    """Give the lock back."""
+    """Release the lock."""
     if sys.platform == "win32":
         os.lseek(descriptor, LOCK_OFFSET, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)

@@ -34,10 +34,10 @@ HUB = 32
 
 
 class Node:
-    """A node; ``outgoing`` holds the relations that leave it, ``Graph.incoming`` gives those that reach it.
+    """A node. ``outgoing`` holds the relations that leave it; ``Graph.incoming`` returns those that reach it.
 
-    Its properties are kept as JSON text: a third of the memory, nothing to parse when a file is loaded, nothing to
-    encode when one is written, and what is handed out is the caller's own copy.
+    Its properties are kept as JSON text. That takes a third of the memory, needs no parsing when a file is loaded and
+    no encoding when one is written, and every caller gets a copy.
     """
 
     __slots__ = ("id", "outgoing", "reached_by", "text", "type")
@@ -60,7 +60,7 @@ class Node:
         return {"id": self.id, "type": self.type, "properties": self.properties}
 
 
-_NO_RELATIONS: list[Relation] = []  # stands for none in every new node, and is never added to
+_NO_RELATIONS: list[Relation] = []  # shared by all nodes without relations; never appended to
 
 
 @contextmanager
@@ -88,10 +88,10 @@ class Graph:
         self.relation_count = 0
         self._sorted: list[str] | None = None
         self._knows_incoming = True
-        self._hubs: dict[str, set[Relation]] = {}  # the relations that leave a node which has many
+        self._hubs: dict[str, set[Relation]] = {}  # outgoing relations of nodes that have many
 
     def node(self, node_id: str) -> Node:
-        """Return the node of that id.
+        """Return the node with this id.
 
         Raises:
             NodeNotFoundError: If there is none.
@@ -117,7 +117,7 @@ class Graph:
             insort(self._sorted, node_id)
 
     def load_nodes(self, items: Iterable[tuple[str, str, str]]) -> None:
-        """Add nodes (id, type, properties as JSON text) that are known to be new and legal, as fast as possible."""
+        """Add nodes (id, type, properties as JSON text) that are known to be new and valid, as fast as possible."""
         nodes = self.nodes
         last_type = ""
         for node_id, node_type, text in items:
@@ -127,7 +127,7 @@ class Graph:
         self._sorted = None
 
     def load_relations(self, items: Iterable[Relation]) -> None:
-        """Add all relations of this graph, sorted and known to be legal, as fast as possible."""
+        """Add all relations of this graph, sorted and known to be valid, as fast as possible."""
         nodes = self.nodes
         source = ""
         outgoing: list[Relation] = []
@@ -144,8 +144,8 @@ class Graph:
     def incoming(self, node: Node) -> list[Relation]:
         """Return the relations that reach a node; the list belongs to the graph.
 
-        After loading, the first question for them brings them to all nodes: that takes as long as the rest of loading,
-        and much work never asks.
+        The first call after loading collects them for all nodes. That takes as long as the rest of the loading, and
+        many programs never need it.
         """
         if not self._knows_incoming:
             with garbage_collector_disabled():
@@ -157,7 +157,7 @@ class Graph:
         """Remove a node that has no relations, and return it.
 
         Raises:
-            NodeNotFoundError: If there is none of that id.
+            NodeNotFoundError: If there is none with this id.
             HasRelationsError: If relations lead to or from it.
         """
         node = self.node(node_id)
@@ -177,7 +177,7 @@ class Graph:
         """Replace all properties of a node and return the previous ones.
 
         Raises:
-            NodeNotFoundError: If there is none of that id.
+            NodeNotFoundError: If there is none with this id.
         """
         node = self.node(node_id)
         previous, node.text = node.properties, encode(properties)
@@ -188,7 +188,7 @@ class Graph:
 
         Raises:
             NodeNotFoundError: If one of its nodes does not exist.
-            RelationExistsError: If there is one of this type between the two already.
+            RelationExistsError: If the two nodes already have one of this type.
         """
         start, end = self.node(source), self.node(target)
         relation = (start.id, end.id, sys.intern(relation_type))
@@ -210,7 +210,7 @@ class Graph:
         """Remove a relation.
 
         Raises:
-            RelationNotFoundError: If there is no such relation, be it that a node does not exist.
+            RelationNotFoundError: If there is no such relation, or one of the nodes does not exist.
         """
         relation = (source, target, relation_type)
         start = self.nodes.get(source)
@@ -233,25 +233,25 @@ class Graph:
             yield from sorted(self.nodes[node_id].outgoing)
 
     def ids(self) -> list[str]:
-        """Return all ids in order; the list belongs to the graph."""
+        """Return all ids, sorted; the list belongs to the graph."""
         if self._sorted is None:
             self._sorted = sorted(self.nodes)
         return self._sorted
 
     def ids_after(self, node_id: str) -> list[str]:
-        """Return the ids that sort behind ``node_id``, in order."""
+        """Return the ids that follow ``node_id`` in sorted order."""
         ids = self.ids()
         return ids[bisect_right(ids, node_id) :] if node_id else ids
 
     def reach(
         self, node_id: str, depth: int, *, direction: str = "out", types: Collection[str] | None = None
     ) -> tuple[dict[str, int], list[Relation]]:
-        """Return what a breadth-first walk reaches, as id to distance, and the relations it walked over.
+        """Return the distance of each node that a breadth-first search reaches, and the relations it followed.
 
-        Ids come in the order of distance, then id.
+        Ids are sorted by distance, then id.
 
         Args:
-            node_id: Where it starts, at distance 0.
+            node_id: The start node, at distance 0.
             depth: Steps at most.
             direction: ``out`` along the relations, ``in`` against them, ``both``.
             types: Relation types walked over; ``None`` for all.
@@ -278,7 +278,7 @@ class Graph:
         return distances, sorted(walked)
 
     def _has(self, start: Node, relation: Relation) -> bool:
-        """Return whether a relation leaves ``start``; at a node with very many this takes no longer than at others."""
+        """Return whether a relation leaves ``start``; an index keeps this fast for nodes with many relations."""
         if len(start.outgoing) <= HUB:
             return relation in start.outgoing
         hub = self._hubs.get(start.id)
@@ -288,7 +288,7 @@ class Graph:
 
     def _learn_incoming(self) -> None:
         nodes = self.nodes
-        for node in nodes.values():  # an interruption may have left some
+        for node in nodes.values():  # an interrupted call may have left some
             node.reached_by = _NO_RELATIONS
         for node in nodes.values():
             for relation in node.outgoing:
@@ -314,7 +314,7 @@ class Graph:
                 yield relation, relation[0]
 
     def _near(self, node_id: str) -> dict[str, Any]:
-        """Return the details of an unknown id: it, and the ids that look like it."""
+        """Return the details of an unknown id: the id itself and similar ids."""
         wanted = node_id.lower()
         close = (
             [known for known in self.ids() if wanted in known.lower() or known.lower() == wanted][:5] if wanted else []

@@ -1,12 +1,13 @@
-"""The journal: one line a change, ``<digest> <JSON>``, appended and synced before the change is acknowledged.
+"""The journal: one line per change, ``<digest> <JSON>``, appended and synced before the change is acknowledged.
 
-A record carries its sequence number and, in ``after``, the digest of the record before it, so that the records and the
-snapshot they continue form one chain: a record cannot be lost, doubled, changed or put behind a foreign snapshot
-without being noticed. ::
+A record has a sequence number and, in ``after``, the digest of the previous record. The records and the snapshot that
+they continue form a chain, so a record that is lost, repeated, changed or appended to another snapshot is detected. ::
 
     1f00c2.. {"sequence": 7, "after": "9b1d..", "graph": "demo", "changes": [["node", "clk", "Signal", {}]]}
 
-What follows the last whole record is the rest of a write that was never acknowledged: a torn tail.
+Anything after the last complete record belongs to a write that was never acknowledged: a torn tail.
+
+The journal file is never renamed, so that it can also be the lock that all processes of one graph take.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ class Record:
     """One acknowledged change.
 
     Attributes:
-        sequence: Its number; the next record has the next.
-        after: Digest of the record before it.
-        graph_id: The graph it changes.
-        changes: What it changes, all or nothing.
+        sequence: Number of the record; the numbers are consecutive.
+        after: Digest of the previous record.
+        graph_id: The graph that it changes.
+        changes: The changes, made together.
         digest: Digest of its line.
     """
 
@@ -60,12 +61,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a journal, read from some record on.
+    """Part of a journal, read from a given record on.
 
     Attributes:
-        records: Its whole records.
-        length: Bytes they take.
-        torn: What follows them; empty in a journal whose last write was finished.
+        records: The complete records.
+        length: Their length. [bytes]
+        torn: The bytes after them; empty if the last write was completed.
     """
 
     records: list[Record]
@@ -74,7 +75,7 @@ class Part:
 
 
 def digest(content: bytes) -> str:
-    """Return the digest by which records and contents are recognised."""
+    """Return the digest that identifies a record or a content."""
     return Digest(content).hexdigest()
 
 
@@ -89,7 +90,7 @@ def read_part(content: bytes, path: Path) -> Part:
     """Return the records of ``content``.
 
     Raises:
-        GraphFileError: If it is damaged: a record that was whole once is not any more.
+        GraphFileError: If it is damaged, that is, a record changed after it was written.
     """
     records: list[Record] = []
     position = 0
@@ -106,7 +107,7 @@ def read_part(content: bytes, path: Path) -> Part:
 
 
 def _read_line(line: bytes) -> Record | None:
-    """Return the record of a line, or ``None`` if it is none."""
+    """Return the record in a line, or ``None`` if the line is not a record."""
     body = line[_DIGEST_LENGTH + 1 :]
     mark = line[:_DIGEST_LENGTH].decode("ascii", "replace")
     if line[_DIGEST_LENGTH : _DIGEST_LENGTH + 1] != b" " or digest(body) != mark:
@@ -116,17 +117,17 @@ def _read_line(line: bytes) -> Record | None:
 
 
 def _check_torn(torn: bytes, before: int, path: Path) -> None:
-    """Refuse as damaged what an interrupted write cannot leave.
+    """Raise an error if an interrupted write cannot be the reason for the torn tail.
 
-    It leaves the beginning of a line, or, after a loss of power, a line with pages of zeros in it.
+    Such a write leaves the beginning of a line, or, after a power failure, a line that contains pages of zeros.
     """
     first, *others = torn.split(b"\n")
     behind = sum(_read_line(line) is not None for line in others)
     if behind or (others and b"\0" not in first):
         raise GraphFileError(
-            f"{path} is damaged: record {before + 1} has been changed, and {behind} whole records follow it. "
-            "Nothing was changed. Restore the file from a backup or version control, or move it away to go on from the "
-            "snapshot beside it, which loses its records",
+            f"{path} is damaged: record {before + 1} has been changed, and {behind} complete records follow it. "
+            "Nothing was changed. Restore the file from a backup or version control, or move it away to continue from "
+            "the snapshot beside it without its records",
             {"path": str(path), "record": before + 1, "records_behind": behind},
         )
 
@@ -135,7 +136,7 @@ class JournalFile:
     """A journal on disk, opened when it is first needed.
 
     Args:
-        path: Where it is; it is made by the first write.
+        path: The file; the first write creates it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -145,12 +146,12 @@ class JournalFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a journal; a reader of a graph that nobody has changed yet has none."""
+        """Whether the file is open; a graph that was never changed has no journal."""
         return self._descriptor >= 0
 
     @contextmanager
     def locked(self, *, exclusive: bool) -> Iterator[None]:
-        """Hold the lock for a block: alone to write, with other readers to read; readers without a journal need none.
+        """Context manager that holds the lock: exclusive to write, shared to read; without a journal, no lock to read.
 
         Raises:
             GraphFileError: If the journal cannot be opened.
@@ -162,11 +163,11 @@ class JournalFile:
             except OSError as error:
                 raise NotStoredError(
                     f"{self.path} cannot be locked: {error.strerror}. Nothing was changed; keep the graph on a file "
-                    "system with locks (KG_FILE names another place)"
+                    "system with locks (KG_FILE can name another file)"
                 ) from error
             if self._is_current():
                 break
-            self.close()  # deleted or replaced by somebody while this process waited
+            self.close()  # deleted or replaced while this process waited
         try:
             yield
         finally:
@@ -174,7 +175,7 @@ class JournalFile:
                 fsync.unlock(self._descriptor)
 
     def has(self, length: int) -> bool:
-        """Return whether the journal is the file known so far and has exactly ``length`` bytes; takes no lock."""
+        """Return whether the journal is the open file and has exactly ``length`` bytes; take no lock."""
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -184,28 +185,28 @@ class JournalFile:
         return self.is_open and status.st_size == length and self._is_current(status)
 
     def size(self) -> int:
-        """Return its length. [bytes]."""
+        """Return the length of the journal. [bytes]."""
         return os.fstat(self._descriptor).st_size if self.is_open else 0
 
     def read(self, start: int) -> bytes:
-        """Return its content from byte ``start`` on."""
+        """Return the content from byte ``start`` on."""
         if not self.is_open:
             return b""
         os.lseek(self._descriptor, start, os.SEEK_SET)
         return fsync.read_all(self._descriptor)
 
     def append(self, line: bytes, end: int) -> None:
-        """Write ``line`` at byte ``end``, which is the journal's end, and return when it is on disk.
+        """Write ``line`` at byte ``end``, the end of the journal, and wait until it is on disk.
 
         Raises:
-            NotStoredError: If that fails; the journal is as it was.
+            NotStoredError: If that fails; the journal is unchanged.
         """
         try:
             os.lseek(self._descriptor, end, os.SEEK_SET)
             fsync.write_all(self._descriptor, line)
             fsync.sync_data(self._descriptor)
         except OSError as error:
-            with suppress(OSError):  # what is left then is a torn tail or a record that nobody acknowledged
+            with suppress(OSError):  # otherwise a torn tail or an unacknowledged record remains
                 os.ftruncate(self._descriptor, end)
             raise NotStoredError(f"the change was not made, {self.path} cannot be written: {error.strerror}") from error
 
@@ -214,13 +215,13 @@ class JournalFile:
         os.ftruncate(self._descriptor, length)
 
     def close(self) -> None:
-        """Let go of the file, and of the lock."""
+        """Close the file, which releases the lock."""
         if self.is_open:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def _opened(self, *, writing: bool) -> bool:
-        """Return whether the journal is open, having opened it, or made it where ``writing``."""
+        """Open the journal, or create it if ``writing``; return whether it is open."""
         if self.is_open and (self._writable or not writing):
             return True
         self.close()
@@ -261,7 +262,7 @@ class JournalFile:
             self._writable = False
 
     def _is_current(self, status: os.stat_result | None = None) -> bool:
-        """Return whether the open file is the one that has the journal's name."""
+        """Return whether the journal's path still leads to the open file."""
         try:
             named = status or self.path.stat()
         except OSError:

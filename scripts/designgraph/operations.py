@@ -1,4 +1,4 @@
-"""The eight operations under the seed's names, with its argument names and its form of answer (S2.1, S2.5)::
+"""The eight operations under their names in the specification, with its arguments and form of answer (S2.1, S2.5)::
 
 answer("kg_create_node", graphId="uart", id="tx", type="Signal", properties={"width": "1"})
 {"success": True, "data": {...}}  or  {"success": False, "error": "...", "code": "NODE_EXISTS"}
@@ -15,7 +15,7 @@ from designgraph.service import KnowledgeGraph, open_graph
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# The seed's codes with their meanings; the tools of the skill declare them in their output schemas.
+# The codes of the specification and their meanings; the skill's tools declare them in their output schemas.
 ERROR_CODES = {
     "NODE_EXISTS": "the graph has a node of that id already",
     "NODE_NOT_FOUND": "the graph has no node of that id",
@@ -32,11 +32,11 @@ def perform(operation: str, arguments: Mapping[str, Any], graph: KnowledgeGraph 
 
     Args:
         operation: ``kg_init`` or ``kg.init``, and so on.
-        arguments: The seed's arguments; optional ones may be left out.
-        graph: Where to do it. Default: the project's graphs.
+        arguments: The arguments; optional ones may be omitted.
+        graph: The graphs. Default: those of the project.
 
     Raises:
-        GraphError: As the operation does; INVALID_PARAM for an unknown operation and wrong arguments.
+        GraphError: As the operation does; INVALID_PARAM for an unknown operation or wrong arguments.
     """
     name = operation.replace("kg_", "kg.", 1)
     if name not in _OPERATIONS:
@@ -52,12 +52,12 @@ def perform(operation: str, arguments: Mapping[str, Any], graph: KnowledgeGraph 
 
 
 def answer(operation: str, **arguments: Any) -> dict[str, Any]:
-    """Return ``{"success": True, "data"}`` or ``{"success": False, "error", "code"}``; raises nothing of its own.
+    """Return ``{"success": True, "data"}`` or ``{"success": False, "error", "code"}``; never raise a ``GraphError``.
 
     Args:
         operation: ``kg_init``, ``kg_create_node``, ``kg_create_relation``, ``kg_delete_node``, ``kg_delete_relation``,
             ``kg_update_node``, ``kg_query`` or ``kg_list``.
-        **arguments: The seed's arguments.
+        **arguments: The arguments, as for ``perform``.
     """
     try:
         return {"success": True, "data": perform(operation, arguments)}

@@ -1,4 +1,4 @@
-"""Long answers in parts: so many nodes at a time, only the fields asked for, and where to go on."""
+"""Long answers in pages: a limited number of nodes, the requested fields, and a cursor for the next page."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10_000
-RELATIONS_A_NODE = 10
-"""A part of a walk ends early when it has this many relations for each node it may have."""
+RELATIONS_PER_NODE = 10
+"""A page of a search ends early when it has this many relations per node of its limit."""
 
 _FIELD = re.compile(r"id|type|properties|properties\..+", re.DOTALL)
 _WALK_CURSOR = re.compile(r"([0-9]{1,4})\.(.+)")
@@ -25,13 +25,13 @@ _WALK_CURSOR = re.compile(r"([0-9]{1,4})\.(.+)")
 
 @dataclass(frozen=True)
 class Page:
-    """Which part of a long answer.
+    """The part of a long answer to return.
 
     Attributes:
-        limit: Nodes at most.
-        cursor: The ``nextCursor`` of the part before; empty for the first.
-        fields: Of each node: ``type``, ``properties``, ``properties.NAME``; ``None`` for everything. The id is always
-            there.
+        limit: Maximum number of nodes.
+        cursor: The ``nextCursor`` of the previous page; empty for the first page.
+        fields: Fields of each node: ``type``, ``properties``, ``properties.NAME``; ``None`` for all. The id is always
+            included.
     """
 
     limit: int = DEFAULT_LIMIT
@@ -46,7 +46,7 @@ class Page:
             raise GraphError(f"fields must be id, type, properties or properties.NAME, got {', '.join(wrong)}")
 
     def view(self, node: Node) -> dict[str, Any]:
-        """Return the fields of a node that are asked for."""
+        """Return the requested fields of a node."""
         if self.fields is None:
             return node.to_json()
         shown: dict[str, Any] = {"id": node.id}
@@ -61,7 +61,7 @@ class Page:
 
 
 def page_of_nodes(graph: Graph, node_type: str | None, page: Page) -> dict[str, Any]:
-    """Return ``{nodes, total}``, and ``nextCursor`` if there are more."""
+    """Return ``{nodes, total}``, with ``nextCursor`` if there are more nodes."""
     if page.cursor and not is_id(page.cursor):
         raise _bad_cursor(page.cursor)
     total = len(graph.nodes) if node_type is None else sum(node.type == node_type for node in graph.nodes.values())
@@ -74,16 +74,16 @@ def page_of_nodes(graph: Graph, node_type: str | None, page: Page) -> dict[str, 
 
 
 def page_of_walk(graph: Graph, distances: dict[str, int], walked: list[Relation], page: Page) -> dict[str, Any]:
-    """Return ``{nodes, relations, total, totalRelations}``, and ``nextCursor`` if there are more.
+    """Return ``{nodes, relations, total, totalRelations}``, with ``nextCursor`` if there are more nodes.
 
-    Nodes come by distance, then id. A relation comes with the later of its two nodes, so that all parts together have
-    each relation once, and none before its nodes.
+    Nodes are sorted by distance, then id. A relation is on the page of the later of its two nodes, so that all pages
+    together have each relation once, and none before its nodes.
 
     Args:
         graph: The graph.
         distances: Id to distance, in order.
         walked: The relations among these nodes.
-        page: Which part.
+        page: The page.
     """
     order = {node_id: place for place, node_id in enumerate(distances)}
     by_later: dict[str, list[Relation]] = {}
@@ -97,7 +97,7 @@ def page_of_walk(graph: Graph, distances: dict[str, int], walked: list[Relation]
     for node_id in waiting:
         nodes.append({**page.view(graph.nodes[node_id]), "distance": distances[node_id]})
         relations += map(relation_json, by_later.get(node_id, ()))
-        if len(nodes) >= page.limit or len(relations) >= RELATIONS_A_NODE * page.limit:
+        if len(nodes) >= page.limit or len(relations) >= RELATIONS_PER_NODE * page.limit:
             break
     answer = {"nodes": nodes, "relations": relations, "total": len(distances), "totalRelations": len(walked)}
     if len(nodes) < len(waiting):
@@ -115,4 +115,4 @@ def _walk_place(cursor: str) -> tuple[int, str] | None:
 
 
 def _bad_cursor(cursor: str) -> GraphError:
-    return GraphError(f"cursor {cursor[:80]!r} is none that was answered; leave it out to begin anew")
+    return GraphError(f"cursor {cursor[:80]!r} is not the nextCursor of an answer; leave it out to get the first page")

@@ -1,4 +1,4 @@
-"""Small files that a project keeps beside its graph: ``types.yaml`` and ``rules.yaml``."""
+"""The YAML files that a project may keep beside its graph: ``types.yaml`` and ``rules.yaml``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _cache: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {}
 
 
 def read_yaml(path: str) -> dict[str, Any]:
-    """Return the mapping that the YAML file ``path`` holds; an empty one if there is no file, or nothing in it.
+    """Return the mapping in the YAML file ``path``, which is empty if the file is empty or does not exist.
 
     A file that has not changed is not read again.
 
     Raises:
-        GraphFileError: If it cannot be read, is larger than 256 KiB, or is no YAML mapping.
+        GraphFileError: If the file cannot be read, is larger than 256 KiB, or is not a YAML mapping.
     """
     try:
         status = Path(path).stat()
@@ -43,14 +43,14 @@ def _read(path: str, status: os.stat_result) -> dict[str, Any]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise GraphFileError(f"{path} uses a YAML alias (*name); write the value out", {"path": path})
+            raise GraphFileError(f"{path} uses a YAML alias (*name); write out the value", {"path": path})
         content = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as error:
         raise GraphFileError(f"{path} cannot be read: {error}", {"path": path}) from error
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)  # the error itself quotes the file
         place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
-        raise GraphFileError(f"{path} is no YAML{place}", {"path": path}) from error
+        raise GraphFileError(f"{path} is not valid YAML{place}", {"path": path}) from error
     if content is None:
         return {}
     if not isinstance(content, dict):

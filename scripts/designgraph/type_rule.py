@@ -1,4 +1,4 @@
-"""Which types of nodes and relations a graph may have: the known ones, and what the project's ``types.yaml`` adds."""
+"""The types of nodes and relations that a graph may use: built-in ones and those in the project's ``types.yaml``."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _FIELDS = {"description": str, "color": str, "acyclic": bool}
 
 @dataclass(frozen=True)
 class TypeRule:
-    """The types one graph may have.
+    """The types that one graph may use.
 
     Attributes:
-        node_types: What is known of each node type: description, color.
-        relation_types: The same of relation types; ``acyclic`` says that they may not form a cycle.
+        node_types: Description and color of each node type.
+        relation_types: The same for relation types; with ``acyclic``, relations of the type must not form a cycle.
         is_open: Whether any well-formed name is a type.
-        path: The project's own file, whether it exists or not.
+        path: The project's own file, which need not exist.
     """
 
     node_types: Mapping[str, Mapping[str, Any]]
@@ -38,18 +38,18 @@ class TypeRule:
     path: str
 
     def check_node(self, name: Any) -> str:
-        """Return ``name`` if a node may have this type.
+        """Return ``name`` if it is a node type.
 
         Raises:
-            InvalidTypeError: If it may not.
+            InvalidTypeError: If it is not.
         """
         return self._check(name, self.node_types, "node_types")
 
     def check_relation(self, name: Any) -> str:
-        """Return ``name`` if a relation may have this type.
+        """Return ``name`` if it is a relation type.
 
         Raises:
-            InvalidTypeError: If it may not.
+            InvalidTypeError: If it is not.
         """
         return self._check(name, self.relation_types, "relation_types")
 
@@ -61,16 +61,16 @@ class TypeRule:
         hint = f"; did you mean {close[0]}?" if close else ""
         cure = f"add it under {which} in {self.path}" if not self.is_open else "use letters, digits, '_' and '-'"
         raise InvalidTypeError(
-            f"{name!r} is no {kind} type of this graph{hint} (known: {', '.join(known)}); to use another, {cure}",
+            f"{name!r} is not a {kind} type of this graph{hint} (known: {', '.join(known)}); to use another, {cure}",
             {"param_name": "type", "provided_value": name, "allowed": list(known), "types_file": self.path},
         )
 
 
 def type_rule(folder: str, graph_id: str) -> TypeRule:
-    """Return the rule of a graph whose file lies in ``folder``.
+    """Return the rule of a graph whose file is in ``folder``.
 
     Raises:
-        GraphFileError: If the project's ``types.yaml`` cannot be used; all its faults are told.
+        GraphFileError: If the project's ``types.yaml`` cannot be used; all its faults are reported.
     """
     path = f"{folder}/{FILE}"
     written = read_yaml(path)
@@ -99,7 +99,7 @@ def type_rule(folder: str, graph_id: str) -> TypeRule:
 
 @cache
 def known_types() -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the types that every graph may have unless its project says ``only``."""
+    """Return the types that every graph may use unless its project sets ``only``."""
     found: dict[str, dict[str, dict[str, Any]]] = json.loads(Path(__file__).with_name("types.json").read_bytes())
     return found
 
@@ -124,7 +124,7 @@ def _check_part(part: Any, path: str, faults: list[str], known: tuple[str, ...])
             continue
         for name in listed:
             if not isinstance(name, str) or not is_id(name):
-                faults.append(f"{path}{which}: {name!r} is no name of letters, digits, '_' and '-'")
+                faults.append(f"{path}{which}: {name!r} is not a name of letters, digits, '_' and '-'")
             elif isinstance(listed, dict):
                 faults += _field_faults(listed[name], f"{path}{which}.{name}")
 

@@ -167,7 +167,7 @@ def test_a_machine_that_does_not_say_where_it_begins_is_unchecked(graph):
     graph.init("g", nodes, related(*relations))
     verdict = check_graph(graph, "g")
     assert verdict["findings"] == []
-    assert "which state it begins in" in verdict["unchecked"][0]["reason"]
+    assert "the initial state is not known" in verdict["unchecked"][0]["reason"]
 
 
 @pytest.mark.parametrize("mark", [{"initial": True}, {}])
@@ -316,7 +316,7 @@ def test_a_project_has_rules_of_its_own_as_data(graph, path):
     [
         ("rules: {}", "must be a list"),
         ("colour: 1", "colour is unknown"),
-        ("without: [nothing]", "'nothing' is no rule of the pack"),
+        ("without: [nothing]", "'nothing' is not a built-in rule"),
         ("rules: [{id: a, kind: magic}]", "kind must be one of"),
         ("rules: [{id: a, kind: property}]", "lacks property"),
         ("rules: [{id: a, kind: orphan, colour: red}]", "colour is unknown"),
@@ -324,9 +324,9 @@ def test_a_project_has_rules_of_its_own_as_data(graph, path):
         ("rules: [{id: a, kind: relates, relations: X}]", "relations must be a list"),
         ("rules: [{id: a, kind: relates, relations: [X], at_least: true}]", "at_least must be a int"),
         ("rules: [{id: a, kind: orphan, severity: fatal}]", "severity must be one of"),
-        ("rules: [{id: a, kind: property, property: x, pattern: '['}]", "no regular expression"),
+        ("rules: [{id: a, kind: property, property: x, pattern: '['}]", "not a regular expression"),
         ("rules: [{id: a, kind: clash, relations: [X], property: x, pairs: [[1]]}]", "pairs must be"),
-        ("rules: [", "is no YAML"),
+        ("rules: [", "is not valid YAML"),
         ("- 1", "must be a mapping"),
         ("without: &a [orphan]\nrules: *a", "uses a YAML alias"),
     ],

@@ -79,13 +79,13 @@ def test_even_an_open_graph_takes_well_formed_names_only(graph, path, name):
     [
         ("node_type: [A]", "node_type is unknown"),
         ("node_types: A", "must be a list of names"),
-        ("node_types: [A B]", "'A B' is no name"),
+        ("node_types: [A B]", "'A B' is not a name"),
         ("node_types: {A: {colour: x}}", "node_types.A.colour is unknown"),
         ("relation_types: {A: {acyclic: 1}}", "node_types.A.acyclic must be"),
         ("open: 1", "open must be true or false"),
         ("graphs: [g]", "graphs must be a mapping"),
         ("graphs: {g: [A]}", "graphs.g must be a mapping"),
-        ("a: !!python/object/apply:os.getcwd []", "is no YAML"),
+        ("a: !!python/object/apply:os.getcwd []", "is not valid YAML"),
         ("x" * 300_000, "not a regular file of at most"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Is a design's graph consistent (S2.6)? Every finding says what is wrong, which nodes, and what would put it right."""
+"""Check the graph of a design for consistency (S2.6). A finding has a message, the nodes concerned and a suggestion."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ DEFAULT_LIMIT = 200
 
 
 def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = DEFAULT_LIMIT) -> dict[str, Any]:
-    """Return the verdict on one graph: ``passed`` is whether it has nodes and nothing of severity error was found.
+    """Return the verdict on one graph: ``passed`` if it has nodes and no finding has the severity error.
 
-    A file that cannot be used because it was edited is a verdict too: its faults are the findings.
+    If an edit has made the file unusable, the faults of the file are the findings.
 
     Args:
-        knowledge: Where the graph is.
-        graph_id: Which one.
-        limit: Findings listed at most; ``counts`` speaks of all.
+        knowledge: The graphs.
+        graph_id: The graph.
+        limit: Maximum number of findings in the list; ``counts`` includes all.
 
     Raises:
         GraphError: If there is no such graph, or the id, the file or the project's rules cannot be used.

@@ -1,7 +1,7 @@
-"""Conditions of state transitions, as far as they are Boolean: ``start && !busy``, ``mode == 2 or ready``.
+"""Boolean conditions of state transitions, such as ``start && !busy`` or ``mode == 2 or ready``.
 
-A name is a signal that is 0 or 1, or, where it is compared with other values, one that has these values or another.
-Everything else (``count < 7``, free text) is told as not understood rather than guessed.
+A name is a signal with the value 0 or 1. If it is compared with other values, it has one of these or another value.
+Anything else (``count < 7``, free text) raises ``NotUnderstoodError``; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Test = Callable[[Case], bool]
 
 
 class NotUnderstoodError(ValueError):
-    """A condition is not Boolean."""
+    """A condition that is not Boolean, or has too many cases."""
 
 
 class Condition:
     """A Boolean condition.
 
     Args:
-        text: As written.
+        text: The condition.
 
     Raises:
         NotUnderstoodError: If it is not Boolean.
@@ -107,7 +107,7 @@ class Condition:
 
 
 def cases(conditions: Iterable[Condition]) -> list[Case]:
-    """Return every combination of the values of the signals that ``conditions`` name.
+    """Return all combinations of the values of the signals in ``conditions``.
 
     Raises:
         NotUnderstoodError: If there are more than 4096.
@@ -124,7 +124,7 @@ def cases(conditions: Iterable[Condition]) -> list[Case]:
 
 
 def case_text(case: Case) -> str:
-    """Return a combination in words."""
+    """Return a combination as text."""
     return ", ".join(f"{name} = {value}" for name, value in case.items()) or "always"
 
 
@@ -149,7 +149,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 def _value(text: str) -> str:
-    """Return a number in one form, so that 1'b1 and 1 are the same; a name as it is."""
+    """Return a number in one form, so that 1'b1 and 1 are equal; return a name unchanged."""
     size, mark, digits = text.partition("'")
     if not mark:
         return str(int(text)) if text.isdigit() else text

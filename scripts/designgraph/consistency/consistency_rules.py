@@ -1,6 +1,6 @@
-"""The rules a design is checked by: data, the pack's own and those of the project's ``rules.yaml``::
+"""The rules of the check as data: the built-in rules and those in the project's ``rules.yaml``::
 
-without: [orphan]                       # rules of the pack that do not apply here
+without: [orphan]                       # built-in rules that do not apply here
 rules:
   - id: clock_is_one_bit
     kind: property
@@ -59,10 +59,10 @@ _WORDS = {"direction": ("out", "in", "both"), "as": ("text", "width"), "severity
 
 
 def rules_for(folder: str, graph_id: str) -> list[dict[str, Any]]:
-    """Return the rules of a graph whose file lies in ``folder``, the pack's first.
+    """Return the rules of a graph whose file is in ``folder``, the built-in ones first.
 
     Raises:
-        GraphFileError: If the project's ``rules.yaml`` cannot be used; all its faults are told.
+        GraphFileError: If the project's ``rules.yaml`` cannot be used; all its faults are reported.
     """
     path = str(Path(folder, FILE))
     written = read_yaml(path)
@@ -71,19 +71,19 @@ def rules_for(folder: str, graph_id: str) -> list[dict[str, Any]]:
     if not isinstance(own, list) or len(own) > MAX_RULES:
         faults.append(f"rules must be a list of at most {MAX_RULES}")
         own = []
-    known = {rule["id"] for rule in _pack_rules()}
+    known = {rule["id"] for rule in _built_in_rules()}
     unknown = [name for name in off if name not in known] if isinstance(off, list) else ["(no list)"]
-    faults += [f"without: {name!r} is no rule of the pack ({', '.join(sorted(known))})" for name in unknown]
+    faults += [f"without: {name!r} is not a built-in rule ({', '.join(sorted(known))})" for name in unknown]
     for index, rule in enumerate(own):
         faults += [f"rules[{index}]: {fault}" for fault in rule_faults(rule)]
     if faults:
         raise GraphFileError(f"{path} cannot be used: {'; '.join(faults)}", {"path": path, "faults": faults})
-    rules = [rule for rule in _pack_rules() if rule["id"] not in off] + own
+    rules = [rule for rule in _built_in_rules() if rule["id"] not in off] + own
     return [rule for rule in rules if graph_id in rule.get("graphs", [graph_id])]
 
 
 def rule_faults(rule: Any) -> list[str]:
-    """Return what is wrong with one rule."""
+    """Return the faults of one rule."""
     if not isinstance(rule, dict):
         return ["must be a mapping"]
     kind = rule.get("kind")
@@ -109,11 +109,11 @@ def _pattern_faults(pattern: Any) -> list[str]:
     try:
         re.compile(pattern or "")
     except (re.error, TypeError, RecursionError) as error:
-        return [f"pattern is no regular expression: {error}"]
+        return [f"pattern is not a regular expression: {error}"]
     return []
 
 
 @cache
-def _pack_rules() -> list[dict[str, Any]]:
+def _built_in_rules() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(Path(__file__).with_name("rules.json").read_bytes())["rules"]
     return found

@@ -1,4 +1,4 @@
-"""What a check of a graph has found."""
+"""The findings of a consistency check."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ SEVERITIES = ("error", "warning", "info")
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong.
+    """A violation of a rule.
 
     Attributes:
-        rule: Id of the rule that is broken.
+        rule: Id of the violated rule.
         severity: ``error``, ``warning`` or ``info``.
-        message: What is wrong.
-        ids: The nodes concerned.
-        suggestion: What would put it right.
+        message: Description of the violation.
+        ids: Nodes concerned.
+        suggestion: How to correct it.
     """
 
     rule: str
@@ -39,12 +39,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Unchecked:
-    """Something that could not be judged.
+    """Something that a rule could not check.
 
     Attributes:
         rule: Id of the rule.
-        reason: Why not.
-        ids: The nodes concerned.
+        reason: The reason.
+        ids: Nodes concerned.
     """
 
     rule: str
@@ -52,27 +52,27 @@ class Unchecked:
     ids: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the item as JSON."""
         return {"rule": self.rule, "reason": self.reason, "ids": list(self.ids)}
 
 
 @dataclass
 class Findings:
-    """Collects what is found.
+    """Collects the results of a check.
 
     Attributes:
-        found: What is wrong.
-        unchecked: What could not be judged.
+        found: Violations.
+        unchecked: What could not be checked.
     """
 
     found: list[Finding] = field(default_factory=list)
     unchecked: list[Unchecked] = field(default_factory=list)
 
     def add(self, rule: dict[str, Any], message: str, ids: tuple[str, ...]) -> None:
-        """Add a breach of ``rule``, with the rule's severity and suggestion."""
+        """Add a violation of ``rule``, with the rule's severity and suggestion."""
         finding = Finding(rule["id"], rule.get("severity", "error"), message, ids, rule.get("suggestion", ""))
         self.found.append(finding)
 
     def skip(self, rule: dict[str, Any], reason: str, ids: tuple[str, ...] = ()) -> None:
-        """Add what ``rule`` could not judge."""
+        """Add something that ``rule`` could not check."""
         self.unchecked.append(Unchecked(rule["id"], reason, ids))

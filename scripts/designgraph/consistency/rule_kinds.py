@@ -1,4 +1,4 @@
-"""The kinds of rules: one function each, from a rule's data and a graph to findings."""
+"""The kinds of rules: one function per kind, which takes a rule and a graph and adds findings."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _RANGE = re.compile(r"\[\s*([0-9]{1,9})\s*:\s*([0-9]{1,9})\s*\]")
 
 
 class Subject:
-    """What is checked.
+    """The graph to check.
 
     Attributes:
         graph: The graph.
         types: Its type rule.
-        properties: The properties of every node by id.
+        properties: Properties of every node by id.
     """
 
     def __init__(self, graph: Graph, types: TypeRule) -> None:
@@ -34,11 +34,11 @@ class Subject:
         self.properties = {node_id: graph.nodes[node_id].properties for node_id in graph.ids()}
 
     def nodes(self, rule: dict[str, Any]) -> list[Node]:
-        """Return the nodes a rule speaks of: of its ``types``, with the properties of ``when``, none of ``unless``."""
+        """Return the nodes that a rule applies to, by its ``types``, ``when`` and ``unless``."""
         return [node for node in map(self.graph.nodes.__getitem__, self.graph.ids()) if self.is_meant(rule, node)]
 
     def is_meant(self, rule: dict[str, Any], node: Node) -> bool:
-        """Return whether a rule speaks of ``node``."""
+        """Return whether a rule applies to ``node``."""
         given = self.properties[node.id]
         return (
             node.type in rule.get("types", (node.type,))
@@ -47,7 +47,7 @@ class Subject:
         )
 
     def pairs(self, rule: dict[str, Any]) -> list[Relation]:
-        """Return the relations of a rule between two nodes that it speaks of."""
+        """Return the relations of a rule between two nodes that it applies to."""
         nodes = self.graph.nodes
         return [
             relation
@@ -58,12 +58,12 @@ class Subject:
 
 
 def is_listed(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether ``name`` is in a list whose items may end in ``*``."""
+    """Return whether ``name`` matches an item of a list, in which items may end in ``*``."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def known_types(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
-    """Types that the graph's rule does not know."""
+    """Find types that the graph does not know."""
     for node in subject.nodes(rule):
         if node.type not in subject.types.node_types and not subject.types.is_open:
             findings.add(rule, f"node '{node.id}' has the type {node.type}, which the graph does not know", (node.id,))
@@ -74,14 +74,14 @@ def known_types(subject: Subject, rule: dict[str, Any], findings: Findings) -> N
 
 
 def orphan(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
-    """Nodes without any relation."""
+    """Find nodes without any relation."""
     for node in subject.nodes(rule):
         if not node.outgoing and not subject.graph.incoming(node) and node.type not in rule.get("except", ()):
             findings.add(rule, f"{node.type} '{node.id}' has no relation to anything", (node.id,))
 
 
 def reference(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
-    """Properties that name nodes which do not exist, or are of another type."""
+    """Find properties that name a node that does not exist, or has another type."""
     for node in subject.nodes(rule):
         named = subject.properties[node.id].get(rule["property"])
         for name in [named] if isinstance(named, str) else named if isinstance(named, list) else ():
@@ -94,7 +94,7 @@ def reference(subject: Subject, rule: dict[str, Any], findings: Findings) -> Non
 
 
 def equal(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
-    """Related nodes whose property differs."""
+    """Find related nodes whose property differs."""
     name = rule["property"]
     for source, target, kind in subject.pairs(rule):
         values = [subject.properties[end].get(name) for end in (source, target)]
@@ -112,7 +112,7 @@ def equal(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
 
 
 def width_of(value: Any) -> int | None:
-    """Return a width in bits from 8, "8", "8 bits" or "[7:0]"; ``None`` from anything else, such as a parameter."""
+    """Return the width in bits of 8, "8", "8 bits" or "[7:0]"; ``None`` for anything else, such as a parameter."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     text = value.strip() if isinstance(value, str) else ""
@@ -124,7 +124,7 @@ def width_of(value: Any) -> int | None:
 
 
 def clash(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
-    """Related nodes whose property has a pair of values that do not go together."""
+    """Find related nodes whose property has a pair of values that contradict each other."""
     name, same = rule["property"], rule.get("same")
     for source, target, kind in subject.pairs(rule):
         first, second = (subject.properties[end] for end in (source, target))
@@ -134,7 +134,7 @@ def clash(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
         orders = [values, values[::-1]] if rule.get("either_way") else [values]
         if any(_fits(order, pair) for order in orders for pair in rule["pairs"]):
             shown = [value if value is not None else f"no {name}" for value in values]
-            text = f"'{source}' ({shown[0]}) {kind} '{target}' ({shown[1]}): these do not go together"
+            text = f"'{source}' ({shown[0]}) {kind} '{target}' ({shown[1]}): these contradict each other"
             findings.add(rule, text, (source, target))
 
 
@@ -143,7 +143,7 @@ def _fits(values: list[Any], pair: list[Any]) -> bool:
 
 
 def relates(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
-    """Nodes with too few or too many relations of a kind."""
+    """Find nodes with too few or too many relations of a kind."""
     direction = rule.get("direction", "both")
     for node in subject.nodes(rule):
         ends = [(r[1], r[2]) for r in node.outgoing if direction != "in"]
@@ -159,12 +159,12 @@ def relates(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
             )
             findings.add(rule, text, (node.id, *others))
         elif len(others) > rule.get("at_most", len(others)):
-            text = f"{node.type} '{node.id}' has {len(others)} {wanted} relations{to}, at most {rule['at_most']} may be"
+            text = f"{node.type} '{node.id}' has {len(others)} {wanted} relations{to}, more than {rule['at_most']}"
             findings.add(rule, f"{text}: {', '.join(others[:10])}", (node.id, *others))
 
 
 def prop(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
-    """Nodes whose property is missing or has a value it may not have."""
+    """Find nodes whose property is missing or has a value that is not allowed."""
     name = rule["property"]
     for node in subject.nodes(rule):
         given = subject.properties[node.id]
@@ -173,13 +173,13 @@ def prop(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
                 findings.add(rule, f"{node.type} '{node.id}' has no {name}", (node.id,))
         elif "one_of" in rule and given[name] not in rule["one_of"]:
             allowed = ", ".join(map(str, rule["one_of"]))
-            findings.add(rule, f"{name} {given[name]!r} of '{node.id}' is none of {allowed}", (node.id,))
+            findings.add(rule, f"{name} {given[name]!r} of '{node.id}' is not one of {allowed}", (node.id,))
         elif "pattern" in rule and not re.fullmatch(rule["pattern"], str(given[name])):
             findings.add(rule, f"{name} {given[name]!r} of '{node.id}' does not match {rule['pattern']}", (node.id,))
 
 
 def acyclic(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
-    """Cycles of relations that may form none."""
+    """Find cycles of relations that must not form one."""
     known = subject.types.relation_types
     listed = rule.get("relations", [name for name, about in known.items() if about.get("acyclic")])
     after = {
@@ -192,7 +192,7 @@ def acyclic(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
 
 
 def rings(ids: list[str], after: dict[str, list[str]]) -> list[list[str]]:
-    """Return one cycle of each strongly connected part, beginning at its first id.
+    """Return one cycle of each strongly connected component, which starts at its first id.
 
     Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1 (1972), without recursion.
     """
@@ -231,7 +231,7 @@ def rings(ids: list[str], after: dict[str, list[str]]) -> list[list[str]]:
 
 
 def _popped(stack: list[str], node: str) -> set[str]:
-    """Take what lies on ``stack`` from ``node`` on, and return it."""
+    """Remove the items from ``node`` on from ``stack``, and return them."""
     part = {stack.pop()}
     while node not in part:
         part.add(stack.pop())
@@ -239,7 +239,7 @@ def _popped(stack: list[str], node: str) -> set[str]:
 
 
 def _ring(part: set[str], after: dict[str, list[str]]) -> list[str]:
-    """Return a shortest cycle through the first node of a strongly connected part."""
+    """Return a shortest cycle through the first node of a strongly connected component."""
     start = min(part)
     before: dict[str, str] = {}
     waiting = [start]
@@ -253,11 +253,11 @@ def _ring(part: set[str], after: dict[str, list[str]]) -> list[str]:
             if other in part and other not in before:
                 before[other] = node
                 waiting.append(other)
-    raise AssertionError("a strongly connected part has a cycle through each of its nodes")
+    raise AssertionError("a strongly connected component has a cycle through each of its nodes")
 
 
 def state_machine(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
-    """States that are not reached, and cases that no transition covers."""
+    """Find unreachable states, and cases that no transition covers."""
     check_machines(subject.graph, subject.properties, rule, findings)
 
 

@@ -1,4 +1,4 @@
-"""Are all states of a state machine reached, and does each say where to go?
+"""Check state machines: every state must be reachable, and every state must have a transition for every case.
 
 Transitions are StateTransition nodes (properties ``from``, ``to``, ``condition``) and STATETRANSITION relations between
 State nodes. They belong to the machine that their property ``machine`` names, or to the signal (the state register)
@@ -24,7 +24,7 @@ Properties = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Transition:
-    """A step from state to state; ``condition`` is ``None`` where it is not known."""
+    """A step from one state to another; ``condition`` is ``None`` if it is unknown."""
 
     source: str
     target: str
@@ -37,11 +37,11 @@ class Machine:
     """One state machine.
 
     Attributes:
-        name: Its name; empty for the only one that has none.
-        transitions: Its steps.
-        initial: Where it begins.
-        final: States it may stay in for ever.
-        declared: States that are named apart from transitions, with the node that names each.
+        name: Name; empty for the machine without a name.
+        transitions: Steps between states.
+        initial: States in which it may start.
+        final: States that need no outgoing transition.
+        declared: States that a node other than a transition names, with the id of that node.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Machine:
         return ends | set(self.declared)
 
     def ids(self, *states: str) -> tuple[str, ...]:
-        """Return the nodes that speak of these states."""
+        """Return the ids of the nodes that name these states."""
         named = [self.declared[state] for state in states if state in self.declared]
         steps = [step.node_id for step in self.transitions if {step.source, step.target} & set(states)]
         return tuple(dict.fromkeys([*named, *steps]))
@@ -72,7 +72,7 @@ def check_machines(graph: Graph, properties: Properties, rule: dict[str, Any], f
 
 
 def find_machines(graph: Graph, properties: Properties, rule: dict[str, Any], findings: Findings) -> list[Machine]:
-    """Return the state machines of a graph in the order of their names."""
+    """Return the state machines of a graph, sorted by name."""
     machines: dict[str, Machine] = {}
     for node_id in graph.ids():
         node = graph.nodes[node_id]
@@ -119,7 +119,7 @@ def _add_state(machines: dict[str, Machine], graph: Graph, node_id: str, given: 
 
 
 def _add_register(machine: Machine, given: dict[str, Any], register: str) -> None:
-    """Take what a state register says of its machine: ``states``, ``initial`` and ``final``."""
+    """Read the properties of a state register: ``states``, ``initial`` and ``final``."""
     for name in ("initial", "initial_state", "reset_state"):
         if _text(given.get(name)):
             machine.initial.add(_text(given[name]))
@@ -140,8 +140,8 @@ def _check_reachable(machine: Machine, rule: dict[str, Any], findings: Findings)
         if likely is None:
             findings.skip(
                 rule,
-                f"{_called(machine)}which state it begins in is not said, so whether all are reached is not known; set "
-                "the property initial of the state register to a state, or of a transition or State node to true",
+                f"{_called(machine)}the initial state is not known, so reachability cannot be checked; set the "
+                "property initial of the state register to a state, or of a transition or State node to true",
                 machine.ids(*states),
             )
             return
@@ -179,13 +179,13 @@ def _check_dead_ends(machine: Machine, rule: dict[str, Any], findings: Findings)
 
 
 def _check_conditions(machine: Machine, state: str, rule: dict[str, Any], findings: Findings) -> None:
-    """Do the conditions of the transitions that leave a state cover every case, and each only once?"""
+    """Check that the transitions that leave a state cover every case, and each case only once."""
     steps = [step for step in machine.transitions if step.source == state]
     ids = tuple(dict.fromkeys(step.node_id for step in steps))
     if all(step.condition is None for step in steps):
-        return  # an outline without conditions: only reachability can be judged
+        return  # an outline without conditions: only reachability can be checked
     if len(steps) == 1 and not (steps[0].condition or "").strip():
-        return  # the one way on is always taken
+        return  # the only transition is always taken
     try:
         conditions = [Condition(step.condition or "") for step in steps]
         every = cases(conditions)

@@ -1,4 +1,4 @@
-"""One way to all pictures: choose, draw, and say what was left out."""
+"""Pictures of a graph (S2.6): Mermaid text, SVG, and an HTML page that needs only a browser."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ SUFFIXES = {".mmd": "mermaid", ".mermaid": "mermaid", ".md": "mermaid", ".svg": 
 
 
 def picture(knowledge: KnowledgeGraph, graph_id: str, form: str, selection: Selection) -> tuple[str, Excerpt]:
-    """Return a picture's text and what it shows.
+    """Return the text of a picture and the excerpt that it shows.
 
     Args:
-        knowledge: Where the graph is.
-        graph_id: Which one.
+        knowledge: The graphs.
+        graph_id: The graph.
         form: ``mermaid``, ``svg`` or ``html``.
-        selection: What to show; ``max_nodes`` 0 takes the form's default.
+        selection: What to show; ``max_nodes`` 0 means the default of the format.
 
     Raises:
-        GraphError: If something asked for does not exist, or more nodes than the form can show are asked for.
+        GraphError: If a requested node does not exist, or ``max_nodes`` is more than the format can show.
     """
     check_id(graph_id, "graphId")
     usual, most, most_relations = BOUNDS[form]

@@ -1,4 +1,4 @@
-"""Which part of a graph a picture shows: bounded, chosen the same way each time, and honest about the rest."""
+"""The part of a graph that a picture shows: limited in size, chosen deterministically, with a count of the rest."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Shown:
     Attributes:
         id: Its id.
         type: Its type.
-        note: A short second line: its name, description or the like; may be empty.
-        properties: All its properties.
+        note: Short second line, such as its name or description; may be empty.
+        properties: All properties.
     """
 
     id: str
@@ -37,16 +37,16 @@ class Shown:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """What a picture shows.
+    """The content of a picture.
 
     Attributes:
         graph_id: The graph.
-        nodes: In the order of their ids.
-        relations: Among these nodes, sorted.
-        colors: Color of each node type shown.
-        focus: The node around which it was chosen; empty for none.
-        total_nodes: Nodes that the selection without a limit would have.
-        total_relations: Relations among those.
+        nodes: Nodes, sorted by id.
+        relations: Relations between these nodes, sorted.
+        colors: Color of each node type.
+        focus: Node in the centre of the selection; empty for none.
+        total_nodes: Number of nodes of the selection without limits.
+        total_relations: Number of relations between those.
     """
 
     graph_id: str
@@ -59,7 +59,7 @@ class Excerpt:
 
     @property
     def left_out(self) -> str:
-        """What the limits left out, in words; empty if nothing."""
+        """Text about what the limits omitted; empty if nothing."""
         nodes, relations = self.total_nodes - len(self.nodes), self.total_relations - len(self.relations)
         if not nodes and not relations:
             return ""
@@ -71,11 +71,11 @@ class Selection:
     """What to show of a graph.
 
     Attributes:
-        focus: Show only what lies around this node; empty for everything.
-        depth: So many steps around it, along and against the relations.
+        focus: Show only the neighbourhood of this node; empty for the whole graph.
+        depth: Maximum distance from the focus, in both directions of the relations.
         types: Only nodes of these types; ``None`` for all.
-        max_nodes: Nodes at most: those nearest to the focus, else those with the most relations.
-        max_relations: Relations at most.
+        max_nodes: Maximum number of nodes: those nearest to the focus, or else those with the most relations.
+        max_relations: Maximum number of relations.
     """
 
     focus: str = ""
@@ -86,11 +86,11 @@ class Selection:
 
 
 def excerpt(graph: Graph, graph_id: str, rule: TypeRule, selection: Selection) -> Excerpt:
-    """Return the part of ``graph`` that ``selection`` asks for.
+    """Return the part of ``graph`` that ``selection`` describes.
 
     Raises:
         NodeNotFoundError: If the focus does not exist.
-        GraphError: If the focus is not of the types selected.
+        GraphError: If the focus does not have one of the selected types.
     """
     if selection.focus:
         near, _ = graph.reach(selection.focus, selection.depth, direction="both")
@@ -123,13 +123,13 @@ def _degree(graph: Graph, node_id: str) -> int:
 
 
 def colors_of(types: Collection[str], rule: TypeRule) -> dict[str, str]:
-    """Return a color for each type: the one its rule gives, else one of a fixed row."""
+    """Return a color for each type: the one in its rule, or else one of a fixed list."""
     spare = sorted(name for name in types if not _color(rule, name))
     return {name: _color(rule, name) or _SPARE_COLORS[spare.index(name) % len(_SPARE_COLORS)] for name in sorted(types)}
 
 
 def _color(rule: TypeRule, name: str) -> str:
-    """Return the color of a type if it is a plain hexadecimal one: it goes into style sheets."""
+    """Return the color of a type if it is a plain hexadecimal one, because it is written into style sheets."""
     color = str(rule.node_types.get(name, {}).get("color", ""))
     digits = color.removeprefix("#")
     is_plain = color.startswith("#") and len(digits) == 6 and all(c in "0123456789abcdefABCDEF" for c in digits)
@@ -143,7 +143,7 @@ def _shown(graph: Graph, node_id: str) -> Shown:
 
 
 def _note(node_id: str, properties: Mapping[str, Any]) -> str:
-    """Return what the second line of a node says: its step, or the first property that says more than its id."""
+    """Return the second line of a node: its transition, or the first property that adds something to its id."""
     texts = {name: " ".join(value.split()) for name, value in properties.items() if isinstance(value, str)}
     if "from" in texts and "to" in texts:
         condition = f": {texts['condition']}" if texts.get("condition") else ""

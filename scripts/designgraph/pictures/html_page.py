@@ -1,7 +1,7 @@
-"""A graph as one HTML file with search, neighbourhoods and properties; it loads nothing and may run nothing else.
+"""A graph as one HTML file with search, neighbourhoods and properties, which loads nothing from elsewhere.
 
-The graph lies in the page as JSON in which no markup can be written, the script puts texts into the page as texts only,
-and the page's own security policy allows this one script by its digest.
+The graph is embedded as JSON in which markup is escaped, the script inserts text only as text, and the security policy
+of the page allows only this script, by its digest.
 """
 
 from __future__ import annotations
@@ -72,6 +72,6 @@ def _data(picture: Excerpt) -> dict[str, Any]:
 
 
 def _safe_json(value: Any) -> str:
-    """Return JSON text that cannot end a script element or begin a comment in it."""
+    """Return JSON text that cannot close a script element or open a comment in it."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,8 +1,9 @@
-"""Positions for a drawing in which relations run from left to right: a layered layout.
+"""A layered graph drawing, in which relations run from left to right.
 
-The steps are those of Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures",
-IEEE Trans. SMC 11 (1981): break cycles, put nodes into layers by longest path, give long edges a bend in every layer
-they cross, order layers by the mean of their neighbours, and place them by least squares without overlap.
+The method is that of Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures",
+IEEE Trans. SMC 11 (1981): break cycles, assign nodes to layers by longest path, give long edges a bend in every layer
+that they cross, order each layer by the mean position of the neighbours, and place nodes by least squares without
+overlap.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SWEEPS = 12
 
 @dataclass(frozen=True)
 class Box:
-    """Where a node is drawn.
+    """Position and size of a node.
 
     Attributes:
         x: Left side.
@@ -42,13 +43,13 @@ class Box:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Positions of everything.
+    """Positions of all nodes and edges.
 
     Attributes:
-        boxes: Of each node.
-        bends: Points that an edge passes between its ends, from its source to its target.
-        width: Width of the whole.
-        height: Height of the whole.
+        boxes: Box of each node.
+        bends: Points of an edge between its ends, from source to target.
+        width: Total width.
+        height: Total height.
     """
 
     boxes: Mapping[str, Box]
@@ -58,7 +59,7 @@ class Drawing:
 
 
 def arrange(sizes: Mapping[str, tuple[float, float]], edges: Iterable[Edge]) -> Drawing:
-    """Return where to draw nodes of the given sizes (width, height) and how their edges run; units are the sizes'."""
+    """Return the positions of nodes with these sizes (width, height) and of their edges, in the unit of the sizes."""
     wanted = sorted({edge for edge in edges if edge[0] != edge[1]})
     boxes: dict[str, Box] = {}
     bends: dict[Edge, list[tuple[float, float]]] = {}
@@ -76,7 +77,7 @@ def arrange(sizes: Mapping[str, tuple[float, float]], edges: Iterable[Edge]) -> 
 
 
 def _with_loose(drawing: Drawing, loose: list[str], sizes: Mapping[str, tuple[float, float]]) -> Drawing:
-    """Put nodes without edges below the rest, in rows."""
+    """Place nodes without edges in rows below the rest."""
     boxes = dict(drawing.boxes)
     room = max(drawing.width, 900.0)
     x, y, row_height, width = 0.0, drawing.height, 0.0, drawing.width
@@ -91,7 +92,7 @@ def _with_loose(drawing: Drawing, loose: list[str], sizes: Mapping[str, tuple[fl
 
 
 def _components(sizes: Mapping[str, object], edges: Sequence[Edge]) -> list[list[str]]:
-    """Return the connected parts, the largest first."""
+    """Return the connected components, the largest first."""
     near: dict[str, list[str]] = {name: [] for name in sizes}
     for source, target in edges:
         near[source].append(target)
@@ -112,7 +113,7 @@ def _components(sizes: Mapping[str, object], edges: Sequence[Edge]) -> list[list
 
 
 class _Layers:
-    """One connected part in layers."""
+    """The layers of one connected component."""
 
     def __init__(self, sizes: dict[str, tuple[float, float]], edges: list[Edge]) -> None:
         self.sizes = dict(sizes)
@@ -123,11 +124,11 @@ class _Layers:
         self.layers = self._ordered()
 
     def turned(self, edge: Edge) -> Edge:
-        """Return an edge in the direction in which it leads to a later layer."""
+        """Return an edge in the direction that leads to a later layer."""
         return edge if edge in self.forward else (edge[1], edge[0])
 
     def _bend(self) -> dict[Edge, list[str]]:
-        """Return the nodes along each edge from layer to layer, having made a bend in every layer between."""
+        """Add a bend in every layer between the ends of an edge; return the nodes along each edge."""
         paths: dict[Edge, list[str]] = {}
         left = MAX_BENDS
         for edge in self.edges:
@@ -137,7 +138,7 @@ class _Layers:
             if len(steps) <= left:
                 left -= len(steps)
                 for step in steps:
-                    bend = f"{source} {target} {step}"  # blanks: no node has this id
+                    bend = f"{source} {target} {step}"  # contains blanks, so no node has this id
                     self.layer[bend] = step
                     self.sizes[bend] = (0.0, BEND_HEIGHT)
                     path.append(bend)
@@ -145,7 +146,7 @@ class _Layers:
         return paths
 
     def _ordered(self) -> list[list[str]]:
-        """Return the nodes of each layer in an order that crosses few edges."""
+        """Return the nodes of each layer in an order with few crossings of edges."""
         count = max(self.layer.values()) + 1
         layers: list[list[str]] = [[] for _ in range(count)]
         for name in sorted(self.layer):
@@ -198,7 +199,7 @@ class _Layers:
 
 
 def _without_cycles(names: list[str], edges: list[Edge]) -> set[Edge]:
-    """Return the edges that keep their direction so that no cycle is left: all that do not lead back in a walk."""
+    """Return the edges that keep their direction: all but the back edges of a depth-first search."""
     after: dict[str, list[str]] = {name: [] for name in names}
     entering = dict.fromkeys(names, 0)
     for source, target in edges:
@@ -228,7 +229,7 @@ def _without_cycles(names: list[str], edges: list[Edge]) -> set[Edge]:
 
 
 def _longest_paths(names: list[str], edges: list[Edge]) -> dict[str, int]:
-    """Return the layer of each node: one behind its last predecessor; sources right before their first successor."""
+    """Return the layer of each node: one after its last predecessor; for sources, one before the first successor."""
     before: dict[str, list[str]] = {name: [] for name in names}
     after: dict[str, list[str]] = {name: [] for name in names}
     for source, target in edges:
@@ -250,7 +251,7 @@ def _longest_paths(names: list[str], edges: list[Edge]) -> dict[str, int]:
 
 
 def _by_neighbours(layer: list[str], fixed: Mapping[str, int], near: Mapping[str, list[str]]) -> list[str]:
-    """Return a layer ordered by the mean place of each node's neighbours; nodes without any keep theirs."""
+    """Return a layer sorted by the mean position of each node's neighbours; a node without any keeps its place."""
     places = {name: place for place, name in enumerate(layer)}
 
     def mean(name: str) -> tuple[float, int]:
@@ -290,7 +291,7 @@ def _placed(
     before: Mapping[str, list[str]],
     after: Mapping[str, list[str]],
 ) -> dict[str, float]:
-    """Return the middle height of every node: as near to its neighbours as the order of its layer allows."""
+    """Return the vertical centre of every node: as near to its neighbours as the order of its layer allows."""
     centers: dict[str, float] = {}
     for layer in layers:
         y = 0.0

@@ -1,4 +1,4 @@
-"""A graph as Mermaid flowchart text, which GitHub, GitLab and many agents' hosts draw."""
+"""A graph as Mermaid flowchart text, which GitHub, GitLab and many agent hosts draw."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from designgraph.pictures.excerpt import Excerpt
 
 MAX_RELATIONS = 500
-"""Mermaid refuses a flowchart with more edges unless its host says otherwise."""
+"""Mermaid refuses a flowchart with more edges unless its host raises the limit."""
 
 _PLAIN = frozenset(" _-.,:=+*/()!?%@'")
 
 
 def mermaid(picture: Excerpt) -> str:
-    """Return the flowchart. Nodes are called n0, n1, ...: words such as ``end`` are no legal names in Mermaid."""
+    """Return the flowchart. Nodes are called n0, n1, ...: Mermaid reserves words such as ``end``."""
     names = {node.id: f"n{index}" for index, node in enumerate(picture.nodes)}
     lines = ["flowchart LR"]
     if picture.left_out:
@@ -30,7 +30,7 @@ def mermaid(picture: Excerpt) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return ``text`` for a quoted Mermaid label: what is not plain becomes an entity ``#NUMBER;``."""
+    """Return ``text`` for a quoted Mermaid label, with special characters as entities ``#NUMBER;``."""
     return "".join(c if c.isalnum() or c in _PLAIN else f"#{ord(c)};" if c.isprintable() else " " for c in text)
 
 

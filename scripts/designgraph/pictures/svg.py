@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MARGIN = 24.0
 LINE = 16.0
-_NARROW, _WIDE = 7.2, 12.5  # px a character at 12 px sans-serif, on the safe side
+_NARROW, _WIDE = 7.2, 12.5  # px per character of 12 px sans-serif, rounded up
 _STYLE = """
     text { font-family: system-ui, "Noto Sans", "Noto Sans CJK SC", sans-serif; font-size: 12px; }
     .id { font-weight: 600; fill: #ffffff; } .note { fill: #ffffff; }
@@ -60,12 +60,12 @@ def svg(picture: Excerpt) -> str:
 
 
 def text_width(text: str) -> float:
-    """Return about how wide ``text`` is at 12 px. [px]."""
+    """Return the approximate width of ``text`` at 12 px. [px]."""
     return sum(_WIDE if east_asian_width(c) in "WF" else _NARROW for c in text)
 
 
 def box_size(node: Shown) -> tuple[float, float]:
-    """Return width and height of a node's box. [px]."""
+    """Return the width and height of a node's box. [px]."""
     return max(60.0, text_width(node.id), text_width(node.note)) + 16, 2 * LINE + 8 if node.note else LINE + 10
 
 
@@ -103,7 +103,7 @@ def _arrows(drawing: Drawing, between: dict[tuple[str, str], list[str]]) -> list
 
 
 def _points(drawing: Drawing, source: str, target: str) -> list[tuple[float, float]]:
-    """Return the points of an arrow from side to side of its boxes."""
+    """Return the points of an arrow between the sides of its boxes."""
     start, end = drawing.boxes[source], drawing.boxes[target]
     if source == target:
         x, y = start.x + start.width, start.y + start.height / 2
@@ -115,7 +115,7 @@ def _points(drawing: Drawing, source: str, target: str) -> list[tuple[float, flo
 
 
 def _curve(points: list[tuple[float, float]]) -> str:
-    """Return a smooth path through ``points``, level at each of them."""
+    """Return a smooth path through ``points``, horizontal at each of them."""
     text = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in pairwise(points):
         middle = (x0 + x1) / 2
@@ -124,11 +124,11 @@ def _curve(points: list[tuple[float, float]]) -> str:
 
 
 def _label_place(points: list[tuple[float, float]], surplus: int) -> tuple[float, float]:
-    """Return where an arrow's text stands: nearer to the end with fewer arrows, where there is room."""
+    """Return the position of an arrow's text: nearer to the end with fewer arrows, where there is more space."""
     place = -2 if surplus > 0 else 0 if surplus < 0 else (len(points) - 1) // 2
     (x0, y0), (x1, y1) = points[place], points[place + 1]
     t = 0.68 if surplus > 0 else 0.32 if surplus < 0 else 0.5
-    middle = 3 * t * (1 - t) * (x0 + x1) / 2  # both inner control points are half way across
+    middle = 3 * t * (1 - t) * (x0 + x1) / 2  # both inner control points are in the middle
     return (1 - t) ** 3 * x0 + middle + t**3 * x1, y0 + (y1 - y0) * t * t * (3 - 2 * t)
 
 
