@@ -114,6 +114,6 @@ def test_what_is_no_file_of_bounded_size_is_refused(graph, file, tmp_path, monke
 
 def test_a_file_beside_nodes_is_refused(graph, file, monkeypatch):
     monkeypatch.setenv("KG_FILE", str(graph.store.path))
-    told = answer("kg_init", graphId="g", nodes=NODES, input_path=file(""))
-    assert (told["success"], told["code"]) == (False, "INVALID_PARAM")
-    assert "not both" in told["error"]
+    answered = answer("kg_init", graphId="g", nodes=NODES, input_path=file(""))
+    assert (answered["success"], answered["code"]) == (False, "INVALID_PARAM")
+    assert "not both" in answered["error"]

@@ -354,7 +354,7 @@ def test_a_file_that_was_edited_wrongly_is_a_verdict_with_findings(graph, path):
     assert verdict["rulesChecked"] == []
 
 
-def test_types_that_an_edit_brought_in_are_told(graph, path):
+def test_types_that_an_edit_added_are_reported(graph, path):
     graph.init("g", [signal("a"), signal("b")], related(("a", "b", "DRIVES")))
     path.write_text(path.read_text().replace('"type": "DRIVES"', '"type": "TOUCHES"'))
     assert [f["rule"] for f in check_graph(graph, "g")["findings"]] == ["unknown_type"]

@@ -97,7 +97,7 @@ def test_importing_again_changes_nothing_and_keeps_notes(graph, read):
     assert nodes_of(graph, "Device")["M5"]["note"] == "hot"
 
 
-def test_a_changed_netlist_moves_terminals_and_tells_what_is_gone(graph, read):
+def test_a_changed_netlist_moves_terminals_and_reports_what_is_gone(graph, read):
     import_circuit(graph, "g", read())
     changed = NETLIST.replace("M5 tail bias", "M5 tail out").replace("M6 bias bias vss vss nmos_1v8 w=2u l=1u\n", "")
     answered = import_circuit(graph, "g", read(changed))

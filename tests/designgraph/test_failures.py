@@ -17,7 +17,7 @@ CALLS = ("write_all", "sync_data", "sync_folder", "replace")
 
 
 class Failing:
-    """Makes the n-th of the durable calls raise; ``half`` lets a write put half of its bytes down first."""
+    """Makes the n-th of these calls raise; ``half`` lets a write put half of its bytes down first."""
 
     def __init__(self, monkeypatch):
         self.count = 0

@@ -1,4 +1,4 @@
-"""The eight operations: the seed's answers and codes (S2.1-S2.5), held against a model of dicts and sets."""
+"""The eight operations: the specification's answers and codes (S2.1-S2.5), held against a model of dicts and sets."""
 
 import json
 from pathlib import Path
@@ -45,9 +45,9 @@ def demo():
 
 @pytest.mark.usefixtures("demo")
 class TestSeed:
-    """The examples and codes of the seed."""
+    """The examples and codes of the specification."""
 
-    def test_the_file_is_where_the_seed_says_and_holds_the_seeds_structures(self, project):
+    def test_the_file_is_where_the_specification_says_and_holds_its_structures(self, project):
         document = json.loads((project / ".chipforge" / "kg" / "graph.json").read_text(encoding="utf-8"))
         assert document["graphs"]["demo"] == {"nodes": [CLK, EXAMPLE], "relations": [RELATION]}
 
@@ -134,7 +134,7 @@ class TestSeed:
         assert answer("kg_create_node", graphId="Demo", id="clk", type="Plan", properties={})["success"]
         assert done("kg_list")["nodes"] == [CLK, EXAMPLE]
 
-    def test_a_graph_that_does_not_exist_is_empty_and_told(self):
+    def test_a_graph_that_does_not_exist_is_empty_with_a_warning(self):
         data = answer("kg_list", graphId="dmeo")["data"]
         assert (data["nodes"], data["warnings"]) == ([], ["graph 'dmeo' does not exist; there are: demo"])
 

@@ -139,7 +139,7 @@ def test_a_snapshot_with_any_byte_changed_is_refused_or_told_as_edited(path, ope
     writer.store.close()
     whole = path.read_bytes()
     before = json.loads(whole)["graphs"]
-    told = 0
+    reported = 0
     for place in range(len(whole)):
         changed = bytearray(whole)
         changed[place] ^= 1
@@ -148,13 +148,13 @@ def test_a_snapshot_with_any_byte_changed_is_refused_or_told_as_edited(path, ope
         try:
             warnings = graph.list_nodes("g").get("warnings", [])
             content = json.loads(bytes(changed).decode("utf-8-sig"))["graphs"]
-            told += bool(warnings)
+            reported += bool(warnings)
             assert warnings or content == before
         except GraphFileError:
             continue
         finally:
             graph.store.close()
-    assert told > 0
+    assert reported > 0
 
 
 def edited(path, change):

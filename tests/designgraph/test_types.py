@@ -11,7 +11,7 @@ def write(path, text):
     path.with_name("types.yaml").write_text(text, encoding="utf-8")
 
 
-def test_the_seeds_types_are_known():
+def test_the_types_of_the_specification_are_known():
     known = known_types()
     assert {"Plan", "Signal", "StateTransition", "SignalExample"} <= set(known["node_types"])
     assert {"IMPLEMENTS", "EXAMPLES", "STATETRANSITION"} <= set(known["relation_types"])
@@ -89,7 +89,7 @@ def test_even_an_open_graph_takes_well_formed_names_only(graph, path, name):
         ("x" * 300_000, "not a regular file of at most"),
     ],
 )
-def test_a_wrong_file_is_refused_and_told(graph, path, text, message):
+def test_a_wrong_file_is_refused_with_its_faults(graph, path, text, message):
     write(path, text)
     with pytest.raises(GraphError) as caught:
         graph.create_node("g", "a", "Signal")

@@ -1,4 +1,4 @@
-"""The design knowledge graph over MCP, under the seed's names, arguments and answers (S2.1, S2.5)."""
+"""The design knowledge graph over MCP, under the specification's names, arguments and answers (S2.1, S2.5)."""
 
 import os
 
@@ -30,7 +30,7 @@ def served(tmp_path, monkeypatch, tools_of_the_trade):
         yield pack, PackServer(pack, Calls(pack.max_workers)).server()
 
 
-async def test_a_design_is_remembered_under_the_seeds_names_and_in_its_answer_form(served, tmp_path):
+async def test_a_design_is_remembered_under_the_specified_names_and_in_its_answer_form(served, tmp_path):
     pack, server = served
     async with mcp.Client(server) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}

@@ -92,7 +92,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("program", "params", "expected"), REFUSED)
-def test_each_refusal_has_the_seeds_code_in_the_envelope_and_exit_code_2(uart, program, params, expected):
+def test_each_refusal_has_the_specified_code_in_the_envelope_and_exit_code_2(uart, program, params, expected):
     code, envelope = uart(program, "--params", json.dumps({"graphId": "uart", **params}))
     assert (code, envelope["ok"], envelope["data"], envelope["error"]["code"]) == (2, False, None, expected)
 
@@ -267,7 +267,7 @@ def test_the_codes_that_a_tool_declares_mean_what_the_skill_says():
         assert {code: ERROR_CODES[code] for code in declared} == declared
 
 
-def test_the_eight_operations_declare_all_codes_of_the_seed():
+def test_the_eight_operations_declare_all_codes_of_the_specification():
     """S2.5."""
     eight = ("init", "create_node", "create_relation", "delete_node", "delete_relation", "update_node", "query", "list")
     codes = set()

@@ -1,5 +1,7 @@
 """Draw a junction diode into the workspace's layout."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,7 +12,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return where it lies, its pins and what was drawn."""
     from layoutkit.tools.passive_requests import create_diode
 
