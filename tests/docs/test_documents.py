@@ -109,6 +109,19 @@ def test_the_agents_page_is_short():
     assert len((ROOT / "CLAUDE.md").read_text(encoding="utf-8").splitlines()) <= 80
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "test-quick", "check", "fix", "bench", "help"])
+def test_make_check_covers_what_the_contributing_page_says():
+    """Types of the packages and of every script, the suite once and with coverage, and the table of coverage."""
+    done = subprocess.run(["make", "-n", "check"], capture_output=True, text=True, cwd=ROOT, check=True)
+    lines = done.stdout.splitlines()
+    assert any(line.endswith("/mypy") for line in lines)
+    (scripts,) = (line for line in lines if "/mypy " in line)
+    assert "for scripts in skills/*/scripts" in scripts
+    assert "$scripts/*.py" in scripts
+    (suite,) = (line for line in lines if "-m pytest" in line and "tests/" not in line)
+    assert "--cov" in suite
+    assert sum("tests/coverage_table.py" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "test-quick", "check", "coverage", "fix", "bench", "help"])
 def test_make_has_the_target(target):
     assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
