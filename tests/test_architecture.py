@@ -25,8 +25,10 @@ ALLOWED = {
     "skills": {"skillscript", "layoutkit", "designgraph"},
 }
 OURS = frozenset({*PACKAGES, "skills"})
-SERVERS = frozenset({"anyio", "mcp", "mcp_types", "starlette", "uvicorn"})  # optional: the extras mcp and http
-HEAVY = SERVERS | {"klayout", "numpy", "numba", "shapely", "jsonschema", "yaml", "click", "networkx", "jinja2", "httpx"}
+SERVERS = frozenset({"anyio", "fastapi", "mcp", "mcp_types", "starlette", "uvicorn"})  # of the extras mcp and http
+FUNCTIONS = frozenset({"docstring_parser", "pydantic"})  # of the extra functions, behind @skill
+HEAVY = SERVERS | FUNCTIONS
+HEAVY |= {"klayout", "numpy", "numba", "shapely", "jsonschema", "yaml", "click", "networkx", "jinja2", "httpx"}
 HEAVY |= {"frontmatter"}
 KLAYOUT_AT_TOP = frozenset({"klayout", "numpy", "shapely"})  # the engine's own tools, at the top of its modules
 COMMANDS = PACKAGES["skillpack"] / "commands"  # one subcommand a module, each on top of click and nothing else
@@ -34,6 +36,7 @@ HOSTS = PACKAGES["skillpack"] / "hosts"  # the servers, on top of what the extra
 SPECIALISTS = {
     "skillpack": {
         "__main__.py": {"click"},
+        "registry/signature_schema.py": {"docstring_parser", "pydantic"},
         "skills/strict_yaml.py": {"yaml"},
         "skills/strict_frontmatter.py": {"frontmatter"},
     },
@@ -253,7 +256,8 @@ def test_a_heavy_package_is_loaded_by_one_module_that_the_others_load_late(packa
     at_top = {
         path.relative_to(PACKAGES[package]).as_posix(): names
         for path in sources(package)
-        if path.parent not in (COMMANDS, HOSTS)
+        if not path.is_relative_to(COMMANDS)
+        and not path.is_relative_to(HOSTS)
         and (names := {name for _, name in imports_at_load(ast.parse(path.read_text(encoding="utf-8")))} & HEAVY)
     }
     assert at_top == SPECIALISTS[package]
@@ -266,7 +270,7 @@ def test_a_subcommand_loads_click_and_nothing_else_that_is_heavy():
 
 
 def test_only_the_servers_use_what_only_the_extras_install():
-    outside = [path for path in sources("skillpack") if path.parent != HOSTS]
+    outside = [path for path in sources("skillpack") if not path.is_relative_to(HOSTS)]
     used = {p.name: {name for _, name in all_imports(ast.parse(p.read_text(encoding="utf-8")))} for p in outside}
     assert {name: names & SERVERS for name, names in used.items() if names & SERVERS} == {}
 

@@ -6,15 +6,14 @@ lists skills does not load JSON Schema, the servers or the command line.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillpack.execution.cancellation import Cancellation
+    from skillpack.execution.process import Cancellation
     from skillpack.execution.runner import Call, Runner
     from skillpack.execution.worker_pool import WorkerPool
     from skillpack.pipelines.pipeline import check_pipeline, load_pipeline
-    from skillpack.pipelines.run import RunOptions, run_pipeline
+    from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
     from skillpack.registry.declaration import ToolDeclaration, ToolFault, Tools, find_tools
     from skillpack.registry.definitions import SkillDefinition, SkillInfo, SkillRegistry, global_registry, skill
-    from skillpack.registry.migrations import Migration
-    from skillpack.registry.versions import SkillVersionManager
+    from skillpack.registry.migrations import Migration, SkillVersionManager
     from skillpack.skills.catalog import Catalog, Shadowed, Skipped, scan
     from skillpack.skills.exceptions import SkillNotFoundError, SkillpackError, SkillVersionNotFoundError
     from skillpack.skills.layer1 import Budget, Layer1
@@ -68,14 +67,14 @@ __all__ = [
 _HOMES = {
     "Budget": "skills.layer1",
     "Call": "execution.runner",
-    "Cancellation": "execution.cancellation",
+    "Cancellation": "execution.process",
     "Catalog": "skills.catalog",
     "Finding": "skills.skill_rules",
     "Layer1": "skills.layer1",
     "Migration": "registry.migrations",
     "Report": "skills.validation",
     "Resource": "skills.resources",
-    "RunOptions": "pipelines.run",
+    "RunOptions": "pipelines.pipeline_run",
     "Runner": "execution.runner",
     "Shadowed": "skills.catalog",
     "Skill": "skills.skill_md",
@@ -84,7 +83,7 @@ _HOMES = {
     "SkillLoader": "skills.loader",
     "SkillNotFoundError": "skills.exceptions",
     "SkillRegistry": "registry.definitions",
-    "SkillVersionManager": "registry.versions",
+    "SkillVersionManager": "registry.migrations",
     "SkillVersionNotFoundError": "skills.exceptions",
     "SkillpackError": "skills.exceptions",
     "Skipped": "skills.catalog",
@@ -99,7 +98,7 @@ _HOMES = {
     "load_pipeline": "pipelines.pipeline",
     "load_skill": "skills.skill_md",
     "read_resource": "skills.resources",
-    "run_pipeline": "pipelines.run",
+    "run_pipeline": "pipelines.pipeline_run",
     "scan": "skills.catalog",
     "skill": "registry.definitions",
     "validate": "skills.validation",

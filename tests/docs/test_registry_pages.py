@@ -17,7 +17,7 @@ from model_service import model_service, says  # noqa: I001
 
 from skillpack import Runner, find_tools, scan
 from skillpack.pipelines.pipeline import check_pipeline, load_pipeline, make_pipeline
-from skillpack.pipelines.run import RunOptions, run_pipeline
+from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
 from skillpack.skills.strict_yaml import load_typed_mapping
 
 ROOT = Path(__file__).parents[2]

@@ -176,7 +176,7 @@ def pack(pack_dir):
 def mcp_server(pack):
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
     from skillpack.hosts.calls import Calls
-    from skillpack.hosts.mcp_server import PackServer
+    from skillpack.hosts.mcp.pack_server import PackServer
 
     return PackServer(pack, Calls(pack.max_workers)).server()
 

@@ -291,7 +291,7 @@ def status_of(address, request):
 
 
 def test_a_token_is_made_and_shown_once_and_a_smuggled_request_is_refused(pack_dir):
-    pytest.importorskip("starlette", reason="skipped: needs the extra http")
+    pytest.importorskip("fastapi", reason="skipped: needs the extra http")
     process, address, line = started("--skills-dir", pack_dir)
     try:
         token = TOKEN_LINE.search(line)[1]
@@ -313,7 +313,7 @@ def test_a_token_is_made_and_shown_once_and_a_smuggled_request_is_refused(pack_d
 
 
 def test_a_program_gets_the_token_from_a_file_that_only_its_owner_can_read(pack_dir, tmp_path):
-    pytest.importorskip("starlette", reason="skipped: needs the extra http")
+    pytest.importorskip("fastapi", reason="skipped: needs the extra http")
     file = tmp_path / "token"
     process, address, line = started("--skills-dir", pack_dir, "--write-token", file)
     try:
@@ -337,7 +337,7 @@ def test_a_program_gets_the_token_from_a_file_that_only_its_owner_can_read(pack_
     ],
 )
 def test_options_that_contradict_each_other_start_nothing(pack_dir, arguments, token, said):
-    pytest.importorskip("starlette", reason="skipped: needs the extra http")
+    pytest.importorskip("fastapi", reason="skipped: needs the extra http")
     done = subprocess.run(
         [sys.executable, "-m", "skillpack", "http", "--port", "0", "--skills-dir", str(pack_dir), *arguments],
         env={**os.environ, "SKILLPACK_TOKEN": token},
@@ -355,7 +355,7 @@ def test_a_server_confines_calls_to_its_folder_unless_told_otherwise(pack_dir, t
     import urllib.error
     import urllib.request
 
-    pytest.importorskip("starlette", reason="skipped: needs the extra http")
+    pytest.importorskip("fastapi", reason="skipped: needs the extra http")
     home = tmp_path / "home"
     home.mkdir()
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 
 from patience import WATCHDOG_S
 
-pytest.importorskip("starlette", reason="skipped: needs the extra http")
+pytest.importorskip("fastapi", reason="skipped: needs the extra http")
 pytest.importorskip("uvicorn", reason="skipped: needs the extra http")
 
 TOKEN = "a-token-of-some-length"  # noqa: S105
@@ -146,6 +147,10 @@ def test_a_skills_own_code_is_the_callers_fault(address):
         ("GET", "/skills?indent=x", None, 400, "intent"),
         ("GET", "/skills?intent=a&intent=b", None, 400, "once"),
         ("POST", "/skills/validate", b"{", 400, "JSON"),
+        ("POST", "/skills/validate", b"", 400, "JSON"),
+        ("POST", "/skills/validate", b"null", 422, "object"),
+        ("POST", "/skills/bench.echo_text/execute", b'{"params": {"text": NaN}}', 400, "NaN"),
+        ("POST", "/skills/bench.echo_text/execute", {"params": None}, 422, "params"),
         ("POST", "/skills/validate", b'{"skill_id": "a", "skill_id": "b", "params": {}}', 400, "twice"),
         ("POST", "/skills/validate", b"[]", 422, "object"),
         ("POST", "/skills/validate", {"skill_id": "bench.echo_text"}, 422, "params"),
@@ -209,7 +214,9 @@ def test_a_call_that_takes_too_long_is_killed(address, tmp_path):
     assert (status, answer["error"]["code"]) == (504, "TIMEOUT")
 
 
-IMPATIENT = "from skillpack import cli; from skillpack.hosts import connections as c; c.REQUEST_SECONDS = 1; cli.main()"
+IMPATIENT = (
+    "from skillpack.__main__ import main; from skillpack.hosts import listening as c; c.REQUEST_SECONDS = 1; main()"
+)
 
 
 def test_a_client_that_does_not_finish_its_request_loses_its_place(pack_dir):
@@ -272,6 +279,61 @@ def test_the_openapi_document_is_right_and_types_every_call(address):
     assert status == 200
     assert document["openapi"] == "3.1.0"
     validator.validate(document)
+
+
+def test_all_faults_of_a_body_are_reported_at_once_in_an_envelope(address):
+    """FastAPI's refusal in the form and the words of a tool's own."""
+    body = {"parms": {}, "timeout_s": "1", "version": None, "context": {"memory": 1, "memory_summary": 2}}
+    status, answer, _ = ask(address, "POST", "/skills/bench.echo_text/execute", body)
+    assert (status, answer["error"]["code"]) == (422, "INVALID_PARAM")
+    paths = [fault["path"] for fault in answer["error"]["details"]["errors"]]
+    assert paths == ["context.memory", "context.memory_summary", "parms", "timeout_s", "version"]
+    assert "did you mean 'params'?" in answer["error"]["message"]
+
+
+def test_the_head_of_every_page_can_be_requested(address):
+    for path in ("/skills", "/skills/bench.echo_text", "/healthz", "/openapi.json", "/docs"):
+        request = urllib.request.Request(address + path, method="HEAD")  # noqa: S310
+        with urllib.request.urlopen(request, timeout=WATCHDOG_S) as answer:  # noqa: S310
+            assert (answer.status, answer.read()) == (200, b"")
+
+
+def test_a_path_refuses_other_methods_and_names_its_own(address):
+    assert ask(address, "GET", "/skills/validate")[2]["allow"] == "POST"
+    assert ask(address, "DELETE", "/skills/validate")[2]["allow"] == "POST"
+
+
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="skipped: needs chromium")
+def test_the_docs_page_shows_every_operation_without_a_network(address, tmp_path):
+    """No script, style or font from elsewhere; its content security policy allows the page's own."""
+    offline = (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    )
+    command = [CHROMIUM, *offline, f"--user-data-dir={tmp_path}", "--virtual-time-budget=5000", "--dump-dom"]
+    shown = subprocess.run(
+        [*command, f"{address}/docs"], capture_output=True, text=True, check=False, timeout=WATCHDOG_S
+    ).stdout
+    for path, methods in ask(address, "GET", "/openapi.json")[1]["paths"].items():
+        assert {f"<code>{method.upper()} {path}</code>" in shown for method in methods} == {True}
+
+
+def test_the_docs_page_needs_no_token_and_says_nothing_of_the_pack(pack_dir, tmp_path, tools_of_the_trade):
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    with tools_of_the_trade.running("http", "--skills-dir", pack_dir, "--token-file", file) as (_, address):
+        with urllib.request.urlopen(f"{address}/docs", timeout=WATCHDOG_S) as answer:  # noqa: S310
+            page, policy = answer.read().decode(), answer.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; connect-src 'self'; script-src 'sha256-")
+        assert "unsafe" not in policy
+        assert "://" not in page
+        assert "bench" not in page
+        assert ask(address, "GET", "/openapi.json")[0] == 401
 
 
 def test_a_token_is_asked_for_where_one_is_set(pack_dir, tmp_path, tools_of_the_trade):

@@ -10,7 +10,7 @@ import pytest
 
 from patience import WATCHDOG_S
 
-pytest.importorskip("starlette", reason="skipped: needs the extra http")
+pytest.importorskip("fastapi", reason="skipped: needs the extra http")
 pytest.importorskip("uvicorn", reason="skipped: needs the extra http")
 FUZZER = shutil.which("schemathesis", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 

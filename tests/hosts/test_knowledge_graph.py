@@ -22,7 +22,7 @@ SEED_TOOLS = {
 @pytest.fixture
 def served(tmp_path, monkeypatch, tools_of_the_trade):
     from skillpack.hosts.calls import Calls
-    from skillpack.hosts.mcp_server import PackServer
+    from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.pack import Pack
 
     monkeypatch.setenv("CHIPFORGE_PROJECT", str(tmp_path))
@@ -67,7 +67,7 @@ async def test_a_design_is_remembered_under_the_specified_names_and_in_its_answe
 
 async def test_another_server_sees_what_one_has_written(served, tools_of_the_trade):
     from skillpack.hosts.calls import Calls
-    from skillpack.hosts.mcp_server import PackServer
+    from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.pack import Pack
 
     _, server = served

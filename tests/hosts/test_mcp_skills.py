@@ -162,7 +162,7 @@ async def test_what_is_not_served_is_invalid_params(mcp_server, method, uri):
 
 async def test_large_catalogues_come_in_pages_and_a_bad_skill_hides_no_other(tmp_path):
     from skillpack.hosts.calls import Calls
-    from skillpack.hosts.mcp_server import PackServer
+    from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.pack import Pack
 
     for number in range(230):
@@ -194,7 +194,7 @@ async def test_large_catalogues_come_in_pages_and_a_bad_skill_hides_no_other(tmp
 @pytest.mark.skipif(os.name != "posix", reason="skipped: needs symbolic links")
 async def test_a_link_that_leads_out_of_a_skill_is_not_served(tmp_path):
     from skillpack.hosts.calls import Calls
-    from skillpack.hosts.mcp_server import PackServer
+    from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.pack import Pack
 
     home = tmp_path / "skills" / "linked"
@@ -213,7 +213,7 @@ async def test_a_link_that_leads_out_of_a_skill_is_not_served(tmp_path):
 
 async def test_all_skills_of_this_pack_can_be_served(tools_of_the_trade):
     from skillpack.hosts.calls import Calls
-    from skillpack.hosts.mcp_server import PackServer
+    from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.pack import Pack
 
     with Pack([tools_of_the_trade.ROOT / "skills"]) as pack:
@@ -231,7 +231,7 @@ def declared(skill):
 
 
 async def test_a_frontmatter_is_sent_as_json_whatever_yaml_makes_of_it(tmp_path):
-    from skillpack.hosts.skill_files import frontmatter
+    from skillpack.hosts.mcp.skill_files import frontmatter
     from skillpack.skills.skill_md import load_skill
 
     home = tmp_path / "dated"

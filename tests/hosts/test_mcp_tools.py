@@ -49,7 +49,7 @@ async def test_every_tool_is_served_with_both_schemas_a_portable_name_and_its_do
 async def test_a_tool_of_a_folder_without_a_skill_file_is_served_and_refers_to_no_instructions(pack_dir, tmp_path):
     """The folders of S1 and S4."""
     from skillpack.hosts.calls import Calls
-    from skillpack.hosts.mcp_server import PackServer
+    from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.pack import Pack
 
     shutil.copytree(pack_dir, tmp_path / "pack")
@@ -272,7 +272,7 @@ async def test_a_picture_that_a_call_made_is_shown(mcp_server, tmp_path, tools_o
 async def test_new_changed_and_removed_tools_are_seen_without_a_restart(tmp_path, tools_of_the_trade, monkeypatch):
     from skillpack.hosts import pack as pack_module
     from skillpack.hosts.calls import Calls
-    from skillpack.hosts.mcp_server import PackServer
+    from skillpack.hosts.mcp.pack_server import PackServer
 
     monkeypatch.setattr(pack_module, "FRESH_SECONDS", 0.0)
     tools_of_the_trade.write_pack(tmp_path)
@@ -291,7 +291,7 @@ async def test_new_changed_and_removed_tools_are_seen_without_a_restart(tmp_path
 
 async def test_dotted_names_are_served_to_hosts_that_take_them(pack):
     from skillpack.hosts.calls import Calls
-    from skillpack.hosts.mcp_server import PackServer
+    from skillpack.hosts.mcp.pack_server import PackServer
 
     async with mcp.Client(PackServer(pack, Calls(2), "dotted").server()) as client:
         assert "bench.echo_text" in await listed(client)

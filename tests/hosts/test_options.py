@@ -31,7 +31,7 @@ def run(command, package="nothing", *arguments, **environment):
 
 
 @pytest.mark.parametrize(
-    ("command", "package", "extra"), [("mcp", "mcp", "mcp"), ("mcp", "anyio", "mcp"), ("http", "starlette", "http")]
+    ("command", "package", "extra"), [("mcp", "mcp", "mcp"), ("mcp", "anyio", "mcp"), ("http", "fastapi", "http")]
 )
 def test_a_missing_extra_is_named_in_one_line(command, package, extra):
     done = run(command, package)
@@ -42,7 +42,7 @@ def test_a_missing_extra_is_named_in_one_line(command, package, extra):
 
 def test_help_needs_no_extra():
     assert run("mcp", "mcp", "--help").returncode == 0
-    assert run("http", "starlette", "--help").returncode == 0
+    assert run("http", "fastapi", "--help").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_help_needs_no_extra():
     ],
 )
 def test_an_option_that_cannot_be_is_told_and_nothing_starts(arguments, said):
-    pytest.importorskip("starlette", reason="skipped: needs the extra http")
+    pytest.importorskip("fastapi", reason="skipped: needs the extra http")
     done = run("http", "nothing", *arguments)
     assert done.returncode == 2
     assert said in done.stderr
@@ -65,7 +65,7 @@ def test_an_option_that_cannot_be_is_told_and_nothing_starts(arguments, said):
 
 
 def test_a_port_that_is_taken_is_told(tools_of_the_trade, pack_dir):
-    pytest.importorskip("starlette", reason="skipped: needs the extra http")
+    pytest.importorskip("fastapi", reason="skipped: needs the extra http")
     with tools_of_the_trade.running("http", "--skills-dir", pack_dir) as (_, address):
         done = run("http", "nothing", "--skills-dir", pack_dir, "--port", address.rpartition(":")[2])
     assert done.returncode == 2
@@ -74,7 +74,7 @@ def test_a_port_that_is_taken_is_told(tools_of_the_trade, pack_dir):
 
 @pytest.mark.parametrize("command", ["mcp", "http"])
 def test_a_timeout_that_is_no_number_is_refused(command):
-    pytest.importorskip(command if command == "mcp" else "starlette", reason="skipped: needs the extra")
+    pytest.importorskip(command if command == "mcp" else "fastapi", reason="skipped: needs the extra")
     done = run(command, "nothing", "--timeout", "nan")
     assert done.returncode == 2
     assert "must be a number of seconds" in done.stderr

@@ -3,19 +3,29 @@
 import os
 from dataclasses import replace
 from types import SimpleNamespace
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from skillpack.hosts.images import MAX_IMAGE_BYTES, made_images
-from skillpack.hosts.names import MAX_NAME, served_names
-from skillpack.hosts.openapi import Limits, document
-from skillpack.hosts.redaction import without_paths
-from skillpack.hosts.served_schemas import answer_schema, input_schema, structured_answer, travelling
-from skillpack.registry.declaration import ToolDeclaration, Tools
+from skillpack.hosts.http.api import PackApi
+from skillpack.hosts.http.openapi import document
+from skillpack.hosts.http.redaction import without_paths
+from skillpack.hosts.mcp.images import MAX_IMAGE_BYTES, made_images
+from skillpack.hosts.served_schemas import (
+    MAX_NAME,
+    answer_schema,
+    input_schema,
+    served_names,
+    structured_answer,
+    travelling,
+)
+from skillpack.registry.declaration import ToolDeclaration, Tools, find_tools
+from skillpack.skills.catalog import scan
 from skillscript.envelope import SkillError, SkillResult
+from skillscript.schema_references import resolve_pointer
 
 
 def tool(input_schema=None, output_schema=None, **entry):
@@ -198,10 +208,32 @@ def test_a_path_that_was_asked_for_is_no_secret():
 def test_every_call_has_a_name_of_its_own_in_the_openapi_document():
     """A client that is generated has one function by that name."""
     by_id = {name: replace(tool(), id=name, script="x.py") for name in ("a.b_c", "a_b.c")}
-    told = document(SimpleNamespace(tools=Tools(by_id)), "1", Limits(needs_token=False, max_timeout=1))
+    told = document(PackApi(None, None).app(), SimpleNamespace(tools=Tools(by_id)), 1, needs_token=False)
     names = [operation["operationId"] for path in told["paths"].values() for operation in path.values()]
     assert len(set(names)) == len(names)
     assert "execute_a_b_c" in names
+
+
+def references(schema):
+    """Yield every ``$ref`` of a document."""
+    for key, rule in schema.items() if isinstance(schema, dict) else enumerate(schema):
+        if key == "$ref" and isinstance(rule, str):
+            yield rule
+        elif isinstance(rule, (dict, list)):
+            yield from references(rule)
+
+
+def test_every_schema_of_this_pack_is_served_self_contained(tools_of_the_trade):
+    """Over MCP, in the OpenAPI document and as the registry answers it, although files share definitions."""
+    tools = find_tools(scan([tools_of_the_trade.ROOT / "skills"]).skills.values())
+    assert any(".json#" in path.read_text() for path in tools_of_the_trade.ROOT.glob("skills/*/schemas/*.json"))
+    served = [document(PackApi(None, None).app(), SimpleNamespace(tools=tools), 1, needs_token=False)]
+    for declared in tools.by_id.values():
+        served += [input_schema(declared), answer_schema(declared)]
+        served += [declared.to_json()["input_schema"], declared.to_json()["output_schema"]]
+    for schema in served:
+        lost = [place for place in set(references(schema)) if resolve_pointer(schema, unquote(place)) is None]
+        assert lost == []
 
 
 def test_a_long_request_full_of_paths_is_looked_through_once():
@@ -256,18 +288,18 @@ def test_a_host_header_must_name_this_server(header, accepted):
     assert access(names=frozenset({"proxy.example"})).accepts_host(header) is accepted
 
 
-def test_the_bounds_of_a_talkative_tool():
+def test_the_bounds_of_a_tool_that_writes_much():
     pytest.importorskip("anyio")
-    from skillpack.hosts.calls import MAX_LINE, MAX_LINES, Talk
+    from skillpack.hosts.calls import MAX_LINE, MAX_LINES, StderrLines
 
-    talk = Talk()
-    talk.feed(b"beg")
-    assert talk.take() == []
-    talk.feed("inning\nwith ä".encode() + b"\xff\n\n")
-    assert talk.take() == ["beginning", "with ä\ufffd"]
-    talk.feed(b"x" * 1_000_000)
-    talk.feed(b"\n" * 1000 + b"".join(b"%d\n" % number for number in range(1000)))
-    lines = talk.take()
+    output = StderrLines()
+    output.feed(b"beg")
+    assert output.take() == []
+    output.feed("inning\nwith ä".encode() + b"\xff\n\n")
+    assert output.take() == ["beginning", "with ä\ufffd"]
+    output.feed(b"x" * 1_000_000)
+    output.feed(b"\n" * 1000 + b"".join(b"%d\n" % number for number in range(1000)))
+    lines = output.take()
     assert len(lines) <= MAX_LINES
     assert max(map(len, lines)) <= MAX_LINE
     assert lines[-1] == "999"
@@ -275,7 +307,7 @@ def test_the_bounds_of_a_talkative_tool():
 
 def test_a_tool_is_found_by_its_names_in_both_styles_and_by_its_id():
     pytest.importorskip("mcp")
-    from skillpack.hosts.toolbox import Toolbox
+    from skillpack.hosts.mcp.toolbox import Toolbox
 
     known = {name: ToolDeclaration(name, "s", "x.py", {}, {}) for name in ("a.b_c", "a_b.c", "skill.request")}
     known["a.none"] = ToolDeclaration("a.none", "s", "", {}, {})
@@ -291,7 +323,7 @@ def test_a_tool_is_found_by_its_names_in_both_styles_and_by_its_id():
 
 
 def test_a_skill_without_a_name_is_served_under_its_folders(tmp_path):
-    from skillpack.hosts.skill_files import entry
+    from skillpack.hosts.mcp.skill_files import entry
     from skillpack.skills.skill_md import load_skill
 
     home = tmp_path / "unnamed"

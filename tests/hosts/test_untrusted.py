@@ -51,7 +51,7 @@ def hostile(tmp_path, canary):
 
 async def test_serving_over_mcp_executes_nothing_until_a_tool_is_called(hostile, canary):
     from skillpack.hosts.calls import Calls
-    from skillpack.hosts.mcp_server import PackServer
+    from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.pack import Pack
 
     with Pack([hostile]) as pack:
@@ -70,11 +70,11 @@ async def test_serving_over_mcp_executes_nothing_until_a_tool_is_called(hostile,
 
 
 async def test_serving_over_http_executes_nothing_until_a_tool_is_called(hostile, canary):
-    pytest.importorskip("starlette")
+    pytest.importorskip("fastapi")
     import httpx2
 
     from skillpack.hosts.calls import Calls
-    from skillpack.hosts.http_app import PackApi
+    from skillpack.hosts.http.api import PackApi
     from skillpack.hosts.pack import Pack
 
     with Pack([hostile]) as pack:

@@ -9,8 +9,7 @@ from jsonschema import Draft202012Validator
 import skillpack
 from skillpack import SkillLoader, SkillRegistry, find_tools, scan
 from skillpack.hosts.pack import Pack
-from skillpack.registry.patterns import never_ends
-from skillpack.registry.schema_check import schema_problems
+from skillpack.registry.schema_check import never_ends, schema_problems
 from skillpack.skills.strict_yaml import load_typed_mapping
 
 ENTRY = {

@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt  # noqa: TC003 - pydantic reads the annotations
 import enum
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NewType, Optional, TypedDict
 
 import pytest
+from pydantic import BaseModel, Field
 from typing_extensions import NotRequired, Required
 
 from skillpack import global_registry, skill
 from skillpack.execution.in_process import call
 from skillpack.registry.schema_check import schema_problems
 from skillpack.registry.signature_schema import describe
+from skillpack.skills.exceptions import RegistryError
 from skillscript.envelope import SkillError, SkillResult
 from skillscript.schema import find_faults
 
@@ -97,16 +101,19 @@ def test_the_schema_says_what_the_signature_says():
     assert schema["properties"] == {
         "device_a": {"$ref": "#/$defs/DeviceParams", "description": "The first device."},
         "pattern": {
+            "type": "string",
             "enum": ["ABBA", "ABAB"],
             "description": "Order of the fingers, from the left.",
             "default": "ABBA",
         },
-        "orientation": {"enum": ["R0", "MX"], "default": "R0"},
-        "spacing": {"type": ["number", "null"], "description": "Gap. [um]", "default": None},
+        "orientation": {"$ref": "#/$defs/Orientation", "default": "R0"},
+        "spacing": {"anyOf": [{"type": "number"}, {"type": "null"}], "description": "Gap. [um]", "default": None},
         "layers": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}], "default": None},
     }
+    assert schema["$defs"]["Orientation"] == {"enum": ["R0", "MX"], "title": "Orientation", "type": "string"}
     assert schema["$defs"]["DeviceParams"] == {
         "type": "object",
+        "title": "DeviceParams",
         "additionalProperties": False,
         "required": ["w", "l"],
         "properties": {
@@ -138,8 +145,8 @@ def _one(x):
     [
         (Any, {}),
         (Net, {"type": "string"}),
-        (Path, {"type": "string"}),
-        (list, {"type": "array"}),
+        (Path, {"type": "string", "format": "path"}),
+        (list, {"type": "array", "items": {}}),
         (set[int], {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}),
         (tuple[float, ...], {"type": "array", "items": {"type": "number"}}),
         (
@@ -147,8 +154,8 @@ def _one(x):
             {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2},
         ),
         (dict[str, bool], {"type": "object", "additionalProperties": {"type": "boolean"}}),
-        (dict, {"type": "object"}),
-        (int | str, {"type": ["integer", "string"]}),
+        (dict, {"type": "object", "additionalProperties": True}),
+        (int | str, {"anyOf": [{"type": "integer"}, {"type": "string"}]}),
         (Literal[1, "a"], {"enum": [1, "a"]}),
         (Point, {"$ref": "#/$defs/Point"}),
     ],
@@ -404,6 +411,148 @@ def test_an_answer_against_the_return_type_is_an_internal_error(register):
         return {"sum": 1}
 
     assert call(register(function), {}).error.code == "INTERNAL_ERROR"
+
+
+class Cell(BaseModel):
+    """A cell.
+
+    Attributes:
+        name: Its name.
+    """
+
+    name: str
+    origin: dict[str, float] = {}
+
+
+def test_a_pydantic_model_is_a_record_too(register):
+    def function(cell: Cell) -> Cell:
+        return cell.model_copy(update={"name": cell.name.upper()})
+
+    definition = register(function)
+    described = definition.input_schema["$defs"]["Cell"]
+    assert (described["additionalProperties"], described["required"]) == (False, ["name"])
+    assert described["properties"]["name"]["description"] == "Its name."
+    assert call(definition, {"cell": {"name": "a", "origin": {"x": 1}}}).data == {"name": "A", "origin": {"x": 1.0}}
+    paths = [fault["path"] for fault in call(definition, {"cell": {"nmae": 1}}).error.details["errors"]]
+    assert paths == ["cell.name", "cell.nmae"]
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        list[Partly],
+        dict[str, Partly],
+        Optional[Partly],  # noqa: UP045 - the older spelling
+        tuple[Partly, int],
+        Annotated[Partly, "A text."],
+        Mostly | None,
+    ],
+)
+def test_a_typed_dict_is_described_wherever_it_stands(annotation):
+    """Before Python 3.12 pydantic does not take one of the module ``typing``."""
+
+    def function(value): ...
+
+    function.__annotations__["value"] = annotation
+    definitions = input_schema(function)["$defs"]
+    assert [record["required"] for record in definitions.values()] == [["given"]]
+    assert [record["additionalProperties"] for record in definitions.values()] == [False]
+
+
+@dataclass
+class Holder:
+    inner: list[Mostly]
+    holder: Optional[Holder] = None  # noqa: UP045 - the older spelling
+
+
+def test_a_typed_dict_in_a_dataclass_is_described_too(register):
+    def function(value: Holder) -> dict:
+        return {"given": value.holder.inner[0]["given"]}
+
+    definition = register(function)
+    assert set(definition.input_schema["$defs"]) == {"Holder", "Mostly"}
+    assert call(definition, {"value": {"inner": [], "holder": {"inner": [{"given": 1}]}}}).data == {"given": 1}
+    assert call(definition, {"value": {"inner": [{}]}}).error.details["errors"][0]["path"] == "value.inner[0].given"
+
+
+@pytest.mark.parametrize(
+    ("params", "paths"),
+    [
+        ({"width": True, "count": 1.5, "flag": 1, "net": 5}, ["count", "flag", "net", "width"]),
+        ({"width": "1", "count": "1", "flag": "true", "net": None}, ["count", "flag", "net", "width"]),
+        ({"width": 1, "count": 1.0, "flag": False, "net": "a"}, []),
+        ({"width": 1, "count": 1, "flag": False, "net": "a", "points": [{"x": 1, "z": 2}]}, ["points[0].z"]),
+        ({"width": 1, "count": 1, "flag": False, "net": "a", "whatever": 1}, []),
+    ],
+)
+def test_nothing_is_coerced_and_records_take_no_unknown_fields(register, params, paths):
+    """Although ``**options`` lets the function itself take any."""
+    seen = []
+
+    def function(width: float, count: int, flag: bool, net: str, points: list[Point] = (), **options: Any) -> dict:
+        seen.append((width, count, flag, net))
+        return {}
+
+    error = call(register(function), params).error
+    assert ([] if error is None else [fault["path"] for fault in error.details["errors"]]) == paths
+    assert [type(value) for value in (seen[0] if seen else (1.0, 1, True, "a"))] == [float, int, bool, str]
+
+
+def test_what_only_the_types_know_is_reported_at_once(register):
+    def function(day: dt.date, either: list[dt.date]): ...
+
+    result = call(register(function), {"day": "today", "either": ["2026-11-22", "x"]})
+    assert (result.error.code, [fault["path"] for fault in result.error.details["errors"]]) == (
+        "INVALID_PARAM",
+        ["day", "either[1]"],
+    )
+
+
+def test_constraints_may_be_fields_of_pydantic():
+    def function(width: Annotated[float, Field(gt=0, description="Gate width. [m]")]): ...
+
+    assert input_schema(function)["properties"]["width"] == {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "description": "Gate width. [m]",
+    }
+
+
+def test_keywords_that_would_be_lost_are_refused():
+    with pytest.raises(TypeError, match=r"pydantic\.Field"):
+        _one(list[Annotated[int, {"minimum": 0}]])
+
+
+@dataclass
+class Counted:
+    name: str
+    count: int = field(default=3, init=False)
+
+
+def test_a_field_that_the_constructor_does_not_take_is_no_parameter(register):
+    def function(value: Counted) -> dict:
+        return {"count": value.count}
+
+    definition = register(function)
+    assert list(definition.input_schema["$defs"]["Counted"]["properties"]) == ["name"]
+    assert call(definition, {"value": {"name": "a"}}).data == {"count": 3}
+    assert call(definition, {"value": {"name": "a", "count": 4}}).error.code == "INVALID_PARAM"
+
+
+def test_a_docstring_may_be_in_chinese():
+    def function(width: float, nf: int): ...
+
+    function.__doc__ = "画.\n\n参数\uff1a\n    width\uff1a宽度\n    nf (int)\uff1a指数\n"
+    properties = input_schema(function)["properties"]
+    assert [properties[name]["description"] for name in ("width", "nf")] == ["宽度", "指数"]
+
+
+@pytest.mark.parametrize("library", ["pydantic", "docstring_parser"])
+def test_a_decorator_without_its_libraries_says_what_to_install(monkeypatch, library):
+    monkeypatch.delitem(sys.modules, "skillpack.registry.signature_schema")
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(RegistryError, match=rf"@skill needs the Python library {library}.*\[functions\]"):
+        skill(name="test.f")(dict)
 
 
 def test_a_program_is_not_called_as_a_function(register):

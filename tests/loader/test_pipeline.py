@@ -9,9 +9,9 @@ import pytest
 
 from patience import WATCHDOG_S
 from skillpack import Runner, find_tools, scan
-from skillpack.execution.cancellation import Cancellation
+from skillpack.execution.process import Cancellation
 from skillpack.pipelines.pipeline import check_pipeline, load_pipeline, make_pipeline
-from skillpack.pipelines.run import RunOptions, run_pipeline
+from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
 from skillpack.pipelines.schema_fit import Place, find_place, misfits
 from skillpack.skills.exceptions import PipelineError
 
@@ -331,7 +331,7 @@ def test_recorded_data_that_the_tools_schema_refuses_is_not_used(runner, failed)
 
 
 def test_a_state_longer_than_one_that_can_be_read_is_told_and_not_written(monkeypatch, runner, tmp_path):
-    monkeypatch.setattr("skillpack.pipelines.run.MAX_STATE_BYTES", 100)
+    monkeypatch.setattr("skillpack.pipelines.pipeline_run.MAX_STATE_BYTES", 100)
     result = run_pipeline(GOOD, {"file": "text"}, runner, RunOptions(state_path=tmp_path / "state"))
     assert result.ok
     assert [text for text in result.data["warnings"] if "state" in text] == [

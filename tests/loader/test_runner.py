@@ -12,8 +12,7 @@ import pytest
 from patience import WATCHDOG_S, gone
 from skillpack import Runner, find_tools, scan
 from skillpack.execution import process
-from skillpack.execution.cancellation import Cancellation
-from skillpack.execution.process import STDERR_TAIL_BYTES, marked, run_bounded
+from skillpack.execution.process import STDERR_TAIL_BYTES, Cancellation, marked, run_bounded
 
 TOOL = "bench.run_mode"
 GOOD = '{"ok": true, "error": null, "data": {"total": 1}, "duration_ms": 5}'

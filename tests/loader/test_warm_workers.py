@@ -12,8 +12,8 @@ import pytest
 
 from patience import WATCHDOG_S, gone, is_alive
 from skillpack import Runner, find_tools, scan
-from skillpack.execution.cancellation import Cancellation
 from skillpack.execution.environment import tool_environment
+from skillpack.execution.process import Cancellation
 from skillpack.execution.worker_pool import WorkerPool
 
 TOOL = "bench.run_mode"

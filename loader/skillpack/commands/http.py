@@ -26,7 +26,7 @@ def command(skills_dirs: tuple[str, ...], listening: Listening, serving: Serving
     Needs the extra 'http'.
     """
     try:
-        from skillpack.hosts.http_server import run
+        from skillpack.hosts.http.api import run
     except ImportError as error:
         from skillscript.install import install_command
 

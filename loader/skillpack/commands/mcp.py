@@ -10,7 +10,7 @@ from skillpack.commands import SKILLS_DIR, fail
 from skillpack.hosts.options import LISTENING, SERVING, Listening, Serving
 
 if TYPE_CHECKING:
-    from skillpack.hosts.names import NameStyle
+    from skillpack.hosts.served_schemas import NameStyle
 
 
 @click.command("mcp")
@@ -33,8 +33,8 @@ def command(
     Without --http the server uses stdin and stdout, as hosts start it. Needs the extra 'mcp'.
     """
     try:
-        from skillpack.hosts.mcp_transports import run_http, run_stdio
-        from skillpack.hosts.toolbox import Toolbox
+        from skillpack.hosts.mcp.toolbox import Toolbox
+        from skillpack.hosts.mcp.transports import run_http, run_stdio
     except ImportError as error:
         from skillscript.install import install_command
 

@@ -66,7 +66,7 @@ def run(skills_dirs: tuple[str, ...], file: str, inputs: str, state: Path | None
     """
     from skillpack.execution.runner import Runner
     from skillpack.pipelines.pipeline import load_pipeline
-    from skillpack.pipelines.run import RunOptions, run_pipeline
+    from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
     from skillpack.skills.exceptions import PipelineError
     from skillscript.envelope import ErrorCode, SkillError, SkillResult
     from skillscript.runtime import Stopped, error_of, stop_on_signals

@@ -1,1 +1,1 @@
-"""Calling a tool: in a process of its own, or in this one for a registered function."""
+"""Call a tool: in a separate process, or in this one for a registered function."""

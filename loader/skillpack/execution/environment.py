@@ -1,4 +1,4 @@
-"""The environment variables a tool's process gets: the basic ones and what its declaration names, nothing else."""
+"""The environment variables of a tool's process: the basic ones and those its declaration names."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 def tool_environment(declared: Iterable[str], surrounding: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a tool's process.
 
-    A basic variable whose name looks like a secret is handed over only when it is declared. Never handed over: the call
-    log, as a tool that the runner calls does not write a second record, and the token of the server itself.
+    A basic variable whose name looks like a secret is passed on only if it is declared. Never passed on are the call
+    log, since a tool that the runner calls writes no second record, and the token of the server itself.
 
     Args:
-        declared: Names the tool declares; a name that ends in ``*`` stands for all that begin so.
+        declared: Names the tool declares; a name that ends in ``*`` means all that start so.
         surrounding: What to choose from; default: this process's environment.
     """
     everything = os.environ if surrounding is None else surrounding

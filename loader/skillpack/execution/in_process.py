@@ -1,4 +1,4 @@
-"""Calling a skill that is a function of this process, with the same envelope as one that is a program."""
+"""Call a skill that is a function of this process; the envelope is that of a program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import inspect
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillpack.registry.signature_schema import CONTEXT, build_arguments
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 from skillscript.runtime import call as call_tool
 from skillscript.tool import Tool
@@ -35,9 +34,11 @@ def call(skill: SkillDefinition, params: Any, context: Mapping[str, Any] | None 
         return SkillResult.failure(SkillError(ErrorCode.UNSUPPORTED_OPERATION, text))
 
     def execute(values: dict[str, Any], surroundings: dict[str, Any]) -> dict[str, Any]:
+        from skillpack.registry.signature_schema import CONTEXT, build_arguments
+
         try:
             arguments = build_arguments(handler, values)
-        except (TypeError, ValueError) as error:  # a record that checks its own fields
+        except TypeError as error:  # a record that checks its own fields
             raise SkillError(ErrorCode.INVALID_PARAM, str(error)) from error
         if CONTEXT in inspect.signature(handler).parameters:
             arguments[CONTEXT] = surroundings
@@ -69,5 +70,7 @@ def _data(answer: Any) -> dict[str, Any]:
         return answer.data or {}
     if is_dataclass(answer) and not isinstance(answer, type):
         return asdict(answer)
-    data: dict[str, Any] = answer  # anything else is told by the caller's check
+    if hasattr(answer, "model_dump"):  # a pydantic model
+        answer = answer.model_dump(mode="json")
+    data: dict[str, Any] = answer  # the caller's check reports anything else
     return data

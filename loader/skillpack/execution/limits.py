@@ -1,7 +1,7 @@
 """The limits of a server on calls of its tools: which paths a call may name, and whether it may name programs.
 
-A parameter that is a path says so in its tool's input schema: ``"x-path": true``. One whose name is like a path's
-(``report_path``, ``file``, ``output_dir``) counts as one too, unless it says ``"x-path": false``. ``"x-programs"``
+A parameter that is a path has ``"x-path": true`` in its tool's input schema. One with a name like ``report_path``,
+``file`` or ``output_dir`` counts as a path too, unless it has ``"x-path": false``. ``"x-programs"``
 lists the suffixes of files that the tool runs as programs.
 """
 
@@ -117,12 +117,12 @@ def _ends_in(path: str, suffixes: tuple[str, ...]) -> bool:
 
 
 def is_path(rule: Mapping[str, Any], name: str) -> bool:
-    """Return whether a schema, or else the name of its parameter, says that a text is a path."""
+    """Return whether a text is a path, according to its schema or else the name of its parameter."""
     return bool(rule["x-path"]) if "x-path" in rule else _PATH_NAME.search(name) is not None
 
 
 def _paths(rule: Any, value: Any, root: dict[str, Any], name: str, where: str, depth: int = 0) -> Iterator[NamedPath]:
-    """Yield the paths in one value, as one of its schemas says."""
+    """Yield the paths in one value, according to one of its schemas."""
     target = resolve(rule, root)
     if depth > _MAX_DEPTH or not isinstance(rule, dict):
         return

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from skillpack.execution.cancellation import Cancellation
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 MAX_STDOUT_BYTES = 32 << 20
 STDERR_TAIL_BYTES = 1 << 16
@@ -45,6 +43,43 @@ class Outcome:
     flooded: bool = False
 
 
+class Cancellation:
+    """A request to stop, from any thread; it cannot be withdrawn."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], None]] = []
+        self._cancelled = False
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether ``cancel`` has been called."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Stop the work that runs with this object, and any that would start later."""
+        with self._lock:
+            self._cancelled = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    @contextlib.contextmanager
+    def calling(self, callback: Callable[[], None]) -> Iterator[None]:
+        """Within the block, have ``cancel`` call ``callback`` in its own thread; at once if it was called before."""
+        with self._lock:
+            late = self._cancelled
+            if not late:
+                self._callbacks.append(callback)
+        if late:
+            callback()
+        try:
+            yield
+        finally:
+            with self._lock, contextlib.suppress(ValueError):  # called already
+                self._callbacks.remove(callback)
+
+
 def run_bounded(
     command: Sequence[str],
     stdin: bytes,
@@ -57,8 +92,8 @@ def run_bounded(
     """Return how ``command`` ended; nothing it started outlives this call.
 
     The program leads a process group of its own, which is killed (SIGKILL) when the time is over, when the
-    output is too long, and when the program has ended but left children. Where /proc tells environments,
-    children that moved to another group or session are found by a mark in theirs, unless they took it off.
+    output is too long, and when the program has ended but left children. Where /proc shows environments,
+    children that moved to another group or session are found by a mark in theirs, unless they removed it.
 
     Args:
         command: Program and arguments.
@@ -136,7 +171,7 @@ class _Pipes:
 
     @staticmethod
     def _feed(pipe: IO[bytes], data: bytes) -> None:
-        """Write the input; a program that does not read it is no fault."""
+        """Write the input; a program need not read it."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError), pipe:
             pipe.write(data)
 

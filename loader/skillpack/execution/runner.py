@@ -1,4 +1,4 @@
-"""Call tools, each in a process of its own: a hang, a crash or garbage becomes an envelope."""
+"""Call tools in separate processes: a hang, a crash or invalid output becomes an envelope."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillpack.execution.answers import judge
-from skillpack.execution.call_records import log_call
 from skillpack.execution.limits import Limits
+from skillpack.execution.tool_answers import judge
 from skillpack.execution.tool_choice import checked_context, checked_params, checked_timeout, choose
-from skillpack.execution.tool_process import Answer, Request, ask_cold, ask_warm, can_be_warm
+from skillpack.execution.tool_process import Answer, Request, call_cold, call_warm, can_be_warm
 from skillpack.execution.worker_pool import PoolClosedError, WorkerPool
 from skillpack.registry.declaration import Tools
-from skillscript.call_log import log_path
+from skillscript.call_log import append_record, log_path
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from skillpack.execution.cancellation import Cancellation
+    from skillpack.execution.process import Cancellation
     from skillpack.registry.declaration import ToolDeclaration
 
 DEFAULT_TIMEOUT_S = 300.0
+MAX_STDERR = 4000  # characters of a failed tool's stderr in the call log; they hold its traceback
+_UNEXPECTED = (ErrorCode.INTERNAL_ERROR, ErrorCode.KLAYOUT_ERROR, ErrorCode.TIMEOUT)
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Call:
         stderr: The end of what it wrote to stderr.
         tool: The tool that was called; None if there is none.
         migrated_from: The older version the parameters were written for, if they had to be carried over.
-        warm: Whether a process that answers several calls was asked.
+        warm: Whether a process that answers several calls was used.
     """
 
     result: SkillResult
@@ -50,7 +51,7 @@ class Call:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what the caller should know beside the envelope, in sentences."""
+        """Return notes for the caller beside the envelope, in sentences."""
         if self.tool is None or self.migrated_from is None:
             return ()
         return (f"the parameters of {self.tool.id} {self.migrated_from} were carried over to {self.tool.version}",)
@@ -110,11 +111,11 @@ class Runner:
         on_stderr: Callable[[bytes], None] | None = None,
         cancellation: Cancellation | None = None,
     ) -> Call:
-        """Return the outcome of one call; no outcome is an exception but Ctrl-C's, which kills the tool first.
+        """Return the outcome of one call; only Ctrl-C raises, after killing the tool.
 
         Args:
             tool_id: Which tool: ``id`` for the latest version, or ``id@version``. Parameters written for an older
-                compatible version are carried over to the one that is there, which the call tells.
+                compatible version are carried over to the available one, which the call reports.
             params: Its parameters, checked against its input schema before anything is started.
             context: user_profile, session_context, memory_summary, content_context.
             timeout: Longest duration, waiting for a free process included; the process and all its children are
@@ -132,7 +133,7 @@ class Runner:
             self.limits.check(choice.tool, values)
             surroundings = checked_context(context)
             request = Request(values, surroundings, start + limit, on_stderr, cancellation, self.limits.environment)
-            answer = self._ask(choice.tool, request)
+            answer = self._answer(choice.tool, request)
             if answer.outcome is not None:
                 made |= {"stderr": answer.outcome.stderr.decode("utf-8", "replace"), "warm": answer.warm}
             if cancellation is not None and cancellation.cancelled:
@@ -156,7 +157,7 @@ class Runner:
         if path is not None:
             log_call(path, tool_id, params, context, call)
 
-    def _ask(self, tool: ToolDeclaration, request: Request) -> Answer:
+    def _answer(self, tool: ToolDeclaration, request: Request) -> Answer:
         """Return how the tool's process answered."""
         if not tool.script:
             text = f"tool {tool.id} is declared without a script: it can be listed and validated, not called"
@@ -165,8 +166,8 @@ class Runner:
             raise _cancelled(tool.id)
         try:
             if self._pool is not None and can_be_warm(tool):
-                return ask_warm(tool, request, self._pool)
-            return ask_cold(tool, request)
+                return call_warm(tool, request, self._pool)
+            return call_cold(tool, request)
         except PoolClosedError as error:
             raise SkillError(ErrorCode.UNSUPPORTED_OPERATION, str(error)) from error
         except OSError as error:
@@ -178,3 +179,31 @@ class Runner:
 def _cancelled(tool_id: str) -> SkillError:
     """Return the error of a call that its caller gave up."""
     return SkillError(ErrorCode.TIMEOUT, f"the call of {tool_id} was cancelled", {"cancelled": True})
+
+
+def log_call(path: str, tool_id: str, params: Any, context: Any, call: Call) -> None:
+    """Append the record of ``call`` to the log at ``path``; a log that cannot be written fails no call.
+
+    Args:
+        path: The log file.
+        tool_id: The requested tool.
+        params: Parameters as given.
+        context: Context as given.
+        call: How it ended.
+    """
+    result = call.result
+    record = {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "tool": tool_id.partition("@")[0],
+        "version": None if call.tool is None else call.tool.version,
+        "params": params,
+        "context": context,
+        "result": result.to_dict(),
+        "duration_ms": result.duration_ms,
+        "warm": call.warm,
+    }
+    if call.migrated_from is not None:
+        record["migrated_from"] = call.migrated_from
+    if result.error is not None and result.error.code in _UNEXPECTED and call.stderr:
+        record["stderr"] = call.stderr[-MAX_STDERR:]
+    append_record(path, record)

@@ -1,4 +1,4 @@
-"""Which tool in which version a call means, and whether what it brings fits that tool."""
+"""Find the tool and version that a call means, and check its parameters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillpack.registry.versions import SkillVersionManager, parse_version
+from skillpack.registry.migrations import SkillVersionManager
+from skillpack.registry.versions import parse_version
 from skillpack.skills.exceptions import MigrationError, VersionError
 from skillscript.envelope import ErrorCode, SkillError
 from skillscript.faults import did_you_mean, invalid_params

@@ -1,4 +1,4 @@
-"""Carrying a request to a tool's process and its answer back: a warm worker where the tool can be one, or a new one."""
+"""Send a request to a tool's process and return its answer: a warm worker if the tool supports it, or a new process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from skillpack.execution.warm_worker import WarmWorker
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
-    from skillpack.execution.cancellation import Cancellation
+    from skillpack.execution.process import Cancellation
     from skillpack.execution.worker_pool import WorkerPool
     from skillpack.registry.declaration import ToolDeclaration
 
@@ -35,7 +35,7 @@ _HANDLER_PROGRAM = skillscript.__path__[0] + "/handler.py"
 
 @dataclass(frozen=True)
 class Request:
-    """What a tool is asked.
+    """A request to a tool.
 
     Attributes:
         params: Parameters, plain JSON that its input schema accepts.
@@ -55,7 +55,7 @@ class Request:
 
     @property
     def seconds_left(self) -> float:
-        """Time until the deadline, never quite none. [s]"""
+        """Time until the deadline, always more than 0. [s]"""
         return max(0.001, self.deadline - time.monotonic())
 
 
@@ -65,7 +65,7 @@ class Answer:
 
     Attributes:
         outcome: How it ended; None when no worker was free in time.
-        warm: Whether a worker was asked, whose answer is one line with an ``exit_code``.
+        warm: Whether a worker answered; its answer is one line with an ``exit_code``.
     """
 
     outcome: Outcome | None
@@ -98,7 +98,7 @@ def _imports_skillscript(script: str, _changed_ns: int, _size: int) -> bool:
         return False
 
 
-def ask_cold(tool: ToolDeclaration, request: Request) -> Answer:
+def call_cold(tool: ToolDeclaration, request: Request) -> Answer:
     """Return the answer of a process started for this request alone.
 
     Raises:
@@ -118,7 +118,7 @@ def ask_cold(tool: ToolDeclaration, request: Request) -> Answer:
     return Answer(outcome, warm=False)
 
 
-def ask_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answer:
+def call_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answer:
     """Return the answer of a worker of ``pool``; one that ended while it was idle, or is stale, is replaced.
 
     Raises:
@@ -126,7 +126,7 @@ def ask_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answe
     """
     line = _request_line(tool, request)
     if len(line) > MAX_REQUEST_BYTES:
-        return ask_cold(tool, request)
+        return call_cold(tool, request)
     environment = _environment(tool, request)
     kind = _kind(tool, environment)
 
@@ -139,7 +139,7 @@ def ask_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answe
             return Answer(None, warm=True)
         state = "unusable"
         try:
-            outcome = _asked(worker, line, request)
+            outcome = _called(worker, line, request)
             state = _state_after(outcome)
         finally:
             pool.release(kind, worker, reusable=state == "reusable")
@@ -159,16 +159,16 @@ def _environment(tool: ToolDeclaration, request: Request) -> dict[str, str]:
     return {**tool_environment(tool.environment), **request.environment}
 
 
-def _asked(worker: WarmWorker, line: bytes, request: Request) -> Outcome:
+def _called(worker: WarmWorker, line: bytes, request: Request) -> Outcome:
     """Return how the request ended, which a cancellation ends at once."""
     if request.cancellation is None:
-        return worker.ask(line, request.deadline, request.on_stderr)
+        return worker.call(line, request.deadline, request.on_stderr)
     with request.cancellation.calling(worker.interrupt):
-        return worker.ask(line, request.deadline, request.on_stderr)
+        return worker.call(line, request.deadline, request.on_stderr)
 
 
 def _request_line(tool: ToolDeclaration, request: Request) -> bytes:
-    """Return the request as a worker reads it; one that answers for several tools is told which."""
+    """Return the request as a worker reads it; for a worker of several tools it names the tool."""
     fields: dict[str, Any] = {
         "id": 1,
         "params": request.params,
@@ -183,8 +183,8 @@ def _request_line(tool: ToolDeclaration, request: Request) -> bytes:
 def _state_after(outcome: Outcome) -> Literal["reusable", "stale", "unusable"]:
     """Return what a worker is good for after a call.
 
-    It may be asked again if it answered, did not resign, and nothing unexpected happened. A stale one carried nothing
-    out, because its code has been edited.
+    It can be used again if it answered, did not end itself, and nothing unexpected happened. A stale one did nothing,
+    because its code has been edited.
     """
     if outcome.returncode != 0 or outcome.timed_out or outcome.flooded or outcome.stdout.count(b"\n") != 1:
         return "unusable"
@@ -200,7 +200,7 @@ def _state_after(outcome: Outcome) -> Literal["reusable", "stale", "unusable"]:
 
 
 def _kind(tool: ToolDeclaration, environment: Mapping[str, str]) -> Hashable:
-    """Return what workers must have in common to stand for each other: program, files, folder and environment."""
+    """Return what interchangeable workers have in common: program, files, folder and environment."""
     return (
         tool.worker or tool.script,
         _files_seen(str(Path(tool.script).parent), ("", *_WATCHED))

@@ -1,4 +1,4 @@
-"""One tool's process that answers call after call (``--serve``), and dies at once when it must."""
+"""A tool's process that answers several calls (``--serve``) and can be killed at once."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _CHUNK = 1 << 16
 
 
 class WarmWorker:
-    """A process that reads one request a line and answers one line; it serves one caller at a time.
+    """A process that reads one request per line and answers one line; it serves one caller at a time.
 
-    Nobody reads its pipes between calls: a call itself feeds and empties them, so that a finished call has all of its
-    stderr and none of another's.
+    Its pipes are only used during a call, so that a finished call has all of its own stderr and nothing of
+    another's.
 
     Attributes:
-        calls: Requests it was asked.
+        calls: Requests it received.
         idle_since: When it finished its last request. [s, monotonic]
     """
 
@@ -54,8 +54,10 @@ class WarmWorker:
         """Whether its process runs."""
         return self._process.poll() is None
 
-    def ask(self, request: bytes, deadline: float, on_stderr: Callable[[bytes], None] | None = None) -> process.Outcome:
-        """Return how one request ended: ``stdout`` is the answer's line, or what there was of it.
+    def call(
+        self, request: bytes, deadline: float, on_stderr: Callable[[bytes], None] | None = None
+    ) -> process.Outcome:
+        """Return how one request ended: ``stdout`` is the answer's line, or the part that arrived.
 
         A worker that did not answer is killed with everything it started; so it is when the caller is interrupted.
         ``returncode`` is 0 after an answer.
@@ -85,7 +87,7 @@ class WarmWorker:
         )
 
     def interrupt(self) -> None:
-        """End the process at once from another thread; whoever waits for its answer cleans up."""
+        """End the process at once from another thread; the caller that waits for its answer cleans up."""
         process.kill_group(self._process)
 
     def kill(self) -> None:
@@ -154,7 +156,7 @@ class _Exchange:
                 pass
 
     def _send(self) -> bool:
-        """Send a part of the request; return whether more is to be sent to somebody who listens."""
+        """Send a part of the request; return whether more is to be sent and the process still reads."""
         try:
             self._unsent = self._unsent[os.write(self._pipes.stdin.fileno(), self._unsent[:_CHUNK]) :]
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Warm workers kept for their next call: bounded in number, ended when idle, never handed to two callers."""
+"""Warm workers kept for their next call: limited in number, ended when idle, never shared by two callers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from skillpack.execution.cancellation import Cancellation
+    from skillpack.execution.process import Cancellation
     from skillpack.execution.warm_worker import WarmWorker
 
 IDLE_SECONDS = 60.0
@@ -18,7 +18,7 @@ MAX_CALLS = 1000
 
 
 class PoolClosedError(RuntimeError):
-    """A worker was asked of a pool that has been closed."""
+    """The pool has been closed."""
 
 
 class WorkerPool:
@@ -152,7 +152,7 @@ class WorkerPool:
             self._changed.notify_all()
 
     def _start_reaper(self) -> None:
-        """Have the idle ones ended in time; the thread lives as long as there are any."""
+        """Start the thread that ends idle workers; the thread lives as long as there are any."""
         if self._reaper is None:
             self._reaper = threading.Thread(target=self._reap, name="skillpack-reaper", daemon=True)
             self._reaper.start()

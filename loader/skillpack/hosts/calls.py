@@ -1,4 +1,4 @@
-"""Calling tools from an event loop: many at a time, each in a thread that waits for the tool's process."""
+"""Call tools from an event loop: several at a time, each in a thread that waits for the tool's process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 
-from skillpack.execution.cancellation import Cancellation
+from skillpack.execution.process import Cancellation
 from skillpack.execution.runner import Call
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 
@@ -35,22 +35,22 @@ class Order:
         tool_id: Which tool.
         params: Its parameters, as received.
         context: Context of the call, or None.
-        timeout: Longest duration, waiting for a free place included. [s]
-        talk: Collects what the tool writes to stderr, or None.
+        timeout: Longest duration, including the wait for a free place. [s]
+        output: Collects what the tool writes to stderr, or None.
     """
 
     tool_id: str
     params: Any
     context: Mapping[str, Any] | None = None
     timeout: float | None = None
-    talk: Talk | None = None
+    output: StderrLines | None = None
 
 
 class Calls:
-    """Makes calls, a bounded number at a time; a call that is cancelled kills its tool.
+    """Makes calls, a limited number at a time; cancelling a call kills its tool.
 
     Args:
-        max_running: Calls under way at one time.
+        max_running: Calls that run at one time.
         max_waiting: Calls that wait for a place; any further one is refused with SERVICE_UNAVAILABLE.
     """
 
@@ -66,11 +66,11 @@ class Calls:
 
     @property
     def running(self) -> int:
-        """How many calls are under way."""
+        """How many calls are running."""
         return self._places.statistics().borrowed_tokens
 
     async def make(self, runner: Runner, order: Order) -> Call:
-        """Return the finished call; no outcome is an exception except cancellation, after which the tool is dead."""
+        """Return the finished call. Only cancellation raises; the tool has been killed then."""
         if self.waiting >= self.max_waiting:
             text = f"busy: {self.running} calls run and {self.waiting} wait; try again later"
             return Call(SkillResult.failure(SkillError(ErrorCode.SERVICE_UNAVAILABLE, text)))
@@ -95,7 +95,7 @@ class Calls:
 
 def _run(runner: Runner, order: Order, cancellation: Cancellation, seconds: float) -> Call:
     """Return the call, made in this thread, within the seconds that are left."""
-    on_stderr: Callable[[bytes], None] | None = None if order.talk is None else order.talk.feed
+    on_stderr: Callable[[bytes], None] | None = None if order.output is None else order.output.feed
     return runner.run(
         order.tool_id,
         order.params,
@@ -114,24 +114,24 @@ async def _cancel_with_caller(cancellation: Cancellation) -> None:
         cancellation.cancel()
 
 
-class Talk:
-    """The last lines a tool wrote to stderr, put in by one thread and taken by another."""
+class StderrLines:
+    """The last lines a tool wrote to stderr; one thread adds them, another takes them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._lines: deque[str] = deque(maxlen=MAX_LINES)
-        self._begun = b""
+        self._unfinished = b""
 
     def feed(self, chunk: bytes) -> None:
         """Add a piece of output."""
         with self._lock:
-            *whole, begun = (self._begun + chunk).split(b"\n")
-            self._begun = begun[-MAX_LINE:]
+            *whole, unfinished = (self._unfinished + chunk).split(b"\n")
+            self._unfinished = unfinished[-MAX_LINE:]
             texts = (line.decode("utf-8", "replace").strip()[:MAX_LINE] for line in whole[-MAX_LINES:])
             self._lines.extend(text for text in texts if text)
 
     def take(self) -> list[str]:
-        """Return the whole lines that came since the last time, at most the last ``MAX_LINES``."""
+        """Return the complete lines since the last call, at most ``MAX_LINES``."""
         with self._lock:
             lines = list(self._lines)
             self._lines.clear()

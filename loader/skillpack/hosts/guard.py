@@ -1,8 +1,8 @@
-"""What stands before every server that listens on a port: who may ask, from where, and how much.
+"""Middleware: host, origin, token and body-size checks.
 
-A web page must not reach a server on this machine through the browser of the person in front of it: the Host header
-must name this server (against DNS rebinding), and a foreign Origin is refused. The servers themselves want a body to be
-declared as JSON, which a page cannot do without being asked for its origin.
+Every server that listens on a port uses it. A web page must not reach a server on this machine through the user's
+browser: the Host header must name this server (against DNS rebinding), and a foreign Origin is refused. The servers
+also require a body to be declared as JSON, which a page of another site cannot send without a preflight request.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 MAX_BODY_BYTES = 4 << 20
 BODY_SECONDS = 30.0
 MIN_TOKEN = 16
-_OPEN_PATHS = frozenset({"/healthz"})  # says that the server is up and nothing more
+_OPEN_PATHS = frozenset({"/healthz", "/docs"})  # served without a token: they reveal nothing of the pack
 
 
 class RefusedError(Exception):
-    """A request that is not let through.
+    """A request that is refused.
 
     Args:
         status: HTTP status.
-        message: Why, for the one who asks.
+        message: The reason, for the client.
         headers: Further headers of the answer.
     """
 
@@ -49,7 +49,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Access:
-    """Who may ask.
+    """Who may send requests.
 
     Attributes:
         host: Address the server listens on.
@@ -77,12 +77,12 @@ class Access:
     def accepts_host(self, header: str) -> bool:
         """Return whether a Host header names this server."""
         if _is_any_address(self.host) and not self.names:
-            return True  # reached under names it does not know; the token stands against rebinding
+            return True  # its names are not known; the token protects against rebinding
         name = _host_name(header)
         return name is not None and name in {*LOOPBACK_NAMES, self.host.lower(), *self.names}
 
     def accepts_token(self, header: str) -> bool:
-        """Return whether an Authorization header bears the token."""
+        """Return whether an Authorization header contains the token."""
         if self.token is None:
             return True
         scheme, _, given = header.partition(" ")
@@ -100,13 +100,13 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Lets requests through to ``app``, their body read and bounded, or refuses them with an envelope.
+    """Passes requests to ``app`` with their bounded body, or refuses them with an envelope.
 
     Args:
         app: ASGI application.
-        access: Who may ask.
+        access: Who may send requests.
         max_body: Longest body. [bytes]
-        body_seconds: Longest time until the body has come. [s]
+        body_seconds: Longest time for the body to arrive. [s]
     """
 
     def __init__(
@@ -142,31 +142,31 @@ class Guard:
         await self._answer(scope, replay, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Have the app answer; when the server stops before it has, say so."""
-        begun = False
+        """Let the app answer; if the server stops first, report that."""
+        started = False
 
         async def noting(message: Message) -> None:
-            nonlocal begun
-            begun = True
+            nonlocal started
+            started = True
             await send(message)
 
         try:
             await self.app(scope, receive, noting)
         except anyio.get_cancelled_exc_class():
-            if begun:
+            if started:
                 raise
             text = "the server was stopped before the call had ended; the tool was killed"
             await answer_json(send, 503, failure(text, ErrorCode.SERVICE_UNAVAILABLE), {"connection": "close"})
 
     def _check(self, scope: Scope, headers: Mapping[str, str]) -> None:
-        """Refuse a request that is not meant for this server, or not by one who may ask."""
+        """Refuse a request that is meant for another server, or whose sender has no access."""
         if not self.access.accepts_host(headers.get("host", "")):
             raise RefusedError(421, "the Host header does not name this server")
         origin = headers.get("origin")
         if origin is not None and not self.access.accepts_host(origin.rpartition("://")[2]):
             raise RefusedError(403, "requests from pages of other sites are refused")
         if scope["path"] not in _OPEN_PATHS and not self.access.accepts_token(headers.get("authorization", "")):
-            raise RefusedError(401, "this server wants the header 'Authorization: Bearer TOKEN'", _CHALLENGE)
+            raise RefusedError(401, "this server requires the header 'Authorization: Bearer TOKEN'", _CHALLENGE)
 
     async def _body(self, headers: Mapping[str, str], receive: Receive) -> Message:
         """Return the whole body as one message."""
@@ -184,7 +184,7 @@ class Guard:
                     raise self._too_long()
                 if not message.get("more_body", False):
                     return {"type": "http.request", "body": bytes(body), "more_body": False}
-        raise RefusedError(408, f"the body did not come within {self.body_seconds:g} s", {"connection": "close"})
+        raise RefusedError(408, f"the body did not arrive within {self.body_seconds:g} s", {"connection": "close"})
 
     def _too_long(self) -> RefusedError:
         text = f"the body is longer than the {self.max_body} bytes allowed; keep large data in a file and name that"
@@ -213,7 +213,7 @@ _CHALLENGE = {"www-authenticate": 'Bearer realm="skillpack"'}
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    """Return the headers by lower-case name; one that decides here must not stand twice."""
+    """Return the headers by lower-case name; one that is checked here must not be repeated."""
     found: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name = raw_name.decode("latin-1").lower()

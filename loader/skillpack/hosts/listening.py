@@ -1,4 +1,4 @@
-"""Serving an ASGI application on a port until the process is asked to stop."""
+"""Serve an ASGI application on a port until a signal stops the process."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from skillpack.skills.exceptions import SkillpackError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from skillpack.hosts.guard import Access, App
 
 TOKEN_VARIABLE = "SKILLPACK_TOKEN"  # noqa: S105 - the variable's name
 GRACE_SECONDS = 10
 MAX_CONNECTIONS = 256
+REQUEST_SECONDS = 20.0  # time for the head of a request
 
 
 class HostError(SkillpackError):
-    """A server cannot be started as it was asked to."""
+    """A server cannot be started with these options."""
 
 
 def read_token(file: str | None) -> str | None:
@@ -62,17 +68,13 @@ def new_token(file: str | None) -> tuple[str, str]:
 
 
 def serve(app: App, access: Access, port: int, *, path: str = "", grace: float = GRACE_SECONDS) -> None:
-    """Serve ``app`` until SIGINT, SIGTERM or SIGHUP; calls under way then have ``grace`` seconds to finish.
+    """Serve ``app`` until SIGINT, SIGTERM or SIGHUP; running calls then have ``grace`` seconds to finish.
 
     Standard error gets the address, with the port that was chosen where ``port`` is 0, and then the note of ``access``.
 
     Raises:
         HostError: If the address cannot be listened on.
     """
-    import uvicorn
-
-    from skillpack.hosts.connections import PromptConnection
-
     config = uvicorn.Config(
         app,
         http=PromptConnection,
@@ -116,3 +118,40 @@ def _listener(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         raise HostError(f"cannot listen on {host} port {port}: {error}") from error
     return listener
+
+
+class PromptConnection(H11Protocol):
+    """A connection that is closed if the head of a request, the first or a later one, does not arrive in time.
+
+    Otherwise clients that send nothing, or very little, could hold all connections for ever. Heads are bounded
+    (64 KiB) by h11, therefore this is not uvicorn's default parser.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Start waiting for the first request."""
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a piece of a request."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_watching()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        """Wait for the head of a request, from its first byte or from the start of the connection."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_watching()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(REQUEST_SECONDS, self.transport.close)
+
+    def _stop_watching(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

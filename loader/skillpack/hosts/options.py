@@ -1,4 +1,4 @@
-"""What the server commands share on their command lines."""
+"""Command-line options of the servers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import math
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +24,7 @@ DEFAULT_PORT = 8321
 
 @dataclass(frozen=True)
 class Listening:
-    """Where to listen, and to whom.
+    """Where to listen, and who may send requests.
 
     Attributes:
         host: Address.
@@ -43,7 +43,7 @@ class Listening:
     allow_hosts: tuple[str, ...]
 
     def access(self) -> Access:
-        """Return who may send requests; a token is made here if the owner gave none.
+        """Return who may send requests; if the owner set no token, a random one is made.
 
         Raises:
             HostError: If the server would be open to other machines, the token is none, or options contradict each
@@ -70,20 +70,20 @@ class Listening:
 
 @dataclass(frozen=True)
 class Serving:
-    """How calls are made.
+    """How tools are called.
 
     Attributes:
         timeout: Longest duration of a call. [s]
         workers: Most tool processes at one time, or None for a number that suits the machine.
         directory: Folder the tools work in, or None for the current one.
-        confined: Whether calls may name no path outside of ``directory``.
+        no_confine: Whether calls may name paths outside of ``directory``.
         allow_decks: Whether calls may name files that tools run as programs.
     """
 
     timeout: float
     workers: int | None
     directory: str | None
-    confined: bool
+    no_confine: bool
     allow_decks: bool
 
     def open_pack(self, skills_dirs: tuple[str, ...]) -> Pack:
@@ -97,7 +97,7 @@ class Serving:
             raise click.BadParameter("must be a number of seconds, got nan", param_hint="--timeout")
         if self.directory is not None:
             os.chdir(self.directory)
-        confined = self.confined and self.directory is not None
+        confined = self.directory is not None and not self.no_confine
         limits = Limits(os.getcwd() if confined else None, programs=self.allow_decks)  # noqa: PTH109 - compared as text
         pack = Pack(roots, timeout=self.timeout, max_workers=self.workers, limits=limits)
         warn_about_unnamed(pack.view().loader)
@@ -107,99 +107,76 @@ class Serving:
         return pack
 
 
-def LISTENING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802 - an option group, as SKILLS_DIR is an option
-    """Add the options of where to listen; the command gets them as ``listening``."""
+def _grouped(name: str, kind: type, *options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds options to a command, which gets them together as the argument ``name``."""
+    names = [field.name for field in fields(kind)]
 
-    @functools.wraps(function)
-    def grouped(
-        *,
-        host: str,
-        port: int,
-        token_file: str | None,
-        write_token: str | None,
-        no_token: bool,
-        allow_hosts: tuple[str, ...],
-        **others: Any,
-    ) -> Any:
-        listening = Listening(host, port, token_file, write_token, no_token, allow_hosts)
-        return function(listening=listening, **others)
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def grouped(**given: Any) -> Any:
+            return function(**{name: kind(**{key: given.pop(key) for key in names})}, **given)
 
-    return _with_options(
-        grouped,
-        click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
-        click.option(
-            "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="Port; 0: any free."
-        ),
-        click.option(
-            "--token-file",
-            metavar="FILE",
-            help="File with the token that every request needs. [default: SKILLPACK_TOKEN, else a random one, "
-            "shown on stderr]",
-        ),
-        click.option(
-            "--write-token",
-            metavar="FILE",
-            help="Write the random token to FILE, which only you can read (mode 0600), instead of showing it.",
-        ),
-        click.option(
-            "--no-token",
-            is_flag=True,
-            help="Serve without a token, on a loopback address only. Every local user can then run tools as you.",
-        ),
-        click.option(
-            "--allow-host",
-            "allow_hosts",
-            multiple=True,
-            metavar="NAME",
-            help="Further name under which this server is reached, such as that of a proxy.",
-        ),
-    )
+        for option in reversed(options):
+            grouped = option(grouped)
+        return grouped
+
+    return decorate
 
 
-def SERVING(function: Callable[..., Any]) -> Callable[..., Any]:  # noqa: N802 - as above
-    """Add the options of how calls are made; the command gets them as ``serving``."""
-
-    @functools.wraps(function)
-    def grouped(
-        *,
-        timeout: float,
-        workers: int | None,
-        directory: str | None,
-        no_confine: bool,
-        allow_decks: bool,
-        **others: Any,
-    ) -> Any:
-        return function(serving=Serving(timeout, workers, directory, not no_confine, allow_decks), **others)
-
-    return _with_options(
-        grouped,
-        click.option(
-            "--timeout",
-            type=click.FloatRange(min=0, min_open=True, max=86400),
-            default=300.0,
-            show_default=True,
-            metavar="S",
-            help="Seconds until a call is killed.",
-        ),
-        click.option("--workers", type=click.IntRange(1, 256), help="Most tool processes at one time."),
-        click.option(
-            "--directory",
-            type=click.Path(exists=True, file_okay=False),
-            metavar="DIR",
-            help="Folder the tools work in; calls can then name no path outside of it. [default: the current one, "
-            "without that limit]",
-        ),
-        click.option("--no-confine", is_flag=True, help="Let calls name paths outside of --directory."),
-        click.option(
-            "--allow-decks",
-            is_flag=True,
-            help="Let calls name foundry rule decks. A deck is a program: whoever can call a tool can then run any.",
-        ),
-    )
-
-
-def _with_options(function: Callable[..., Any], *options: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function with options added, in the order given."""
-    for option in reversed(options):
-        function = option(function)
-    return function
+LISTENING = _grouped(
+    "listening",
+    Listening,
+    click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
+    click.option(
+        "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="Port; 0: any free."
+    ),
+    click.option(
+        "--token-file",
+        metavar="FILE",
+        help="File with the token that every request needs. [default: SKILLPACK_TOKEN, else a random one, "
+        "shown on stderr]",
+    ),
+    click.option(
+        "--write-token",
+        metavar="FILE",
+        help="Write the random token to FILE, which only you can read (mode 0600), instead of showing it.",
+    ),
+    click.option(
+        "--no-token",
+        is_flag=True,
+        help="Serve without a token, on a loopback address only. Every local user can then run tools as you.",
+    ),
+    click.option(
+        "--allow-host",
+        "allow_hosts",
+        multiple=True,
+        metavar="NAME",
+        help="Further name under which this server is reached, such as that of a proxy.",
+    ),
+)
+SERVING = _grouped(
+    "serving",
+    Serving,
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True, max=86400),
+        default=300.0,
+        show_default=True,
+        metavar="S",
+        help="Seconds until a call is killed.",
+    ),
+    click.option("--workers", type=click.IntRange(1, 256), help="Most tool processes at one time."),
+    click.option(
+        "--directory",
+        type=click.Path(exists=True, file_okay=False),
+        metavar="DIR",
+        help="Folder the tools work in; calls can then name no path outside of it. [default: the current one, "
+        "without that limit]",
+    ),
+    click.option("--no-confine", is_flag=True, help="Let calls name paths outside of --directory."),
+    click.option(
+        "--allow-decks",
+        is_flag=True,
+        help="Let calls name foundry rule decks. A deck is a program: whoever can call a tool can then run any.",
+    ),
+)

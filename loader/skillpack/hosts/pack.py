@@ -1,4 +1,4 @@
-"""The skills and tools a server offers, seen anew when the files may have changed."""
+"""The skills and tools that a server offers; files that changed are read again."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from skillpack.skills.skill_md import Skill
 
 FRESH_SECONDS = 2.0
-IDLE_SECONDS = 600.0  # a server keeps what its tools hold warm between the turns of a conversation
+IDLE_SECONDS = 600.0  # a server keeps its tools' processes between the turns of a conversation
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What there was at one moment.
+    """The skills and tools at one moment.
 
     Attributes:
         loader: Serves the skills' text.
@@ -45,7 +45,7 @@ class View:
 
 
 class Pack:
-    """The skills below some folders. New, changed and removed ones are seen without a restart.
+    """The skills below some folders. New, changed and removed skills take effect without a restart.
 
     Args:
         roots: Folders that hold skills, the first having precedence.
@@ -85,7 +85,7 @@ class Pack:
         return self._pool.max_workers
 
     def view(self) -> View:
-        """Return what there is now, at most ``FRESH_SECONDS`` old; it reads files, so ask from a thread."""
+        """Return the current view, at most ``FRESH_SECONDS`` old. It reads files: call it from a thread."""
         with self._lock:
             if self._view is None or time.monotonic() - self._seen > FRESH_SECONDS:
                 if self._loader is None:
@@ -99,7 +99,7 @@ class Pack:
             return self._view
 
     def close(self) -> None:
-        """End the tools' processes: the idle ones now, the others after their calls."""
+        """End the tools' processes: idle ones now, busy ones after their calls."""
         self._pool.close()
 
 

@@ -1,46 +1,72 @@
-"""The JSON Schemas a host is given: a tool's own, made ready to travel, and those of the two forms of an answer.
+"""The names and JSON Schemas under which tools are served.
+
+Dots are legal in the tool names of MCP, yet several hosts refuse a name with a dot and with it every other tool.
 
 An answer is the envelope ``{ok, error, data, duration_ms}``. A tool that declares ``answer: success`` in skill.yaml
-answers ``{"success": true, "data"}`` or ``{"success": false, "error", "code"}`` instead where the protocol has room for
-a form of its own.
+answers ``{"success": true, "data"}`` or ``{"success": false, "error", "code"}`` instead over MCP.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import hashlib
+from typing import TYPE_CHECKING, Any, Literal
 
 from skillscript.envelope import EXIT_CODES, own_codes
+from skillscript.schema_references import map_children
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from skillpack.registry.declaration import ToolDeclaration
     from skillscript.envelope import SkillResult
 
+NameStyle = Literal["underscored", "dotted"]
+MAX_NAME = 64  # characters; the smallest limit of a widespread host
+_DIGITS = 8
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_OURS = (
-    "x-error",
-    "x-error-codes",
-    "x-env",
-    "x-path",
-    "x-programs",
-)  # speak to this pack's own programs, not to a caller
+_OURS = ("x-error", "x-error-codes", "x-env", "x-path", "x-programs")  # for this pack's programs, not for a caller
 _ROOT_ONLY = ("$schema", "$id", "examples", "title")
-_VALUE_KEYWORDS = ("const", "enum", "default", "examples")
-_MAPS = ("properties", "patternProperties", "$defs", "dependentSchemas")
+
+
+def served_names(tool_ids: Iterable[str], style: NameStyle, taken: Iterable[str] = ()) -> dict[str, str]:
+    """Return the tool ids by the names they are served under, in the order given.
+
+    ``layout.create_nmos_pcell`` becomes ``layout_create_nmos_pcell``, or stays as it is where ``style`` is dotted. A
+    name that is too long, or that is another's already, ends in a digest of the id instead.
+
+    Args:
+        tool_ids: Unique ids; of two that would get one name, the first has it.
+        style: How to write them.
+        taken: Names that are not available.
+    """
+    names: dict[str, str] = {}
+    used = set(taken)
+    for tool_id in tool_ids:
+        name = tool_id if style == "dotted" else tool_id.replace(".", "_")
+        if len(name) > MAX_NAME or name in used:
+            digest = hashlib.sha256(tool_id.encode()).hexdigest()[:_DIGITS]
+            name = f"{name[: MAX_NAME - _DIGITS - 1]}_{digest}"
+        used.add(name)
+        names[name] = tool_id
+    return names
 
 
 def input_schema(tool: ToolDeclaration) -> dict[str, Any]:
-    """Return the schema of a tool's parameters for a caller; an object that takes nothing unknown."""
+    """Return the schema of a tool's parameters for a caller."""
     schema = travelling(tool.input_schema, "#")
     return {"$schema": DIALECT, **schema, "type": "object"}
 
 
 def answer_schema(tool: ToolDeclaration) -> dict[str, Any]:
-    """Return the schema of everything the tool may answer, success or error, in the form it declares."""
+    """Return the schema of the tool's answers, success and error, in the form it declares."""
     data = travelling(tool.output_schema, "#/oneOf/0/properties/data")
-    codes = sorted({*EXIT_CODES, *own_codes(tool.output_schema)})
-    return success_schema(data, codes) if answers_success(tool) else envelope_schema(data, codes)
+    form = success_schema if answers_success(tool) else envelope_schema
+    return form(data, answer_codes(tool))
+
+
+def answer_codes(tool: ToolDeclaration) -> list[str]:
+    """Return the error codes the tool may answer: the common ones and those it declares."""
+    return sorted({*EXIT_CODES, *own_codes(tool.output_schema)})
 
 
 def answers_success(tool: ToolDeclaration) -> bool:
@@ -58,13 +84,13 @@ def structured_answer(tool: ToolDeclaration, result: SkillResult) -> dict[str, A
 
 
 def envelope_schema(data: dict[str, Any], codes: Sequence[str]) -> dict[str, Any]:
-    """Return the schema of the envelope with these error codes whose ``data``, if the call succeeds, is as told."""
+    """Return the schema of the envelope with these error codes and the ``data`` of a successful call."""
     duration = {"type": "integer", "minimum": 0, "description": "Time the call took. [ms]"}
     return {
         "$schema": DIALECT,
         "type": "object",
         "required": ["ok", "error", "data", "duration_ms"],
-        "properties": {"ok": {"type": "boolean"}, "duration_ms": duration},
+        "properties": {"ok": {"type": "boolean"}, "error": {}, "data": {}, "duration_ms": duration},
         "oneOf": [
             {"properties": {"ok": {"const": True}, "error": {"type": "null"}, "data": data}},
             {"properties": {"ok": {"const": False}, "error": error_schema(codes), "data": _nullable_object()}},
@@ -105,12 +131,12 @@ def success_schema(data: dict[str, Any], codes: Sequence[str]) -> dict[str, Any]
 
 
 def travelling(schema: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return ``schema`` as it can stand at ``place`` of another document.
+    """Return ``schema`` for use at ``place`` in another document.
 
-    References into the schema itself (``#/$defs/box``) lead to its new place; what only this pack reads is left out.
+    References within the schema (``#/$defs/box``) are rewritten; keywords that only this pack reads are removed.
 
     Args:
-        schema: A whole schema.
+        schema: A whole, self-contained schema.
         place: JSON pointer of its new root, as a URI fragment.
     """
     root = {key: rule for key, rule in schema.items() if key not in _ROOT_ONLY}
@@ -120,27 +146,18 @@ def travelling(schema: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 def _moved(schema: Any, place: str) -> Any:
     """Return a subschema with its references moved to ``place``."""
-    if isinstance(schema, list):
-        return [_moved(item, place) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    result: dict[str, Any] = {}
-    for key, rule in schema.items():
-        if key in _OURS:
-            continue
-        if key == "$ref" and isinstance(rule, str) and (rule == "#" or rule.startswith("#/")):
-            result[key] = place + rule[1:]
-        elif key in _VALUE_KEYWORDS:
-            result[key] = rule
-        elif key in _MAPS and isinstance(rule, dict):
-            result[key] = {name: _moved(item, place) for name, item in rule.items()}
-        else:
-            result[key] = _moved(rule, place)
-    return _single_typed(result)
+    kept = {key: rule for key, rule in schema.items() if key not in _OURS}
+    moved = map_children(kept, lambda inner: _moved(inner, place))
+    reference = moved.get("$ref")
+    if isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
+        moved["$ref"] = place + reference[1:]
+    return _single_typed(moved)
 
 
 def _single_typed(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that says the same without a list of types, which some hosts' dialects lack."""
+    """Return an equivalent schema without a list of types, which some hosts do not support."""
     names = schema.get("type")
     if not isinstance(names, list):
         return schema

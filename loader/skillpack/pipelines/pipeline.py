@@ -1,7 +1,7 @@
-"""Pipelines: tools one after the other, each given the pipeline's inputs and what earlier ones answered (S1.7).
+"""Pipelines: tools that run one after the other, with the pipeline's inputs and the answers of earlier ones (S1.7).
 
-A pipeline is a YAML (or JSON) file; ``references/pipelines.md`` shows one. Everything that can be known to be wrong
-with it is told before its first step runs.
+A pipeline is a YAML (or JSON) file; ``references/pipelines.md`` shows one. Everything that is certain to be
+wrong with it is reported before its first step runs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Step:
         tool: The tool, as ``id`` or ``id@version``.
         params: Literals and references.
         timeout_s: Longest duration, or None for the runner's. [s]
-        on_violation: Whether to go on when it says that the design violates something.
+        on_violation: Whether to go on when it reports a violation of the design.
     """
 
     id: str
@@ -125,7 +125,7 @@ def make_pipeline(document: Any) -> Pipeline:
 
 
 def check_pipeline(pipeline: Pipeline, tools: Tools, inputs: Mapping[str, Any] | None = None) -> Findings:
-    """Return everything that can be known to be wrong with a pipeline over ``tools`` without running it.
+    """Return everything that is certain to be wrong with a pipeline over ``tools``, without running it.
 
     Args:
         pipeline: What to check.
@@ -147,7 +147,7 @@ def _shape() -> dict[str, Any]:
 
 
 class _Checker:
-    """Checks step after step; what the checked ones answer is known to the next."""
+    """Checks one step after the other, with the output schemas of the earlier ones."""
 
     def __init__(self, pipeline: Pipeline, tools: Tools, inputs: Mapping[str, Any] | None) -> None:
         self._pipeline = pipeline

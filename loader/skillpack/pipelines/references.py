@@ -43,7 +43,7 @@ class Reference:
     default: Any = None
 
     def written(self) -> dict[str, Any]:
-        """Return it as it stands in a pipeline."""
+        """Return it as it is written in a pipeline."""
         default = {"default": self.default} if self.has_default else {}
         return {FROM: self.pointer, "optional": self.optional, **default}
 

@@ -1,6 +1,6 @@
-"""What two JSON Schemas say about each other without a value at hand: can what one describes be given to the other?
+"""Compare two JSON Schemas: can a value that one describes satisfy the other?
 
-Only what is certain is a problem. Where a schema leaves something open, or a keyword is not looked at, it fits.
+Only a certain contradiction is a problem. What a schema leaves open, or a keyword that is not compared, fits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Place:
 
     Attributes:
         schema: The schema; True where nothing is known.
-        root: The document it stands in.
+        root: The document that contains it.
         certain: Whether a value that satisfies the document always has something in this place.
         problem: Why no value can have anything there; "" if one can.
     """

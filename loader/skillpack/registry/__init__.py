@@ -1,1 +1,1 @@
-"""Which tools there are: declarations, versions, intents, dependencies. Nothing of a skill is executed here."""
+"""The registry of tools: declarations, versions, intents, dependencies. It executes nothing of a skill."""

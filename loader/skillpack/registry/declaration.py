@@ -49,7 +49,7 @@ class ToolDeclaration:
         output_schema: JSON Schema of its result's ``data``.
         version: Its version.
         description: What it does, in a sentence.
-        entry: Everything its entry in skill.yaml says (display_name, intent_tags, models, cost, ...).
+        entry: Its whole entry in skill.yaml (display_name, intent_tags, models, cost, ...).
         worker: Absolute path of the program that answers for it and other tools of its skill in one warm process; ""
             if its own program does.
         is_handler: Whether its script is a module with ``execute`` that ``skillscript.handler`` runs, no program.
@@ -80,7 +80,7 @@ class ToolDeclaration:
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """The environment variables it is handed beyond the basic ones; ``NAME*`` stands for all that begin so."""
+        """The environment variables it gets beside the basic ones; ``NAME*`` means all that start with NAME."""
         return tuple(self.entry.get("environment", ()))
 
     @property
@@ -89,7 +89,7 @@ class ToolDeclaration:
         return tuple(Migration(item["version"], item["changes"]) for item in self.entry.get("migrations", ()))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the registry entry (S4.1) with everything that was left to default, schemas in place."""
+        """Return the registry entry (S4.1) with all defaults filled in and the schemas themselves."""
         entry = dict(self.entry)
         for place in ("script", "worker"):
             entry.pop(place, None)
@@ -114,7 +114,7 @@ class ToolDeclaration:
 
 @dataclass(frozen=True)
 class ToolFault:
-    """Why a declared tool is not offered, or what else is wrong with a declaration.
+    """Why a declared tool is not offered, or another fault of a declaration.
 
     Attributes:
         skill: Name of the skill.
@@ -154,7 +154,7 @@ class Tools:
 
 
 def find_tools(skills: Iterable[Skill]) -> Tools:
-    """Return the tools that ``skills`` declare; a faulty one is told and does not hide the others."""
+    """Return the tools that ``skills`` declare; a faulty one is reported and hides no other."""
     found: dict[str, ToolDeclaration] = {}
     older: dict[str, tuple[ToolDeclaration, ...]] = {}
     faults: list[ToolFault] = []
@@ -206,12 +206,12 @@ def read_tools(skill: Skill) -> tuple[list[ToolDeclaration], list[ToolFault]]:
 
 
 def _file_reasons(skill: Skill, path: str, declared: dict[str, Any], single: bool) -> list[str]:
-    """Return what is wrong with a declaration beside its tools."""
+    """Return what is wrong with a declaration apart from its tools."""
     reasons = []
     if path.endswith(DECLARATION_FILE) and Path(skill.dir, JSON_DECLARATION_FILE).exists():
         reasons.append(f"{JSON_DECLARATION_FILE} beside it is not read; keep one of the two")
     if not single:
-        tools = [] if isinstance(declared.get("tools"), list) else declared.get("tools")  # each is told on its own
+        tools = [] if isinstance(declared.get("tools"), list) else declared.get("tools")  # each is reported on its own
         top = {**declared, "tools": tools} if "tools" in declared else declared
         try:
             reasons += _problems(plain(top), _definition("file"))
@@ -268,7 +268,7 @@ def _parsed_json(content: bytes) -> dict[str, Any]:
 
 
 def _read_tool(skill: Skill, entry: Any, declared: Mapping[str, Any], *, needs_script: bool) -> ToolDeclaration:
-    """Return one tool; everything wrong with its fields is told at once."""
+    """Return one tool; all faults of its fields are reported at once."""
     if not isinstance(entry, dict):
         raise SkillFileError("is not a mapping")
     try:
@@ -303,7 +303,7 @@ def _read_tool(skill: Skill, entry: Any, declared: Mapping[str, Any], *, needs_s
 
 
 def _handler_defaults(skill: Skill, entry: Mapping[str, Any]) -> dict[str, str]:
-    """Return what an entry need not say in a folder with a ``handler.py``: that it is the script, and its schemas."""
+    """Return the defaults of an entry in a folder with a ``handler.py``: its script and its schemas."""
     if entry.get("script", HANDLER) != HANDLER or not (Path(skill.dir) / HANDLER).is_file():
         return {}
     found = {"script": HANDLER}
@@ -312,7 +312,7 @@ def _handler_defaults(skill: Skill, entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _is_program(script: Path) -> bool:
-    """Return whether a ``handler.py`` is a skill script itself, told by its text: it imports skillscript's ``main``."""
+    """Return whether a ``handler.py`` is a skill script itself, which imports skillscript's ``main``."""
     try:
         return _IMPORTS_MAIN.search(read_bounded(str(script), MAX_DECLARATION_BYTES)) is not None
     except (OSError, FileRefusedError):
@@ -340,7 +340,7 @@ def _problems(value: Any, shape: dict[str, Any]) -> list[str]:
 
 
 def _meaning_problems(entry: Mapping[str, Any]) -> list[str]:
-    """Return what the JSON Schema cannot say of well-typed fields: requirements and migrations."""
+    """Return the faults that the JSON Schema cannot express: in requirements and migrations."""
     found = [_requirement_problem(item) for item in _listed(entry, "dependencies", str)]
     found += [_migration_problem(item) for item in _listed(entry, "migrations", dict)]
     return [problem for problem in found if problem]
@@ -356,7 +356,7 @@ def _requirement_problem(dependency: str) -> str | None:
 
 
 def _migration_problem(migration: dict[str, Any]) -> str | None:
-    """Return what is wrong with one migration, unless the JSON Schema tells it."""
+    """Return what is wrong with one migration, unless the JSON Schema reports it."""
     try:
         Migration(migration["version"], migration["changes"])
     except (MigrationError, VersionError) as error:

@@ -1,4 +1,4 @@
-"""The registry: which skills there are, in which versions. It declares; it imports and executes nothing (S4.5)."""
+"""The registry: the known skills in their versions. It imports and executes nothing of them (S4.5)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SkillDefinition:
 
 @dataclass(frozen=True)
 class SkillInfo:
-    """What a list says of a skill: its latest version, description and tags."""
+    """The entry of a skill in a list: its latest version, description and tags."""
 
     name: str
     version: str
@@ -94,11 +94,11 @@ class SkillRegistry:
         return registry
 
     def register(self, skill: SkillDefinition) -> None:
-        """Add ``skill`` as a version of its name; the same version again takes the place of the former one.
+        """Add ``skill`` as a version of its name; registering the same version again replaces it.
 
         Raises:
             RegistryError: If it has no name.
-            VersionError: If its version is no semantic version, or what it asks of a dependency's is none.
+            VersionError: If its version is no semantic version, or a dependency's version requirement is malformed.
         """
         if not skill.name:
             raise RegistryError("a skill needs a name")
@@ -146,8 +146,8 @@ class SkillRegistry:
     ) -> list[RankedSkill]:
         """Return the skills that serve ``intent``, the best first, each with the reasons for its rank (S4.3).
 
-        Ranked by cost (model_class), then by the user's preference, then by how well what the skill wants of the
-        context is there; see ``skillpack.registry.intents``.
+        Ranked by cost (model_class), then by the user's preference, then by the share of the context the skill
+        needs that is available; see ``skillpack.registry.intents``.
 
         Args:
             intent: A tag, or words of the user.
@@ -205,13 +205,21 @@ def skill(
 
     Raises:
         TypeError: When decorating, if a parameter has a type that JSON cannot hold, or the name is missing.
+        RegistryError: When decorating, if the libraries of the extra ``functions`` are not installed.
     """
     if not isinstance(name, str):
         raise TypeError('a skill needs a name: write @skill(name="category.action_target")')
 
     def register(function: Function) -> Function:
-        from skillpack.registry.signature_schema import describe
+        try:
+            from skillpack.registry.signature_schema import describe
+        except ImportError as error:
+            from skillscript.install import install_command
 
+            text = (
+                f"@skill needs the Python library {error.name}, which is not installed: {install_command('functions')}"
+            )
+            raise RegistryError(text) from error
         described = describe(function)
         global_registry.register(
             SkillDefinition(

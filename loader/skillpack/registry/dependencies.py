@@ -1,4 +1,4 @@
-"""What a skill needs: resolved to versions, with everything missing, cyclic or in conflict told (S4.4)."""
+"""Resolve the dependencies of a skill to versions; report missing, cyclic and conflicting ones (S4.4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DependencyProblem:
         kind: What kind of problem.
         skill: The skill that needs something.
         needs: Name of what it needs.
-        message: The problem in words, with who asks for what.
+        message: The problem in words, with the skills that require the versions.
     """
 
     kind: Literal["missing", "cycle", "version"]
@@ -35,7 +35,7 @@ class DependencyProblem:
 
 @dataclass(frozen=True)
 class Resolution:
-    """What a skill needs.
+    """The resolved dependencies of a skill.
 
     Attributes:
         order: The skills to have, dependencies before what needs them, the skill itself last.
@@ -52,9 +52,9 @@ class Resolution:
 
 
 def resolve(root: SkillDefinition, available: Mapping[str, Sequence[SkillDefinition]]) -> Resolution:
-    """Return the dependencies of ``root``, each in the latest version that all who need it accept.
+    """Return the dependencies of ``root``, each in the latest version that all dependents accept.
 
-    What a version asks for may change with the version chosen; the choice is repeated until it holds.
+    The requirements may change with the chosen version; the choice is repeated until it is stable.
 
     Args:
         root: The skill to resolve.
@@ -62,13 +62,13 @@ def resolve(root: SkillDefinition, available: Mapping[str, Sequence[SkillDefinit
     """
     chosen: dict[str, SkillDefinition] = {root.name: root}
     for _ in range(_MAX_ROUNDS):
-        wishes = _wishes(root, chosen)
-        picked = {name: _pick(available.get(name, ()), asked) for name, asked in wishes.items() if name != root.name}
+        required = _required(root, chosen)
+        picked = {name: _pick(available.get(name, ()), by) for name, by in required.items() if name != root.name}
         following = {root.name: root, **{name: skill for name, skill in picked.items() if skill is not None}}
         if following == chosen:
             break
         chosen = following
-    problems = [problem for name, asked in wishes.items() for problem in _unmet(name, asked, chosen, available)]
+    problems = [problem for name, by in required.items() for problem in _unmet(name, by, chosen, available)]
     order, cycles = _ordered(root, chosen)
     return Resolution(tuple(order), (*problems, *cycles))
 
@@ -79,9 +79,9 @@ def split(dependency: str) -> tuple[str, str]:
     return name.strip(), requirement.strip()
 
 
-def _wishes(root: SkillDefinition, chosen: Mapping[str, SkillDefinition]) -> dict[str, list[tuple[str, str]]]:
-    """Return who asks for which version of what: name -> (asking skill, requirement), from the root on."""
-    wishes: dict[str, list[tuple[str, str]]] = {}
+def _required(root: SkillDefinition, chosen: Mapping[str, SkillDefinition]) -> dict[str, list[tuple[str, str]]]:
+    """Return the requirements of all needed skills: name -> (dependent skill, requirement), from the root on."""
+    required: dict[str, list[tuple[str, str]]] = {}
     waiting, seen = [root.name], {root.name}
     while waiting:
         name = waiting.pop(0)
@@ -89,17 +89,17 @@ def _wishes(root: SkillDefinition, chosen: Mapping[str, SkillDefinition]) -> dic
             continue
         for dependency in chosen[name].dependencies:
             needed, requirement = split(dependency)
-            wishes.setdefault(needed, []).append((name, requirement))
+            required.setdefault(needed, []).append((name, requirement))
             if needed not in seen:
                 seen.add(needed)
                 waiting.append(needed)
-    return wishes
+    return required
 
 
-def _pick(versions: Sequence[SkillDefinition], asked: list[tuple[str, str]]) -> SkillDefinition | None:
-    """Return the latest version that fulfils every requirement, or else the first asker's; None if there is none."""
-    for requirements in ([requirement for _, requirement in asked], [asked[0][1]]):
-        fitting = [skill for skill in versions if all(satisfies(skill.version, wanted) for wanted in requirements)]
+def _pick(versions: Sequence[SkillDefinition], requirements: list[tuple[str, str]]) -> SkillDefinition | None:
+    """Return the latest version that fulfils every requirement, or else the first one; None if there is none."""
+    for accepted in ([requirement for _, requirement in requirements], [requirements[0][1]]):
+        fitting = [skill for skill in versions if all(satisfies(skill.version, wanted) for wanted in accepted)]
         if fitting:
             return max(fitting, key=lambda skill: parse_version(skill.version))
     return None
@@ -107,23 +107,23 @@ def _pick(versions: Sequence[SkillDefinition], asked: list[tuple[str, str]]) -> 
 
 def _unmet(
     name: str,
-    asked: list[tuple[str, str]],
+    requirements: list[tuple[str, str]],
     chosen: Mapping[str, SkillDefinition],
     available: Mapping[str, Sequence[SkillDefinition]],
 ) -> list[DependencyProblem]:
     """Return the problems with one needed skill."""
     versions = sorted({skill.version for skill in available.get(name, ())}, key=parse_version)
     problems = []
-    for asker, requirement in asked:
+    for dependent, requirement in requirements:
         if not versions and name not in chosen:
             hint = did_you_mean(name, available)
-            text = f"{asker} needs {name}, which is not registered{hint}"
-            problems.append(DependencyProblem("missing", asker, name, text))
+            text = f"{dependent} needs {name}, which is not registered{hint}"
+            problems.append(DependencyProblem("missing", dependent, name, text))
         elif name not in chosen or not satisfies(chosen[name].version, requirement):
-            others = [f"{who} needs {wanted or 'any'}" for who, wanted in asked if who != asker]
+            others = [f"{who} needs {wanted or 'any'}" for who, wanted in requirements if who != dependent]
             rivals = f" ({'; '.join(others)})" if others else ""
-            text = f"{asker} needs {name}@{requirement}, available: {', '.join(versions)}{rivals}"
-            problems.append(DependencyProblem("version", asker, name, text))
+            text = f"{dependent} needs {name}@{requirement}, available: {', '.join(versions)}{rivals}"
+            problems.append(DependencyProblem("version", dependent, name, text))
     return problems
 
 
@@ -151,7 +151,7 @@ def _ordered(
 
 
 def _cycle(circle: list[str]) -> DependencyProblem:
-    """Return the problem of skills each of which needs the next, told the same wherever it was entered."""
+    """Return the problem of skills each of which needs the next; the text does not depend on where it was entered."""
     start = circle.index(min(circle))
     turned = [*circle[start:], *circle[:start]]
     text = f"{' -> '.join([*turned, turned[0]])} is a cycle"
@@ -159,5 +159,5 @@ def _cycle(circle: list[str]) -> DependencyProblem:
 
 
 def _needed(skill: SkillDefinition, chosen: Mapping[str, SkillDefinition]) -> list[str]:
-    """Return the names a skill needs that are there."""
+    """Return the names of the chosen skills that a skill needs."""
     return [name for name, _ in map(split, skill.dependencies) if name in chosen]

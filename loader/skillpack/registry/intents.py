@@ -47,14 +47,14 @@ _CRITERIA = (
 
 @dataclass(frozen=True)
 class RankedSkill:
-    """A skill in its place among those that serve an intent.
+    """A skill with its rank among those that serve an intent.
 
     Attributes:
         skill: The skill in its latest version.
         rank: Its place, from 1.
         matched: The tags by which it serves the intent.
         decided_by: The criterion that put it behind the one before; "" for the first.
-        explanation: Why it stands where it does, in sentences.
+        explanation: The reasons for its rank, in sentences.
     """
 
     skill: SkillDefinition

@@ -11,8 +11,8 @@ As data, one version's changes are applied in their order::
           - {replace: orientation, values: {N: R0, S: R180}}
           - {remove: color}
 
-A name may be a path: ``nets[].width`` is the field ``width`` of every item of ``nets``. What is not there is not
-changed; a value of an unexpected type is left for the schema check to tell.
+A name may be a path: ``nets[].width`` is the field ``width`` of every item of ``nets``. A missing field is not
+changed; a value of an unexpected type is left to the schema check.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from skillpack.registry.versions import parse_version
 from skillpack.skills.exceptions import MigrationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _EVERY_ITEM = "[]"
 
@@ -71,6 +71,59 @@ class Migration:
             return answer
         for change in self.changes:
             _apply(change, current, self.version)
+        return current
+
+
+class SkillVersionManager:
+    """Decides which versions are compatible and carries parameters from an older one to a newer one (S0.12).
+
+    Args:
+        migrations: Known migrations by skill name.
+    """
+
+    COMPATIBILITY_POLICY: ClassVar[dict[str, str]] = {
+        "major": "breaking",
+        "minor": "additive",
+        "patch": "compatible",
+    }
+
+    def __init__(self, migrations: Mapping[str, Iterable[Migration]] | None = None) -> None:
+        self._migrations: dict[str, list[Migration]] = {}
+        for skill_name, known in (migrations or {}).items():
+            for migration in known:
+                self.add_migration(skill_name, migration)
+
+    def add_migration(self, skill_name: str, migration: Migration) -> None:
+        """Add a migration of the skill ``skill_name``; the order of adding does not matter."""
+        known = self._migrations.setdefault(skill_name, [])
+        known.append(migration)
+        known.sort(key=lambda item: parse_version(item.version))
+
+    def is_compatible(self, requested: str, available: str) -> bool:
+        """Return whether both versions have the same major version."""
+        return parse_version(requested).major == parse_version(available).major
+
+    def migrate_params(
+        self, params: dict[str, Any], from_version: str, to_version: str, skill_name: str
+    ) -> dict[str, Any]:
+        """Return ``params``, written for ``from_version``, as ``to_version`` of ``skill_name`` expects them.
+
+        Every migration whose version lies above ``from_version`` and not above ``to_version`` is applied, the lowest
+        first. ``params`` is left as it is.
+
+        Raises:
+            VersionError: If a version is no semantic version.
+            MigrationError: If ``to_version`` is older than ``from_version``, or a migration cannot be applied.
+        """
+        start, end = parse_version(from_version), parse_version(to_version)
+        if end < start:
+            raise MigrationError(
+                f"parameters of {skill_name} {from_version} cannot be carried back to the older {to_version}"
+            )
+        current = dict(params)
+        for migration in self._migrations.get(skill_name, ()):
+            if start < parse_version(migration.version) <= end:
+                current = migration.apply(current)
         return current
 
 

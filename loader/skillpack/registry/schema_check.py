@@ -1,21 +1,23 @@
-"""Is a stranger's JSON Schema safe to validate with? Asked once when a tool is declared, so that no call trips over it.
+"""Check that an untrusted JSON Schema is safe to validate with, once when its tool is declared.
 
-The quick answer needs no ``jsonschema``: a schema whose keywords all have values of their kind is fine. Only for one
-that does not, the complete metaschema is asked for words.
+The quick check needs no ``jsonschema``: every keyword has a value of the right kind. If one has not, the metaschema
+gives the messages.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from skillpack.registry.patterns import never_ends
 from skillscript.schema_references import SCHEMA_LISTS, SCHEMA_MAPS, SCHEMA_SINGLES, child_schemas, resolve_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 
 
@@ -66,24 +68,24 @@ _SOUND: dict[str, Callable[[Any], bool]] = {
     "uniqueItems": lambda rule: isinstance(rule, bool),
     "multipleOf": lambda rule: _is_number(rule) and rule > 0,
 }
-_MAX_WEIGHT = 5000  # schemas that judge one value; twice the same reference twenty times over would make a million
+_MAX_WEIGHT = 5000  # schemas that check one value; twice the same reference twenty times over would make a million
 _MAX_CHAIN = 50  # references and branches passed without a step into the value
 _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
 
 
 def schema_problems(schema: Any) -> list[str]:
-    """Return what makes ``schema`` no JSON Schema 2020-12 that values can safely be judged by; empty if nothing does.
+    """Return why ``schema`` is no JSON Schema 2020-12 that is safe to validate with; empty if it is one.
 
-    Beyond the metaschema: patterns must compile and come to an end, references must lead to schemas in the schema
-    itself, and none may lead back to where it stands without a step into the value, which would never end.
+    Beyond the metaschema: patterns must compile and terminate, references must lead to schemas in the schema
+    itself, and none may lead back to itself without a step into the value, which would never terminate.
     """
     inside = _all_schemas(schema)
     if not _is_schema(schema) or not all(map(_is_sound, inside)):
         from skillscript.schema import check_schema
 
-        told = check_schema(schema) or [text for sub in inside if not _is_sound(sub) for text in check_schema(sub)]
-        if told:
-            return list(dict.fromkeys(told))
+        problems = check_schema(schema) or [text for sub in inside if not _is_sound(sub) for text in check_schema(sub)]
+        if problems:
+            return list(dict.fromkeys(problems))
     problems = [problem for sub in inside for problem in _pattern_problems(sub)]
     references = [sub["$ref"] for sub in inside if "$ref" in sub]
     lost = [reference for reference in references if not _is_schema(resolve_pointer(schema, reference))]
@@ -96,7 +98,7 @@ def schema_problems(schema: Any) -> list[str]:
 
 
 def _all_schemas(schema: Any) -> list[dict[str, Any]]:
-    """Return every schema in ``schema``, itself first, also those in odd places that only a reference leads to."""
+    """Return every schema in ``schema``, itself first, including those that only a reference leads to."""
     found: list[dict[str, Any]] = []
     seen: set[int] = set()
     waiting = [schema]
@@ -123,7 +125,7 @@ def _is_sound(schema: dict[str, Any]) -> bool:
 
 
 def _pattern_problems(schema: dict[str, Any]) -> list[str]:
-    """Return which patterns of one schema are no regular expressions."""
+    """Return what is wrong with the patterns of one schema."""
     patterns = [schema["pattern"]] if "pattern" in schema else []
     patterns += schema.get("patternProperties", ())
     problems: list[str] = []
@@ -143,7 +145,7 @@ def _endless(schema: Any) -> list[str]:
     under_way: set[int] = set()
 
     def weight(place: Any) -> float:
-        """Return how many schemas judge a value that comes to ``place``."""
+        """Return how many schemas check a value at ``place``."""
         if not isinstance(place, dict):
             return 0
         if id(place) in weights:
@@ -162,5 +164,51 @@ def _endless(schema: Any) -> list[str]:
     if heaviest == math.inf:
         return [f"a $ref leads back to itself, or through more than {_MAX_CHAIN} others"]
     if heaviest > _MAX_WEIGHT:
-        return [f"one value would be judged by {heaviest} schemas, more than the {_MAX_WEIGHT} allowed"]
+        return [f"one value would be checked by {heaviest} schemas, more than the {_MAX_WEIGHT} allowed"]
     return []
+
+
+def never_ends(pattern: str) -> bool:
+    """Return whether ``pattern``, which compiles, repeats without bound what may be nothing but such a repetition.
+
+    That is the usual form of a pattern whose time grows exponentially. Others, such as ``(a|a)*``, are not recognised.
+    """
+    if _REPEATED_GROUP.search(pattern) is None:
+        return False
+    parser: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+    return _has_nested(parser.parse(pattern))
+
+
+def _has_nested(sequence: Any) -> bool:
+    """Return whether one of the repetitions in a parsed sequence is of such a kind."""
+    for item in sequence:
+        if _is_unbounded(item) and _may_be_one_repetition(item[1][2]):
+            return True
+        if any(_has_nested(inner) for inner in _inner(item)):
+            return True
+    return False
+
+
+def _may_be_one_repetition(sequence: Any) -> bool:
+    """Return whether a sequence may consist of one unbounded repetition, the rest of it being empty."""
+    least = sequence.getwidth()[0]
+    for index, item in enumerate(sequence):
+        others = least - sequence[index : index + 1].getwidth()[0]
+        if others == 0 and (_is_unbounded(item) or any(map(_may_be_one_repetition, _inner(item)))):
+            return True
+    return False
+
+
+def _is_unbounded(item: Any) -> bool:
+    """Return whether a parsed item repeats something any number of times, and may give some of it back."""
+    return str(item[0]) in ("MAX_REPEAT", "MIN_REPEAT") and str(item[1][1]) == "MAXREPEAT"
+
+
+def _inner(item: Any) -> list[Any]:
+    """Return the sequences directly inside a parsed item."""
+    kind, content = str(item[0]), item[1]
+    if kind == "BRANCH":
+        return list(content[1])
+    if kind in ("SUBPATTERN", "MAX_REPEAT", "MIN_REPEAT"):
+        return [content[-1]]
+    return [content[1]] if kind in ("ASSERT", "ASSERT_NOT") else []

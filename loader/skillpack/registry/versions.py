@@ -1,17 +1,15 @@
-"""Semantic versions (semver.org 2.0.0): order, requirements on them, compatibility of one call with one tool."""
+"""Semantic versions (semver.org 2.0.0): their order and requirements on them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
-from skillpack.skills.exceptions import MigrationError, VersionError
+from skillpack.skills.exceptions import VersionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from skillpack.registry.migrations import Migration
+    from collections.abc import Callable, Iterable
 
 _VERSION = re.compile(
     r"(0|[1-9]\d{0,8})(?:\.(0|[1-9]\d{0,8}))?(?:\.(0|[1-9]\d{0,8}))?"
@@ -23,7 +21,7 @@ _COMPARATOR = re.compile(r"\s*(>=|<=|>|<|=|\^)?\s*(\S+)\s*")
 
 @dataclass(frozen=True, order=True)
 class Version:
-    """A version that compares as semver says: ``1.0.0-alpha < 1.0.0-alpha.1 < 1.0.0 < 1.10.0``.
+    """A version that compares as semver specifies: ``1.0.0-alpha < 1.0.0-alpha.1 < 1.0.0 < 1.10.0``.
 
     Attributes:
         major: Changes when callers break.
@@ -77,8 +75,8 @@ def latest(versions: Iterable[str]) -> str:
 def satisfies(version: str, requirement: str) -> bool:
     """Return whether ``version`` fulfils ``requirement``.
 
-    A requirement is one or several of ``>=1.2``, ``<2``, ``=1.2.3``, joined by commas. A bare version, like ``^``, asks
-    for that one or a later one of the same major version; the empty text asks for nothing.
+    A requirement is one or several of ``>=1.2``, ``<2``, ``=1.2.3``, joined by commas. A bare version, like ``^``,
+    means that one or a later one of the same major version; the empty text accepts any version.
 
     Raises:
         VersionError: If either cannot be understood.
@@ -116,56 +114,3 @@ def _comparator(operator: str, wanted: Version) -> Callable[[Version], bool]:
         "^": lambda have: have >= wanted and have.major == wanted.major,
     }
     return conditions[operator]
-
-
-class SkillVersionManager:
-    """Decides which versions go together and carries parameters from an older one to a newer one (S0.12).
-
-    Args:
-        migrations: Known migrations by skill name.
-    """
-
-    COMPATIBILITY_POLICY: ClassVar[dict[str, str]] = {
-        "major": "breaking",
-        "minor": "additive",
-        "patch": "compatible",
-    }
-
-    def __init__(self, migrations: Mapping[str, Iterable[Migration]] | None = None) -> None:
-        self._migrations: dict[str, list[Migration]] = {}
-        for skill_name, known in (migrations or {}).items():
-            for migration in known:
-                self.add_migration(skill_name, migration)
-
-    def add_migration(self, skill_name: str, migration: Migration) -> None:
-        """Add a migration of the skill ``skill_name``; the order of adding does not matter."""
-        known = self._migrations.setdefault(skill_name, [])
-        known.append(migration)
-        known.sort(key=lambda item: parse_version(item.version))
-
-    def is_compatible(self, requested: str, available: str) -> bool:
-        """Return whether both versions have the same major version."""
-        return parse_version(requested).major == parse_version(available).major
-
-    def migrate_params(
-        self, params: dict[str, Any], from_version: str, to_version: str, skill_name: str
-    ) -> dict[str, Any]:
-        """Return ``params``, written for ``from_version``, as ``to_version`` of ``skill_name`` expects them.
-
-        Every migration whose version lies above ``from_version`` and not above ``to_version`` is applied, the lowest
-        first. ``params`` is left as it is.
-
-        Raises:
-            VersionError: If a version is no semantic version.
-            MigrationError: If ``to_version`` is older than ``from_version``, or a migration cannot be applied.
-        """
-        start, end = parse_version(from_version), parse_version(to_version)
-        if end < start:
-            raise MigrationError(
-                f"parameters of {skill_name} {from_version} cannot be carried back to the older {to_version}"
-            )
-        current = dict(params)
-        for migration in self._migrations.get(skill_name, ()):
-            if start < parse_version(migration.version) <= end:
-                current = migration.apply(current)
-        return current

@@ -1,4 +1,4 @@
-"""Running a pipeline: step after step, each envelope recorded, resumable from its state file after a failure."""
+"""Run a pipeline step by step; record each envelope, and resume from the state file after a failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skillscript.strict_json import NotJsonError, parse_json, plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from skillpack.execution.cancellation import Cancellation
+    from skillpack.execution.process import Cancellation
     from skillpack.execution.runner import Runner
     from skillpack.pipelines.pipeline import Pipeline, Step
 
@@ -36,7 +36,7 @@ class RunOptions:
     Attributes:
         context: The context every step gets (S1.2).
         state_path: File that is written after each step; None writes none.
-        resume: Whether steps that the state file records as done, asked the same, are not run again.
+        resume: Whether to skip steps that the state file records as done with the same request.
         on_step: Called with id and status when a step begins ("running") and when it has ended.
         on_stderr: Called with what the steps' tools write to stderr.
         cancellation: Kills the step under way when cancelled.
@@ -54,8 +54,8 @@ def run_pipeline(pipeline: Pipeline, inputs: Any, runner: Runner, options: RunOp
     """Return the result of a run; no outcome is an exception.
 
     Its data is ``{pipeline, version, status, steps: [{id, tool, version, status, envelope}], outputs, warnings}``, of
-    a run that failed too. A step that says the design violates something ends the run with ``status`` violated (exit
-    code 1), unless it is told to continue.
+    a failed run too. A step that reports a violation of the design ends the run with ``status`` violated (exit
+    code 1), unless it has ``on_violation: continue``.
 
     Args:
         pipeline: What to run.
@@ -80,7 +80,7 @@ def run_pipeline(pipeline: Pipeline, inputs: Any, runner: Runner, options: RunOp
 
 
 def _check(pipeline: Pipeline, runner: Runner, inputs: Mapping[str, Any] | None = None) -> None:
-    """Raise PipelineError if the pipeline cannot run; what may be missing is told where it turns out to be."""
+    """Raise PipelineError if the pipeline cannot run; what may be missing is reported when the step runs."""
     findings = check_pipeline(pipeline, runner.all_tools, inputs)
     if findings.problems:
         raise PipelineError(list(findings.problems))
@@ -165,7 +165,7 @@ class _Run:
             self.recorded = {}  # what comes after a step that ran may depend on what it did
             entry = self._called(step, params)
         self.report[step.id] = {"version": tool.version, "request": request, **entry}
-        self._tell(step.id, entry["status"])
+        self._notify(step.id, entry["status"])
         envelope = entry["envelope"]
         if envelope["error"] is not None:
             return self._failure(step, SkillResult.from_dict(envelope).error)
@@ -174,7 +174,7 @@ class _Run:
 
     def _called(self, step: Step, params: dict[str, Any]) -> dict[str, Any]:
         """Return the report of a step that is run now."""
-        self._tell(step.id, "running")
+        self._notify(step.id, "running")
         call = self.runner.run(
             step.tool,
             params,
@@ -206,10 +206,10 @@ class _Run:
 
     def _failure(self, step: Step, error: SkillError | None) -> SkillError:
         """Return the error of the run for the error of a step."""
-        told = error or SkillError(ErrorCode.INTERNAL_ERROR, "no answer")
-        details = {"step": step.id, "tool": step.tool, "error_details": told.details}
-        message = f"step {step.id!r} ({step.tool}): {told.message}"
-        return SkillError(told.code, message, details, self._data(_FAILED, {}))
+        failure = error or SkillError(ErrorCode.INTERNAL_ERROR, "no answer")
+        details = {"step": step.id, "tool": step.tool, "error_details": failure.details}
+        message = f"step {step.id!r} ({step.tool}): {failure.message}"
+        return SkillError(failure.code, message, details, self._data(_FAILED, {}))
 
     def _data(self, status: str, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the report of the run."""
@@ -217,8 +217,8 @@ class _Run:
         steps = []
         for step in self.pipeline.steps:
             entry = self.report.get(step.id, empty)
-            told = {key: entry.get(key) for key in ("version", "status", "envelope")}
-            steps.append({"id": step.id, "tool": step.tool.partition("@")[0], **told})
+            facts = {key: entry.get(key) for key in ("version", "status", "envelope")}
+            steps.append({"id": step.id, "tool": step.tool.partition("@")[0], **facts})
         return {
             "pipeline": self.pipeline.name,
             "version": self.pipeline.version,
@@ -254,7 +254,7 @@ class _Run:
         if text not in self.warnings:
             self.warnings.append(text)
 
-    def _tell(self, step_id: str, status: str) -> None:
+    def _notify(self, step_id: str, status: str) -> None:
         if self.options.on_step is not None:
             self.options.on_step(step_id, status)
 

@@ -14,11 +14,11 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server.lowlevel import Server
 
-from skillpack.hosts import mcp_resources, skill_tools
-from skillpack.hosts.calls import Calls, Order, Talk
-from skillpack.hosts.images import made_images
+from skillpack.hosts.calls import Calls, Order, StderrLines
+from skillpack.hosts.mcp import skill_resources, skill_tools
+from skillpack.hosts.mcp.images import made_images
+from skillpack.hosts.mcp.toolbox import Toolbox, answered
 from skillpack.hosts.pack import pack_version
-from skillpack.hosts.toolbox import Toolbox, answered
 from skillscript.faults import did_you_mean
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.session import ServerSession
 
-    from skillpack.hosts.names import NameStyle
     from skillpack.hosts.pack import Pack, View
+    from skillpack.hosts.served_schemas import NameStyle
 
 NAME = "skillpack"
-REPORT_SECONDS = 0.2  # most often that progress is told
-HEARTBEAT_SECONDS = 5.0  # least often, so that a client's clock starts again
+REPORT_SECONDS = 0.2  # shortest time between two progress reports
+HEARTBEAT_SECONDS = 5.0  # longest time between two, so that a client's timeout restarts
 Context = Any  # ServerRequestContext of any lifespan
 _Answer = TypeVar("_Answer")
 _LOG = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class PackServer:
             version=pack_version(),
             title="Skills and their tools",
             instructions=(
-                "Tools come with skills: instructions that say how to use them, what goes wrong and the cures. "
+                "Tools come with skills: instructions on how to use them, typical errors and their cures. "
                 "Before a task, load the matching skill with skill_request; find one with skill_search; read its files "
                 "with skill_read."
             ),
@@ -70,18 +70,18 @@ class PackServer:
             on_list_resource_templates=self.list_templates,
             on_read_resource=self.read_resource,
         )
-        server.extensions = {mcp_resources.EXTENSION: mcp_resources.SETTINGS}
+        server.extensions = {skill_resources.EXTENSION: skill_resources.SETTINGS}
         server.middleware.append(_bounded)
         server.add_request_handler("skills/list", types.PaginatedRequestParams, self.list_skills)
-        server.add_request_handler("skills/get", mcp_resources.UriParams, self.get_skill)
-        server.add_request_handler("resources/directory/read", mcp_resources.UriParams, self.read_directory)
+        server.add_request_handler("skills/get", skill_resources.UriParams, self.get_skill)
+        server.add_request_handler("resources/directory/read", skill_resources.UriParams, self.read_directory)
         return server
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Answer ``tools/list``."""
         view = await self._view()
         tools = [*skill_tools.described(view), *self._toolbox(view).described]
-        return types.ListToolsResult(tools=tools, ttl_ms=mcp_resources.TTL_MS)
+        return types.ListToolsResult(tools=tools, ttl_ms=skill_resources.TTL_MS)
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Answer ``tools/call``; being cancelled, or losing the client, kills the tool."""
@@ -96,9 +96,9 @@ class PackServer:
             hint = did_you_mean(params.name, [*skill_tools.SKILL_TOOLS, *toolbox.names])
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}{hint}")
         since = time.time()
-        talk = Talk()
-        async with _reporting(context, talk):
-            call = await self.calls.make(view.runner, Order(f"{tool.id}{at}{version}", arguments, talk=talk))
+        output = StderrLines()
+        async with _reporting(context, output):
+            call = await self.calls.make(view.runner, Order(f"{tool.id}{at}{version}", arguments, output=output))
         tool = call.tool or tool
         find = partial(made_images, tool, arguments, call.result.data, since)
         return answered(tool, call, await anyio.to_thread.run_sync(find))
@@ -107,29 +107,29 @@ class PackServer:
         self, _: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """Answer ``resources/list``."""
-        return await self._from_view(mcp_resources.list_resources, params.cursor if params else None)
+        return await self._from_view(skill_resources.list_resources, params.cursor if params else None)
 
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """Answer ``resources/templates/list``."""
-        return mcp_resources.list_templates()
+        return skill_resources.list_templates()
 
     async def read_resource(self, _: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         """Answer ``resources/read``."""
-        return await self._from_view(mcp_resources.read_resource, str(params.uri))
+        return await self._from_view(skill_resources.read_resource, str(params.uri))
 
     async def list_skills(self, _: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
         """Answer ``skills/list``."""
-        return await self._from_view(mcp_resources.list_skills, params.cursor)
+        return await self._from_view(skill_resources.list_skills, params.cursor)
 
-    async def get_skill(self, _: Context, params: mcp_resources.UriParams) -> dict[str, Any]:
+    async def get_skill(self, _: Context, params: skill_resources.UriParams) -> dict[str, Any]:
         """Answer ``skills/get``."""
-        return await self._from_view(mcp_resources.get_skill, params.uri)
+        return await self._from_view(skill_resources.get_skill, params.uri)
 
-    async def read_directory(self, _: Context, params: mcp_resources.UriParams) -> dict[str, Any]:
+    async def read_directory(self, _: Context, params: skill_resources.UriParams) -> dict[str, Any]:
         """Answer ``resources/directory/read``."""
-        return await self._from_view(mcp_resources.read_directory, params.uri, params.cursor)
+        return await self._from_view(skill_resources.read_directory, params.uri, params.cursor)
 
     async def _view(self) -> View:
         return await anyio.to_thread.run_sync(self.pack.view)
@@ -153,27 +153,27 @@ async def _bounded(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> 
         _LOG.exception("request %s failed", ctx.method)
         raise MCPError(types.INTERNAL_ERROR, "Internal error; the server's log says more") from error
     if ctx.method == "initialize" and isinstance(result, dict):
-        extensions = {mcp_resources.EXTENSION: mcp_resources.SETTINGS}
+        extensions = {skill_resources.EXTENSION: skill_resources.SETTINGS}
         return {**result, "capabilities": {**result.get("capabilities", {}), "extensions": extensions}}
     return result
 
 
 @asynccontextmanager
-async def _reporting(context: Context, talk: Talk) -> AsyncIterator[None]:
-    """Tell within the block what the tool says on stderr, and that it runs; a client that did not ask hears nothing."""
-    told = _Progress(context.session)
+async def _reporting(context: Context, output: StderrLines) -> AsyncIterator[None]:
+    """Within the block, report what the tool writes to stderr, and that it runs, to a client that wants progress."""
+    progress = _Progress(context.session)
     async with anyio.create_task_group() as group:
-        group.start_soon(_report, told, talk)
+        group.start_soon(_report, progress, output)
         yield
         group.cancel_scope.cancel()
-    await told.tell(talk.take())
+    await progress.report(output.take())
 
 
-async def _report(told: _Progress, talk: Talk) -> None:
+async def _report(progress: _Progress, output: StderrLines) -> None:
     while True:
         await anyio.sleep(REPORT_SECONDS)
-        await told.tell(talk.take())
-        await told.beat()
+        await progress.report(output.take())
+        await progress.heartbeat()
 
 
 class _Progress:
@@ -184,13 +184,13 @@ class _Progress:
         self._count = 0
         self._start = self._last = time.monotonic()
 
-    async def tell(self, lines: list[str]) -> None:
-        """Tell lines of the tool, if there are any."""
+    async def report(self, lines: list[str]) -> None:
+        """Report lines of the tool, if there are any."""
         if lines:
             await self._send("\n".join(lines))
 
-    async def beat(self) -> None:
-        """Tell that the call is under way, if nothing was told for a while."""
+    async def heartbeat(self) -> None:
+        """Report that the call is running, if nothing was reported for a while."""
         if time.monotonic() - self._last >= HEARTBEAT_SECONDS:
             await self._send(f"running for {time.monotonic() - self._start:.0f} s")
 

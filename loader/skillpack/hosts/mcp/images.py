@@ -1,4 +1,4 @@
-"""Pictures a tool made, found in its answer, for hosts that show them."""
+"""The images that a tool made, for hosts that show them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     from skillpack.registry.declaration import ToolDeclaration
 
-MAX_IMAGE_BYTES = 3 << 20  # base64 makes 4 MiB of it, the least that a widespread host takes
+MAX_IMAGE_BYTES = 3 << 20  # base64 makes 4 MiB of it, the smallest limit of a widespread host
 MAX_IMAGES = 4
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _CLOCK_SLACK_S = 2.0  # the coarsest time stamps of a file system
 
 
 def made_images(tool: ToolDeclaration, params: Mapping[str, Any], data: Any, since: float) -> list[bytes]:
-    """Return the PNG files that a call made, as its answer names them: ``image_path``, or any ``.png`` in ``files``.
+    """Return the PNG files that a call made and its answer names: ``image_path``, or any ``.png`` in ``files``.
 
-    Left out is whatever the call did not write, what lies outside the working folder and the folders that the call
-    names, what is a link, too large, or no PNG.
+    Files are left out that the call did not write, that lie outside the working folder and the folders that the call
+    names, that are links, too large, or no PNG.
 
     Args:
         tool: The tool that was called.

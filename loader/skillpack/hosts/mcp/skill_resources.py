@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import mcp_types as types
 from mcp import MCPError
 
-from skillpack.hosts import skill_files
+from skillpack.hosts.mcp import skill_files
 from skillpack.skills.exceptions import ResourceError
 from skillpack.skills.skill_md import SKILL_FILE
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EXTENSION = "io.modelcontextprotocol/skills"
 SETTINGS = {"directoryRead": True}
 PAGE = 100
-TTL_MS = 5_000  # a catalogue is seen anew every few seconds
+TTL_MS = 5_000  # the catalogue is read again every few seconds
 _Item = TypeVar("_Item")
 
 
@@ -48,7 +48,7 @@ def list_resources(view: View, cursor: str | None) -> types.ListResourcesResult:
 
 
 def list_templates() -> types.ListResourceTemplatesResult:
-    """Return how the URI of any file of a skill is made."""
+    """Return the URI template of the files of skills."""
     template = types.ResourceTemplate(
         uri_template=f"{skill_files.SCHEME}{{skill}}/{{+path}}",
         name="skill-file",
@@ -58,7 +58,7 @@ def list_templates() -> types.ListResourceTemplatesResult:
 
 
 def read_resource(view: View, uri: str) -> types.ReadResourceResult:
-    """Return the bytes of one file of a skill, as text where they are text.
+    """Return one file of a skill, as text if it is UTF-8.
 
     Raises:
         MCPError: If no skill serves a file there.
@@ -87,7 +87,7 @@ def list_skills(view: View, cursor: str | None) -> dict[str, Any]:
     for skill in page:
         try:
             entries.append(skill_files.entry(skill))
-        except ResourceError:  # noqa: PERF203 - one bad skill hides no other; skills/get says what is wrong
+        except ResourceError:  # noqa: PERF203 - one bad skill hides no other; skills/get reports its fault
             continue
     return _cacheable({"skills": entries}, following)
 
@@ -160,11 +160,11 @@ def _page(items: Sequence[_Item], cursor: str | None) -> tuple[Sequence[_Item], 
 
 
 def _cacheable(result: dict[str, Any], following: str | None) -> dict[str, Any]:
-    """Return a result with what revision 2026-07-28 wants of one that may be cached."""
+    """Return a result with the cache fields of revision 2026-07-28."""
     full = {"resultType": "complete", **result, "ttlMs": TTL_MS, "cacheScope": "private"}
     return full if following is None else {**full, "nextCursor": following}
 
 
 def _invalid(message: str) -> MCPError:
-    """Return the error of a request that names something which is not there."""
+    """Return the error for a request that names something that does not exist."""
     return MCPError(types.INVALID_PARAMS, message)

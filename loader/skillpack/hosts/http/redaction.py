@@ -1,4 +1,4 @@
-"""Texts about this machine made fit for somebody who must not know its folders."""
+"""Remove the folders of this machine from answers to other machines."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ _MAX_DEPTH = 64
 
 
 def without_paths(value: Any, request: Any) -> Any:
-    """Return a JSON value with the folders of every absolute path taken out of its texts.
+    """Return a JSON value whose texts hold no folder of an absolute path.
 
-    A path that the request itself holds, or that leads to one it holds, is no secret and stays.
+    A path that the request itself contains, or a folder above it, is not secret and stays.
 
     Args:
-        value: What would be answered.
-        request: What was asked, as JSON.
+        value: The answer.
+        request: The request, as JSON.
     """
-    told = [text for text in _texts(request) if _may_hold_path(text)]
+    known = [text for text in _texts(request) if _may_hold_path(text)]
     folders = (str(Path.cwd()), *_own_folders())
-    paths = sorted(match[0] for text in told for match in _PATH.finditer(text))
-    secret = tuple(folder for folder in folders if not any(folder in text for text in told))
+    paths = sorted(match[0] for text in known for match in _PATH.finditer(text))
+    secret = tuple(folder for folder in folders if not any(folder in text for text in known))
     return _Redaction(paths, secret).of(value)
 
 
 @dataclass(frozen=True)
 class _Redaction:
-    """Taking folders out of texts.
+    """Removes folders from texts.
 
     Attributes:
-        told: Paths that the request holds, sorted.
-        folders: Folders of this machine that it does not hold.
+        known: Paths that the request contains, sorted.
+        folders: Folders of this machine that it does not contain.
     """
 
-    told: list[str]
+    known: list[str]
     folders: tuple[str, ...]
 
     def of(self, value: Any, depth: int = 0) -> Any:
@@ -63,17 +63,17 @@ class _Redaction:
         return value
 
     def _text(self, text: str) -> str:
-        """Return a text without folders: those of this machine, whatever is in their names, then all that look so."""
+        """Return a text without folders: first those of this machine, then everything that looks like one."""
         if not _may_hold_path(text):
             return text
         for folder in self.folders:
             text = text.replace(folder.rstrip("/\\") + "/", "").replace(folder.rstrip("/\\") + "\\", "")
-        return _PATH.sub(lambda match: match[0] if self._is_told(match[0]) else match[1] or "...", text)
+        return _PATH.sub(lambda match: match[0] if self._is_known(match[0]) else match[1] or "...", text)
 
-    def _is_told(self, path: str) -> bool:
-        """Return whether the request holds a path, or one that begins so; a long request holds very many."""
-        place = bisect_left(self.told, path)
-        return place < len(self.told) and self.told[place].startswith(path)
+    def _is_known(self, path: str) -> bool:
+        """Return whether the request contains a path that starts so; a binary search, since it may contain many."""
+        place = bisect_left(self.known, path)
+        return place < len(self.known) and self.known[place].startswith(path)
 
 
 def _may_hold_path(text: str) -> bool:
@@ -81,7 +81,7 @@ def _may_hold_path(text: str) -> bool:
 
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield every text of a JSON value, names too."""
+    """Yield every text of a JSON value, keys included."""
     if isinstance(value, str):
         yield value
     elif depth < _MAX_DEPTH and isinstance(value, (list, dict)):
@@ -93,7 +93,7 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
 
 @cache
 def _own_folders() -> tuple[str, ...]:
-    """Return folders of this installation and this user that a text may show."""
+    """Return folders of this installation and this user that a text may contain."""
     folders = {str(Path(__file__).resolve().parents[3]), sys.prefix, sys.base_prefix, tempfile.gettempdir()}
     home = Path("~").expanduser()
     return tuple(sorted((folders | {str(home)}) - {home.anchor, "/"}, key=len, reverse=True))

@@ -29,7 +29,7 @@ _PNG = ".png"
 
 
 def described(view: View) -> list[types.Tool]:
-    """Return what ``tools/list`` says of the three."""
+    """Return the entries of the three in ``tools/list``."""
     return [
         types.Tool(
             name=name,
@@ -44,7 +44,7 @@ def described(view: View) -> list[types.Tool]:
 
 
 def call(name: str, view: View, arguments: Any) -> types.CallToolResult:
-    """Return the answer of one of the three; it reads files, so ask from a thread."""
+    """Return the answer of one of the three. It reads files: call it from a thread."""
     try:
         params = plain(arguments)
         faults = find_faults(params, _input_schema(name, view, names=False))
@@ -64,7 +64,7 @@ def _request(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
 
 
 def _read(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
-    """Answer skill_read: a text as it is, a picture as a picture, other bytes as base64."""
+    """Answer skill_read: a text as text, an image as an image, other bytes as base64."""
     answer = view.loader.read_resource(params["name"], params["path"])
     data = answer.get("data", {})
     if data.get("encoding") == "utf-8":
@@ -90,15 +90,15 @@ def _result(answer: dict[str, Any], text: str | None = None) -> types.CallToolRe
 
 
 def _request_description(view: View) -> str:
-    """Describe skill_request, with as much of layer 1 as a description holds."""
+    """Describe skill_request, with as much of layer 1 as fits."""
     return (
         "Load the instructions of a skill: how to do a task with this server's tools, what goes wrong and the cures. "
-        f"Ask for the skill that matches the task before using its tools.{_listing(view)}"
+        f"Load the skill that matches the task before using its tools.{_listing(view)}"
     )
 
 
 def _listing(view: View) -> str:
-    """Return layer 1 as far as there is room."""
+    """Return layer 1, or how to search if it does not fit."""
     listing = view.loader.layer1("compact", Budget(MAX_LISTING))
     if listing.shown < listing.total:
         return f" There are {listing.total} skills: use skill_search to find one."

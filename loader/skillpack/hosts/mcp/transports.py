@@ -1,4 +1,4 @@
-"""Running the MCP server over standard input and output, or over streamable HTTP."""
+"""Run the MCP server over standard input and output, or over streamable HTTP."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from pydantic import ValidationError
 from skillpack.hosts.calls import Calls
 from skillpack.hosts.guard import Guard
 from skillpack.hosts.listening import serve
-from skillpack.hosts.mcp_server import PackServer
+from skillpack.hosts.mcp.pack_server import PackServer
 
 if TYPE_CHECKING:
     from skillpack.hosts.guard import Access
-    from skillpack.hosts.names import NameStyle
     from skillpack.hosts.pack import Pack
+    from skillpack.hosts.served_schemas import NameStyle
 
 PATH = "/mcp"
 
 
 def run_stdio(pack: Pack, style: NameStyle) -> None:
-    """Serve one client over stdin and stdout until it leaves, or until SIGTERM or Ctrl-C."""
+    """Serve one client over stdin and stdout until it disconnects, or until SIGTERM or Ctrl-C."""
 
     async def main() -> None:
         server = PackServer(pack, Calls(pack.max_workers), style).server()
@@ -42,7 +42,7 @@ def run_stdio(pack: Pack, style: NameStyle) -> None:
                 await server.run(receive, write_stream, server.create_initialization_options())
             if serving.cancel_called:
                 pack.close()
-                os._exit(0)  # a thread waits for stdin and cannot be woken; every tool is dead by now
+                os._exit(0)  # a thread waits for stdin and cannot be interrupted; every tool has ended by now
             group.cancel_scope.cancel()
 
     anyio.run(main)
@@ -57,7 +57,7 @@ def run_http(pack: Pack, style: NameStyle, access: Access, port: int) -> None:
 
 
 async def _without_malformed(lines: Any, messages: Any, answers: Any) -> None:
-    """Hand on messages and answer a line that is none, which the SDK would drop, leaving its sender to wait."""
+    """Pass messages on; answer a line that is no message, which the SDK would drop while its sender waits."""
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has ended
         async with messages:
             async for item in lines:
@@ -70,7 +70,7 @@ async def _without_malformed(lines: Any, messages: Any, answers: Any) -> None:
 
 
 def _refusal(error: ValidationError) -> types.JSONRPCError | None:
-    """Return the answer to a line that is no JSON-RPC message; None if it was blank or asked for no answer."""
+    """Return the answer to a line that is no JSON-RPC message; None if it is blank or expects no answer."""
     faults = error.errors(include_url=False)
     line = faults[0]["input"]
     code, text = types.INVALID_REQUEST, "Invalid request"
@@ -102,7 +102,7 @@ def _is_text(value: object) -> bool:
 
 
 async def _stop_on_signal(scope: anyio.CancelScope) -> None:
-    """End the server when the process is asked to, so that running tools are killed first."""
+    """Stop the server on a signal, so that running tools are killed first."""
     if sys.platform == "win32":
         return
     hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)  # nohup wants it ignored

@@ -1,4 +1,4 @@
-"""The tools of an MCP server: how each is described, and what a call of it is answered with."""
+"""The tools of an MCP server: their descriptions, and the answers to calls."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
-from skillpack.hosts.names import NameStyle, served_names
-from skillpack.hosts.served_schemas import answer_schema, input_schema, structured_answer
-from skillpack.hosts.skill_tools import SKILL_TOOLS
+from skillpack.hosts.mcp.skill_tools import SKILL_TOOLS
+from skillpack.hosts.served_schemas import NameStyle, answer_schema, input_schema, served_names, structured_answer
 from skillscript.envelope import to_json
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class Toolbox:
 
     @property
     def renamed(self) -> dict[str, str]:
-        """The ids by served name of the tools whose plain name is another's or too long."""
+        """The ids, by served name, of the tools whose plain name is taken or too long."""
         plain = {
             name: tool_id if self.style == "dotted" else tool_id.replace(".", "_")
             for name, tool_id in self.names.items()
@@ -52,7 +51,7 @@ class Toolbox:
         return {name: self.names[name] for name in plain if plain[name] != name}
 
     def find(self, name: str) -> ToolDeclaration | None:
-        """Return the tool served as ``name``, or whose id or name in the other style that is; None if there is none."""
+        """Return the tool whose served name, id, or name in the other style is ``name``; None if there is none."""
         known = self.names.get(name)
         if known is None and name in self.view.tools.by_id:
             known = name
@@ -63,13 +62,13 @@ class Toolbox:
 
     @cached_property
     def described(self) -> list[types.Tool]:
-        """What ``tools/list`` says of each tool."""
+        """The entry of each tool in ``tools/list``."""
         tools = [(name, self.view.tools.by_id[tool_id]) for name, tool_id in self.names.items()]
         return [_described(name, tool, instructed=tool.skill in self.view.skills) for name, tool in tools]
 
 
 def _described(name: str, tool: ToolDeclaration, *, instructed: bool) -> types.Tool:
-    """Return one tool as MCP describes it; the dotted id stands in its title and in ``_meta``."""
+    """Return MCP's description of one tool; its title and ``_meta`` contain the dotted id."""
     title = _display_name(tool)
     return types.Tool(
         name=name,
@@ -98,7 +97,7 @@ def _description(tool: ToolDeclaration, *, instructed: bool) -> str:
 
 
 def _annotations(tool: ToolDeclaration, title: str) -> types.ToolAnnotations:
-    """Return the hints that are declared; what is not declared is assumed to be the worst."""
+    """Return the declared hints; an undeclared hint gets the most cautious value."""
     declared: Mapping[str, Any] = tool.entry.get("annotations", {})
     read_only = bool(declared.get("read_only", False))
     return types.ToolAnnotations(
@@ -111,7 +110,7 @@ def _annotations(tool: ToolDeclaration, title: str) -> types.ToolAnnotations:
 
 
 def answered(tool: ToolDeclaration, call: Call, images: Iterable[bytes] = ()) -> types.CallToolResult:
-    """Return a finished call as MCP answers it: as structure, as the same in text, and the pictures it made."""
+    """Return MCP's answer to a finished call: structured, the same as text, and the images it made."""
     structure = structured_answer(tool, call.result)
     content: list[types.ContentBlock] = [types.TextContent(text=to_json(structure))]
     content += [types.TextContent(text=note) for note in call.notes]

@@ -1,4 +1,4 @@
-"""Judging how a tool's process ended: its own envelope if it kept its promises, else what it did instead."""
+"""Check the answer of a tool's process: return its envelope if it is valid, else an error that says why not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def judge(tool: ToolDeclaration, answer: Answer, timeout: float) -> SkillResult:
         timeout: The time it had, for the message. [s]
 
     Raises:
-        SkillError: TIMEOUT if it did not answer in time, INTERNAL_ERROR if it broke a promise.
+        SkillError: TIMEOUT if it did not answer in time, INTERNAL_ERROR if its answer is not valid.
     """
     outcome = answer.outcome
     if outcome is None:

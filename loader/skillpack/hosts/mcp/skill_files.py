@@ -1,4 +1,4 @@
-"""The files of a skill as MCP resources (SEP-2640): which there are, under which URIs, with which digests."""
+"""The files of a skill as MCP resources (SEP-2640): their URIs, sizes and digests."""
 
 # Paths stay strings: a skill's whole tree is walked, and Path objects would cost as much as the reading.
 # ruff: noqa: PTH118
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SCHEME = "skill://"
 DIRECTORY = "inode/directory"
-MAX_FILES = 512  # SEP-2640, limits: what every host must be able to take
+MAX_FILES = 512  # SEP-2640: every host must accept this many
 MAX_BYTES = 16 << 20
 _MIME_TYPES = {
     ".csv": "text/csv",
@@ -64,7 +64,7 @@ def file_uri(skill: str, path: str = "") -> str:
 
 
 def parse_uri(uri: str) -> tuple[str, str] | None:
-    """Return skill name and path that a URI means, the path "" for the skill's folder; None if it is no such URI."""
+    """Return the skill name and path of a URI; the path of the skill's folder is "". None if it is no such URI."""
     if not uri.startswith(SCHEME):
         return None
     try:
@@ -75,7 +75,7 @@ def parse_uri(uri: str) -> tuple[str, str] | None:
 
 
 def mime_type(path: str, content: bytes | None = None) -> str:
-    """Return the media type of a file, by its name and else by what it holds."""
+    """Return the media type of a file, from its name or else its content."""
     known = _MIME_TYPES.get(os.path.splitext(path)[1].lower())  # noqa: PTH122
     if known is not None or content is None:
         return known or "application/octet-stream"
@@ -87,7 +87,7 @@ def mime_type(path: str, content: bytes | None = None) -> str:
 
 
 def is_served(skill: Skill) -> bool:
-    """Return whether a skill can be served by SEP-2640, which asks for a name as the specification has it."""
+    """Return whether a skill can be served by SEP-2640, which requires a name that follows the specification."""
     return len(skill.name) <= MAX_NAME and NAME.fullmatch(skill.name) is not None
 
 
@@ -95,7 +95,7 @@ def entry(skill: Skill) -> dict[str, Any]:
     """Return the ``Skill`` entry of SEP-2640: URI, frontmatter as written, and every file with digest and size.
 
     Raises:
-        ResourceError: If a file cannot be read, or there is more than a host has to take.
+        ResourceError: If a file cannot be read, or the skill exceeds the limits of SEP-2640.
     """
     files = list(served_files(skill))
     if len(files) > MAX_FILES or sum(file.size for file in files) > MAX_BYTES:
@@ -110,7 +110,7 @@ def entry(skill: Skill) -> dict[str, Any]:
 
 
 def frontmatter(skill: Skill) -> dict[str, Any]:
-    """Return the frontmatter as JSON: what a YAML reader makes of it, or its texts where it had to be repaired."""
+    """Return the frontmatter as JSON: as YAML reads it, or as texts if it had to be repaired."""
     try:
         header, _ = split(decode(read_bounded(skill.path, MAX_FILE_BYTES)))
         typed = load_typed_mapping(header)
@@ -123,7 +123,7 @@ def frontmatter(skill: Skill) -> dict[str, Any]:
 
 
 def served_files(skill: Skill) -> Iterator[SkillFile]:
-    """Yield the regular files of a skill, sorted by path; caches and what lies outside it are left out.
+    """Yield the regular files of a skill, sorted by path, without caches and files outside of it.
 
     Raises:
         ResourceError: If one cannot be read, is too large, or there are far too many.
@@ -143,7 +143,7 @@ def served_files(skill: Skill) -> Iterator[SkillFile]:
 
 
 def children(skill: Skill, folder: str) -> list[tuple[str, bool]] | None:
-    """Return path and whether it is a folder of each direct child of a folder of a skill; None if there is none such.
+    """Return the path of each direct child of a skill's folder and whether it is a folder; None for no such folder.
 
     Args:
         skill: The skill.
@@ -170,7 +170,7 @@ def content(skill: Skill, path: str) -> bytes:
 
 
 def _walk(top: str) -> Iterator[str]:
-    """Yield the paths of a skill's regular files; hidden ones, caches and links that lead out are left out."""
+    """Yield the paths of a skill's regular files, without hidden files, caches and links that lead out of it."""
     for parent, folders, names in os.walk(top):
         folders[:] = [name for name in folders if not _is_hidden(name)]
         for name in names:
@@ -180,7 +180,7 @@ def _walk(top: str) -> Iterator[str]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether a file or folder is no part of what a skill serves: hidden, a cache, or unspeakable in a URI."""
+    """Return whether a file or folder is not served: it is hidden, a cache, or has a name that a URI cannot express."""
     return name.startswith(".") or name == "__pycache__" or name.endswith(".pyc") or not _is_text(name)
 
 
