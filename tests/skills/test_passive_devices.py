@@ -1,4 +1,4 @@
-"""layout.create_resistor and layout.create_capacitor, and circuits with both, judged by netgen and ngspice."""
+"""layout.create_resistor, _capacitor and _diode, and circuits with such devices, judged by netgen and ngspice."""
 
 import re
 import shutil
@@ -18,6 +18,7 @@ from layoutkit.technology import load, names
 from patience import WATCHDOG_S
 
 RESISTOR, CAPACITOR = "passive-devices/scripts/create_resistor.py", "passive-devices/scripts/create_capacitor.py"
+DIODE = "passive-devices/scripts/create_diode.py"
 REAL = [name for name in names() if load(name).passives]
 FILTER = Path(__file__).with_name("filter.spice").read_text(encoding="utf-8")
 
@@ -50,9 +51,26 @@ def test_a_capacitor_by_value_has_the_value(run_script, technology):
     assert envelope["data"]["drc"]["passed"]
 
 
+@pytest.mark.parametrize("technology", REAL)
+def test_a_diode_by_area_has_the_area(run_script, technology):
+    arguments = ["--device-id", "D1", "--area", 2e-12, "--perimeter", 6e-6, "--m", 2, "--technology", technology]
+    code, envelope = run_script(DIODE, *arguments)
+    assert code == 0
+    data = envelope["data"]
+    assert data["drawn"] == {"w": 2e-6, "l": 1e-6, "m": 2, "area": 2e-12, "perimeter": 6e-6}
+    assert data["drc"]["passed"]
+    assert {pin["net"] for pin in data["pins"]} == {"D1_P", "D1_N"}
+    assert len(data["device_instances"]) == 2
+
+
 @pytest.mark.parametrize(
     ("script", "arguments", "words"),
     [
+        (DIODE, ["--w", 1e-6], "give either w and l"),
+        (DIODE, ["--w", 1e-6, "--l", 1e-6, "--area", 1e-12], "give either w and l"),
+        (DIODE, ["--area", 1e-12, "--perimeter", 1e-6], "no rectangle has an area"),
+        (DIODE, ["--w", 1e-4, "--l", 1e-4], "Use more and smaller units"),
+        (DIODE, ["--area", 1e-12, "--technology", "generic"], "no passive device"),
         (RESISTOR, ["--r", 1e3, "--l", 1e-6], "either l or r"),
         (RESISTOR, [], "either l or r"),
         (RESISTOR, ["--r", 1e3, "--matched", '[{"device_id": "X"}]'], "named twice"),

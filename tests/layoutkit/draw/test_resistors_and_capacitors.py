@@ -16,10 +16,10 @@ from layoutkit.lvs.compare import compare
 from layoutkit.technology import load, names
 from layoutkit.technology.passive_sizes import PassiveSize, capacitance, capacitor_size, resistor_size
 
-KINDS = {"resistor": [], "capacitor": []}
+KINDS = {}
 for technology in names():
     for flavour, entry in load(technology).passives.items():
-        KINDS[entry.type].append((technology, flavour))
+        KINDS.setdefault(entry.type, []).append((technology, flavour))
 
 
 def drawn(technology, draw):
