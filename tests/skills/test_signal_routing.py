@@ -327,7 +327,7 @@ def test_everything_wrong_with_a_request_is_told_at_once_and_nothing_is_written(
         "has no conductor 'metal9'",
         "nets[0].endpoints[0].y = 0.0012 um is off the 0.005 um grid; the nearest grid point is 0 um",
         "Width 0.1 um of net 'a' is below minimum: 0.2 um on metal1",
-        "net 'a' is asked for more than once",
+        "net 'a' is listed more than once",
         "endpoint (50, 0) um on metal1 of net 'a' lies outside the routing area",
         "endpoint (3, 3) um on metal1 of net 'a' is named twice",
         "endpoint (3, 3) um on metal1 of net 'b' is also an endpoint of net 'a'",

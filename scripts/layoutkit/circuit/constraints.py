@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.recognise import same_size
@@ -131,17 +132,17 @@ class Constraints:
             if name in _ALWAYS or getattr(self, name)
         }
 
-    @property
+    @cached_property
     def priorities(self) -> dict[str, int]:
         """Net to its priority."""
         return {entry.net: entry.priority for entry in self.net_priorities}
 
-    @property
+    @cached_property
     def currents(self) -> dict[str, float]:
         """Net to its current. [A]"""
         return {entry.net: entry.current for entry in self.net_currents}
 
-    @property
+    @cached_property
     def sides(self) -> dict[str, str]:
         """Port to the side at which it is wanted."""
         return {entry.port: entry.side for entry in self.port_sides}
@@ -206,6 +207,27 @@ def check_constraints(constraints: Constraints, circuit: Circuit) -> None:
         LayoutkitError: If they do not; the details list every fault.
     """
     _raise_faults(find_faults(constraints, circuit), f"the constraints do not fit circuit {circuit.name}")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one constraint.
+
+    Attributes:
+        path: Its place, such as ``symmetry[0].pairs[1]``.
+        names: The devices, nets or port that it names.
+        obeyed: Whether the layout obeys it; None where a later step decides.
+        reason: How it is obeyed, or why it is not.
+    """
+
+    path: str
+    names: tuple[str, ...]
+    obeyed: bool | None
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as JSON data."""
+        return {"constraint": self.path, "names": list(self.names), "obeyed": self.obeyed, "reason": self.reason}
 
 
 def schema_faults(data: Any) -> list[ConstraintFault]:

@@ -14,14 +14,13 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.drc.check import DrcReport
-    from layoutkit.flow.design import LayoutRequest
-    from layoutkit.flow.placing import PlacedModules
+    from layoutkit.flow.design import Design, LayoutRequest
+    from layoutkit.flow.placing import PlacedModules, TriedPlacement
+    from layoutkit.flow.routing import Routes
     from layoutkit.layout.workspace import Workspace
     from layoutkit.route import RoutingResult
     from layoutkit.technology import Technology
 
-# Extra room between rows, in pitches of the third conductor; the next is tried when a net finds no way.
-ROW_ROOM = (2, 8, 20)
 PICTURE_SIDE = 1600  # pixels of the longer side
 FILES = {
     "gds": "layout.gds",
@@ -40,7 +39,7 @@ NETLIST_FORMS = {"reference_netlist": "spice", "deck_netlist": "lvs_deck"}
 
 @dataclass
 class _Stages:
-    """Times the stages and tells them while they run."""
+    """Reports each stage as it begins, and measures how long it takes."""
 
     progress: Callable[[str], None]
     done: list[dict[str, Any]] = field(default_factory=list)
@@ -94,20 +93,25 @@ class _Job:
 
     def run(self, warnings: list[str]) -> dict[str, Any]:
         from layoutkit.flow.placing import module_data, placement_data
+        from layoutkit.flow.summary import constraints_data
 
         stage = self.stages.stage
-        placed, routing, attempts = self._layout(warnings)
-        cell = placed.cell
+        design, tried = self._placement(warnings)
+        with stage("route", f"{len(tried.job.nets)} nets"):
+            cell, layout, routes = self._routed(tried)
+        constraints, ignored = constraints_data(design, tried, routes)
+        warnings += ignored
+        placed = tried.placed
         unwritten = NETLIST_FORMS.keys() - self.netlist_forms.keys()
         files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items() if kind not in unwritten}
         with stage("export", "layout and reference netlist"):
-            out_of_date = self._write_inputs(cell)
+            out_of_date = self._write_inputs(layout)
         with stage("drc", f"{len(self.technology.rules)} rules"):
             drc = self._drc(cell)
         with stage("lvs", "against the input netlist"):
             lvs = self._lvs(cell)
         with stage("metrics", "areas and matching"):
-            metrics = self._metrics(placed)
+            metrics = self._metrics(cell, placed)
         with stage("view", "picture"):
             self._picture(cell, drc)
         report = {
@@ -121,8 +125,9 @@ class _Job:
             "files": files,
             "drc": drc.summary(),
             "lvs": lvs,
-            "routing": _routing_data(routing, attempts, self.technology),
-            "placement": placement_data(placed),
+            "routing": _routing_data(routes.result, tried.attempts, self.technology),
+            "placement": placement_data(tried, cell),
+            "constraints": constraints,
             "modules": [module_data(item, self.technology) for item in placed.drawn],
             "metrics": metrics,
             "warnings": warnings,
@@ -133,35 +138,37 @@ class _Job:
         report["warnings"] = [*warnings, *out_of_date]  # summary.json itself is up to date
         return report
 
-    def _layout(self, warnings: list[str]) -> tuple[PlacedModules, RoutingResult, int]:
-        """Return the first attempt in which every net is routed, else the one with the fewest failures."""
+    def _placement(self, warnings: list[str]) -> tuple[Design, TriedPlacement]:
+        """Return the design and its placement, as ``layout.place_modules`` makes them."""
         from layoutkit.flow.design import make_design
-        from layoutkit.flow.placing import label_ports, place_modules
-        from layoutkit.flow.wiring import route_modules, track_pitch
-        from layoutkit.place import PlacementOptions
+        from layoutkit.flow.placing import find_placement
 
-        pitch = track_pitch(self.technology)
-        best: tuple[PlacedModules, RoutingResult] | None = None
         with self.stages.stage("recognise", f"{len(self.circuit.modules)} modules"):
-            design, notes = make_design(self.technology, self.circuit, self.request.dummies)
-            warnings.extend(notes)
-        for attempt, room in enumerate(ROW_ROOM, start=1):
-            again = "" if attempt == 1 else f", attempt {attempt}"
-            options = PlacementOptions(row_gap=room * pitch, seed=self.request.seed)
-            with self.stages.stage("place", f"{len(design.groups)} rows of devices{again}"):
-                placed = place_modules(design, options)
-            with self.stages.stage("route", f"{len(self.circuit.nets)} nets{again}"):
-                routing = route_modules(placed, design.supplies)
-            if best is None or len(routing.failed) < len(best[1].failed):
-                best = (placed, routing)
-            if not routing.failed:
-                break
-        placed, routing = best if best is not None else (placed, routing)
-        warnings.extend(warning for item in placed.drawn for warning in item.module.warnings)
-        warnings.extend(label_ports(placed, self.circuit))
-        return placed, routing, attempt
+            design, notes = make_design(self.request, self.technology, self.circuit)
+        with self.stages.stage("place", f"{len(design.groups)} modules"):
+            tried = find_placement(design, self.request)
+        warnings += [*notes, *tried.warnings]
+        return design, tried
 
-    def _write_inputs(self, cell: kdb.Cell) -> list[str]:
+    def _routed(self, tried: TriedPlacement) -> tuple[kdb.Cell, kdb.Layout, Routes]:
+        """Return the placed layout with its wires, as ``layout.route_signal_nets_basic`` draws them.
+
+        That tool reads the placed layout from a file. The layout goes through the same bytes here, on which the order
+        of shapes depends.
+        """
+        import klayout.db as kdb
+
+        from layoutkit.flow.routing import draw_job, find_routes
+        from layoutkit.layout.files import layout_bytes
+
+        layout = kdb.Layout()
+        layout.read_bytes(layout_bytes(tried.placed.layout, "GDS2"), kdb.LoadLayoutOptions())
+        cell = layout.cell(tried.placed.cell.name)
+        routes = tried.routes or find_routes(layout, cell, tried.job)
+        draw_job(layout, cell, tried.job, routes)
+        return cell, layout, routes
+
+    def _write_inputs(self, layout: kdb.Layout) -> list[str]:
         """Write layout, circuit and reference netlist; return a warning for each earlier report out of date."""
         from layoutkit.circuit import write_spice
         from layoutkit.layout import files
@@ -169,7 +176,7 @@ class _Job:
 
         workspace = self.workspace
         with workspace.lock():
-            saved = workspace.save_layout(cell.layout(), self.technology)
+            saved = workspace.save_layout(layout, self.technology)
             circuit_path = workspace.write_json(workspace.circuit_path.name, {"circuit": self.circuit.to_json()})
             circuit = {CIRCUIT: sha256_of(circuit_path) or ""}
             for kind, form in self.netlist_forms.items():
@@ -196,9 +203,9 @@ class _Job:
         result = compare(extraction, self.circuit)
         write_extracted(extraction, self.workspace.path(FILES["extracted_netlist"]), self._layout_source())
         write_report(result, self.workspace.path(FILES["lvs_report"]), self.sources)
-        told = result.to_json()
+        data = result.to_json()
         return {
-            **{name: told[name] for name in LVS_FIELDS},
+            **{name: data[name] for name in LVS_FIELDS},
             "mismatches": [mismatch.to_json() for mismatch in result.mismatches],
             "dummies": len(extraction.dummies),
         }
@@ -219,13 +226,13 @@ class _Job:
 
         return {LAYOUT: self.sources[LAYOUT]}
 
-    def _metrics(self, placed: PlacedModules) -> dict[str, Any]:
+    def _metrics(self, cell: kdb.Cell, placed: PlacedModules) -> dict[str, Any]:
         from layoutkit.extract.connectivity import labelled_gates
         from layoutkit.flow.placing import matched_pairs
         from layoutkit.view.metrics import compute
 
-        gates = labelled_gates(placed.cell, self.technology)
-        return compute(placed.cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()
+        gates = labelled_gates(cell, self.technology)
+        return compute(cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()
 
 
 def _routing_data(routing: RoutingResult, attempts: int, technology: Technology) -> dict[str, Any]:

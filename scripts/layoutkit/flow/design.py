@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections import Counter
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from layoutkit.errors import NetlistError
+from layoutkit.circuit.constraints import PRIORITIES, Constraints, NetPriority, check_constraints, parse_constraints
+from layoutkit.errors import LayoutkitError, NetlistError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from layoutkit.flow.groups import Group
     from layoutkit.flow.passive_modules import PassiveGroup
     from layoutkit.technology import Technology
+
+MAX_CONSTRAINTS_BYTES = 4 << 20
+RECOGNITION = "recognition"
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,9 @@ class LayoutRequest:
         seed: Seed of the placement search.
         waived_layers: Layers that DRC need not judge and LVS need not read.
         black_boxes: Empty or undefined subcircuits whose instances are kept as black boxes: not drawn, not compared.
+        constraints: File of constraints as ``plan.suggest_constraints`` writes it; None for those of recognition.
+        row_gap: Room between rows beyond what the rules need; None to try how much the wires need. [um]
+        net_priorities: Nets with a priority in routing of their own, as ``{net, priority}``.
     """
 
     netlist_path: str
@@ -44,6 +52,9 @@ class LayoutRequest:
     seed: int = 1
     waived_layers: Sequence[str] = ()
     black_boxes: tuple[str, ...] = ()
+    constraints: str | None = None
+    row_gap: float | None = None
+    net_priorities: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
@@ -61,6 +72,8 @@ class Design:
         groups: What is drawn in one cell each.
         supplies: Power and ground nets.
         dummies: Dummy fingers at each end of a matched row.
+        constraints: What placement and routing obey.
+        source: Where the constraints come from: the path of a file, or ``RECOGNITION``.
     """
 
     technology: Technology
@@ -68,6 +81,13 @@ class Design:
     groups: tuple[Group | PassiveGroup, ...]
     supplies: frozenset[str]
     dummies: int
+    constraints: Constraints = field(default_factory=Constraints)
+    source: str = RECOGNITION
+
+    def priority(self, net: str) -> int:
+        """Return when ``net`` is routed; a smaller number first."""
+        usual = PRIORITIES["supply" if net in self.supplies else "signal"]
+        return self.constraints.priorities.get(net, usual)
 
 
 def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circuit, list[str]]:
@@ -92,17 +112,75 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     return circuit, [*read.warnings, *(w for w in mapped.circuit.warnings if w not in read.warnings)]
 
 
-def make_design(technology: Technology, circuit: Circuit, dummies: int) -> tuple[Design, list[str]]:
+def make_design(request: LayoutRequest, technology: Technology, circuit: Circuit) -> tuple[Design, list[str]]:
     """Return which devices are drawn together, and what was decided, in words.
 
     Raises:
+        LayoutkitError: If the constraints cannot be read, do not fit the circuit, or contradict ``net_priorities``.
         UnsupportedOperationError: If a device cannot be drawn.
     """
     from layoutkit.circuit import find_supplies
+    from layoutkit.circuit.suggested_constraints import suggest_constraints
     from layoutkit.flow.groups import group_devices
     from layoutkit.flow.passive_modules import group_passives
 
+    if request.constraints is None:
+        constraints = suggest_constraints(circuit)
+    else:
+        constraints = read_constraints(request.constraints)
+        check_constraints(constraints, circuit)
+    constraints = _with_priorities(constraints, request, circuit)
     supplies = find_supplies(circuit)
-    transistors, notes = group_devices(circuit, technology)
+    transistors, notes = group_devices(circuit, technology, constraints)
     groups: tuple[Group | PassiveGroup, ...] = (*transistors, *group_passives(circuit, technology))
-    return Design(technology, circuit, groups, frozenset({*supplies.power, *supplies.ground}), dummies), list(notes)
+    design = Design(
+        technology,
+        circuit,
+        groups,
+        frozenset({*supplies.power, *supplies.ground}),
+        request.dummies,
+        constraints,
+        request.constraints or RECOGNITION,
+    )
+    return design, list(notes)
+
+
+def read_constraints(path: str) -> Constraints:
+    """Return the constraints of a JSON file; whether they fit a circuit is not checked.
+
+    Raises:
+        FileError: If the file cannot be read.
+        LayoutkitError: If it is not JSON or has another format; the details list every fault.
+    """
+    from layoutkit.layout.files import read_bytes
+
+    return parse_constraints(read_bytes(path, max_bytes=MAX_CONSTRAINTS_BYTES).decode("utf-8", "replace"))
+
+
+def _with_priorities(constraints: Constraints, request: LayoutRequest, circuit: Circuit) -> Constraints:
+    """Return the constraints with the priorities of ``net_priorities``, which may not contradict those of a file."""
+    names = [entry["net"] for entry in request.net_priorities]
+    own = {entry["net"]: entry["priority"] for entry in request.net_priorities}
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    unknown = sorted(set(own) - {*circuit.nets, *circuit.ports})
+    stated = constraints.priorities if request.constraints is not None else {}
+    faults = []
+    if twice:
+        faults.append(f"net_priorities names nets more than once: {', '.join(twice)}")
+    if unknown:
+        has = ", ".join(sorted({*circuit.nets, *circuit.ports}))
+        faults.append(f"net_priorities names nets that the circuit lacks: {', '.join(unknown)}; it has: {has}")
+    other = [
+        f"{net} ({own[net]}; constraints: {stated[net]})" for net in own if net in stated and stated[net] != own[net]
+    ]
+    if other:
+        faults.append(
+            f"net_priorities contradicts the constraints: {', '.join(other)}; give each priority in one place"
+        )
+    if faults:
+        raise LayoutkitError(
+            "; ".join(faults), details={"param_name": "net_priorities", "provided_value": [*twice, *unknown, *other]}
+        )
+    kept = (entry for entry in constraints.net_priorities if entry.net not in own)
+    added = (NetPriority(net, priority, reason="net_priorities") for net, priority in own.items())
+    return replace(constraints, net_priorities=(*kept, *added))

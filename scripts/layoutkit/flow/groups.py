@@ -1,14 +1,15 @@
-"""Which devices are drawn together: one matched row for each recognised group that can share one, a row for each other.
+"""Which devices are drawn together: one row per matched group, and one per other transistor.
 
-A row shares its body, gate length, finger width and device flavour. A recognised group whose devices differ in one of
-these is split, and the split is reported.
+The devices of a row have the same body, gate length, finger width and flavour. A matched group whose devices differ in
+one of these is split, and the split is reported.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.errors import UnsupportedOperationError
 from layoutkit.technology.device_kinds import PASSIVE_KINDS, plural_nouns
 from layoutkit.technology.finger_widths import widest_finger
@@ -17,18 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.constraints import Constraints
     from layoutkit.technology import DeviceSpec, Technology
-
-MATCHED_TYPES = (
-    "differential_pair",
-    "cross_coupled_pair",
-    "current_mirror",
-    "cascode_current_mirror",
-    "load_pair",
-    "cascode_pair",
-    "symmetric_pair",
-)
-
 
 @dataclass(frozen=True)
 class Sizing:
@@ -45,12 +36,13 @@ class Group:
 
     Attributes:
         name: Cell name.
-        type: Recognised type, or ``single``.
+        type: Recognised type; ``matched_group`` for devices that only the constraints match; or ``single``.
         spec: The flavour all of them have.
         devices: Reference first.
         sizing: Finger width and length are equal for all; fingers are per device, in the order of ``devices``.
         bulk_net: Their common body.
         level: Steps from the supply that the body is tied to: 1 next to it.
+        arrangement: How the constraints want the fingers arranged; empty where they do not say.
     """
 
     name: str
@@ -60,14 +52,18 @@ class Group:
     sizing: tuple[Sizing, ...]
     bulk_net: str
     level: int
+    arrangement: str = ""
 
 
-def group_devices(circuit: Circuit, technology: Technology) -> tuple[tuple[Group, ...], tuple[str, ...]]:
+def group_devices(
+    circuit: Circuit, technology: Technology, constraints: Constraints
+) -> tuple[tuple[Group, ...], tuple[str, ...]]:
     """Return the groups of transistors to draw, each in exactly one, and what was decided, in words.
 
     Args:
         circuit: Mapped to ``technology``: models are its devices, sizes are legal.
         technology: Where the circuit is drawn.
+        constraints: State which devices are matched; every other transistor is drawn by itself.
 
     Raises:
         UnsupportedOperationError: If there are devices of a kind that is not drawn; all are named.
@@ -79,24 +75,31 @@ def group_devices(circuit: Circuit, technology: Technology) -> tuple[tuple[Group
             details={"devices": others},
         )
     _check_bodies(circuit, technology)
-    levels = _levels(circuit)
+    levels = _levels(circuit, constraints)
+    recognised = {name: module for module in circuit.modules for name in module.devices}  # no device is in two
     notes: list[str] = []
     groups: list[Group] = []
     taken: set[str] = set()
-    for module in circuit.modules:
-        if module.type not in MATCHED_TYPES or taken & set(module.devices):
+    for wanted in constraints.matching:
+        devices = [circuit.device(name) for name in wanted.devices]
+        if not devices[0].is_mos:
             continue
-        parts = _alike([circuit.device(name) for name in module.devices], technology)
+        parts = _alike(devices, technology)
         if len(parts) > 1:
             split = "; ".join(" ".join(d.id for d, _ in part) for part in parts)
             notes.append(
-                f"{module.id} is drawn in {len(parts)} rows, its devices differ in flavour, body, l or w / nf "
+                f"the matched group {' '.join(wanted.devices)} is drawn in {len(parts)} rows, its devices differ in "
+                "flavour, body, l or w / nf "
                 f"(equal fingers, with nf or m for the ratio, share one row): {split}"
             )
+        module = recognised.get(wanted.devices[0])
+        kind = "matched_group"
+        if module is not None and MODULE_TYPES[module.type].matched and set(wanted.devices) <= set(module.devices):
+            kind = module.type
         for part in parts:
-            kind = module.type if len(part) > 1 else "single"
-            groups.append(_group(kind, part, technology, levels))
-        taken |= set(module.devices)
+            group = _group(kind, part, technology, levels)
+            groups.append(replace(group, arrangement=wanted.arrangement))
+        taken.update(wanted.devices)
     groups.extend(
         _group("single", [(device, size(device, technology, 1))], technology, levels)
         for device in circuit.devices
@@ -169,6 +172,7 @@ def _alike(devices: Sequence[Device], technology: Technology) -> list[list[tuple
 
 
 def _group(kind: str, part: Sequence[tuple[Device, Sizing]], technology: Technology, levels: dict[str, int]) -> Group:
+    kind = kind if len(part) > 1 else "single"
     devices = tuple(device for device, _ in part)
     spec = technology.device(devices[0].model)
     return Group(
@@ -182,8 +186,11 @@ def _group(kind: str, part: Sequence[tuple[Device, Sizing]], technology: Technol
     )
 
 
-def _levels(circuit: Circuit) -> dict[str, int]:
-    """Return each transistor's distance from the rail of its type, counted through sources and drains."""
+def _levels(circuit: Circuit, constraints: Constraints) -> dict[str, int]:
+    """Return each transistor's distance from the rail of its type, counted through sources and drains.
+
+    The two devices of a symmetric pair have the same distance, the smaller one.
+    """
     levels: dict[str, int] = {}
     for kind in ("nmos", "pmos"):
         devices = [device for device in circuit.devices if device.type == kind]
@@ -195,6 +202,9 @@ def _levels(circuit: Circuit) -> dict[str, int]:
             reached = set().union(*(_channel_nets(d) for d in near))
             waiting = [d for d in waiting if d.id not in levels]
             level += 1
+    for left, right in (pair for group in constraints.symmetry for pair in group.pairs):
+        if left in levels and right in levels:
+            levels[left] = levels[right] = min(levels[left], levels[right])
     return levels
 
 

@@ -1,20 +1,23 @@
-"""Draw the groups: a single transistor folded to a handy shape, a matched group as common-centroid rows."""
+"""Draw the groups: a single transistor folded to a compact shape, a matched group as common-centroid rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
+from layoutkit.draw.pair import PairSpec, draw_pair
+from layoutkit.errors import GeometryError
 from layoutkit.flow.passive_modules import PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection
 
     import klayout.db as kdb
 
     from layoutkit.draw.module import Module
+    from layoutkit.flow.design import Design
     from layoutkit.flow.groups import Group
     from layoutkit.technology import Technology
 
@@ -30,28 +33,53 @@ class Drawn:
     module: Module
 
 
-def draw_groups(
-    layout: kdb.Layout, technology: Technology, groups: Sequence[Group | PassiveGroup], dummies: int
-) -> list[Drawn]:
-    """Return each group with its module, drawn in ``layout``.
-
-    Args:
-        layout: Receives one cell a group.
-        technology: The process.
-        groups: What to draw.
-        dummies: Dummy fingers at each end of a matched row.
-    """
-    return [Drawn(group, _draw(layout, technology, group, dummies)) for group in groups]
+def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
+    """Return each group of ``design`` with its module, drawn in ``layout`` as one cell per group."""
+    paired = {device for group in design.constraints.symmetry for pair in group.pairs for device in pair}
+    return [Drawn(group, _draw(layout, design, group, paired)) for group in design.groups]
 
 
-def _draw(layout: kdb.Layout, technology: Technology, group: Group | PassiveGroup, dummies: int) -> Module:
+def _draw(layout: kdb.Layout, design: Design, group: Group | PassiveGroup, paired: Collection[str]) -> Module:
+    technology, dummies = design.technology, design.dummies
     if isinstance(group, PassiveGroup):
         return draw_passives(layout, technology, group, dummies)
     transistors = _transistors(group)
     rows = _rows(technology, group)
     if len(transistors) == 1:
+        if transistors[0].id in paired:
+            return _draw_by_role(layout, technology, MosSpec(transistors[0], group.name, rows=rows, labels=False))
         return draw_mos(layout, technology, MosSpec(transistors[0], group.name, rows=rows, labels=False))
+    if group.arrangement in {"ABAB", "AABB"}:
+        spacing = max(PairSpec.spacing, technology.dim("active_space", group.spec))
+        first, second = transistors
+        pair = PairSpec(group.name, first, second, group.arrangement, spacing=spacing, dummies=dummies, labels=False)
+        try:
+            return draw_pair(layout, technology, pair)
+        except GeometryError:  # a device cannot be cut into two units; the row below needs none
+            pass
     return draw_group(layout, technology, GroupSpec(group.name, tuple(transistors), dummies, labels=False, rows=rows))
+
+
+def _draw_by_role(layout: kdb.Layout, technology: Technology, spec: MosSpec) -> Module:
+    """Draw a transistor whose rails lie in an order that does not depend on the names of its nets.
+
+    Two equal transistors that are connected alike then have the same geometry, so that one can mirror the other.
+    """
+    transistor = spec.transistor
+    own = {"b": transistor.bulk, "d": transistor.drain, "g": transistor.gate, "s": transistor.source}
+    roles: dict[str, str] = {}
+    for role, net in own.items():
+        roles.setdefault(net, role)
+    renamed = replace(
+        transistor,
+        drain=roles[transistor.drain],
+        gate=roles[transistor.gate],
+        source=roles[transistor.source],
+        bulk=roles[transistor.bulk],
+    )
+    module = draw_mos(layout, technology, replace(spec, transistor=renamed))
+    nets = {role: net for net, role in roles.items()}
+    return replace(module, pins=tuple(replace(pin, net=nets[pin.net]) for pin in module.pins))
 
 
 def _rows(technology: Technology, group: Group) -> int:

@@ -1,29 +1,37 @@
-"""From a design to placed modules: drawn, set in rows, their wells joined, their ports labelled; no wires yet."""
+"""From a design to placed modules: drawn, placed in rows, wells merged, ports labelled; no wires yet."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
+from layoutkit.circuit.constraints import Outcome
+from layoutkit.errors import GeometryError
 from layoutkit.flow.modules import draw_groups
+from layoutkit.flow.routing import find_routes, placed_job, track_pitch
+from layoutkit.flow.symmetric_modules import matching_outcomes, plan_symmetry
 from layoutkit.place import Block, PlacementOptions, Rectangle, place_rows
 from layoutkit.place.clearance import Clearances
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.circuit.constraints import PortSide
     from layoutkit.draw.module import Module
-    from layoutkit.flow.design import Design
+    from layoutkit.flow.design import Design, LayoutRequest
     from layoutkit.flow.modules import Drawn
+    from layoutkit.flow.routing import RoutingJob, Routes
+    from layoutkit.flow.symmetric_modules import SymmetryPlan
     from layoutkit.place import Placed, Placement
     from layoutkit.technology import Technology
 
-# Groups whose two halves carry the two halves of a differential signal; mirrors match within themselves.
-ON_THE_AXIS = frozenset({"differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"})
+ROW_GAP_TRACKS = (2, 8, 20)
+"""Room between rows to try, in track pitches, until every net is routed."""
+PORT_DEPTH = 4
+"""A port is at a side where its label lies in the outer 1 / PORT_DEPTH of the layout."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,7 @@ class PlacedModules:
         drawn: The modules, in the order of the design's groups.
         placement: Rows and axis.
         trans: Module name to its place in the cell.
+        outcomes: What became of the constraints on devices.
     """
 
     technology: Technology
@@ -45,6 +54,7 @@ class PlacedModules:
     drawn: tuple[Drawn, ...]
     placement: Placement
     trans: Mapping[str, kdb.Trans]
+    outcomes: tuple[Outcome, ...] = ()
 
     @property
     def modules(self) -> dict[str, Module]:
@@ -54,6 +64,67 @@ class PlacedModules:
     def place_of(self, module: Module, box: kdb.Box) -> kdb.Box:
         """Return where a box of a module's own coordinates lies. [dbu]"""
         return box.transformed(self.trans[module.name])
+
+
+@dataclass(frozen=True)
+class TriedPlacement:
+    """A placement with the routing it was chosen for.
+
+    Attributes:
+        placed: The modules in their places, ports labelled.
+        job: How to route them.
+        routes: The routes that were found; None where none were tried.
+        row_gap: Room between rows. [dbu]
+        attempts: How many placements were tried.
+        warnings: What was decided or given up, in words.
+    """
+
+    placed: PlacedModules
+    job: RoutingJob
+    routes: Routes | None
+    row_gap: int
+    attempts: int
+    warnings: tuple[str, ...]
+
+
+def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
+    """Return the first placement in which every net is routed, else the one in which the fewest nets fail.
+
+    Where ``request.row_gap`` is given, it is the only one tried, and nothing is routed.
+
+    Raises:
+        LayoutkitError: If a module cannot be drawn.
+    """
+    technology, pitch = design.technology, track_pitch(design.technology)
+    if request.row_gap is not None:
+        gap = technology.snap_up(technology.to_dbu(request.row_gap))
+        return _placement(design, PlacementOptions(row_gap=gap, seed=request.seed))
+    best: TriedPlacement | None = None
+    for attempt, tracks in enumerate(ROW_GAP_TRACKS, start=1):
+        tried = _placement(design, PlacementOptions(row_gap=tracks * pitch, seed=request.seed))
+        routes = find_routes(tried.placed.layout, tried.placed.cell, tried.job)
+        tried = replace(tried, routes=routes)
+        if best is None or best.routes is None or len(routes.result.failed) < len(best.routes.result.failed):
+            best = tried
+        best = replace(best, attempts=attempt)
+        if not routes.result.failed:
+            break
+    else:
+        failed = ", ".join(net.name for net in best.routes.result.failed) if best and best.routes else ""
+        gap_um = technology.to_um(ROW_GAP_TRACKS[-1] * pitch)
+        text = f"no way was found for {failed} with up to {gap_um:g} um between rows; try a larger row_gap or another seed"
+        best = replace(best, warnings=(*best.warnings, text)) if best else best
+    if best is None:
+        raise GeometryError("no placement was tried")
+    return best
+
+
+def _placement(design: Design, options: PlacementOptions) -> TriedPlacement:
+    placed = place_modules(design, options)
+    missing, outcomes = label_ports(placed, design)
+    placed = replace(placed, outcomes=(*placed.outcomes, *outcomes))
+    warnings = (*(text for item in placed.drawn for text in item.module.warnings), *missing)
+    return TriedPlacement(placed, placed_job(placed, design), None, options.row_gap, 1, warnings)
 
 
 def place_modules(design: Design, options: PlacementOptions) -> PlacedModules:
@@ -69,12 +140,14 @@ def place_modules(design: Design, options: PlacementOptions) -> PlacedModules:
     technology = design.technology
     layout = kdb.Layout()
     layout.dbu = technology.dbu_um
-    drawn = draw_groups(layout, technology, design.groups, design.dummies)
+    drawn = draw_groups(layout, design)
     cell = layout.create_cell(_cell_name(design.circuit.name, layout))
-    blocks = _blocks(drawn, technology)
-    placement = place_rows(technology, blocks, options)
+    plan = plan_symmetry(drawn, design)
+    blocks = _blocks(drawn, technology, plan)
+    placement = place_rows(technology, blocks, replace(options, near=_neighbours(drawn, design)))
     trans = {name: _trans(place) for name, place in placement.placed.items()}
-    placed = PlacedModules(technology, cell, layout, tuple(drawn), placement, trans)
+    outcomes = (*plan.outcomes, *matching_outcomes(drawn, design), *_proximity_outcomes(drawn, design, blocks, placement))
+    placed = PlacedModules(technology, cell, layout, tuple(drawn), placement, trans, outcomes)
     for name, module in placed.modules.items():
         cell.insert(kdb.CellInstArray(module.cell.cell_index(), trans[name]))
     _join_wells(technology, cell, blocks, placement)
@@ -89,11 +162,11 @@ def _cell_name(name: str, layout: kdb.Layout) -> str:
     return safe
 
 
-def _blocks(drawn: Sequence[Drawn], technology: Technology) -> list[Block]:
-    """Return what placement needs to know of each module."""
+def _blocks(drawn: Sequence[Drawn], technology: Technology, plan: SymmetryPlan) -> list[Block]:
+    """Return what placement needs to know of each module; of two partners the left one comes first."""
     layout = drawn[0].module.layout
     names = {layout.get_info(index): index for index in layout.layer_indexes()}
-    blocks = []
+    blocks: dict[str, Block] = {}
     for item in drawn:
         boxes = {}
         for spec in technology.layers.values():
@@ -101,24 +174,56 @@ def _blocks(drawn: Sequence[Drawn], technology: Technology) -> list[Block]:
             box = item.module.cell.bbox(index) if index is not None else kdb.Box()
             if not box.empty():
                 boxes[spec.name] = _rectangle(box)
-        axis = item.module.symmetry_axis_x
-        middle = item.module.bbox.left + item.module.bbox.right
-        blocks.append(
-            Block(
-                name=item.module.name,
-                kind=item.group.spec.placed_with,
-                box=_rectangle(item.module.bbox),
-                pins=tuple((pin.net, pin.box.center().x, pin.box.center().y) for pin in item.module.pins),
-                layer_boxes=boxes,
-                level=item.group.level,
-                symmetric=item.group.type in ON_THE_AXIS
-                and axis is not None
-                and 2 * axis == middle
-                and middle % (2 * technology.grid) == 0,
-                bulk_net=item.group.bulk_net,
-            )
+        blocks[item.module.name] = Block(
+            name=item.module.name,
+            kind=item.group.spec.placed_with,
+            box=_rectangle(item.module.bbox),
+            pins=tuple((pin.net, pin.box.center().x, pin.box.center().y) for pin in item.module.pins),
+            layer_boxes=boxes,
+            level=item.group.level,
+            symmetric=item.module.name in plan.centred,
+            partner=plan.partners.get(item.module.name),
+            bulk_net=item.group.bulk_net,
         )
-    return blocks
+    ordered = dict.fromkeys(
+        name for item in drawn for name in plan.left_first.get(item.module.name, (item.module.name,))
+    )
+    return [blocks[name] for name in ordered]
+
+
+def _neighbours(drawn: Sequence[Drawn], design: Design) -> tuple[tuple[str, ...], ...]:
+    """Return the modules of each proximity group."""
+    owner = {device: item.module.name for item in drawn for device in item.module.devices}
+    return tuple(
+        tuple(dict.fromkeys(owner[device] for device in group.devices)) for group in design.constraints.proximity
+    )
+
+
+def _proximity_outcomes(
+    drawn: Sequence[Drawn], design: Design, blocks: Sequence[Block], placement: Placement
+) -> list[Outcome]:
+    """Return for each proximity group whether its modules are neighbours in a row or in neighbouring rows."""
+    boxes = {block.name: placement.placed[block.name].box(block) for block in blocks}
+    place = {name: (row, column) for row, names in enumerate(placement.rows) for column, name in enumerate(names)}
+
+    def adjacent(one: str, other: str) -> bool:
+        (row, column), (other_row, other_column) = place[one], place[other]
+        if row == other_row:
+            return abs(column - other_column) == 1
+        shared = min(boxes[one].right, boxes[other].right) - max(boxes[one].left, boxes[other].left)
+        return abs(row - other_row) == 1 and shared > 0
+
+    found = []
+    groups = zip(design.constraints.proximity, _neighbours(drawn, design), strict=True)
+    for index, (group, modules) in enumerate(groups):
+        reached, waiting = {modules[0]}, set(modules[1:])
+        while joining := {name for name in waiting if any(adjacent(name, other) for other in reached)}:
+            reached |= joining
+            waiting -= joining
+        how = "drawn in one module" if len(modules) == 1 else "the modules are neighbours"
+        why = f"{', '.join(sorted(waiting))} lie apart: rows are ordered by device type and distance from the supply"
+        found.append(Outcome(f"proximity[{index}]", group.devices, not waiting, why if waiting else how))
+    return found
 
 
 def _rectangle(box: kdb.Box) -> Rectangle:
@@ -130,7 +235,7 @@ def _trans(place: Placed) -> kdb.Trans:
 
 
 def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block], placement: Placement) -> None:
-    """Make one well of those of one layer, bulk net and oxide that stand closer than two wells may, oxide included."""
+    """Merge wells of the same layer, bulk net and oxide that are closer than the minimum well spacing."""
     drawn: dict[tuple[str, str, tuple[str, ...]], kdb.Region] = {}
     clearances = Clearances(technology)
     wells: dict[str, str | None] = {spec.type: spec.well for spec in technology.devices.values()}
@@ -178,13 +283,18 @@ def _on_grid(box: kdb.Box, grid: int) -> kdb.Box:
     return kdb.Box(*low, *high)
 
 
-def label_ports(placed: PlacedModules, circuit: Circuit) -> list[str]:
-    """Write each port's name and pin shape on its widest rail; return the ports that have no metal, in words.
+def label_ports(placed: PlacedModules, design: Design) -> tuple[list[str], list[Outcome]]:
+    """Write each port's name and pin shape on one of its rails.
 
-    Nets of black boxes are labelled as ports are, so that the black box can be connected there.
+    Nets of black boxes are labelled as ports are, so that the black box can be connected there. The rail is the widest
+    one, or the nearest to the side that the constraints want.
+
+    Returns:
+        The ports that have no metal, in words, and what became of the wanted sides.
     """
+    circuit, sides = design.circuit, design.constraints.sides
     technology, layout, cell = placed.technology, placed.layout, placed.cell
-    missing = []
+    missing, labels = [], {}
     for port in dict.fromkeys((*circuit.ports, *(net for net in circuit.black_box_nets if circuit.nets[net]))):
         boxes = [
             (placed.place_of(item.module, pin.box), pin.layer)
@@ -194,14 +304,40 @@ def label_ports(placed: PlacedModules, circuit: Circuit) -> list[str]:
         if not boxes:
             missing.append(f"port {port} connects to no device; it has no metal and no label")
             continue
-        box, layer = max(boxes, key=lambda entry: (entry[0].width() * entry[0].height(), str(entry[0])))
+        box, layer, point = _labelled_rail(boxes, sides.get(port))
         conductor = technology.conductor(layer)
         if conductor.pin_layer is not None:
             cell.shapes(technology.layer(layout, conductor.pin_layer)).insert(box)
-        middle = box.center()
-        text = kdb.Text(port, kdb.Trans(0, False, technology.snap(middle.x), technology.snap(middle.y)))
+        labels[port] = kdb.Point(technology.snap(point.x), technology.snap(point.y))
+        text = kdb.Text(port, kdb.Trans(0, False, labels[port].x, labels[port].y))
         cell.shapes(technology.layer(layout, conductor.label_layer)).insert(text)
-    return missing
+    return missing, [
+        _side_outcome(f"port_sides[{index}]", wanted, labels.get(wanted.port), placed)
+        for index, wanted in enumerate(design.constraints.port_sides)
+    ]
+
+
+def _labelled_rail(boxes: Sequence[tuple[kdb.Box, str]], side: str | None) -> tuple[kdb.Box, str, kdb.Point]:
+    """Return the rail, with its layer, that gets the label, and where on it."""
+    if side is None:
+        box, layer = max(boxes, key=lambda entry: (entry[0].width() * entry[0].height(), str(entry[0])))
+        return box, layer, box.center()
+    sign = -1 if side in {"left", "bottom"} else 1
+    box, layer = max(boxes, key=lambda entry: (sign * getattr(entry[0], side), str(entry[0])))
+    inset = min(box.width(), box.height()) // 2
+    edge = getattr(box, side) - sign * inset
+    return box, layer, kdb.Point(edge, box.center().y) if side in {"left", "right"} else kdb.Point(box.center().x, edge)
+
+
+def _side_outcome(path: str, wanted: PortSide, label: kdb.Point | None, placed: PlacedModules) -> Outcome:
+    if label is None:
+        return Outcome(path, (wanted.port,), obeyed=False, reason="the port connects to no device")
+    around = placed.cell.bbox()
+    size = around.width() if wanted.side in {"left", "right"} else around.height()
+    coordinate = label.x if wanted.side in {"left", "right"} else label.y
+    distance = abs(getattr(around, wanted.side) - coordinate)
+    text = f"its label lies {placed.technology.to_um(distance):g} um from the {wanted.side} side of the layout"
+    return Outcome(path, (wanted.port,), PORT_DEPTH * distance <= size, text)
 
 
 def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
@@ -214,14 +350,17 @@ def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
     ]
 
 
-def placement_data(placed: PlacedModules) -> dict[str, Any]:
-    """Return rows, size and axis as JSON data. [um]"""
-    box, to_um = placed.cell.bbox(), placed.technology.to_um
+def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
+    """Return rows, size, axis and row gap as JSON data; the size is that of ``cell``. [um]"""
+    placed = tried.placed
+    box, to_um = cell.bbox(), placed.technology.to_um
     return {
         "rows": [list(row) for row in placed.placement.rows],
         "width": to_um(box.width()),
         "height": to_um(box.height()),
         "axis_x": to_um(placed.placement.axis_x),
+        "row_gap": to_um(tried.row_gap),
+        "attempts": tried.attempts,
     }
 
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.flow.design import RECOGNITION
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.circuit.constraints import Outcome
+    from layoutkit.flow.design import Design
+    from layoutkit.flow.placing import TriedPlacement
+    from layoutkit.flow.routing import Routes
 
 SHOWN = 5
 
@@ -40,6 +47,38 @@ def faults(report: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def constraints_data(
+    design: Design, tried: TriedPlacement, routes: Routes | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Return what became of the constraints of a design, and a warning for each one of a file that is not obeyed."""
+    from layoutkit.flow.routing import net_outcomes
+
+    outcomes = (*tried.placed.outcomes, *net_outcomes(design.constraints, tried.job, routes))
+    listed, ignored = outcomes_data(design.source, outcomes)
+    return listed, [] if design.source == RECOGNITION else ignored
+
+
+def outcomes_data(source: str, outcomes: Sequence[Outcome]) -> tuple[dict[str, Any], list[str]]:
+    """Return outcomes as JSON data, and a warning for each constraint that is not obeyed.
+
+    Args:
+        source: Where the constraints come from.
+        outcomes: What became of each of them.
+    """
+    ignored = [
+        f"constraint {each.path} ({', '.join(each.names)}) is not obeyed: {each.reason}"
+        for each in outcomes
+        if each.obeyed is False
+    ]
+    data = {
+        "source": source,
+        "obeyed": sum(each.obeyed is True for each in outcomes),
+        "not_obeyed": len(ignored),
+        "outcomes": [each.to_json() for each in outcomes],
+    }
+    return data, ignored
+
+
 def _layers(verdict: Mapping[str, Any]) -> str:
     return ", ".join(entry["name"] or entry["layer"] for entry in verdict["layers_unchecked"][:SHOWN])
 
@@ -47,6 +86,7 @@ def _layers(verdict: Mapping[str, Any]) -> str:
 def summary(report: Mapping[str, Any]) -> str:
     """Return the report as a short page for a terminal."""
     circuit, drc, lvs, routing = report["circuit"], report["drc"], report["lvs"], report["routing"]
+    constraints = report["constraints"]
     metrics = report["metrics"].get("metrics", {})
     found = faults(report)
     lines = [
@@ -59,6 +99,8 @@ def summary(report: Mapping[str, Any]) -> str:
         f"  routing   {routing['routed']} of {routing['total_nets']} nets",
         f"  DRC       {drc['total_violations']} violations, {drc['rules_checked']} rules checked"
         + (f", {len(drc['rules_unchecked'])} unchecked" if drc["rules_unchecked"] else ""),
+        f"  plan      {constraints['obeyed']} constraints obeyed, {constraints['not_obeyed']} not"
+        f" (from {constraints['source']})",
         "  LVS       "
         + ("matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches")
         + ("" if lvs["complete"] else ", not complete")

@@ -29,8 +29,9 @@ class Block:
         pins: ``(net, x, y)`` of each pin's centre in the block's own coordinates.
         layer_boxes: Bounding box of each drawn layer, for the clearance to neighbours.
         level: Distance from the supply the block hangs on: 1 next to the rail, growing towards the output.
-        symmetric: Whether the block is its own mirror image, so that it may lie on the axis.
-        partner: Name of the block that is this one's mirror image across the axis.
+        symmetric: Whether the block is centred on the axis.
+        partner: Name of the block that is this one's mirror image across the axis. Of two partners the one that is
+            listed first lies on the left.
         bulk_net: Net of the body; neighbours of one kind and bulk share their well.
     """
 

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 
+NEAR_WEIGHT = 4
+"""How much a proximity group counts, compared with a net of the same extent."""
+
+
 @dataclass(frozen=True)
 class PlacementOptions:
     """How to place.
@@ -41,6 +45,7 @@ class PlacementOptions:
         aspect_ratio: Wanted width over height; rows are split when they grow much wider than this allows.
         seed: Seed of the annealing.
         moves: How many changes the annealing tries.
+        near: Names of blocks that belong next to each other, one tuple per group.
     """
 
     row_gap: int = 0
@@ -48,6 +53,7 @@ class PlacementOptions:
     aspect_ratio: float = 1.0
     seed: int = 1
     moves: int = 600
+    near: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass
@@ -81,7 +87,7 @@ def place_rows(technology: Technology, blocks: Sequence[Block], options: Placeme
     """
     _check(blocks)
     options = options or PlacementOptions()
-    placer = _Placer(technology, options)
+    placer = _Placer(technology, options, blocks)
     rows = _assign_rows(blocks, options.aspect_ratio)
     best = _anneal(placer, rows, options)
     return placer.place(best)
@@ -115,10 +121,11 @@ def _assign_rows(blocks: Sequence[Block], aspect_ratio: float) -> list[_Row]:
 def _rows_of_level(blocks: list[Block], wide: float) -> list[_Row]:
     kind, level = blocks[0].kind, blocks[0].level
     by_name = {block.name: block for block in blocks}
+    order = {name: number for number, name in enumerate(by_name)}
     rows = [_Row(kind, level, centre=block) for block in blocks if block.symmetric]
     rows = rows or [_Row(kind, level)]
     for block in blocks:
-        if block.partner and block.name < block.partner and block.partner in by_name:
+        if block.partner and order[block.name] < order.get(block.partner, -1):
             narrowest = min(rows, key=_Row.width)
             if narrowest.width() + 2 * block.width > wide and narrowest.width():
                 rows.append(narrowest := _Row(kind, level))
@@ -136,7 +143,8 @@ def _rows_of_level(blocks: list[Block], wide: float) -> list[_Row]:
 class _Placer:
     """Turns rows into exact positions and measures the result."""
 
-    def __init__(self, technology: Technology, options: PlacementOptions) -> None:
+    def __init__(self, technology: Technology, options: PlacementOptions, blocks: Sequence[Block]) -> None:
+        self.blocks = {block.name: block for block in blocks}
         self.clearances = Clearances(technology)
         self.grid = technology.grid
         self.options = options
@@ -249,7 +257,15 @@ def _cost(placer: _Placer, rows: Sequence[_Row]) -> float:
     placement = placer.place(rows)
     box = placement.box
     width, height = box.right - box.left, box.top - box.bottom
-    return placement.wire_length + 2.0 * max(width, height) + width + height
+    pull = sum(_half_perimeter(placer, placement, names) for names in placer.options.near)
+    return placement.wire_length + NEAR_WEIGHT * pull + 2.0 * max(width, height) + width + height
+
+
+def _half_perimeter(placer: _Placer, placement: Placement, names: Sequence[str]) -> int:
+    """Return the half-perimeter around the centres of some blocks. [dbu]"""
+    boxes = [placement.placed[name].box(placer.blocks[name]) for name in names]
+    xs, ys = [(box.left + box.right) // 2 for box in boxes], [(box.bottom + box.top) // 2 for box in boxes]
+    return max(xs) - min(xs) + max(ys) - min(ys)
 
 
 def _changed(rows: Sequence[_Row], generator: random.Random) -> list[_Row] | None:

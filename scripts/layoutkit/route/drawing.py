@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from layoutkit.route.routes import RoutingResult
     from layoutkit.technology import Technology
-    from layoutkit.tools.routing_request import Endpoint
 
 
 def draw_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, result: RoutingResult) -> None:
@@ -33,7 +32,7 @@ def draw_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, resu
         for layer in sorted(by_layer, key=names.index):
             shapes = cell.shapes(technology.layer(layout, technology.conductor(layer).layer))
             for polygon in sorted(by_layer[layer].merged().each(), key=str):
-                shapes.insert(polygon)
+                shapes.insert(polygon.bbox() if polygon.is_box() else polygon)  # what a reader of the file gets
         for via in net.vias:
             cut = cut_index(stack, via.cut)
             shapes = cell.shapes(technology.layer(layout, stack.cuts[cut].layer))
@@ -42,13 +41,20 @@ def draw_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, resu
 
 
 def draw_labels(
-    layout: kdb.Layout, cell: kdb.Cell, technology: Technology, labels: Iterable[tuple[str, Endpoint]]
+    layout: kdb.Layout, cell: kdb.Cell, technology: Technology, labels: Iterable[tuple[str, str, tuple[int, int]]]
 ) -> None:
-    """Write each name at its point of ``cell``, on the label layer of its conductor; one that is there stays alone."""
+    """Write labels into ``cell``; a label that is already there is not written again.
+
+    Args:
+        layout: The layout of ``cell``.
+        cell: Receives the labels.
+        technology: States the label layer of each conductor.
+        labels: Name, conductor and point (x, y) of each. [dbu]
+    """
     import klayout.db as kdb
 
-    for name, point in labels:
-        shapes = cell.shapes(technology.layer(layout, technology.conductor(point.layer).label_layer))
-        text = kdb.Text(name, kdb.Trans(point.x, point.y))
+    for name, conductor, point in labels:
+        shapes = cell.shapes(technology.layer(layout, technology.conductor(conductor).label_layer))
+        text = kdb.Text(name, kdb.Trans(*point))
         if not any(shape.text == text for shape in shapes.each(kdb.Shapes.STexts)):
             shapes.insert(text)

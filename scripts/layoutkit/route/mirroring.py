@@ -20,29 +20,54 @@ if TYPE_CHECKING:
     IntArray = npt.NDArray[np.int64]
 
 
+def axis_between(first: NetRequest, second: NetRequest) -> int | None:
+    """Return the vertical axis about which the terminals of two nets are mirror images [dbu]; None if there is none."""
+    boxes = [terminal.box for net in (first, second) for terminal in net.terminals]
+    axis, rest = divmod(min(box.left for box in boxes) + max(box.right for box in boxes), 2)
+    return None if rest or _reflected(first, axis) != _reflected(second) else axis
+
+
+def misfits(nets: Sequence[NetRequest], axis_x: int) -> dict[str, str]:
+    """Return each net that cannot mirror the net it should, and why."""
+    by_name = {net.name: net for net in nets}
+    found = {}
+    for net in nets:
+        if net.mirror_of is None:
+            continue
+        original = by_name[net.mirror_of]
+        if original.width != net.width:
+            found[net.name] = "the two nets have wires of different width"
+        elif _reflected(original, axis_x) != _reflected(net):
+            found[net.name] = "the terminals of the two nets are not mirror images"
+    return found
+
+
+def _reflected(net: NetRequest, axis_x: int | None = None) -> list[tuple[str, Rect]]:
+    """Return layer and box of a net's terminals, mirrored about ``axis_x`` where one is given."""
+    found = []
+    for terminal in net.terminals:
+        box = terminal.box
+        sides = (box.left, box.right) if axis_x is None else (2 * axis_x - box.right, 2 * axis_x - box.left)
+        found.append((terminal.layer, (sides[0], box.bottom, sides[1], box.top)))
+    return sorted(found)
+
+
 class Mirror:
     """The mirrored pairs of one request.
 
-    A pair whose terminals are not mirror images, or that has no symmetric way, is dissolved: its nets are routed one
-    by one, and ``notes`` says so.
+    A pair that has no symmetric way is dissolved: its nets are routed one by one, and ``unmirrored`` says why.
 
     Args:
         board: Board with tracks that are symmetric about ``options.axis_x``.
-        nets: The request.
+        nets: The request; the pairs in it fit, see ``misfits``.
     """
 
     def __init__(self, board: Board, nets: Sequence[NetRequest]) -> None:
         self.board = board
         self.axis = board.options.axis_x or 0
-        by_name = {net.name: net for net in nets}
-        self.asked = {net.name: net.mirror_of for net in nets if net.mirror_of is not None}
-        self.twins: dict[str, NetRequest] = {}
+        self.wanted = {net.name: net.mirror_of for net in nets if net.mirror_of is not None}
+        self.twins = {net.mirror_of: net for net in nets if net.mirror_of is not None}
         self.reasons: dict[str, str] = {}
-        for name, of in self.asked.items():
-            if self._fits(by_name[of], by_name[name]):
-                self.twins[of] = by_name[name]
-            else:
-                self.reasons[name] = "their terminals or widths are not mirror images"
         if self.twins:
             at = {x: column for column, x in enumerate(board.tracks.xs)}
             self.columns = [at.get(2 * self.axis - x, -1) for x in board.tracks.xs]
@@ -95,30 +120,18 @@ class Mirror:
             ],
         )
 
-    def notes(self, metal: Mapping[str, NetMetal | None]) -> tuple[str, ...]:
-        """Return one sentence for every net that was to be a mirror image and is none."""
+    def unmirrored(self, metal: Mapping[str, NetMetal | None]) -> tuple[tuple[str, str], ...]:
+        """Return every net that was to be a mirror image and is none, and why."""
         stack, found = self.board.stack, []
-        for name, of in self.asked.items():
+        for name, of in self.wanted.items():
             one, other = metal.get(of), metal.get(name)
             if one is not None and other is not None:
                 image = sorted((level, self._rect(rect)) for level, rect in one.rects(stack))
                 cuts = sorted((cut, self._rect(rect)) for cut, rect in one.cuts(stack))
                 if image == other.rects(stack) and cuts == other.cuts(stack):
                     continue
-            reason = self.reasons.get(name, "other nets left no symmetric way")
-            found.append(f"net '{name}' is not the mirror image of '{of}': {reason}")
+            found.append((name, self.reasons.get(name, "other nets left no symmetric way")))
         return tuple(found)
-
-    def _fits(self, net: NetRequest, twin: NetRequest) -> bool:
-        return net.width == twin.width and self._boxes(net, mirrored=True) == self._boxes(twin, mirrored=False)
-
-    def _boxes(self, net: NetRequest, *, mirrored: bool) -> list[tuple[int, Rect]]:
-        found = []
-        for terminal in net.terminals:
-            box = terminal.box
-            rect = (box.left, box.bottom, box.right, box.top)
-            found.append((self.board.stack.index(terminal.layer), self._rect(rect) if mirrored else rect))
-        return sorted(found)
 
     def _keep_off_axis(self, costs: EdgeCosts) -> None:
         """Close everything that would come too near to its own image."""

@@ -65,7 +65,7 @@ class Negotiation:
             nets=tuple(self._outcome(net) for net in self.nets),
             iterations=self.rounds,
             tracks=(len(tracks.xs), len(tracks.ys), len(self.stack.conductors)),
-            notes=self.mirror.notes(metal),
+            unmirrored=self.mirror.unmirrored(metal),
         )
 
     def _route_again(self, unit: Unit, weight: int) -> None:
@@ -93,7 +93,7 @@ class Negotiation:
         self._enter(net, metal)
 
     def _try_mirrored(self, net: NetRequest, twin: NetRequest, weight: int) -> bool:
-        """Route a net where its mirror image fits too and enter both; tell whether there was a way."""
+        """Route a net where its mirror image fits too and enter both; return whether there was a way."""
         costs = self.mirror.costs(self.board.costs(net, weight), self.board.costs(twin, weight))
         growth = grow(self.board, net, costs)
         if growth.reason is not None:

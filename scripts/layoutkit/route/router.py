@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
 from layoutkit.route.board import Board, Hugging
+from layoutkit.route.mirroring import misfits
 from layoutkit.route.negotiation import Negotiation
 from layoutkit.route.occupancy import FixedMetal
 from layoutkit.route.routes import NetRequest, RouteOptions, RoutingResult
@@ -57,6 +58,21 @@ def route(
     """
     options = options or RouteOptions()
     _check_request(nets, area, options)
+    unfit = misfits(nets, options.axis_x) if options.axis_x is not None else {}
+    nets = [replace(net, mirror_of=None) if net.name in unfit else net for net in nets]
+    result = _best_of_two(technology, nets, obstacles, (area, layers), options)
+    return replace(result, unmirrored=(*unfit.items(), *result.unmirrored))
+
+
+def _best_of_two(
+    technology: Technology,
+    nets: Sequence[NetRequest],
+    obstacles: Mapping[str, Iterable[Obstacle]],
+    room: tuple[kdb.Box, Sequence[str]],
+    options: RouteOptions,
+) -> RoutingResult:
+    """Return the routes within an area on some layers, after a second try where a net failed."""
+    area, layers = room
     stack = make_stack(technology, layers, [terminal.layer for net in nets for terminal in net.terminals])
     fixed = sorted({*_fixed_metal(stack, obstacles), *_terminal_metal(stack, nets)}, key=str)
     limits = (area.left, area.bottom, area.right, area.top)
@@ -96,7 +112,7 @@ def _near_terminals(stack: Stack, nets: Sequence[NetRequest], fixed: Sequence[Fi
 def _check_request(nets: Sequence[NetRequest], area: kdb.Box, options: RouteOptions) -> None:
     names = [net.name for net in nets]
     twice = sorted({name for name in names if names.count(name) > 1})
-    faults = [f"net '{name}' is asked for more than once" for name in twice]
+    faults = [f"net '{name}' is listed more than once" for name in twice]
     faults += [f"net '{net.name}' has no terminal" for net in nets if not net.terminals]
     mirrors = [(net.name, net.mirror_of) for net in nets if net.mirror_of is not None]
     faults += [

@@ -1,8 +1,8 @@
-"""What is asked of the router and what it answers. Lengths are database units."""
+"""What the router receives and returns. Lengths are database units."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -119,12 +119,19 @@ class RoutedNet:
 
 @dataclass(frozen=True)
 class RoutingResult:
-    """The outcome of one routing run; ``nets`` in the order of the request."""
+    """The outcome of one routing run.
+
+    Attributes:
+        nets: In the order of the request.
+        iterations: Rounds of rip-up and re-route.
+        tracks: Columns, rows and layers of the track graph.
+        unmirrored: Each net that was to be the mirror image of another and is not, and why.
+    """
 
     nets: tuple[RoutedNet, ...]
     iterations: int
     tracks: tuple[int, int, int]
-    notes: tuple[str, ...] = field(default=())
+    unmirrored: tuple[tuple[str, str], ...] = ()
 
     @property
     def failed(self) -> tuple[RoutedNet, ...]:

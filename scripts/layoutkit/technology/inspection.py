@@ -140,7 +140,7 @@ class Inspection:
 
     def _cut(self, place: str, entry: dict[str, Any]) -> None:
         self._drawn_on(place, [entry.get("layer", entry.get("name"))])
-        for key in sorted(entry.keys() - {"name", "layer", "below", "above", "array_count"}):
+        for key in sorted(entry.keys() - {"name", "layer", "below", "above", "array_count", "current_ma"}):
             self._length(f"{place}.{key}", entry[key])
 
     def _dimension_names(self, place: str, section: Mapping[str, Any]) -> None:

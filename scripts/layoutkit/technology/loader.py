@@ -279,6 +279,7 @@ class _Reader:
             wide_space=self._optional(entry.get("wide_space"), name),
             max_width=self._optional(entry.get("max_width"), name),
             long_edges=self._optional(entry.get("long_edges"), name),
+            current_ma_um=entry.get("current_ma_um"),
         )
 
     def _cut(self, entry: Mapping[str, Any]) -> Cut:
@@ -301,6 +302,7 @@ class _Reader:
             enclose_above_end=length("enclose_above_end", above),
             array_space=length("array_space"),
             array_count=int(entry.get("array_count", 0)),
+            current_ma=entry.get("current_ma"),
         )
 
     def _device(self, name: str, entry: Mapping[str, Any]) -> DeviceSpec:

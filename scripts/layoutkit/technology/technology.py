@@ -78,7 +78,10 @@ class LayerSpec:
 
 @dataclass(frozen=True)
 class Conductor:
-    """One wiring layer with the rules a generator and a router keep on it. [dbu, dbu2]"""
+    """One wiring layer with the rules a generator and a router keep on it. [dbu, dbu2]
+
+    ``current_ma_um`` is the largest direct current per width [mA/um]; None where the technology states none.
+    """
 
     name: str
     layer: str
@@ -91,6 +94,7 @@ class Conductor:
     wide_space: int | None
     max_width: int | None
     long_edges: int | None = None
+    current_ma_um: float | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ class Cut:
 
     ``enclose_*`` holds on every side, ``enclose_*_end`` on two opposite sides at least. In arrays of ``array_count``
     rows and columns and more the cuts keep ``array_space`` instead; ``array_count`` is 0 where there is no such rule.
+    ``current_ma`` is the largest direct current of one cut [mA]; None where the technology states none.
     """
 
     name: str
@@ -113,6 +118,7 @@ class Cut:
     enclose_above_end: int
     array_space: int = 0
     array_count: int = 0
+    current_ma: float | None = None
 
 
 @dataclass(frozen=True)

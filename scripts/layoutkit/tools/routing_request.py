@@ -1,70 +1,25 @@
-"""A routing request in micrometres, checked as a whole and turned into what the router takes."""
+"""The JSON request of ``layout.route_signal_nets_basic``, lengths in micrometres: read and checked, or written."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.constraints import NetCurrent, SymmetryGroup
 from layoutkit.errors import LayoutkitError, TechnologyError
+from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import klayout.db as kdb
 
-    from layoutkit.route.routes import Rect
+    from layoutkit.circuit.constraints import Constraints
     from layoutkit.technology import Technology
 
+DEFAULT_PRIORITY = 1
 GRID_TOLERANCE = 1e-6
 """How far a coordinate in micrometres may be from a grid point, in grid steps: floating-point noise only."""
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """A point that a net must reach, or the middle of a pin that it may reach anywhere. [dbu]
-
-    ``pin`` is ``(left, bottom, right, top)``; its middle may lie between grid points and is rounded to the dbu.
-    """
-
-    layer: str
-    x: int
-    y: int
-    pin: Rect | None = None
-
-    @property
-    def box(self) -> kdb.Box:
-        """The pin, or the point as a box without area. [dbu]"""
-        import klayout.db as kdb
-
-        return kdb.Box(*(self.pin or (self.x, self.y, self.x, self.y)))
-
-
-@dataclass(frozen=True)
-class WantedNet:
-    """One net as asked for; ``width`` None takes each layer's minimum. [dbu]"""
-
-    name: str
-    endpoints: tuple[Endpoint, ...]
-    width: int | None
-    priority: int
-
-
-@dataclass(frozen=True)
-class RoutingJob:
-    """A checked request. [dbu]
-
-    ``technology`` has the widths and spaces raised as asked; ``spelled`` gives back the caller's layer names;
-    ``labels`` are names to write on metal that is there.
-    """
-
-    technology: Technology
-    nets: tuple[WantedNet, ...]
-    layers: tuple[str, ...]
-    area: kdb.Box | None
-    obstacles: tuple[tuple[str, kdb.Box], ...]
-    spelled: Mapping[str, str]
-    warnings: tuple[str, ...]
-    labels: tuple[tuple[str, Endpoint], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,8 +29,94 @@ class _Fault:
     value: Any
 
 
+def request_data(job: RoutingJob) -> dict[str, Any]:
+    """Return a job as the request that ``read_job`` reads."""
+    technology, um = job.technology, job.technology.to_um
+    nets = []
+    for net in job.nets:
+        entry: dict[str, Any] = {
+            "net_name": net.name,
+            "endpoints": [_endpoint_data(technology, point) for point in net.endpoints],
+            "priority": net.priority,
+        }
+        if net.width is not None:
+            entry["width"] = um(net.width)
+        if net.mirror_of is not None:
+            entry["mirror_of"] = net.mirror_of
+        if net.current is not None:
+            entry["current"] = net.current
+        nets.append(entry)
+    data: dict[str, Any] = {
+        "nets": nets,
+        "routing_layers": list(job.layers),
+        "via_layer": technology.cut_between(job.layers[0], job.layers[1]).name,
+        "obstacles": [{"layer": layer, "box": box_data(technology, box)} for layer, box in job.obstacles],
+    }
+    if job.area is not None:
+        data["routing_area"] = box_data(technology, job.area)
+    if job.axis_x is not None:
+        data["axis_x"] = um(job.axis_x)
+    return data
+
+
+def _endpoint_data(technology: Technology, point: Endpoint) -> dict[str, Any]:
+    box, um = point.box, technology.to_um
+    centre = {"x": um((box.left + box.right) / 2), "y": um((box.bottom + box.top) / 2)}
+    return {"layer": point.layer, **centre, "width": um(box.width()), "height": um(box.height())}
+
+
+def box_data(technology: Technology, box: kdb.Box) -> dict[str, float]:
+    """Return a box as its lower left corner and size. [um]"""
+    sides = {"x": box.left, "y": box.bottom, "width": box.width(), "height": box.height()}
+    return {name: technology.to_um(side) for name, side in sides.items()}
+
+
+def with_constraints(job: RoutingJob, constraints: Constraints) -> RoutingJob:
+    """Return a job whose nets have the priorities, currents and mirror images that ``constraints`` state.
+
+    What they state of a net replaces what the request states; each difference is a warning.
+    """
+    names = {net.name for net in job.nets}
+    pairs = [pair for group in constraints.symmetry for pair in group.net_pairs if names.issuperset(pair)]
+    paired = {net for pair in pairs for net in pair}
+    images = {second: first for first, second in pairs}
+    same = {(net.name, net.mirror_of) for net in job.nets} & {(first, second) for first, second in pairs}
+    nets, warnings = [], list(job.warnings)
+    for net in job.nets:
+        stated: dict[str, Any] = {
+            "priority": constraints.priorities.get(net.name, net.priority),
+            "current": constraints.currents.get(net.name, net.current),
+            "mirror_of": images.get(net.name) if paired & {net.name, net.mirror_of} else net.mirror_of,
+        }
+        for name, usual in (("priority", DEFAULT_PRIORITY), ("current", None), ("mirror_of", None)):
+            before = getattr(net, name)
+            if before not in {usual, stated[name]} and (net.name, before) not in same:
+                text = f"net '{net.name}': {name} is {stated[name]} as in the constraints, not {before} as in the request"
+                warnings.append(text)
+        nets.append(replace(net, **stated))
+    return replace(job, nets=tuple(nets), warnings=tuple(warnings))
+
+
+def constraints_of(job: RoutingJob, constraints: Constraints) -> Constraints:
+    """Return the constraints on nets that a job obeys: those of a file, with what the request itself states."""
+    pairs = [pair for group in constraints.symmetry for pair in group.net_pairs]
+    known = {net for pair in pairs for net in pair}
+    more = [(net.mirror_of, net.name) for net in job.nets if net.mirror_of is not None and net.name not in known]
+    group = SymmetryGroup(net_pairs=tuple(more), reason="mirror_of")
+    loads = [
+        NetCurrent(net.name, net.current, "current")
+        for net in job.nets
+        if net.current is not None and net.name not in constraints.currents
+    ]
+    return replace(
+        constraints,
+        symmetry=(*constraints.symmetry, group) if more else constraints.symmetry,
+        net_currents=(*constraints.net_currents, *loads),
+    )
+
+
 def read_job(technology: Technology, params: Mapping[str, Any]) -> RoutingJob:
-    """Return the request in ``params`` (nets, drc_rules, routing_layers, via_layer, routing_area, obstacles, labels).
+    """Return the job in ``params`` (nets, drc_rules, routing_layers, via_layer, routing_area, obstacles, labels, axis_x).
 
     Raises:
         LayoutkitError: INVALID_PARAM with everything that is wrong in ``details["errors"]``.
@@ -84,7 +125,7 @@ def read_job(technology: Technology, params: Mapping[str, Any]) -> RoutingJob:
 
 
 class _Reader:
-    """Collects faults while it reads, so that all are told at once."""
+    """Collects faults while it reads, so that all are reported at once."""
 
     def __init__(self, technology: Technology, params: Mapping[str, Any]) -> None:
         self.technology, self.params = technology, params
@@ -103,9 +144,13 @@ class _Reader:
         self._positions(nets, area, obstacles)
         self._via_layer(layers, nets)
         labels = tuple(self._label(number, entry) for number, entry in enumerate(self.params.get("labels", ())))
+        axis_x = self._on_grid("axis_x", self.params["axis_x"]) if "axis_x" in self.params else None
+        self._mirrors(nets)
         if self.faults:
             raise self._error()
-        return RoutingJob(self.technology, nets, layers, area, obstacles, self.spelled, tuple(self.warnings), labels)
+        return RoutingJob(
+            self.technology, nets, layers, area, obstacles, self.spelled, tuple(self.warnings), labels, axis_x
+        )
 
     def _label(self, number: int, entry: Mapping[str, Any]) -> tuple[str, Endpoint]:
         x, y = (round(entry[axis] / self.technology.dbu_um) for axis in ("x", "y"))
@@ -205,7 +250,14 @@ class _Reader:
         endpoints = tuple(self._endpoint(f"{path}.endpoints[{i}]", point) for i, point in enumerate(entry["endpoints"]))
         for i, point in enumerate(entry["endpoints"]):
             self.spelled.setdefault(endpoints[i].layer, point["layer"])
-        return WantedNet(entry["net_name"], endpoints, self._width(path, entry, layers), entry.get("priority", 1))
+        return WantedNet(
+            entry["net_name"],
+            endpoints,
+            self._width(path, entry, layers),
+            entry.get("priority", DEFAULT_PRIORITY),
+            entry.get("mirror_of"),
+            entry.get("current"),
+        )
 
     def _endpoint(self, path: str, point: Mapping[str, Any]) -> Endpoint:
         layer = self._conductor(f"{path}.layer", point["layer"])
@@ -250,8 +302,22 @@ class _Reader:
         seen: set[str] = set()
         for number, net in enumerate(nets):
             if net.name in seen:
-                self._fault(f"nets[{number}].net_name", f"net '{net.name}' is asked for more than once", net.name)
+                self._fault(f"nets[{number}].net_name", f"net '{net.name}' is listed more than once", net.name)
             seen.add(net.name)
+
+    def _mirrors(self, nets: Sequence[WantedNet]) -> None:
+        """Refuse mirror images of nets that are missing, are images themselves, or have another image."""
+        originals = [net.mirror_of for net in nets if net.mirror_of is not None]
+        images = {net.name for net in nets if net.mirror_of is not None}
+        names = {net.name for net in nets}
+        for number, net in enumerate(nets):
+            if net.mirror_of is None:
+                continue
+            path, of = f"nets[{number}].mirror_of", net.mirror_of
+            if of not in names or of == net.name:
+                self._fault(path, f"net '{net.name}' cannot mirror '{of}', which is no other net of this request", of)
+            elif of in images or originals.count(of) > 1:
+                self._fault(path, f"net '{net.name}' cannot mirror '{of}', which is in another mirrored pair", of)
 
     def _positions(
         self, nets: Sequence[WantedNet], area: kdb.Box | None, obstacles: Sequence[tuple[str, kdb.Box]]

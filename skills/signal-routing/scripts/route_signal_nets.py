@@ -12,41 +12,9 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict, context: dict) -> dict:
     """Return the route of every net, or why it has none; successful nets are drawn into the workspace's layout."""
-    from layoutkit.layout.cells import check_flat_size, choose_cell, fresh_cell, store_cell
-    from layoutkit.layout.workspace import Workspace
-    from layoutkit.layout.workspace_record import check_fits
-    from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.tools.route_in_layout import check_routes, report, route_in_layout
-    from layoutkit.tools.routing_request import read_job
+    from layoutkit.tools.route_in_layout import route_in_layout
 
-    workspace, name = Workspace(params.get("workspace")), params.get("cell_name")
-    given = CurrentLayout(params) if "layout_path" in params else None
-    process = workspace.technology(given.technology().path if given and given.workspace else params.get("technology"))
-    job = read_job(process, params)
-    source = given.read() if given else None
-    if source is not None:
-        check_fits(source, process, given.path)
-    with workspace.update_layout(process.dbu_um, process) as layout:
-        if source is not None:
-            cell = store_cell(layout, choose_cell(source, name))
-        elif layout.cells() == 0:
-            cell = fresh_cell(layout, name or "TOP")
-        else:
-            cell = choose_cell(layout, name)
-        check_flat_size(cell)
-        routed = route_in_layout(layout, cell, job)
-        drc = check_routes(layout, cell, process, routed.result)
-        cell_name = cell.name
-    saved = workspace.saved
-    return {
-        **report(job, routed.result),
-        "drc": drc,
-        "layout_path": str(workspace.layout_path),
-        "layout_sha256": saved.sha256,
-        "cell_name": cell_name,
-        "technology": process.name,
-        "warnings": [*job.warnings, *saved.warnings],
-    }
+    return route_in_layout(params)
 
 
 def violates(data: dict) -> bool:

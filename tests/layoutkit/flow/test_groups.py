@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, recognise
+from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import UnsupportedOperationError
 from layoutkit.flow.groups import group_devices, size
 from layoutkit.technology import load
@@ -21,7 +22,8 @@ def mos(name, nets, model="nfet_01v8", **params):
 
 def groups_of(*devices, ports=()):
     circuit = Circuit("c", devices, ports)
-    return group_devices(circuit.with_modules(recognise(circuit)), TECHNOLOGY)
+    circuit = circuit.with_modules(recognise(circuit))
+    return group_devices(circuit, TECHNOLOGY, suggest_constraints(circuit))
 
 
 def test_a_pair_and_its_tail_are_two_rows_one_above_the_other():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from layoutkit.errors import GeometryError
 from layoutkit.place import Block, PlacementOptions, Rectangle, place_rows
+from layoutkit.place.clearance import Clearances
 from layoutkit.technology import load
 
 TECHNOLOGY = load("sky130A")
@@ -118,3 +119,49 @@ def test_annealing_shortens_the_wires_of_a_bad_first_order():
 def test_impossible_requests_are_refused(blocks, words):
     with pytest.raises(GeometryError, match=words):
         place_rows(TECHNOLOGY, blocks)
+
+
+def test_wire_length_counts_the_pins_of_a_mirrored_block_on_their_mirrored_side():
+    """Arithmetic: the partners' pins are 500 from their outer edges, so 2 * 3500 from each other and 270 of clearance."""
+    box = Rectangle(0, 0, 4000, 3000)
+    left = Block("l", "nmos", box, (("n", 3500, 0),), {"tap": box}, partner="r")
+    right = Block("r", "nmos", box, (("n", 3500, 0),), {"tap": box}, partner="l")
+    placement = place_rows(TECHNOLOGY, [left, right])
+    gap_between = placement.placed["r"].box(right).left - placement.placed["l"].box(left).right
+    assert placement.placed["l"].mirrored
+    assert placement.wire_length == 2 * 3500 + gap_between
+
+
+def test_the_search_prefers_a_compact_shape_where_no_net_says_otherwise():
+    """Two tall blocks belong into one row: 13 um of rows are less than 20 um."""
+
+    def without_pins(name, size, *, symmetric=False):
+        box = Rectangle(-size[0] // 2, 0, size[0] // 2, size[1])
+        return Block(name, "nmos", box, (), {"tap": box}, symmetric=symmetric)
+
+    blocks = [without_pins(f"c{i}", (4000, 3000), symmetric=True) for i in range(2)]
+    blocks += [without_pins(f"t{i}", (3000, 10_000)) for i in range(2)]
+    start, found = (place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=moves)).box for moves in (0, 200))
+    assert start.top - start.bottom > 20_000
+    assert found.top - found.bottom < 14_000
+
+
+@pytest.mark.parametrize(("top_inset", "bottom_inset"), [(0, 0), (300, 100), (100, 300)])
+def test_what_a_layer_stays_behind_its_block_counts_towards_the_clearance(top_inset, bottom_inset):
+    """Arithmetic: the largest well spacing is nwell.8, 2000; the insets on the sides that face are a part of it."""
+    box = Rectangle(0, 0, 4000, 3000)
+    lower = Block("a", "pmos", box, (), {"nwell": Rectangle(200, 700, 3700, 3000 - top_inset)}, bulk_net="a")
+    upper = Block("b", "pmos", box, (), {"nwell": Rectangle(250, bottom_inset, 3600, 2200)}, bulk_net="b")
+    clearances = Clearances(TECHNOLOGY)
+    assert clearances.between(lower, upper, "y") == 2000 - top_inset - bottom_inset
+    assert clearances.between(lower, upper, "x") == 2000 - 200 - 250  # either block may be mirrored
+
+
+def test_blocks_of_a_proximity_group_are_drawn_together():
+    box = Rectangle(-1000, 0, 1000, 2000)
+    blocks = [Block(name, "nmos", box, (), {"tap": box}) for name in "abcdefgh"]
+    apart = PlacementOptions(moves=400, aspect_ratio=40)
+    together = PlacementOptions(moves=400, aspect_ratio=40, near=(("a", "h"), ("b", "g")))
+    order = place_rows(TECHNOLOGY, blocks, together).rows[0]
+    assert [abs(order.index(one) - order.index(other)) for one, other in ("ah", "bg")] == [1, 1]
+    assert place_rows(TECHNOLOGY, blocks, apart).rows[0] != order

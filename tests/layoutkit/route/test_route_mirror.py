@@ -43,7 +43,7 @@ def test_mirrored_nets_are_exact_images_around_an_obstacle_of_one_side(axis, wid
     )
     fixed = [("met1", kdb.Box(2500, 2000, 8000, 6000), None), ("met2", kdb.Box(2500, 2000, 4000, 6000), None)]
     result = route(SKY, nets, as_obstacles(fixed), AREA, LAYERS, RouteOptions(axis_x=axis))
-    assert result.notes == ()
+    assert result.unmirrored == ()
     assert result.failed == ()
     one, other = result.net("p"), result.net("n")
     assert images(one.metal, axis) == sorted(other.metal)
@@ -52,16 +52,16 @@ def test_mirrored_nets_are_exact_images_around_an_obstacle_of_one_side(axis, wid
     assert faults(SKY, nets, result, fixed, AREA) == []
 
 
-def test_terminals_that_are_no_images_are_routed_apart_and_told():
+def test_terminals_that_are_no_images_are_routed_apart_and_reported():
     left, right = boxes(0)
     nets = [NetRequest("p", left), NetRequest("n", right[:2], mirror_of="p")]
     result = route(SKY, nets, {}, AREA, LAYERS, RouteOptions(axis_x=0))
     assert result.failed == ()
-    assert result.notes == ("net 'n' is not the mirror image of 'p': their terminals or widths are not mirror images",)
+    assert result.unmirrored == (("n", "the terminals of the two nets are not mirror images"),)
     assert faults(SKY, nets, result, (), AREA) == []
 
 
-def test_a_pair_without_a_symmetric_way_is_routed_apart_and_told():
+def test_a_pair_without_a_symmetric_way_is_routed_apart_and_reported():
     left = (Terminal("met1", kdb.Box(-6000, 0, -5700, 300)), Terminal("met1", kdb.Box(-6000, 6000, -5700, 6300)))
     right = tuple(Terminal("met1", kdb.Box(5700, t.box.bottom, 6000, t.box.top)) for t in left)
     nets = [NetRequest("p", left), NetRequest("n", right, mirror_of="p")]
@@ -70,8 +70,9 @@ def test_a_pair_without_a_symmetric_way_is_routed_apart_and_told():
     area = kdb.Box(-12000, -1000, 12000, 8000)
     result = route(SKY, nets, as_obstacles(fixed), area, ["met1"], RouteOptions(axis_x=0))
     assert result.failed == ()
-    assert len(result.notes) == 1
-    assert "there is no symmetric way" in result.notes[0]
+    ((net, reason),) = result.unmirrored
+    assert net == "n"
+    assert "there is no symmetric way" in reason
     assert faults(SKY, nets, result, fixed, area) == []
 
 

@@ -19,7 +19,7 @@ from layoutkit.route.path_search import EdgeCosts, Search
 from layoutkit.route.routes import Wire
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.tracks import coordinates
-from layoutkit.technology import load
+from layoutkit.technology import load, names
 
 SKY = load("sky130A")
 GENERIC = load("generic")
@@ -257,7 +257,7 @@ def test_metal_of_the_net_itself_is_free_to_touch():
 
 
 def test_faulty_requests_are_told_all_at_once():
-    with pytest.raises(GeometryError, match=r"'a' is asked for more than once.*'b' has no terminal.*area is empty"):
+    with pytest.raises(GeometryError, match=r"'a' is listed more than once.*'b' has no terminal.*area is empty"):
         route(
             SKY,
             [two("a", point("met1", 0, 0), point("met1", 1, 1))] * 2 + [NetRequest("b", ())],
@@ -351,7 +351,7 @@ import sys
 sys.path[:0] = {path!r}
 from route_fields import AREA, as_obstacles, field
 from layoutkit.route import route
-from layoutkit.technology import load
+from layoutkit.technology import load, names
 technology = load("sky130A")
 requests, fixed = field(technology, 23, nets=9, obstacles=5)
 print(repr(route(technology, requests, as_obstacles(fixed), AREA, ["met1", "met2", "met3"])))
@@ -397,3 +397,24 @@ def test_wires_of_one_net_that_are_wide_together_count_as_wide():
     metal = NetMetal(wires=wires)
     Finisher(stack, Occupancy(), "a", []).finish(metal, None)
     assert [rect for level, rect in metal.rects(stack) if stack.is_wide(level, rect)] == [(-100, -100, 340, 4100)]
+
+
+@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("across", [True, False], ids=["horizontal", "vertical"])
+def test_long_wires_run_in_the_preferred_direction_of_their_layer(technology, across):
+    """The second conductor is horizontal, the third vertical; two vias cost less than a long way against it."""
+    process = load(technology)
+    low, high = process.conductors[1], process.conductors[2]
+    side = 4 * low.width
+    far = kdb.Vector(60 * side, 0) if across else kdb.Vector(0, 60 * side)
+    start = kdb.Box(0, 0, side, side)
+    ends = tuple(Terminal(low.name, box) for box in (start, start.moved(far)))
+    area = kdb.Box(-20 * side, -20 * side, 80 * side, 80 * side)
+    (net,) = route(process, [NetRequest("n", ends)], {}, area, [low.name, high.name]).nets
+    long_wires = {
+        (wire.layer, a[1] == b[1])
+        for wire in net.wires
+        for a, b in zip(wire.points, wire.points[1:], strict=False)
+        if abs(a[0] - b[0]) + abs(a[1] - b[1]) > 10 * side
+    }
+    assert long_wires == {(low.name, True) if across else (high.name, False)}

@@ -1,0 +1,434 @@
+"""Route nets between points of a layout around the metal that it holds.
+
+The metal that a net's endpoint lies on belongs to that net, with all metal connected to it through the stack; all other
+metal is an obstacle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit.constraints import Outcome
+from layoutkit.errors import LayoutConflictError, LayoutkitError
+from layoutkit.route.drawing import draw_labels, draw_routes
+from layoutkit.route.mirroring import axis_between, misfits
+from layoutkit.route.router import route
+from layoutkit.route.routes import NetRequest, RouteOptions, Terminal
+from layoutkit.route.routing_stack import make_stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.flow.design import Design
+    from layoutkit.flow.placing import PlacedModules
+    from layoutkit.route.routes import Rect, RoutedNet, RoutingResult
+    from layoutkit.technology import Conductor, Technology
+
+    Obstacles = dict[str, list[tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]]]
+
+MARGIN_PITCHES = 20
+"""Without a routing area, wires may run this many track pitches outside the layout and the endpoints."""
+MARGIN_TRACKS = 8
+"""Room around placed modules for wires, in track pitches of the third conductor."""
+SUPPLY_WIDTH_FACTOR = 3
+"""Width of a supply's wires, in minimum widths of the second conductor."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A point that a net must reach, or the middle of a pin that it may reach anywhere. [dbu]
+
+    ``pin`` is ``(left, bottom, right, top)``; its middle may lie between grid points and is rounded to the dbu.
+    """
+
+    layer: str
+    x: int
+    y: int
+    pin: Rect | None = None
+
+    @property
+    def box(self) -> kdb.Box:
+        """The pin, or the point as a box without area. [dbu]"""
+        import klayout.db as kdb
+
+        return kdb.Box(*(self.pin or (self.x, self.y, self.x, self.y)))
+
+
+@dataclass(frozen=True)
+class WantedNet:
+    """One net to route.
+
+    Attributes:
+        name: Net name.
+        endpoints: What it joins.
+        width: Wire width; None takes each layer's minimum. [dbu]
+        priority: Nets with a smaller number are routed first.
+        mirror_of: Net whose wires this net's should mirror.
+        current: Largest direct current; None where nobody states it. [A]
+    """
+
+    name: str
+    endpoints: tuple[Endpoint, ...]
+    width: int | None
+    priority: int
+    mirror_of: str | None = None
+    current: float | None = None
+
+
+@dataclass(frozen=True)
+class RoutingJob:
+    """What to route. [dbu]
+
+    Attributes:
+        technology: The process, with widths and spaces raised where the caller wants more.
+        nets: What to join.
+        layers: Conductors for the wires, from below.
+        area: Where metal may be drawn; None for the layout and a margin.
+        obstacles: Areas to keep clear, each on a conductor or cut.
+        spelled: Name of the technology to the caller's name of a layer.
+        warnings: What was decided while the request was read.
+        labels: Names to write on metal of the layout.
+        axis_x: Symmetry axis of mirrored nets; None for that of the first two that have one.
+        unfit: Each net that cannot mirror the net that constraints pair it with, and why.
+    """
+
+    technology: Technology
+    nets: tuple[WantedNet, ...]
+    layers: tuple[str, ...]
+    area: kdb.Box | None
+    obstacles: tuple[tuple[str, kdb.Box], ...]
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    labels: tuple[tuple[str, Endpoint], ...] = ()
+    axis_x: int | None = None
+    unfit: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Routes:
+    """The routes of a job.
+
+    Attributes:
+        result: What the router returned.
+        area: Where metal could be drawn. [dbu]
+        unmirrored: Each net whose wires should mirror another's and do not, and why.
+        overloaded: Each net whose wires or vias may not carry its current, and why.
+    """
+
+    result: RoutingResult
+    area: kdb.Box
+    unmirrored: Mapping[str, str] = field(default_factory=dict)
+    overloaded: Mapping[str, str] = field(default_factory=dict)
+
+
+def track_pitch(technology: Technology) -> int:
+    """Return the width and space of a wire of the third conductor. [dbu]"""
+    vertical = technology.conductors[2]
+    return vertical.width + vertical.space
+
+
+def routing_conductors(technology: Technology) -> tuple[Conductor, ...]:
+    """Return the conductors that carry wires between modules: that of the modules' pins and up to three above."""
+    return technology.conductors[1:5]
+
+
+def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
+    """Return how to route placed modules: every net with several pins, around the modules' keepouts."""
+    technology, constraints = placed.technology, design.constraints
+    pins: dict[str, list[Endpoint]] = {}
+    for module in placed.modules.values():
+        for pin in module.pins:
+            box = placed.place_of(module, pin.box)
+            middle = ((box.left + box.right) // 2, (box.bottom + box.top) // 2)
+            rect = (box.left, box.bottom, box.right, box.top)
+            pins.setdefault(pin.net, []).append(Endpoint(pin.layer, *middle, rect))
+    step = 2 * technology.grid
+    supply_width = -(-technology.conductors[1].width * SUPPLY_WIDTH_FACTOR // step) * step
+    images = {second: first for group in constraints.symmetry for first, second in group.net_pairs}
+    wired = {net for net, ends in pins.items() if len(ends) > 1}
+    nets = tuple(
+        WantedNet(
+            net,
+            tuple(pins[net]),
+            width=supply_width if net in design.supplies else None,
+            priority=design.priority(net),
+            mirror_of=images.get(net) if images.get(net) in wired else None,
+            current=constraints.currents.get(net),
+        )
+        for net in sorted(wired)
+    )
+    margin = MARGIN_TRACKS * track_pitch(technology)
+    axis_x = placed.placement.axis_x
+    unfit = misfits([_request(technology, net, {}) for net in nets], axis_x)
+    return RoutingJob(
+        technology,
+        tuple(replace(net, mirror_of=None) if net.name in unfit else net for net in nets),
+        tuple(conductor.name for conductor in routing_conductors(technology)),
+        placed.cell.bbox().enlarged(margin, margin),
+        tuple(
+            (keepout.layer, placed.place_of(module, keepout.box))
+            for module in placed.modules.values()
+            for keepout in module.keepouts
+        ),
+        axis_x=axis_x,
+        unfit=unfit,
+    )
+
+
+def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
+    """Return the routes of a job in ``cell``, which is left as it is.
+
+    Raises:
+        LayoutkitError: If the layout's database unit is not the technology's, a pin reaches beyond its metal, a
+            label lies on none, or there is nothing to route.
+        LayoutConflictError: If existing metal already joins endpoints of different nets.
+    """
+    technology = job.technology
+    if abs(layout.dbu - technology.dbu_um) > 1e-9:
+        raise LayoutkitError(
+            f"the layout has a database unit of {layout.dbu:g} um, technology {technology.name} one of "
+            f"{technology.dbu_um:g} um; give a layout of the technology's unit"
+        )
+    existing = _Existing(cell, technology)
+    _check_pins(job, existing)
+    _check_labels(job, existing)
+    clusters = {(net.name, point): existing.cluster(point) for net in job.nets for point in net.endpoints}
+    obstacles = existing.obstacles(_owners(clusters))
+    for layer, box in job.obstacles:
+        obstacles.setdefault(layer, []).append((box, None))
+    area = _area(cell, job)
+    requests, overloaded = [], {}
+    for net in job.nets:
+        width, reason = width_for_current(job, net)
+        if reason:
+            overloaded[net.name] = reason
+        requests.append(_request(technology, replace(net, width=width), clusters))
+    axis_x = job.axis_x if job.axis_x is not None else _common_axis(requests)
+    unmirrored = {}
+    if axis_x is None:
+        reason = "the terminals of the two nets are not mirror images about any vertical axis"
+        unmirrored = {net.name: reason for net in requests if net.mirror_of is not None}
+        requests = [replace(net, mirror_of=None) for net in requests]
+    result = route(technology, requests, obstacles, area, job.layers, RouteOptions(axis_x=axis_x))
+    unmirrored.update(result.unmirrored)
+    overloaded.update(_weak_vias(job, result, overloaded))
+    return Routes(result, area, unmirrored, overloaded)
+
+
+def draw_job(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, routes: Routes) -> None:
+    """Draw the nets that succeeded, and the labels of a job, into ``cell``."""
+    draw_routes(layout, cell, job.technology, routes.result)
+    draw_labels(layout, cell, job.technology, [(name, point.layer, (point.x, point.y)) for name, point in job.labels])
+
+
+def net_outcomes(constraints: Constraints, job: RoutingJob, routes: Routes | None) -> list[Outcome]:
+    """Return what became of the constraints on nets.
+
+    Args:
+        constraints: What was to be obeyed.
+        job: The nets that need wires.
+        routes: Their routes; None where routing is still to come.
+    """
+    wired = {net.name for net in job.nets}
+    failed = {net.name: net.reason or "no way was found" for net in routes.result.failed} if routes else {}
+
+    def outcome(path: str, nets: tuple[str, ...], broken: Mapping[str, str], how: str) -> Outcome:
+        if not wired & set(nets):
+            return Outcome(path, nets, obeyed=True, reason="no wires are needed")
+        unrouted = [f"net {net} is not routed: {failed[net]}" for net in nets if net in failed]
+        reasons = unrouted or list(dict.fromkeys(broken[net] for net in nets if net in broken))
+        if routes is None and not reasons:
+            return Outcome(path, nets, obeyed=None, reason="routing decides")
+        return Outcome(path, nets, obeyed=not reasons, reason="; ".join(reasons) or how)
+
+    unmirrored = {**job.unfit, **(routes.unmirrored if routes else {})}
+    overloaded = routes.overloaded if routes else {}
+    found = []
+    for number, group in enumerate(constraints.symmetry):
+        for index, pair in enumerate(group.net_pairs):
+            alone = [net for net in pair if net not in wired]
+            broken = {net: f"net {alone[0]} needs no wires" for net in pair} if len(alone) == 1 else unmirrored
+            path = f"symmetry[{number}].net_pairs[{index}]"
+            found.append(outcome(path, pair, broken, "the wires are mirror images"))
+    for index, wanted in enumerate(constraints.net_priorities):
+        found.append(outcome(f"net_priorities[{index}]", (wanted.net,), {}, f"routed with priority {wanted.priority}"))
+    for index, load in enumerate(constraints.net_currents):
+        found.append(outcome(f"net_currents[{index}]", (load.net,), overloaded, "wires and vias carry the current"))
+    return found
+
+
+def width_for_current(job: RoutingJob, net: WantedNet) -> tuple[int | None, str]:
+    """Return the width at which a net carries its current on every routing layer [dbu], and why it may not."""
+    technology = job.technology
+    if net.current is None:
+        return net.width, ""
+    width = net.width or 0
+    for name in job.layers:
+        conductor = technology.conductor(name)
+        if not conductor.current_ma_um:
+            return net.width, f"technology {technology.name} states no current limit of {name}"
+        needed = technology.snap_up(net.current * 1e3 / conductor.current_ma_um / technology.dbu_um)
+        if conductor.max_width is not None and needed > conductor.max_width:
+            return net.width, (
+                f"{net.current * 1e3:g} mA need {technology.to_um(needed):g} um of {name}, at most "
+                f"{technology.to_um(conductor.max_width):g} um are allowed"
+            )
+        width = max(width, needed)
+    step = 2 * technology.grid
+    return -(-width // step) * step, ""
+
+
+def _weak_vias(job: RoutingJob, result: RoutingResult, known: Mapping[str, str]) -> dict[str, str]:
+    """Return the nets with a via that may not carry the net's whole current, and why."""
+    cuts = {cut.name: cut for cut in job.technology.cuts}
+    found = {}
+    for net in job.nets:
+        if net.current is None or net.name in known:
+            continue
+        for via in result.net(net.name).vias:
+            limit = cuts[via.cut].current_ma
+            if limit is None:
+                found[net.name] = f"technology {job.technology.name} states no current limit of {via.cut}"
+            elif limit * via.columns * via.rows < net.current * 1e3:
+                found[net.name] = (
+                    f"{via.columns * via.rows} cuts of {via.cut} carry {limit * via.columns * via.rows:g} mA, "
+                    f"the net up to {net.current * 1e3:g} mA"
+                )
+    return found
+
+
+def _common_axis(requests: Sequence[NetRequest]) -> int | None:
+    """Return the axis of the first two nets whose terminals are mirror images of each other. [dbu]"""
+    nets = {net.name: net for net in requests}
+    axes = (axis_between(nets[net.mirror_of], net) for net in requests if net.mirror_of is not None)
+    return next((axis for axis in axes if axis is not None), None)
+
+
+def _area(cell: kdb.Cell, job: RoutingJob) -> kdb.Box:
+    """Return where metal may be drawn. [dbu]"""
+    import klayout.db as kdb
+
+    if job.area is not None:
+        return job.area
+    points = kdb.Box()
+    for net in job.nets:
+        for point in net.endpoints:
+            points += point.box
+    margin = MARGIN_PITCHES * make_stack(job.technology, job.layers, []).pitch()
+    area = (points + cell.bbox()).enlarged(margin, margin)
+    if area.empty():
+        raise LayoutkitError("nets is empty and so is the layout: there is nothing to route")
+    return area
+
+
+class _Existing:
+    """The metal that a cell holds already, and its nets through the stack."""
+
+    def __init__(self, cell: kdb.Cell, technology: Technology) -> None:
+        from layoutkit.extract.connectivity import DrawnLayers, Nets, wiring
+
+        metal = wiring(cell, technology)
+        drawn = DrawnLayers(cell, technology)
+        self.drawn_as = metal.drawn_as
+        self.slots = {conductor.name: drawn.slots(conductor.layer) for conductor in technology.conductors}
+        self.metal = Nets(metal.regions, metal.joins, cell.layout().dbu)
+        self.layers = self.metal.regions
+        self.nets: dict[int, kdb.Net] = {}
+
+    def cluster(self, point: Endpoint) -> int | None:
+        """Return the number of the connected metal that ``point`` lies on, None where there is no metal."""
+        import klayout.db as kdb
+
+        net = self.metal.at(point.layer, kdb.Point(point.x, point.y))
+        if net is None:
+            return None
+        self.nets[net.cluster_id] = net
+        return int(net.cluster_id)
+
+    def obstacles(self, owners: Mapping[int, str]) -> Obstacles:
+        """Return all metal and cuts, each with the net that owns its cluster, and the slots, which nothing owns."""
+        import klayout.db as kdb
+
+        found: Obstacles = {name: [(slots, None)] for name, slots in self.slots.items() if not slots.is_empty()}
+        for name, drawn_as in self.drawn_as.items():
+            owned = kdb.Region()
+            for cluster in sorted(owners):
+                own = self.metal.shapes(self.nets[cluster], name)
+                found.setdefault(drawn_as, []).append((own, owners[cluster]))
+                owned += own
+            found.setdefault(drawn_as, []).append(((self.layers[name] - owned).merged(), None))
+        return found
+
+
+def _check_pins(job: RoutingJob, existing: _Existing) -> None:
+    """Refuse pins that are not all metal: a wire that ends on the bare part would join nothing."""
+    import klayout.db as kdb
+
+    bare = {conductor.name: kdb.Region() for conductor in job.technology.conductors}
+    for point in [point for net in job.nets for point in net.endpoints if point.pin]:
+        bare[point.layer].insert(point.box)
+    for name, pins in bare.items():
+        bare[name] = pins - existing.layers[name]
+    um, faults = job.technology.to_um, []
+    for number, net in enumerate(job.nets):
+        for i, point in enumerate(net.endpoints):
+            if point.pin and not (kdb.Region(point.box) & bare[point.layer]).is_empty():
+                left, bottom, right, top = map(um, point.pin)
+                message = (
+                    f"pin ({left:g}, {bottom:g}; {right:g}, {top:g}) um on {point.layer} of net '{net.name}' is not "
+                    "wholly metal of the layout; give the rectangle that is drawn, or leave width and height out"
+                )
+                value = {"x": um(point.x), "y": um(point.y), "layer": point.layer}
+                faults.append({"path": f"nets[{number}].endpoints[{i}]", "message": message, "provided_value": value})
+    _raise(faults)
+
+
+def _check_labels(job: RoutingJob, existing: _Existing) -> None:
+    """Refuse labels that lie on no metal."""
+    um, faults = job.technology.to_um, []
+    for number, (name, point) in enumerate(job.labels):
+        if existing.cluster(point) is None:
+            value = {"net_name": name, "x": um(point.x), "y": um(point.y), "layer": point.layer}
+            message = (
+                f"label '{name}' at ({um(point.x):g}, {um(point.y):g}) um lies on no {point.layer} of the layout; "
+                "give the centre of a pin"
+            )
+            faults.append({"path": f"labels[{number}]", "message": message, "provided_value": value})
+    _raise(faults)
+
+
+def _raise(faults: list[dict[str, Any]]) -> None:
+    """Raise all faults in one error, if there are any."""
+    if faults:
+        first = {"param_name": faults[0]["path"], "provided_value": faults[0]["provided_value"]}
+        raise LayoutkitError("; ".join(str(f["message"]) for f in faults), details={**first, "errors": faults})
+
+
+def _owners(clusters: Mapping[tuple[str, Endpoint], int | None]) -> dict[int, str]:
+    owners: dict[int, str] = {}
+    shorts: set[tuple[str, str]] = set()
+    for (name, _), cluster in clusters.items():
+        if cluster is not None and owners.setdefault(cluster, name) != name:
+            shorts.add((owners[cluster], name))
+    if shorts:
+        listed = ", ".join(f"'{one}' and '{other}'" for one, other in sorted(shorts))
+        raise LayoutConflictError(
+            f"existing metal already joins endpoints of different nets: {listed}; "
+            "move an endpoint or remove the metal between them",
+            details={"nets": [list(pair) for pair in sorted(shorts)]},
+        )
+    return owners
+
+
+def _request(technology: Technology, net: WantedNet, clusters: Mapping[tuple[str, Endpoint], int | None]) -> NetRequest:
+    terminals = []
+    for point in net.endpoints:
+        half = -(-technology.conductor(point.layer).width // (2 * technology.grid)) * technology.grid
+        cluster = clusters.get((net.name, point))
+        box = point.box if point.pin else point.box.enlarged(half, half)
+        terminals.append(Terminal(point.layer, box, "" if cluster is None else f"metal {cluster}"))
+    return NetRequest(net.name, tuple(terminals), net.width, net.priority, net.mirror_of)

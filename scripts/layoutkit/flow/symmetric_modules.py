@@ -1,0 +1,145 @@
+"""Which modules lie on the symmetry axis and which mirror each other, and what became of the constraints on devices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.circuit.constraints import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.draw.module import Module
+    from layoutkit.flow.design import Design
+    from layoutkit.flow.modules import Drawn
+
+
+AXIS_ROWS = 4
+"""Self-symmetric devices are centred while fewer modules of their type and level are, since each takes a row."""
+
+
+@dataclass(frozen=True)
+class SymmetryPlan:
+    """How modules are placed symmetrically.
+
+    Attributes:
+        centred: Names of the modules to be centred on the axis.
+        partners: Module name to that of its mirror image.
+        outcomes: What became of each symmetric pair and self-symmetric device.
+    """
+
+    centred: frozenset[str]
+    partners: Mapping[str, str]
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def left_first(self) -> dict[str, tuple[str, str]]:
+        """Each module that has a partner to both of them, the left one first."""
+        pairs = list(self.partners.items())[::2]
+        return {name: pair for pair in pairs for name in pair}
+
+
+def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
+    """Return which of the drawn modules are centred on the axis, and which are placed as mirror images."""
+    owner = {device: item.module for item in drawn for device in item.module.devices}
+    level = {item.module.name: (item.group.spec.placed_with, item.group.level) for item in drawn}
+    grid = design.technology.grid
+    centred: dict[str, None] = {}
+    partners: dict[str, str] = {}
+    outcomes = []
+    for number, group in enumerate(design.constraints.symmetry):
+        for index, (left, right) in enumerate(group.pairs):
+            one, other = owner[left], owner[right]
+            if one is other:
+                fault = "" if one.symmetry_axis_x is not None else f"module {one.name} is not its own mirror image"
+                fault = fault or _off_grid(one, grid)
+                if not fault:
+                    centred[one.name] = None
+                reason = fault or "drawn in one module, centred on the axis"
+            else:
+                fault = _unequal(one, other, level)
+                if not fault:
+                    partners[one.name], partners[other.name] = other.name, one.name
+                reason = fault or "drawn as two modules that mirror each other"
+            outcomes.append(Outcome(f"symmetry[{number}].pairs[{index}]", (left, right), not fault, reason))
+    crowd = Counter(level[name] for name in centred)
+    for number, group in enumerate(design.constraints.symmetry):
+        for index, device in enumerate(group.self_symmetric):
+            module = owner[device]
+            fault = _off_grid(module, grid)
+            if module.name not in centred and crowd[level[module.name]] >= AXIS_ROWS:
+                fault = f"the axis already holds {AXIS_ROWS} modules of this type and distance from the supply"
+            if not fault and module.name not in centred:
+                centred[module.name] = None
+                crowd[level[module.name]] += 1
+            reason = fault or "centred on the axis"
+            if not fault and module.symmetry_axis_x is None:
+                reason += "; its geometry is not its own mirror image"
+            outcomes.append(Outcome(f"symmetry[{number}].self_symmetric[{index}]", (device,), not fault, reason))
+    return SymmetryPlan(frozenset(centred) - set(partners), partners, tuple(outcomes))
+
+
+def _off_grid(module: Module, grid: int) -> str:
+    """Return why a module cannot be centred on the axis; an empty string where it can."""
+    odd = (module.bbox.left + module.bbox.right) % (2 * grid)
+    return f"the width of module {module.name} is an odd number of grid steps" if odd else ""
+
+
+def _unequal(one: Module, other: Module, level: Mapping[str, tuple[str, int]]) -> str:
+    """Return why two modules cannot be placed as mirror images; an empty string where they can."""
+    shared = [module for module in (one, other) if len(module.devices) > 1]
+    if shared:
+        return "; ".join(f"module {module.name} also holds other devices" for module in shared)
+    if level[one.name] != level[other.name]:
+        return "the two modules lie in different rows"
+    if one.bbox != other.bbox or not _same_geometry(one, other):
+        return "the two modules differ in geometry: their devices are connected differently"
+    return ""
+
+
+def _same_geometry(one: Module, other: Module) -> bool:
+    layout = one.layout
+    return all(
+        (kdb.Region(one.cell.begin_shapes_rec(layer)) ^ kdb.Region(other.cell.begin_shapes_rec(layer))).is_empty()
+        for layer in layout.layer_indexes()
+    )
+
+
+def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
+    """Return what became of each matched group."""
+    owner = {device: item.module for item in drawn for device in item.module.devices}
+    found = []
+    for index, wanted in enumerate(design.constraints.matching):
+        modules = list({id(owner[device]): owner[device] for device in wanted.devices}.values())
+        module = modules[0]
+        error = module.centroid_error(wanted.devices) if len(modules) == 1 else 0.0
+        if len(modules) > 1:
+            names = ", ".join(each.name for each in modules)
+            reason = f"drawn as {len(modules)} modules ({names}); one module needs equal flavour, body, length and fingers"
+        elif wanted.arrangement == "ABBA" and error:
+            um = design.technology.to_um(error)
+            reason = f"the centroids are {um:g} um apart; these finger counts do not allow less"
+        elif wanted.arrangement in {"ABAB", "AABB"} and not _has_arrangement(module, wanted.arrangement):
+            reason = f"drawn with a common centroid; {wanted.arrangement} needs devices that split into two equal units"
+        elif wanted.arrangement == "stacked":
+            reason = "drawn in rows with a common centroid; create_current_mirror of skill current-mirror stacks devices"
+        else:
+            reason = ""
+        how = f"drawn as one module with {_apart(design, error)}"
+        found.append(Outcome(f"matching[{index}]", wanted.devices, not reason, reason or how))
+    return found
+
+
+def _apart(design: Design, error: float) -> str:
+    return "a common centroid" if not error else f"centroids {design.technology.to_um(error):g} um apart"
+
+
+def _has_arrangement(module: Module, arrangement: str) -> bool:
+    """Return whether the units of a pair lie in this order, from left to right."""
+    order = [instance.parent for instance in sorted(module.instances, key=lambda instance: (instance.x, instance.y))]
+    letters = {device: letter for device, letter in zip(dict.fromkeys(order), "AB", strict=False)}
+    return "".join(letters.get(device, "?") for device in order) == arrangement

@@ -1,0 +1,220 @@
+"""Constraints of a file in the whole flow: mirrored devices and wires, matched groups, currents, sides, and reports."""
+
+import json
+from pathlib import Path
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.circuit import read_netlist
+from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.errors import LayoutkitError
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.summary import faults
+from layoutkit.technology import load, names
+
+SKILLS = Path(__file__).parents[3] / "skills"
+OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
+COMPARATOR = SKILLS / "constraint-planning/assets/comparator.spice"
+BUFFERS = """* two chains of two inverters
+.subckt buffers a b x y vdd vss
+M1 n1 a vss vss nmos W=2u L=0.5u
+M2 n2 b vss vss nmos W=2u L=0.5u
+M3 n1 a vdd vdd pmos W=4u L=0.5u
+M4 n2 b vdd vdd pmos W=4u L=0.5u
+M5 x n1 vss vss nmos W=4u L=0.5u nf=2
+M6 y n2 vss vss nmos W=4u L=0.5u nf=2
+M7 x n1 vdd vdd pmos W=6u L=0.5u nf=2
+M8 y n2 vdd vdd pmos W=6u L=0.5u nf=2
+.ends
+"""
+APART = {
+    "symmetry": [
+        {
+            "pairs": [["M1", "M2"], ["M3", "M4"], ["M5", "M6"], ["M7", "M8"]],
+            "net_pairs": [["a", "b"], ["n1", "n2"], ["x", "y"]],
+        }
+    ]
+}
+
+
+@pytest.fixture
+def build(tmp_path):
+    """Return a function that lays out a netlist (text or path) under constraints and returns the report."""
+
+    def run(netlist, constraints=None, technology="sky130A", **request):
+        path = tmp_path / "in.spice" if isinstance(netlist, str) else netlist
+        if isinstance(netlist, str):
+            path.write_text(netlist, encoding="utf-8")
+        if constraints is not None:
+            (tmp_path / "constraints.json").write_text(json.dumps(constraints), encoding="utf-8")
+            request["constraints"] = str(tmp_path / "constraints.json")
+        return build_layout(LayoutRequest(str(path), technology, str(tmp_path / technology), **request))
+
+    return run
+
+
+def outcomes(report):
+    return {entry["constraint"]: (entry["obeyed"], entry["reason"]) for entry in report["constraints"]["outcomes"]}
+
+
+def metal_of_ports(path, process):
+    """Return port -> conductor -> metal and cuts connected to the port's label, traced by KLayout."""
+    layout = kdb.Layout()
+    layout.read(path)
+    top = layout.top_cell()
+    trace = kdb.LayoutToNetlist(kdb.RecursiveShapeIterator(layout, top, []))
+    layers = {
+        item.name: trace.make_polygon_layer(process.layer(layout, item.layer), item.name)
+        for item in (*process.conductors, *process.cuts)
+    }
+    for layer in layers.values():
+        trace.connect(layer)
+    for cut in process.cuts:
+        trace.connect(layers[cut.below], layers[cut.name])
+        trace.connect(layers[cut.name], layers[cut.above])
+    trace.extract_netlist()
+    found = {}
+    for conductor in process.conductors:
+        for shape in top.shapes(process.layer(layout, conductor.label_layer)).each(kdb.Shapes.STexts):
+            net = trace.probe_net(layers[conductor.name], kdb.Point(shape.text.x, shape.text.y))
+            found[shape.text.string] = {name: trace.shapes_of_net(net, layer, True) for name, layer in layers.items()}
+    return found
+
+
+@pytest.mark.parametrize("technology", names())
+def test_pairs_drawn_apart_and_their_nets_are_mirror_images_in_metal(build, technology):
+    report = build(BUFFERS, APART, technology)
+    assert faults(report) == []
+    assert {obeyed for obeyed, _ in outcomes(report).values()} == {True}
+    axis = round(report["placement"]["axis_x"] * 1000)
+    mirror = kdb.Trans(2, True, 2 * axis, 0)
+    metal = metal_of_ports(report["files"]["gds"], load(technology))
+    for left, right in (("a", "b"), ("x", "y")):
+        assert sum(region.area() for region in metal[left].values()) > 0
+        for name, region in metal[left].items():
+            assert (region.transformed(mirror) ^ metal[right][name]).is_empty(), (left, name)
+
+
+def test_the_first_device_of_a_pair_lies_on_the_left(build):
+    for pairs in (APART["symmetry"][0]["pairs"], [pair[::-1] for pair in APART["symmetry"][0]["pairs"]]):
+        report = build(BUFFERS, {"symmetry": [{"pairs": pairs}]})
+        for left, right in pairs:
+            (row,) = [row for row in report["placement"]["rows"] if any(name.endswith(f"_{left}") for name in row)]
+            devices = [name.rpartition("_")[2] for name in row]
+            assert devices.index(left) < devices.index(right)
+
+
+@pytest.mark.parametrize("technology", names())
+def test_recognition_mirrors_the_output_inverters_of_a_comparator(build, technology):
+    report = build(COMPARATOR, technology=technology)
+    assert faults(report) == []
+    found = outcomes(report)
+    assert found["symmetry[0].pairs[5]"] == (True, "drawn as two modules that mirror each other")
+    assert found["symmetry[0].pairs[6]"] == (True, "drawn as two modules that mirror each other")
+    assert found["symmetry[0].net_pairs[3]"] == (True, "the wires are mirror images")
+    assert found["symmetry[0].net_pairs[0]"] == (False, "the terminals of the two nets are not mirror images")
+
+
+def test_the_suggestion_of_recognition_as_a_file_gives_the_same_layout(build):
+    plain = build(COMPARATOR)
+    given = build(COMPARATOR, suggest_constraints(read_netlist(COMPARATOR)).to_json())
+    assert given["layout_sha256"] == plain["layout_sha256"]
+    assert (plain["constraints"]["source"], given["constraints"]["source"][-5:]) == ("recognition", ".json")
+    assert given["constraints"]["outcomes"] == plain["constraints"]["outcomes"]
+
+
+def test_what_only_the_file_matches_is_one_module_and_the_rest_is_drawn_one_by_one(build):
+    report = build(OTA, {"matching": [{"devices": ["M1", "M2"], "arrangement": "AABB"}, {"devices": ["M5", "M6"]}]})
+    assert faults(report) == []
+    assert {tuple(sorted(m["devices"])): m["type"] for m in report["modules"]} == {
+        ("M1", "M2"): "differential_pair", ("M5", "M6"): "current_mirror", ("M3",): "single", ("M4",): "single",
+    }  # fmt: skip
+    report = build(BUFFERS, {"matching": [{"devices": ["M1", "M2"], "arrangement": "ABAB"}]})
+    assert faults(report) == []
+    assert [m["devices"] for m in report["modules"] if m["type"] == "matched_group"] == [["M1", "M2"]]
+    assert outcomes(report)["matching[0]"][0] is True
+
+
+def test_what_is_not_obeyed_is_reported_and_warned_of(build):
+    constraints = {
+        "matching": [{"devices": ["M3", "M7"]}, {"devices": ["M1", "M2"], "arrangement": "stacked"}],
+        "net_currents": [{"net": "n1", "current": 0.0001}, {"net": "x", "current": 9.0}],
+        "port_sides": [{"port": "a", "side": "left"}, {"port": "b", "side": "left"}],
+        "proximity": [{"devices": ["M1", "M3"]}],
+        "net_priorities": [{"net": "n1", "priority": 7}],
+    }
+    report = build(BUFFERS, constraints, row_gap=8.0)
+    found = outcomes(report)
+    assert "drawn as 2 modules" in found["matching[0]"][1]
+    assert "stack" in found["matching[1]"][1]
+    assert found["net_currents[0]"] == (True, "wires and vias carry the current")
+    assert found["net_currents[1]"][0] is False
+    assert found["net_priorities[0]"] == (True, "routed with priority 7")
+    assert [found[name][0] for name in ("matching[0]", "matching[1]")] == [False, False]
+    not_obeyed = [entry for entry in report["constraints"]["outcomes"] if entry["obeyed"] is False]
+    warned = [text for text in report["warnings"] if "is not obeyed" in text]
+    assert len(warned) == len(not_obeyed) == report["constraints"]["not_obeyed"] > 2
+
+
+def test_a_port_is_labelled_on_its_metal_nearest_to_the_wanted_side(build):
+    found = {}
+    for side in ("left", "right", "bottom", "top"):
+        report = build(BUFFERS, {"port_sides": [{"port": "x", "side": side}]})
+        layout = kdb.Layout()
+        layout.read(report["files"]["gds"])
+        texts = layout.top_cell().shapes(load("sky130A").layer(layout, "met1.label")).each(kdb.Shapes.STexts)
+        (found[side],) = [shape.text.trans.disp for shape in texts if shape.text.string == "x"]
+        obeyed, reason = outcomes(report)["port_sides[0]"]
+        box = layout.top_cell().bbox()
+        distance = {
+            "left": found[side].x - box.left, "right": box.right - found[side].x,
+            "bottom": found[side].y - box.bottom, "top": box.top - found[side].y,
+        }[side]  # fmt: skip
+        size = box.width() if side in {"left", "right"} else box.height()
+        assert obeyed is (4 * distance <= size), (side, reason)
+    assert found["left"].x < found["right"].x
+    assert found["bottom"].y < found["top"].y
+
+
+def test_a_current_widens_the_wires_of_its_net(build):
+    """Arithmetic: 2.8 mA/um of met1 and met2 (sky130 LEF), so 1.4 mA need 0.5 um; the minimum is 0.14 um."""
+    report = build(BUFFERS, {"net_currents": [{"net": "n1", "current": 0.0014}]})
+    layout = kdb.Layout()
+    layout.read(report["files"]["gds"])
+    top, process = layout.top_cell(), load("sky130A")
+    drawn = kdb.Region(top.shapes(process.layer(layout, "met2"))).merged()
+    assert not drawn.sized(-249).is_empty()
+    plain = build(BUFFERS, {})
+    layout = kdb.Layout()
+    layout.read(plain["files"]["gds"])
+    drawn = kdb.Region(layout.top_cell().shapes(process.layer(layout, "met2"))).merged()
+    assert drawn.sized(-249).is_empty()
+
+
+@pytest.mark.parametrize(
+    ("constraints", "message"),
+    [
+        ({"symetry": []}, "unknown key 'symetry'"),
+        ({"matching": [{"devices": ["M1"]}]}, "matching[0].devices: must have minItems 2"),
+        ({"net_currents": [{"net": "out", "current": -1}]}, "net_currents[0].current: must have exclusiveMinimum 0"),
+        ({"matching": [{"devices": ["M1", "M9"]}]}, "the circuit has no device 'M9'"),
+        ([], "must have type"),
+        ({"net_priorities": [{"net": "out", "priority": 2}]}, "net_priorities contradicts the constraints: out (1;"),
+    ],
+)
+def test_a_file_that_cannot_be_obeyed_is_refused_with_its_faults(build, tmp_path, constraints, message):
+    with pytest.raises(LayoutkitError) as caught:
+        build(OTA, constraints, net_priorities=[{"net": "out", "priority": 1}])
+    assert message in str(caught.value)
+    assert not (tmp_path / "sky130A").exists()
+
+
+def test_files_that_are_no_constraints_are_refused_without_quoting_them(tmp_path):
+    for content in ("secret words", "[" * 100_000, '{"a": NaN}', "x" * (5 << 20)):
+        (tmp_path / "c.json").write_text(content, encoding="utf-8")
+        with pytest.raises(LayoutkitError) as caught:
+            build_layout(LayoutRequest(str(OTA), "sky130A", str(tmp_path / "ws"), constraints=str(tmp_path / "c.json")))
+        assert "secret" not in str(caught.value)
+        assert len(str(caught.value)) < 500
