@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.technology import DeviceSpec, Technology
 
+
 @dataclass(frozen=True)
 class Sizing:
     """How one device is cut into fingers. [dbu]."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design, LayoutRequest
     from layoutkit.flow.modules import Drawn
-    from layoutkit.flow.routing import RoutingJob, Routes
+    from layoutkit.flow.routing import Routes, RoutingJob
     from layoutkit.flow.symmetric_modules import SymmetryPlan
     from layoutkit.place import Placed, Placement
     from layoutkit.technology import Technology
@@ -112,7 +112,9 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     else:
         failed = ", ".join(net.name for net in best.routes.result.failed) if best and best.routes else ""
         gap_um = technology.to_um(ROW_GAP_TRACKS[-1] * pitch)
-        text = f"no way was found for {failed} with up to {gap_um:g} um between rows; try a larger row_gap or another seed"
+        text = (
+            f"no way was found for {failed} with up to {gap_um:g} um between rows; try a larger row_gap or another seed"
+        )
         best = replace(best, warnings=(*best.warnings, text)) if best else best
     if best is None:
         raise GeometryError("no placement was tried")
@@ -146,7 +148,11 @@ def place_modules(design: Design, options: PlacementOptions) -> PlacedModules:
     blocks = _blocks(drawn, technology, plan)
     placement = place_rows(technology, blocks, replace(options, near=_neighbours(drawn, design)))
     trans = {name: _trans(place) for name, place in placement.placed.items()}
-    outcomes = (*plan.outcomes, *matching_outcomes(drawn, design), *_proximity_outcomes(drawn, design, blocks, placement))
+    outcomes = (
+        *plan.outcomes,
+        *matching_outcomes(drawn, design),
+        *_proximity_outcomes(drawn, design, blocks, placement),
+    )
     placed = PlacedModules(technology, cell, layout, tuple(drawn), placement, trans, outcomes)
     for name, module in placed.modules.items():
         cell.insert(kdb.CellInstArray(module.cell.cell_index(), trans[name]))

@@ -18,14 +18,14 @@ from layoutkit.route.routes import NetRequest, RouteOptions, Terminal
 from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import klayout.db as kdb
 
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.flow.design import Design
     from layoutkit.flow.placing import PlacedModules
-    from layoutkit.route.routes import Rect, RoutedNet, RoutingResult
+    from layoutkit.route.routes import Rect, RoutingResult
     from layoutkit.technology import Conductor, Technology
 
     Obstacles = dict[str, list[tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]]]
@@ -251,7 +251,7 @@ def net_outcomes(constraints: Constraints, job: RoutingJob, routes: Routes | Non
     for number, group in enumerate(constraints.symmetry):
         for index, pair in enumerate(group.net_pairs):
             alone = [net for net in pair if net not in wired]
-            broken = {net: f"net {alone[0]} needs no wires" for net in pair} if len(alone) == 1 else unmirrored
+            broken = dict.fromkeys(pair, f"net {alone[0]} needs no wires") if len(alone) == 1 else unmirrored
             path = f"symmetry[{number}].net_pairs[{index}]"
             found.append(outcome(path, pair, broken, "the wires are mirror images"))
     for index, wanted in enumerate(constraints.net_priorities):

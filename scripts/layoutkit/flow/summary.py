@@ -47,9 +47,7 @@ def faults(report: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def constraints_data(
-    design: Design, tried: TriedPlacement, routes: Routes | None
-) -> tuple[dict[str, Any], list[str]]:
+def constraints_data(design: Design, tried: TriedPlacement, routes: Routes | None) -> tuple[dict[str, Any], list[str]]:
     """Return what became of the constraints of a design, and a warning for each one of a file that is not obeyed."""
     from layoutkit.flow.routing import net_outcomes
 
@@ -99,8 +97,9 @@ def summary(report: Mapping[str, Any]) -> str:
         f"  routing   {routing['routed']} of {routing['total_nets']} nets",
         f"  DRC       {drc['total_violations']} violations, {drc['rules_checked']} rules checked"
         + (f", {len(drc['rules_unchecked'])} unchecked" if drc["rules_unchecked"] else ""),
-        f"  plan      {constraints['obeyed']} constraints obeyed, {constraints['not_obeyed']} not"
-        f" (from {constraints['source']})",
+        f"  plan      {constraints['obeyed']} constraints obeyed, {constraints['not_obeyed']} not ("
+        + constraints["source"]
+        + ")",
         "  LVS       "
         + ("matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches")
         + ("" if lvs["complete"] else ", not complete")

@@ -119,14 +119,18 @@ def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
         error = module.centroid_error(wanted.devices) if len(modules) == 1 else 0.0
         if len(modules) > 1:
             names = ", ".join(each.name for each in modules)
-            reason = f"drawn as {len(modules)} modules ({names}); one module needs equal flavour, body, length and fingers"
+            reason = (
+                f"drawn as {len(modules)} modules ({names}); one module needs equal flavour, body, length and fingers"
+            )
         elif wanted.arrangement == "ABBA" and error:
             um = design.technology.to_um(error)
             reason = f"the centroids are {um:g} um apart; these finger counts do not allow less"
         elif wanted.arrangement in {"ABAB", "AABB"} and not _has_arrangement(module, wanted.arrangement):
             reason = f"drawn with a common centroid; {wanted.arrangement} needs devices that split into two equal units"
         elif wanted.arrangement == "stacked":
-            reason = "drawn in rows with a common centroid; create_current_mirror of skill current-mirror stacks devices"
+            reason = (
+                "drawn in rows with a common centroid; create_current_mirror of skill current-mirror stacks devices"
+            )
         else:
             reason = ""
         how = f"drawn as one module with {_apart(design, error)}"
@@ -141,5 +145,5 @@ def _apart(design: Design, error: float) -> str:
 def _has_arrangement(module: Module, arrangement: str) -> bool:
     """Return whether the units of a pair lie in this order, from left to right."""
     order = [instance.parent for instance in sorted(module.instances, key=lambda instance: (instance.x, instance.y))]
-    letters = {device: letter for device, letter in zip(dict.fromkeys(order), "AB", strict=False)}
+    letters = dict(zip(dict.fromkeys(order), "AB", strict=False))
     return "".join(letters.get(device, "?") for device in order) == arrangement

@@ -25,8 +25,8 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     from layoutkit.flow.routing import draw_job, find_routes, net_outcomes
     from layoutkit.flow.summary import outcomes_data
     from layoutkit.layout.cells import check_flat_size, choose_cell, fresh_cell, store_cell
-    from layoutkit.layout.workspace_record import check_fits
     from layoutkit.layout.workspace import Workspace
+    from layoutkit.layout.workspace_record import check_fits
     from layoutkit.tools.current_layout import CurrentLayout
     from layoutkit.tools.routing_request import constraints_of, read_job, with_constraints
 

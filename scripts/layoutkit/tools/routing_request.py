@@ -91,7 +91,7 @@ def with_constraints(job: RoutingJob, constraints: Constraints) -> RoutingJob:
         for name, usual in (("priority", DEFAULT_PRIORITY), ("current", None), ("mirror_of", None)):
             before = getattr(net, name)
             if before not in {usual, stated[name]} and (net.name, before) not in same:
-                text = f"net '{net.name}': {name} is {stated[name]} as in the constraints, not {before} as in the request"
+                text = f"net '{net.name}': {name} is {stated[name]} (constraints), not {before} (request)"
                 warnings.append(text)
         nets.append(replace(net, **stated))
     return replace(job, nets=tuple(nets), warnings=tuple(warnings))
@@ -116,7 +116,7 @@ def constraints_of(job: RoutingJob, constraints: Constraints) -> Constraints:
 
 
 def read_job(technology: Technology, params: Mapping[str, Any]) -> RoutingJob:
-    """Return the job in ``params`` (nets, drc_rules, routing_layers, via_layer, routing_area, obstacles, labels, axis_x).
+    """Return the job in the parameters of the tool.
 
     Raises:
         LayoutkitError: INVALID_PARAM with everything that is wrong in ``details["errors"]``.

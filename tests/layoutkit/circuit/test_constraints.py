@@ -1,5 +1,7 @@
 """Suggested constraints: what a designer would say of well-known circuits, and never against the circuit."""
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,9 @@ from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, read_netlist, recognise
 from layoutkit.circuit import constraints as constraints_module
-from layoutkit.circuit.constraints import Constraints
+from layoutkit.circuit.constraints import Constraints, check_constraints, parse_constraints
 from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.errors import LayoutkitError
 
 SKILLS = Path(__file__).parents[3] / "skills"
 COMPARATOR = SKILLS / "constraint-planning/assets/comparator.spice"
@@ -206,3 +209,85 @@ m4 out vcas b vdd pch_lvt w=4u l=0.12u
     suggested = suggested_data(circuit)
     assert [entry["devices"] for entry in suggested["matching"]] == [["m1", "m2"], ["m3", "m4"]]
     assert find_faults(suggested, circuit) == []
+
+
+def test_the_schema_of_a_suggestion_is_that_of_the_file():
+    """Two files state the format: the pack serves one, the engine reads the other."""
+    served = json.loads((SKILLS / "constraint-planning/schemas/plan.suggest_constraints.output.json").read_text())
+    read = json.loads(Path(constraints_module.__file__).with_name("constraints.schema.json").read_text())
+    assert served["$defs"]["constraints"]["properties"] == read["properties"]
+    assert {name: served["$defs"][name] for name in read["$defs"]} == read["$defs"]
+
+
+def test_constraints_come_back_from_json_as_they_were(comparator):
+    suggested = suggest_constraints(comparator)
+    assert parse_constraints(json.dumps(suggested.to_json())) == suggested
+    everything = {
+        "symmetry": [{"pairs": [["a", "b"]], "self_symmetric": ["c"], "net_pairs": [["x", "y"]], "reason": "r"}],
+        "matching": [{"devices": ["a", "b"], "arrangement": "ABBA", "reason": "r"}],
+        "proximity": [{"devices": ["a", "c"], "reason": "r"}],
+        "net_priorities": [{"net": "x", "priority": 3, "kind": "bias", "reason": "r"}],
+        "net_currents": [{"net": "x", "current": 0.001, "reason": "r"}],
+        "port_sides": [{"port": "x", "side": "top", "reason": "r"}],
+    }
+    assert Constraints.from_json(everything).to_json() == everything
+
+
+@pytest.mark.parametrize(
+    ("section", "entries", "message"),
+    [
+        ("proximity", [{"devices": ["min1", "gone"]}], "no device 'gone'"),
+        ("proximity", [{"devices": ["min1", "min1"]}], "'min1' is listed twice here"),
+        ("net_currents", [{"net": "com", "current": 1.0}] * 2, "'com' is already in net_currents[0]"),
+        ("port_sides", [{"port": "dp", "side": "top"}], "'dp' is a net inside the circuit, no port"),
+        ("port_sides", [{"port": "inp", "side": "top"}] * 2, "'inp' is already in port_sides[0]"),
+        (
+            "port_sides",
+            [{"port": "inp", "side": "left"}, {"port": "inn", "side": "left"}],
+            "'inn' can be at the side right only",
+        ),
+    ],
+)
+def test_conflicts_of_the_other_sections_are_reported(comparator, suggested, section, entries, message):
+    faults = find_faults({**suggested, section: entries}, comparator)
+    assert [fault for fault in faults if message in fault.message], faults
+    with pytest.raises(LayoutkitError, match="do not fit circuit"):
+        check_constraints(Constraints.from_json({**suggested, section: entries}), comparator)
+
+
+def test_every_fault_of_a_format_is_reported():
+    data = {"matching": [{"devices": ["a"]}, {}], "net_priorities": [{"net": "", "priority": 0}], "extra": 1}
+    with pytest.raises(LayoutkitError) as caught:
+        Constraints.from_json(data)
+    paths = [fault["path"] for fault in caught.value.details["errors"]]
+    assert sorted(paths) == [
+        "(document)", "matching[0].devices", "matching[1]", "net_priorities[0].net", "net_priorities[0].priority",
+    ]  # fmt: skip
+
+
+def test_suggesting_takes_time_in_proportion_to_the_modules(monkeypatch):
+    """Many independent pairs: how often a module's nets are looked up grows with the modules, not with their pairs."""
+
+    def transistor(name, nets, width):
+        return Device(name, "nmos", "n", {"w": width, "l": 1e-6}, dict(zip("dgsb", nets.split(), strict=True)))
+
+    def lookups(count):
+        cells = [
+            transistor(f"M{i}{side}", f"o{i}{side} i{i}{side} t{i} vss", 1e-6) for i in range(count) for side in "ab"
+        ] + [transistor(f"T{i}", f"t{i} bias vss vss", 2e-6) for i in range(count)]
+        circuit = Circuit("many", tuple(cells), ("bias", "vss"))
+        circuit = circuit.with_modules(recognise(circuit))
+        calls = Counter()
+        device = Circuit.device
+
+        def counted(self, name):
+            calls["device"] += 1
+            return device(self, name)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Circuit, "device", counted)
+            suggested = suggest_constraints(circuit)
+        assert len(suggested.symmetry) == count
+        return calls["device"]
+
+    assert lookups(80) <= 2.2 * lookups(40)

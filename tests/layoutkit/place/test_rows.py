@@ -122,7 +122,7 @@ def test_impossible_requests_are_refused(blocks, words):
 
 
 def test_wire_length_counts_the_pins_of_a_mirrored_block_on_their_mirrored_side():
-    """Arithmetic: the partners' pins are 500 from their outer edges, so 2 * 3500 from each other and 270 of clearance."""
+    """Arithmetic: each pin is 3500 from its block's inner edge, and the inner edges keep the clearance."""
     box = Rectangle(0, 0, 4000, 3000)
     left = Block("l", "nmos", box, (("n", 3500, 0),), {"tap": box}, partner="r")
     right = Block("r", "nmos", box, (("n", 3500, 0),), {"tap": box}, partner="l")
