@@ -423,3 +423,73 @@ def test_a_label_beside_the_metal_is_refused(route):
     assert code == 2
     assert answer["error"]["details"]["param_name"] == "labels[0]"
     assert "lies on no metal1 of the layout; give the centre of a pin" in answer["error"]["message"]
+
+
+PAIR = [
+    net("outp", end(-8, 0), end(-3, 6)),
+    net("outn", end(8, 0), end(3, 6)),
+    net("tail", end(-9, 3), end(9, 3)),
+]
+
+
+def outcomes_of(envelope):
+    return {
+        entry["constraint"]: (entry["obeyed"], entry["reason"]) for entry in envelope["data"]["constraints"]["outcomes"]
+    }
+
+
+def test_a_net_mirrors_another_about_the_axis_between_their_endpoints(route):
+    nets = [PAIR[0], {**PAIR[1], "mirror_of": "outp"}, PAIR[2]]
+    code, envelope = route(nets, technology="sky130A")
+    assert (code, outcomes_of(envelope)) == (0, {"symmetry[0].net_pairs[0]": (True, "the wires are mirror images")})
+    assert envelope["data"]["constraints"]["source"] == "nets"
+    metal = {
+        entry["net_name"]: sorted(
+            (p["layer"], *sorted(map(tuple, p.get("points", [p.get("position")])))) for p in entry["path"]
+        )
+        for entry in envelope["data"]["routed_nets"]
+    }
+    image = sorted((layer, *sorted((-x, y) for x, y in points)) for layer, *points in metal["outp"])
+    assert image == metal["outn"] != []
+
+
+def test_a_constraints_file_states_priorities_mirrored_nets_and_currents(route, tmp_path):
+    constraints = {
+        "symmetry": [{"net_pairs": [["outp", "outn"]]}],
+        "net_priorities": [{"net": "tail", "priority": 3}],
+        "net_currents": [{"net": "tail", "current": 0.0028}],
+        "matching": [{"devices": ["M1", "M2"]}],
+    }
+    path = tmp_path / "constraints.json"
+    path.write_text(json.dumps(constraints), encoding="utf-8")
+    nets = [*PAIR[:2], {**PAIR[2], "priority": 2}]
+    code, envelope = route(nets, technology="sky130A", constraints=str(path))
+    found = outcomes_of(envelope)
+    assert code == 0
+    assert found["symmetry[0].net_pairs[0]"] == (True, "the wires are mirror images")
+    assert found["net_priorities[0]"] == (True, "routed with priority 3")
+    assert "net 'tail': priority is 3 (constraints), not 2 (request)" in envelope["data"]["warnings"]
+    layout = layout_of(tmp_path)
+    drawn = kdb.Region(layout.top_cell().begin_shapes_rec(SKY.layer(layout, "met1"))).merged()
+    assert not drawn.sized(-499).is_empty()  # 2.8 mA at 2.8 mA/um need 1 um
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mirror_of": "nosuch"}, "net 'outn' cannot mirror 'nosuch', which is no other net of this request"),
+        ({"mirror_of": "outn"}, "net 'outn' cannot mirror 'outn'"),
+    ],
+)
+def test_impossible_mirror_images_are_refused(route, changes, message):
+    code, envelope = route([PAIR[0], {**PAIR[1], **changes}])
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert message in envelope["error"]["message"]
+
+
+def test_endpoints_that_are_no_images_are_routed_one_by_one_and_reported(route):
+    code, envelope = route([PAIR[0], {**PAIR[2], "mirror_of": "outp"}])
+    obeyed, reason = outcomes_of(envelope)["symmetry[0].net_pairs[0]"]
+    assert (code, obeyed) == (0, False)
+    assert "not mirror images" in reason
+    assert any(reason in text for text in envelope["data"]["warnings"])

@@ -53,9 +53,9 @@ class _Stages:
 
 
 def build_layout(request: LayoutRequest, progress: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Return the report of the job; every file lies in the workspace, whether the layout is clean or not.
+    """Return the report of the job; every file is written into the workspace, whether the layout is clean or not.
 
-    The report's ``drc``, ``lvs`` and ``routing`` carry the verdicts; ``flow.summary.faults`` puts them in words.
+    The report's ``drc``, ``lvs`` and ``routing`` hold the verdicts; ``flow.summary.faults`` states them as sentences.
 
     Args:
         request: What to build.

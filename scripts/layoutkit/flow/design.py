@@ -1,4 +1,4 @@
-"""From a netlist to what is to be drawn: the circuit mapped to a technology, its groups of devices, its supplies."""
+"""From a netlist to a design: the circuit mapped to a technology, its constraints, groups of devices and supplies."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class LayoutRequest:
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
-        """Return the request in a tool's parameters, which have these names; what else they hold is not looked at."""
+        """Return the request in a tool's parameters, which have these names; other parameters are ignored."""
         return cls(**{each.name: params[each.name] for each in fields(cls) if each.name in params})
 
 
@@ -113,7 +113,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
 
 
 def make_design(request: LayoutRequest, technology: Technology, circuit: Circuit) -> tuple[Design, list[str]]:
-    """Return which devices are drawn together, and what was decided, in words.
+    """Return the design of ``circuit``, and what was decided, in words.
 
     Raises:
         LayoutkitError: If the constraints cannot be read, do not fit the circuit, or contradict ``net_priorities``.

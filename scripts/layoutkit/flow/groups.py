@@ -132,31 +132,31 @@ def _check_bodies(circuit: Circuit, technology: Technology) -> None:
 
 
 def size(device: Device, technology: Technology, units: int) -> Sizing:
-    """Return the fingers of a device: as its netlist says, more where one would be too wide or ``units`` ask for it.
+    """Return the fingers of a device: as in its netlist, more where a finger would be too wide or ``units`` needs more.
 
     The total width is kept exactly: a finger count is only taken when it divides the width on the grid.
 
     Args:
         device: A MOS transistor.
-        technology: Gives the grid, the least width and the reach of a tap.
+        technology: Gives the grid, the minimum width and the largest distance to a tap.
         units: Wanted divisor of the finger count, such as 2 for a common-centroid pair; 1 for none.
     """
     spec = technology.device(device.model)
     total = technology.snap(device.w * 1e6 / technology.dbu_um) * device.m
     length = technology.snap(device.l * 1e6 / technology.dbu_um)
-    asked = device.nf * device.m
+    stated = device.nf * device.m
     widest = widest_finger(technology, spec)
 
     def legal(fingers: int) -> bool:
         width, rest = divmod(total, fingers)
         return rest == 0 and width % technology.grid == 0 and spec.min_w <= width <= widest
 
-    candidates = range(asked, max(4 * asked, 2 * -(-total // widest)) + 1)
+    candidates = range(stated, max(4 * stated, 2 * -(-total // widest)) + 1)
     for wanted in (units, 1):
         for fingers in candidates:
             if fingers % wanted == 0 and legal(fingers):
                 return Sizing(total // fingers, length, fingers)
-    return Sizing(technology.snap(total / asked), length, asked)
+    return Sizing(technology.snap(total / stated), length, stated)
 
 
 def _alike(devices: Sequence[Device], technology: Technology) -> list[list[tuple[Device, Sizing]]]:

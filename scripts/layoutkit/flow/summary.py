@@ -1,4 +1,4 @@
-"""The report of a build in words: what is wrong with it, and a page for the terminal."""
+"""The report of a build as text: its faults, what became of its constraints, and a page for the terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 5
 
 
 def faults(report: Mapping[str, Any]) -> list[str]:
-    """Return what keeps the layout from being clean, one sentence each; empty for a clean one."""
+    """Return one sentence for each fault of the layout; none if it is clean."""
     found = []
     failed = report["routing"]["failed"]
     if failed:

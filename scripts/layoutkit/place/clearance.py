@@ -1,4 +1,4 @@
-"""How close two blocks may stand: the largest spacing any two of their layers ask for."""
+"""The minimum distance of two blocks: the largest spacing that any two of their layers need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Clearances:
-    """Answers the gap between two blocks' bounding boxes, from the technology's spacing rules."""
+    """Computes the gap between two blocks' bounding boxes from the technology's spacing rules."""
 
     def __init__(self, technology: Technology) -> None:
         self.grid = technology.grid
@@ -52,9 +52,9 @@ class Clearances:
 
 
 def _inset(block: Block, layer: str, sides: tuple[str, ...]) -> int:
-    """Return how far the block's shapes on ``layer`` stay behind its bounding box at the nearest of ``sides``.
+    """Return the distance from the block's shapes on ``layer`` to its bounding box at the nearest of ``sides``. [dbu]
 
-    Both sides count along x, since a block may stand mirrored.
+    Both sides count along x, since a block may be mirrored.
     """
     box, shapes = block.box, block.layer_boxes[layer]
     return min(abs(int(getattr(box, side)) - int(getattr(shapes, side))) for side in sides)

@@ -1,7 +1,7 @@
-"""Place blocks in rows about one vertical axis, exactly symmetric where the circuit asks for it.
+"""Place blocks in rows about one vertical axis, exactly symmetric where the constraints want it.
 
-Every row holds blocks of one kind. Its middle is on the axis: a block that is its own mirror image is centred there,
-partners stand mirrored at equal distance on both sides, the others stand outside of these.
+Every row holds blocks of one kind. Its middle is on the axis: a symmetric block is centred there,
+partners are mirrored at equal distance on both sides, and the other blocks are outside of these.
 
               axis
     pmos        |
@@ -42,7 +42,7 @@ class PlacementOptions:
     Attributes:
         row_gap: Extra room between rows, for wires. [dbu]
         column_gap: Extra room between neighbours in a row. [dbu]
-        aspect_ratio: Wanted width over height; rows are split when they grow much wider than this allows.
+        aspect_ratio: Width over height to aim at; a row that would be much wider is split.
         seed: Seed of the annealing.
         moves: How many changes the annealing tries.
         near: Names of blocks that belong next to each other, one tuple per group.
@@ -58,7 +58,7 @@ class PlacementOptions:
 
 @dataclass
 class _Row:
-    """One row in the making: what stands on the axis, what mirrors around it, what stands outside."""
+    """One row while it is built: the block on the axis, the pairs around it, and the free blocks outside."""
 
     kind: str
     level: int
@@ -141,7 +141,7 @@ def _rows_of_level(blocks: list[Block], wide: float) -> list[_Row]:
 
 
 class _Placer:
-    """Turns rows into exact positions and measures the result."""
+    """Computes exact positions from rows, and their wire length."""
 
     def __init__(self, technology: Technology, options: PlacementOptions, blocks: Sequence[Block]) -> None:
         self.blocks = {block.name: block for block in blocks}

@@ -28,7 +28,7 @@ HIGHEST_WEIGHT = 16
 
 @dataclass
 class _State:
-    """Where one net stands."""
+    """The route of one net so far."""
 
     metal: NetMetal | None = None
     entered: bool = False

@@ -116,7 +116,7 @@ def _check_request(nets: Sequence[NetRequest], area: kdb.Box, options: RouteOpti
     faults += [f"net '{net.name}' has no terminal" for net in nets if not net.terminals]
     mirrors = [(net.name, net.mirror_of) for net in nets if net.mirror_of is not None]
     faults += [
-        f"net '{name}' is to mirror '{of}', which is no net of this request that stands for itself"
+        f"net '{name}' is to mirror '{of}', which is not in this request or is in another mirrored pair"
         for name, of in mirrors
         if of not in names or of in [mirror for mirror, _ in mirrors] or [o for _, o in mirrors].count(of) > 1
     ]

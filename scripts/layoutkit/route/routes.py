@@ -90,7 +90,7 @@ class Via:
 
 @dataclass(frozen=True)
 class Patch:
-    """Metal that a rule asks for beside wires and pads: minimum area, or a gap of one net closed. [dbu]"""
+    """Metal that a rule needs beside wires and pads: for the minimum area, or to close a gap within one net. [dbu]"""
 
     layer: str
     rect: Rect

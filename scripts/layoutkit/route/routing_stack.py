@@ -51,10 +51,10 @@ class Stack:
                 return position
         raise TechnologyError(f"conductor '{name}' takes no part in this routing")
 
-    def width(self, level: int, asked: int | None) -> int:
+    def width(self, level: int, wanted: int | None) -> int:
         """Return the width drawn on a level: at least its minimum, and halvable on the grid."""
         step = 2 * self.technology.grid
-        return -(-max(asked or 0, self.conductors[level].width) // step) * step
+        return -(-max(wanted or 0, self.conductors[level].width) // step) * step
 
     def space(self, level: int, *, wide: bool) -> int:
         """Return the distance to keep on a level; ``wide`` when one of the two is wider than the wide-metal limit."""

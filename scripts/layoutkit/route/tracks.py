@@ -65,7 +65,7 @@ def coordinates(first: int, last: int, required: Iterable[int], pitch: int, grid
 
 
 class EdgeCounts:
-    """How many foreign shapes stand in the way of each edge, for one wire width.
+    """How many shapes of other nets block each edge, for one wire width.
 
     ``right``, ``up``, ``via`` have the shape (levels, rows, columns) like the costs of the search.
     """

@@ -339,17 +339,17 @@ class _Reader:
                     self._fault(path, f"{where} lies on an obstacle", value)
 
     def _via_layer(self, layers: Sequence[str], nets: Sequence[WantedNet]) -> None:
-        """Accept a via of the span that is routed; the technology's stack says which vias the others are."""
-        asked = self.params["via_layer"]
+        """Accept a via between the routed layers; the technology's stack defines the other vias."""
+        named = self.params["via_layer"]
         used = {self.names.index(name) for name in layers} | {
             self.names.index(point.layer) for net in nets for point in net.endpoints
         }
         cuts = [cut.name for cut in self.technology.cuts[min(used) : max(used)]]
-        resolved = self.technology.resolve(asked)
+        resolved = self.technology.resolve(named)
         if resolved in cuts:
-            self.spelled.setdefault(resolved, asked)
+            self.spelled.setdefault(resolved, named)
         elif resolved not in [cut.name for cut in self.technology.cuts]:
             known = ", ".join(cut.name for cut in self.technology.cuts)
-            self._fault("via_layer", f"technology {self.technology.name} has no via '{asked}'; it has: {known}", asked)
+            self._fault("via_layer", f"technology {self.technology.name} has no via '{named}'; it has: {known}", named)
         elif cuts:
-            self.warnings.append(f"via_layer '{asked}' joins no layers routed here; the vias are {', '.join(cuts)}")
+            self.warnings.append(f"via_layer '{named}' joins no layers routed here; the vias are {', '.join(cuts)}")
