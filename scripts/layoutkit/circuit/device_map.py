@@ -1,4 +1,4 @@
-"""Carrying a circuit into a technology: its device for every model, legal sizes, and a record of every change.
+"""Map a circuit to a technology: a device for every model, legal sizes, and a record of every change.
 
 The rules; the result reports every change that they make:
 
@@ -10,12 +10,12 @@ The rules; the result reports every change that they make:
   win over ``w``, which FinFET netlists carry along unused.
 - **Fingers**: ``w`` is the total of all fingers, or of one finger where the caller says so or no other reading fits the
   whole file (``widths``). A finger narrower than the minimum is an error that names both readings; it is never merged
-  with others. Only a width counted in fins, which is the total without doubt, is drawn in fewer fingers. A device of
+  with others. Only a width counted in fins, which is always the total, is drawn in fewer fingers. A device of
   one finger is widened.
 - **Grid**: a total width on the grid is kept: where the number of fingers does not divide it on the grid, the nearest
   number that does is drawn, one for all devices of equal fingers. Everything else is snapped to the nearest grid point.
 
-Resistors and capacitors: ``passive_map``.
+All other devices: ``passive_map``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class TargetDevice:
 class Target:
     """What the mapping needs to know of a technology: grid [dbu], database unit [um], transistors.
 
-    ``technology`` is the technology itself, needed where passives are to be mapped.
+    ``technology`` is the technology itself; mapping devices other than transistors needs it.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Target:
 
 @dataclass(frozen=True)
 class MapOptions:
-    """How sizes are to be understood.
+    """How the netlist states sizes.
 
     Attributes:
         width_per: ``device``: ``w`` is the total of all fingers (BSIM4, the PDKs); ``finger``: of one finger; ``auto``:
@@ -146,7 +146,7 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
     Args:
         circuit: What a reader returned.
         target: The technology.
-        options: How widths are to be understood.
+        options: How the netlist states widths.
 
     Raises:
         UnsupportedOperationError: If the technology has no device of a type that the circuit uses.
@@ -171,7 +171,7 @@ class _Draft(NamedTuple):
         length: Gate length. [dbu]
         factor: By how much one gate's length grew. [1]
         width: Its width and fingers.
-        is_stated: Whether the netlist states that width, which neither stands for fins nor scaled with the length.
+        is_stated: Whether the netlist states that width, which neither counts fins nor scaled with the length.
     """
 
     device: Device
@@ -264,7 +264,7 @@ class _Mapping:
         length, factor = self._length(device, spec)
         given, fingers = self._given_width(device)
         total = given * factor / self._dbu_m
-        # A width that scaled with its length, or stands for fins, is snapped; a stated one is kept.
+        # A width that scaled with its length, or counts fins, is snapped; a stated one is kept.
         stated = factor == 1.0 and "nfin" not in device.params
         finger = total / fingers if stated else self._snap(total / fingers)
         if fingers > 1 and finger < spec.min_w - ROUNDING:

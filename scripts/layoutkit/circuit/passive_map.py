@@ -3,7 +3,7 @@
 - **Device**: the technology's device of the same model (a model of fixed width states its width); else its default.
 - **Size**: width and length as the netlist states them; ``series`` bars become one length. Where the model is another
   process's, or no size is stated, the value decides: the size that has this resistance or capacitance. A foreign
-  resistor without a value keeps its number of squares, a foreign capacitor its plate, and that is told.
+  resistor without a value keeps its number of squares, a foreign capacitor or diode its size, with a warning.
 - Sizes are snapped to the nearest grid point, so that every bar of a folded resistor is on the grid. A width below the
   minimum becomes the minimum, the squares stay.
 """
@@ -15,14 +15,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.errors import GeometryError, NetlistError
-from layoutkit.technology.passive_sizes import SIZE_OF_VALUE, PassiveSize, drawn_length
+from layoutkit.technology.passive_sizes import SIZE_OF_VALUE, PassiveSize, drawn_length, rectangle_sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from layoutkit.circuit.circuit import Device
 
-    Tell = Callable[[str, str | float | None, str | float, str], None]
+    Report = Callable[[str, str | float | None, str | float, str], None]
 
 
 class _Choice(NamedTuple):
@@ -31,31 +31,62 @@ class _Choice(NamedTuple):
     width_m: float | None
 
 
-def map_passive(technology: Any, device: Device, tell: Tell) -> Device:
+def map_passive(technology: Any, device: Device, report: Report) -> Device:
     """Return ``device`` as one of the technology's, with ``w``, ``l`` and ``m``.
 
     Args:
         technology: A ``layoutkit.technology.Technology`` that has devices of this type.
         device: Device that is no transistor, as a reader returned it.
-        tell: Receives field, value before, value after and reason of every change.
+        report: Receives field, value before, value after and reason of every change.
 
     Raises:
         NetlistError: If neither its size nor its value says what to draw.
     """
+    if "area" in device.params and "perimeter" not in device.params and with_sides(device) is not device:
+        report("area", None, device.params["area"], "an area without a perimeter is taken as a square")
+    device = with_sides(device)
     choice = _chosen(technology, device)
     if not choice.exact:
         reason = f"{device.type} {device.model} drawn as {choice.spec.name} of {technology.name}"
-        tell("model", device.model, choice.spec.name, reason)
+        report("model", device.model, choice.spec.name, reason)
     try:
-        size = _size(technology, device, choice, tell)
+        size = _size(technology, device, choice, report)
     except GeometryError as error:
         raise NetlistError(f"'{device.id}': {error}") from error
     width, length = (
-        _on_grid(technology, device, name, value, tell) for name, value in (("w", size.w_m), ("l", size.l_m))
+        _on_grid(technology, device, name, value, report) for name, value in (("w", size.w_m), ("l", size.l_m))
     )
     if device.kind.in_series == "lengths":
-        length = _in_bars(technology, choice.spec, width, length, tell)
+        length = _in_bars(technology, choice.spec, width, length, report)
     return replace(device, model=choice.spec.name, params={"w": width, "l": length, "m": device.m * size.m})
+
+
+def with_sides(device: Device) -> Device:
+    """Return the device with ``w`` and ``l`` where it states an area instead; an area alone is that of a square.
+
+    Raises:
+        NetlistError: If no rectangle has its area and perimeter.
+    """
+    params = device.params
+    if "area" not in device.kind.compared or "area" not in params or {"w", "l"} <= params.keys():
+        return device
+    area = params["area"]
+    sides = sides_of(area, params.get("perimeter", 4 * max(0.0, area) ** 0.5), device.id)
+    return replace(device, params={**params, **sides})
+
+
+def sides_of(area: float, perimeter: float, device_id: str) -> dict[str, float]:
+    """Return w and l of the rectangle of this area [m2] and perimeter [m], as LVS decks state capacitors and diodes.
+
+    Raises:
+        NetlistError: If there is no such rectangle.
+    """
+    sides = rectangle_sides(area, perimeter)
+    if sides is None:
+        raise NetlistError(
+            f"'{device_id}': no rectangle has the area a={area:g} m2 and the perimeter p={perimeter:g} m"
+        )
+    return {"w": round(sides[0], 12), "l": round(sides[1], 12)}
 
 
 def stated_length(device: Device) -> float | None:
@@ -93,7 +124,7 @@ def _size(
     technology: Any,
     device: Device,
     choice: _Choice,
-    tell: Tell,
+    report: Report,
 ) -> PassiveSize:
     spec, params = choice.spec, device.params
     width = choice.width_m or params.get("w")
@@ -101,14 +132,14 @@ def _size(
     key = device.kind.value
     if choice.exact and length is not None and device.kind.in_series == "lengths" and width is None:
         width = (spec.widths[0] if spec.widths else spec.min_w) * technology.dbu_um * 1e-6
-        tell("w", None, width, f"missing width of {device.type}s taken as the least")
+        report("w", None, width, f"missing width of {device.type}s taken as the minimum")
     if width is not None and length is not None and (choice.exact or key not in params):
-        return _legal(technology, device, choice, PassiveSize(width, length), tell)
+        return _legal(technology, device, choice, PassiveSize(width, length), report)
     if params.get(key, 0) <= 0:
         other = f"a value {key}" if key else "an area"
         raise NetlistError(f"'{device.id}' ({device.model}) states neither w and l nor {other}")
     size = SIZE_OF_VALUE[device.type](technology, spec, params[key])
-    tell(key, params[key], size.l_m, f"sizes of {device.type}s follow from their values")
+    report(key, params[key], size.l_m, f"sizes of {device.type}s follow from their values")
     return size
 
 
@@ -117,23 +148,23 @@ def _legal(
     device: Device,
     choice: _Choice,
     size: PassiveSize,
-    tell: Tell,
+    report: Report,
 ) -> PassiveSize:
     """Return ``size``; a resistor of a width that is not allowed is scaled to one that is."""
     spec, unit = choice.spec, technology.dbu_um * 1e-6
     if device.kind.rectangle:
-        return size if choice.exact else _foreign_rectangle(technology, spec, size, tell)
+        return size if choice.exact else _foreign_rectangle(technology, spec, size, report)
     widths = [width * unit for width in spec.widths]
-    least = spec.min_w * unit
-    legal = any(abs(size.w_m - width) < unit for width in widths) if widths else size.w_m > least - unit / 2
+    minimum = spec.min_w * unit
+    legal = any(abs(size.w_m - width) < unit for width in widths) if widths else size.w_m > minimum - unit / 2
     if legal:
         return size
-    width = min(widths, key=lambda each: abs(each - size.w_m)) if widths else least
-    tell("w", size.w_m, width, "resistors of a width that the process does not have keep their number of squares")
+    width = min(widths, key=lambda each: abs(each - size.w_m)) if widths else minimum
+    report("w", size.w_m, width, "resistors of a width that the process does not have keep their number of squares")
     return PassiveSize(width, size.l_m * width / size.w_m, size.m)
 
 
-def _foreign_rectangle(technology: Any, spec: Any, size: PassiveSize, tell: Tell) -> PassiveSize:
+def _foreign_rectangle(technology: Any, spec: Any, size: PassiveSize, report: Report) -> PassiveSize:
     """Return the plate or junction of a device of another process, grown where this one has none so small."""
     unit = technology.dbu_um * 1e-6
     width, length = max(size.w_m, spec.min_w * unit), max(size.l_m, spec.min_l * unit)
@@ -143,18 +174,18 @@ def _foreign_rectangle(technology: Any, spec: Any, size: PassiveSize, tell: Tell
         reason = f"{spec.kind.noun}s of other processes keep their size, which is another value here"
     else:
         reason = f"{spec.kind.noun}s smaller than this process allows became the smallest"
-    tell("w", size.w_m, width, reason)
+    report("w", size.w_m, width, reason)
     return PassiveSize(width, length, size.m)
 
 
-def _in_bars(technology: Any, spec: Any, width_m: float, length_m: float, tell: Tell) -> float:
+def _in_bars(technology: Any, spec: Any, width_m: float, length_m: float, report: Report) -> float:
     """Return the length that the bars of a resistor have together: each of them is on the grid."""
     width, length = (round(each * 1e6 / technology.dbu_um) for each in (width_m, length_m))
     drawn = drawn_length(technology, spec, width, length)
     if drawn == length:
         return length_m
     result: float = round(drawn * technology.dbu_um * 1e-6, 15)
-    tell("l", length_m, result, "lengths of resistors made a whole number of grid steps in each bar")
+    report("l", length_m, result, "lengths of resistors made a whole number of grid steps in each bar")
     return result
 
 
@@ -163,13 +194,13 @@ def _on_grid(
     device: Device,
     name: str,
     length_m: float,
-    tell: Tell,
+    report: Report,
 ) -> float:
     dbu = length_m * 1e6 / technology.dbu_um
     snapped = technology.snap(dbu)
     result: float = round(snapped * technology.dbu_um * 1e-6, 15)
     if abs(snapped - dbu) > 0.01:
-        tell(
+        report(
             name, length_m, result, f"{device.type} sizes snapped to the {technology.to_um(technology.grid):g} um grid"
         )
     return result

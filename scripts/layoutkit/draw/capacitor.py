@@ -154,7 +154,7 @@ class _Plates:
         return self._described(layout, plates, bottom)
 
     def _over(self, cuts: Area) -> Area:
-        """Return the top conductor over cuts: enclosing them and of its least width."""
+        """Return the top conductor over cuts: enclosing them and of its minimum width."""
         grid, over = self.tech.grid, self.sizes.top_over_cut
         area = cuts.enlarged(over, over)
         dx, dy = (
@@ -164,7 +164,7 @@ class _Plates:
         return area.enlarged(dx, dy)
 
     def _bottom_strap(self, whole: Area, over_plates: Area) -> Area:
-        """Return where the cuts on the bottom plate stand: a column to the right of all plates."""
+        """Return where the cuts on the bottom plate are: a column to the right of all plates."""
         sizes = self.sizes
         narrow = self._over(Area(0, 0, sizes.cut, sizes.cut))
         half = max((narrow.right - narrow.left) // 2, _ViaColumn(self.tech, self.top.name).half(self._level()))

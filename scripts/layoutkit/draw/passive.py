@@ -113,8 +113,8 @@ def resistor(
     length = _on_grid(tech, "Length", size.l_m, segments, warnings)
     _within(tech, "Length" if segments == 1 else f"Length of each of {segments} segments", length, spec)
     named = nets_of(device_id, nets)
-    told = tuple(f"{device_id}: {warning}" for warning in warnings)
-    return Resistor(device_id, spec, width, length, segments, m, *named, told)
+    rounded = tuple(f"{device_id}: {warning}" for warning in warnings)
+    return Resistor(device_id, spec, width, length, segments, m, *named, rounded)
 
 
 def capacitor(

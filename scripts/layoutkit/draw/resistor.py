@@ -2,7 +2,7 @@
 
 ::
 
-      ===== p        ===== n     rails (second conductor), one a net
+      ===== p        ===== n     rails (second conductor), one per net
         |   +--link--+   |
        [#] [#]      [#] [#]      heads: poly with contacts
         |   |        |   |
@@ -39,7 +39,7 @@ def draw_resistors(layout: kdb.Layout, tech: Technology, spec: ResistorSpec) -> 
     """Draw the bank and return its module; units are called ``<id>_1``, ``<id>_2`` in the order of their current.
 
     Raises:
-        GeometryError: If the resistors differ in flavour or bar, or dummies are asked for without a ring.
+        GeometryError: If the resistors differ in flavour or bar, or there are dummies without a ring.
         TechnologyError: If the process lacks a dimension.
     """
     _check(tech, spec)
@@ -164,7 +164,7 @@ class _Drawing:
             for x in self.plan.cuts(bar):
                 sketch.box(tech.cuts[0].layer, Area(x, cut_low, x + sizes.cut, cut_low + sizes.cut))
 
-    # ---- what is told
+    # ---- the description
 
     def _draw_texts(self) -> None:
         rail = self.tech.conductors[1]

@@ -199,7 +199,7 @@ class BankPlan:
         return self._grown(min(lefts) - self.rows.cut_rail_end, max(lefts) + self.rows.cut + self.rows.cut_rail_end)
 
     def _grown(self, left: int, right: int) -> tuple[int, int]:
-        """Return a rail's ends moved apart until it has the least area."""
+        """Return a rail's ends moved apart until it has the minimum area."""
         lack = -(-self.rows.rail_area // self.rows.rail) - (right - left)
         grow = max(0, -(-lack // (2 * self.tech.grid)) * self.tech.grid)
         return left - grow, right + grow
@@ -233,7 +233,7 @@ class BankPlan:
         return Area(left, -self.poly_end, right, self.sizes.length + self.poly_end)
 
     def core(self) -> Area:
-        """Return the core layer over all bars, of its least area."""
+        """Return the core layer over all bars, of its minimum area."""
         dims, sizes = self.flavour.dimensions, self.sizes
         beyond, width = dims.get("core_enclosure", 0), self.bars[-1].left + sizes.width - self.bars[0].left
         lack = -(-dims.get("core_area", 0) // sizes.length) - width

@@ -1,8 +1,8 @@
 """Extraction: the circuit of a layout, read from its shapes alone.
 
 Every channel becomes a finger. Fingers of one device type that share gate, bulk, and source and drain (in either order)
-are in parallel and are reported as one device: ``w_um`` is the width of all of them, ``fingers`` holds each. A layout
-does not distinguish a netlist's ``nf`` and ``m``; their product is the number of fingers.
+are in parallel and become one device: ``w_um`` is the width of all of them, ``fingers`` holds each. A layout shows the
+number of fingers, which is the product of ``nf`` and ``m`` of a netlist, not the two.
 
 Net names come from the labels of the cell itself. Nets are never joined because they bear the same name.
 """
@@ -301,7 +301,7 @@ def _by_place(finger: Finger) -> tuple[Point, str]:
 
 
 def _device_names(groups: list[list[Finger]]) -> list[str]:
-    """Return one name a group: the device texts on it where there are any, else a letter and a number."""
+    """Return one name per group: the device texts on it where there are any, else a letter and a number."""
     names: list[str] = []
     used: set[str] = set()
     for number, members in enumerate(groups, 1):

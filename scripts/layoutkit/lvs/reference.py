@@ -1,8 +1,7 @@
-"""The reference of LVS: the input circuit in the technology's devices.
+"""The netlist side of LVS: the input circuit in the technology's devices.
 
-Transistors in parallel are folded as extraction folds fingers, resistors in series and in parallel as it folds bars. A
-width is ``w * m`` in all; where ``w / nf`` is off the grid, the nearest grid multiple a finger is what a generator can
-draw, and either counts as right.
+Devices in parallel and resistors in series are folded as extraction folds fingers and bars. A width is ``w * m`` in
+all. Where ``w / nf`` is off the grid, a generator draws the nearest grid multiple per finger; either width is right.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.passive_map import stated_length
+from layoutkit.circuit.passive_map import stated_length, with_sides
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
 from layoutkit.extract.folding import FoldKey, dummies, fold_key, fold_series
 from layoutkit.extract.passive_devices import RECIPES
@@ -145,7 +144,7 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
 
 
 def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec | PassiveSpec]:
-    """Return the technology's device of every device, or report all models that have none."""
+    """Return the technology's device of every device; one error names all models that have none."""
     specs: dict[str, DeviceSpec | PassiveSpec] = {}
     spec: DeviceSpec | PassiveSpec
     unknown: dict[str, list[str]] = {}
@@ -195,6 +194,7 @@ def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technolo
 
 
 def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> ReferenceDevice:
+    device = with_sides(device)
     fixed_width = spec.models(technology.dbu_um).get(device.model)
     if fixed_width is not None:  # the model's name states the width, whatever w says
         device = replace(device, params={**device.params, "w": technology.to_um(fixed_width) * 1e-6})
@@ -226,7 +226,7 @@ def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> Refer
 
 
 def klayout_netlist(reference: Reference, technology: Technology) -> kdb.Netlist:
-    """Return the reference in KLayout's model: one device a group of parallel transistors of one drawn length."""
+    """Return the reference in KLayout's model: one device per group of parallel devices of one drawn length."""
     import klayout.db as kdb
 
     netlist = kdb.Netlist()

@@ -1,4 +1,4 @@
-"""The kinds of devices: each is declared here once, and every other module asks its declaration.
+"""The kinds of devices: each is declared here once, and every other module reads its declaration.
 
 A declaration states the terminals and what they are for, the parameters and how closely LVS compares them, how netlists
 name the device, how several devices fold into one, and what a technology file states about it. Two tables refer to the

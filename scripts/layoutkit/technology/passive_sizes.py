@@ -1,4 +1,4 @@
-"""Sizes of resistors and capacitors: as netlists state them, and the one that has a given value."""
+"""Sizes of resistors, capacitors and diodes: as netlists state them, and the one that has a given value."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def capacitance(spec: PassiveSpec, width_um: float, length_um: float) -> float:
 
 
 def resistor_size(tech: Technology, spec: PassiveSpec, ohm: float, width: int | None = None) -> PassiveSize:
-    """Return the size of a resistor of ``ohm``: of ``width`` [dbu], else of the least width.
+    """Return the size of a resistor of ``ohm``: of ``width`` [dbu], else of the minimum width.
 
-    A value too small for the least length at that width becomes bars in parallel.
+    A value too small for the minimum length at that width becomes bars in parallel.
 
     Raises:
         GeometryError: If the value is not positive.
@@ -97,7 +97,7 @@ def capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> Passive
     """Return the size of a capacitor of ``farad``: one square plate, or as many equal ones as the process needs.
 
     Raises:
-        GeometryError: If the value is not positive, or smaller than that of the least plate.
+        GeometryError: If the value is not positive, or smaller than that of the smallest plate.
     """
     if not farad > 0:
         raise GeometryError(f"a capacitance must be positive, got {farad:g} F")
@@ -109,12 +109,11 @@ def capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> Passive
     while side > largest:
         m += 1
         side = _plate_side(tech, spec, farad / m)
-    least = max(spec.min_w, spec.min_l, ceil(sqrt(spec.min_area)))
-    if side < least:
-        least_um = least * tech.dbu_um
-        raise GeometryError(
-            f"{farad:g} F is less than the smallest {spec.name} has ({capacitance(spec, least_um, least_um):.4g} F)"
-        )
+    smallest = max(spec.min_w, spec.min_l, ceil(sqrt(spec.min_area)))
+    if side < smallest:
+        side_um = smallest * tech.dbu_um
+        value = capacitance(spec, side_um, side_um)
+        raise GeometryError(f"{farad:g} F is less than the smallest {spec.name} has ({value:.4g} F)")
     unit = tech.dbu_um * 1e-6
     return PassiveSize(side * unit, side * unit, m)
 

@@ -6,7 +6,7 @@ import pytest
 
 from layoutkit.circuit import Circuit, Device, recognise
 from layoutkit.circuit.readers.netlist import _SPICE_LINE
-from layoutkit.circuit.readers.netlist_warnings import doubts
+from layoutkit.circuit.readers.netlist_warnings import suspicious_nets
 from layoutkit.circuit.readers.spice_files import _SUBCIRCUIT
 from layoutkit.circuit.readers.spice_lines import LogicalLine, _plain_statement, _Splitter
 
@@ -54,7 +54,7 @@ def diodes_on_one_gate(size):
 
 def comparisons(circuit):
     Name.compared = 0
-    doubts(circuit)
+    suspicious_nets(circuit)
     recognise(circuit)
     return Name.compared
 

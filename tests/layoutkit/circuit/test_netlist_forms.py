@@ -6,6 +6,7 @@ The expected cards were written by hand from the subcircuits of the PDKs' librar
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -48,8 +49,24 @@ CARDS = {
             [f"XC1 p n {SKY}cap_mim_m3_2 w=12 l=7.5 m=2"],
             [f"C1 p n {SKY}model__cap_mim_m4 w=12u l=7.5u m=2 a=180p p=78u"],
         ),
+    }
+    | {
+        name: ([f"XD1 p n {SKY}{name} area=3e12 perim=8e6 m=2"], [f"D1 {nodes} {SKY}{name} A=6p P=16u"])
+        for name, nodes in {
+            "diode_pw2nd_05v5": "p n",
+            "diode_pw2nd_05v5_lvt": "n p",  # the deck has the ends of these two exchanged
+            "diode_pw2nd_11v0": "n p",
+            "diode_pd2nw_05v5": "p n",
+            "diode_pd2nw_05v5_lvt": "p n",
+            "diode_pd2nw_05v5_hvt": "p n",
+            "diode_pd2nw_11v0": "p n",
+        }.items()
     },
     "gf180mcuD": {
+        name: ([f"D1 p n {name} area=3p pj=8u m=2"], [f"D1 p n {name} A=3p P=8u m=2"])
+        for name in ("diode_nd2ps_03v3", "diode_nd2ps_06v0", "diode_pd2nw_03v3", "diode_pd2nw_06v0")
+    }
+    | {
         name: ([f"XM1 d g s b {name} w=4.2u l=0.75u nf=2 m=3"], [f"M1 d g s b {name} w=4.2u l=0.75u nf=2 m=3"])
         for name in ("nfet_03v3", "pfet_03v3", "nfet_05v0", "pfet_05v0", "nfet_06v0", "pfet_06v0")
     }
@@ -74,7 +91,11 @@ CARDS = {
         name: ([f"XR1 p n b {name} w=1.41u l=20.5u m=2"], [f"R1 p n b {name} w=1.41u l=20.5u m=2"])
         for name in ("rsil", "rppd", "rhigh")
     }
-    | {"cap_cmim": (["XC1 p n cap_cmim w=12u l=7.5u m=2"], ["C1 p n cap_cmim w=12u l=7.5u m=2"])},
+    | {"cap_cmim": (["XC1 p n cap_cmim w=12u l=7.5u m=2"], ["C1 p n cap_cmim w=12u l=7.5u m=2"])}
+    | {
+        name: ([f"XD1 p n {name} w=3u l=1u m=2"], [f"D1 p n {name} w=3u l=1u m=2"])
+        for name in ("dantenna", "dpantenna")
+    },
     "generic": {
         "nmos": (["M1 d g s b nmos_1v8 W=4.2u L=0.75u nf=2 m=3"],) * 2,
         "pmos": (["M1 d g s b pmos_1v8 W=4.2u L=0.75u nf=2 m=3"],) * 2,
@@ -84,6 +105,7 @@ SIZES = {
     "nmos": {"w": 4.2e-6, "l": 0.75e-6, "nf": 2, "m": 3},
     "resistor": {"w": 1.41e-6, "l": 20.5e-6, "m": 2},
     "capacitor": {"w": 12e-6, "l": 7.5e-6, "m": 2},
+    "diode": {"w": 3e-6, "l": 1e-6, "m": 2},
 }
 SIZES["pmos"] = SIZES["nmos"]
 FORMS = ("spice", "lvs_deck")
@@ -97,7 +119,7 @@ def devices_of(technology):
 def one(spec, number=1, nets=None):
     """Return a device of ``spec`` at the sizes above; its nets are called as its terminals unless ``nets`` says so."""
     terminals = "dgsb" if spec.type in ("nmos", "pmos") else "pn" if spec.terminals == 2 else "pnb"
-    letter = {"resistor": "R", "capacitor": "C"}.get(spec.type, "M")
+    letter = {"resistor": "R", "capacitor": "C", "diode": "D"}.get(spec.type, "M")
     named = {terminal: (nets or {}).get(terminal, terminal) for terminal in terminals}
     return Device(f"{letter}{number}", spec.type, spec.name, SIZES[spec.type], named)
 
@@ -131,6 +153,8 @@ def test_every_device_is_written_as_its_process_wants_it(name):
 def test_what_is_written_reads_back_as_the_same_circuit(name, form, tmp_path):
     technology, path = load(name), tmp_path / "every.spice"
     circuit = all_devices(technology)
+    if (name, form) == ("sky130A", "lvs_deck"):  # all units as one, some ends exchanged
+        circuit = replace(circuit, devices=tuple(each for each in circuit.devices if each.type != "diode"))
     path.write_text(write_spice(circuit, technology, form))
     read = read_netlist(str(path), identify_modules=False)
 

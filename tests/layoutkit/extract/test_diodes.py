@@ -5,6 +5,7 @@ import pytest
 
 from layoutkit.circuit import read_netlist, write_spice
 from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit.passive_map import with_sides
 from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.drc.check import check
@@ -193,7 +194,7 @@ def test_a_process_without_diodes_names_what_it_has(tmp_path):
 def test_cards_state_a_diode_by_sides_or_by_area_in_the_units_of_their_process(tmp_path, card, sides_um):
     source = tmp_path / "x.spice"
     source.write_text(f".subckt x a k\n{card}\n.ends\n")
-    (device,) = read_netlist(source, identify_modules=False).devices
+    (device,) = map(with_sides, read_netlist(source, identify_modules=False).devices)
     assert (device.type, device.terminals) == ("diode", {"p": "a", "n": "k"})
     assert (device.w * 1e6, device.l * 1e6) == pytest.approx(sides_um)
 
@@ -211,7 +212,7 @@ def test_json_netlists_state_sides_or_an_area(tmp_path):
         source.write_text(
             f'{{"name": "x", "devices": [{{"id": "D1", "type": "diode", "params": {params}, {terminals}}}]}}'
         )
-        return read_netlist(source, identify_modules=False).devices[0]
+        return with_sides(read_netlist(source, identify_modules=False).devices[0])
 
     for params in ('{"w": 2e-6, "l": 1e-6}', '{"area": 2e-12, "perimeter": 6e-6}'):
         assert (read(params).w, read(params).l) == pytest.approx((2e-6, 1e-6))

@@ -26,7 +26,7 @@ class Findings:
         self.faults.append(f"{where}: {text}")
 
     def warn(self, text: str, subject: str = "") -> None:
-        """Record a warning; equal texts are told once, with the subjects they concern."""
+        """Record a warning; equal texts become one warning that lists its subjects."""
         subjects = self._warnings.setdefault(text, [])
         if subject and subject not in subjects[-1:]:
             subjects.append(subject)

@@ -1,6 +1,6 @@
 """Checking the cells, devices and modules of a JSON netlist by hand: every fault with the path of its field.
 
-The same rules stand as a JSON Schema beside the ``netlist-parse`` skill; a test keeps the two in step. They are
+The same rules are written as a JSON Schema in the ``netlist-parse`` skill; a test keeps the two in step. They are
 checked here so that the engine needs no schema library and its messages can say what to write instead.
 """
 
@@ -13,9 +13,7 @@ from typing import Any
 
 from layoutkit.circuit.circuit import INTEGER_PARAMS, Device, RecognisedModule
 from layoutkit.circuit.readers.findings import repeated
-from layoutkit.circuit.readers.spice_cards import sides_of
 from layoutkit.circuit.readers.spice_expressions import parse_number
-from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS
 
 Faults = list[tuple[str, str]]
@@ -108,7 +106,11 @@ class CellChecker:
         device_type = self._type(data, field)
         model = self.word(data["model"], f"{field}.model") if "model" in data else device_type
         params = self._params(data.get("params", {}), f"{field}.params")
-        params = self._with_sides(params, device_type, device_id, field)
+        kind = KINDS.get(device_type)
+        area = params.get("area") if kind is not None and "area" in kind.compared else None
+        if area is not None and not 0 < area < LARGEST_SIZE_M**2:
+            reason = f"must be between 0 and {LARGEST_SIZE_M**2:g} square metres, got {area:g}"
+            self.fault(f"{field}.params.area", reason)
         terminals = self._terminals(data, device_type, field)
         return Device(device_id, device_type, model, params, terminals) if device_id and device_type else None
 
@@ -138,22 +140,6 @@ class CellChecker:
             else:
                 result[name.lower()] = int(value) if name.lower() in INTEGER_PARAMS else float(value)
         return result
-
-    def _with_sides(self, params: dict[str, float], device_type: str, device_id: str, field: str) -> dict[str, float]:
-        """Return the parameters with ``w`` and ``l`` where they state an area instead, alone that of a square."""
-        kind = KINDS.get(device_type)
-        if kind is None or "area" not in kind.compared or "area" not in params or {"w", "l"} <= params.keys():
-            return params
-        area = params["area"]
-        if not 0 < area < LARGEST_SIZE_M**2:
-            reason = f"must be between 0 and {LARGEST_SIZE_M**2:g} square metres, got {area:g}"
-            self.fault(f"{field}.params.area", reason)
-            return params
-        try:
-            return {**sides_of(area, params.get("perimeter", 4 * area**0.5), device_id), **params}
-        except NetlistError as error:
-            self.fault(f"{field}.params", str(error))
-            return params
 
     def _terminals(self, data: dict[str, Any], device_type: str, field: str) -> dict[str, str]:
         terminals = data.get("terminals")

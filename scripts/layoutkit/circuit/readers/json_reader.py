@@ -1,4 +1,4 @@
-"""Reading the JSON netlist format into a flat circuit, with every fault of the document told at once.
+"""Read the JSON netlist format into a flat circuit; one error reports every fault of the document.
 
 Three shapes are read: ``{"cells": [...], "top": name}`` with instances of cells in cells, one flat cell
 ``{"name": ..., "devices": [...]}``, and the ``{"circuit": {...}}`` that ``netlist.parse`` itself answers.

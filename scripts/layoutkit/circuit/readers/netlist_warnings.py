@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MAX_TERMINALS = 4
 
 
-def doubts(circuit: Circuit) -> tuple[str, ...]:
+def suspicious_nets(circuit: Circuit) -> tuple[str, ...]:
     """Return what its author should look at, in words; nothing for a circuit without ports, such as a fragment."""
     if not circuit.ports:
         return ()
@@ -23,9 +23,9 @@ def doubts(circuit: Circuit) -> tuple[str, ...]:
         if net in ports or net in circuit.black_box_nets:
             continue
         if _leads_nowhere(circuit, connections):
-            told = " ".join(f"{each.device}.{each.terminal}" for each in connections[:MAX_TERMINALS])
+            ends = " ".join(f"{each.device}.{each.terminal}" for each in connections[:MAX_TERMINALS])
             more = " ..." if len(connections) > MAX_TERMINALS else ""
-            subject = f"{net} ({told}{more})"
+            subject = f"{net} ({ends}{more})"
             findings.warn("nets that lead nowhere and are no ports, a typing error or a forgotten port", subject)
         elif net in supplies:
             findings.warn("supplies that are no ports, so that a layout has no pin for them", net)

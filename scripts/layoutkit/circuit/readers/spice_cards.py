@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import INTEGER_PARAMS
+from layoutkit.circuit.passive_map import sides_of
 from layoutkit.circuit.readers.findings import shown_words
 from layoutkit.circuit.readers.model_names import classify_model
 from layoutkit.circuit.readers.parameters import OpenParametersError, Scope
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS
-from layoutkit.technology.passive_sizes import rectangle_sides
 
 if TYPE_CHECKING:
     from layoutkit.circuit.readers.findings import Findings
@@ -69,7 +69,7 @@ def read_card(statement: Statement, definition: Subcircuit, scope: Scope) -> Car
     """Return what a card that is not a subcircuit instance describes.
 
     Raises:
-        NetlistError: If the card has the wrong number of nodes or its type cannot be told.
+        NetlistError: If the card has the wrong number of nodes or its type is unknown.
     """
     words = list(statement.words)
     name, letter = words[0], words[0][0].lower()
@@ -234,19 +234,18 @@ class SizeReader:
         return result
 
     def _with_sides(self, kind: DeviceKind, stated: dict[str, float], device_id: str) -> dict[str, float]:
-        """Return the parameters with ``w`` and ``l`` instead of an area and a perimeter."""
+        """Return the parameters with an area and a perimeter in metres, or with ``w`` and ``l`` instead of them.
+
+        A kind that LVS compares by its area keeps what the netlist states.
+        """
         names = {parameter.name: key for key in stated if (parameter := kind.parameter(key)) is not None}
-        if "area" not in names or not ("perimeter" in names or "area" in kind.compared):
+        keeps = "area" in kind.compared
+        if "area" not in names or not ("perimeter" in names or keeps):
             return stated
         result = {key: value for key, value in stated.items() if key not in (names["area"], names.get("perimeter"))}
-        area = self._si_unit(stated[names["area"]], 2, device_id)
-        if "perimeter" in names:
-            perimeter = self._si_unit(stated[names["perimeter"]], 1, device_id)
-        else:
-            perimeter = 4 * max(0.0, area) ** 0.5
-            if not {"w", "l"} <= stated.keys():
-                self._findings.warn("an area without a perimeter is taken as a square", device_id)
-        return {**sides_of(area, perimeter, device_id), **result}
+        powers = {"area": 2, "perimeter": 1}
+        found = {name: self._si_unit(stated[names[name]], powers[name], device_id) for name in powers if name in names}
+        return {**result, **found} if keeps else {**sides_of(found["area"], found["perimeter"], device_id), **result}
 
     def _si_unit(self, value: float, power: int, device_id: str) -> float:
         """Return a perimeter (power 1) or an area (power 2) in metres, which may be stated in one of three units.
@@ -312,17 +311,3 @@ class SizeReader:
         if len(set(given.values())) > 1:
             self._findings.warn("where m and mult or multi differ, the first of them is the multiplier", device_id)
         return next(iter(given.values()), 1)
-
-
-def sides_of(area: float, perimeter: float, device_id: str) -> dict[str, float]:
-    """Return w and l of the rectangle of this area [m2] and perimeter [m], as LVS decks state capacitors and diodes.
-
-    Raises:
-        NetlistError: If there is no such rectangle.
-    """
-    sides = rectangle_sides(area, perimeter)
-    if sides is None:
-        raise NetlistError(
-            f"'{device_id}': no rectangle has the area a={area:g} m2 and the perimeter p={perimeter:g} m"
-        )
-    return {"w": round(sides[0], 12), "l": round(sides[1], 12)}

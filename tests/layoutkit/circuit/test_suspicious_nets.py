@@ -22,7 +22,7 @@ def warnings(tmp_path):
     return read
 
 
-def test_a_sound_netlist_raises_no_doubts(warnings):
+def test_a_sound_netlist_has_no_suspicious_nets(warnings):
     assert warnings(STAGE) == []
 
 
