@@ -21,10 +21,10 @@ class Clearances:
         flavours = sorted(technology.devices.items())
         self.to_well = max(technology.dim(name, d) for _, d in flavours for name in ("active_to_well", "tap_to_well"))
         self.implant_to_active = max(technology.dim("implant_to_active", d) for _, d in flavours)
-        passives = technology.passives.values()
-        self.to_resistor = max(
-            (s.dimensions.get(name, 0) for s in passives for name in ("body_to_poly", "body_to_active")), default=0
-        )
+        self.to_bodies: dict[str, int] = {}
+        for spec in technology.passives.values():
+            space = max(spec.dimensions.get(name, 0) for name in ("body_to_poly", "body_to_active"))
+            self.to_bodies[spec.type] = max(space, self.to_bodies.get(spec.type, 0))
         self.covers = {layer: technology.dim("cover_to_others", d) for _, d in flavours for layer in d.covers}
 
     def between(self, first: Block, second: Block, axis: str) -> int:
@@ -35,8 +35,7 @@ class Clearances:
         near, far = (("left", "right"), ("left", "right")) if axis == "x" else (("top",), ("bottom",))
         one_well = (first.kind, first.bulk_net, self.oxide(first)) == (second.kind, second.bulk_net, self.oxide(second))
         gap = 0 if first.kind == second.kind else max(self.to_well, self.implant_to_active)
-        if "resistor" in {first.kind, second.kind}:
-            gap = max(gap, self.to_resistor)
+        gap = max(gap, *(self.to_bodies.get(block.kind, 0) for block in (first, second)))
         for layer, space in self.covers.items():
             if (layer in first.layer_boxes) != (layer in second.layer_boxes):
                 gap = max(gap, space)

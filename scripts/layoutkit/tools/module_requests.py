@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import DrcViolationError, GeometryError, KlayoutError
 from layoutkit.layout.workspace import Saved, Workspace
+from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS
 from layoutkit.tools.cell_placement import Place, box_um, place_module
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from layoutkit.draw.mos import Transistor
     from layoutkit.technology import Technology
 
-_TERMINALS = frozenset("dgsbpn")
+_TERMINALS = frozenset(terminal for name in DRAWN_KINDS for terminal in KINDS[name].all_terminals)
 SEED_LAYERS = ("active", "poly", "contact", "metal1")
 
 
