@@ -90,7 +90,12 @@ def envelope_schema(data: dict[str, Any], codes: Sequence[str]) -> dict[str, Any
         "$schema": DIALECT,
         "type": "object",
         "required": ["ok", "error", "data", "duration_ms"],
-        "properties": {"ok": {"type": "boolean"}, "error": {}, "data": {}, "duration_ms": duration},
+        "properties": {
+            "ok": {"type": "boolean"},
+            "error": _nullable_object(),
+            "data": _nullable_object(),
+            "duration_ms": duration,
+        },
         "oneOf": [
             {"properties": {"ok": {"const": True}, "error": {"type": "null"}, "data": data}},
             {"properties": {"ok": {"const": False}, "error": error_schema(codes), "data": _nullable_object()}},
@@ -98,7 +103,7 @@ def envelope_schema(data: dict[str, Any], codes: Sequence[str]) -> dict[str, Any
     }
 
 
-def error_schema(codes: Sequence[str] = tuple(sorted(EXIT_CODES))) -> dict[str, Any]:
+def error_schema(codes: Sequence[str]) -> dict[str, Any]:
     """Return the schema of the envelope's ``error`` with one of these codes."""
     return {
         "type": "object",
