@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 class LayoutkitError(Exception):
@@ -94,3 +94,22 @@ class TimeLimitError(LayoutkitError):
     """Work that was stopped because it took longer than allowed."""
 
     default_code = "TIMEOUT"
+
+
+def similar_names(name: object, known: Iterable[object], most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Return up to ``most`` of the ``known`` names spelled like ``name`` in any case; the most alike first."""
+    from difflib import get_close_matches
+
+    folded = {str(word).casefold(): str(word) for word in known}
+    return [folded[close] for close in get_close_matches(str(name).casefold(), folded, most, cutoff)]
+
+
+def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
+    """Return `` (did you mean 'x'?)`` for the name of ``known`` that is most like ``name``, or "" if none is.
+
+    Args:
+        name: The unknown name.
+        known: The names that exist.
+        cutoff: Least similarity, from 0 to 1; names of devices and nets are short and need a lower one.
+    """
+    return "".join(f" (did you mean '{close}'?)" for close in similar_names(name, known, 1, cutoff))

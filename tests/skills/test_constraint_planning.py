@@ -84,7 +84,7 @@ def test_an_invented_device_goes_back_to_the_model_with_the_reason(ask, service)
     code, envelope = ask(says(INVENTED), says(GOOD))
     assert (code, outcomes(envelope)) == (0, [("big", "invalid_output"), ("big", "accepted")])
     asked_again = service.requests[1][1]["messages"][-1]["content"]
-    assert "matching[0]: the circuit has no device 'min7'; did you mean 'min" in asked_again
+    assert "matching[0]: the circuit has no device 'min7' (did you mean 'min" in asked_again
 
 
 @pytest.mark.parametrize(

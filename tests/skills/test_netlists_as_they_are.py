@@ -58,7 +58,7 @@ def test_parameters_reach_the_constraints_and_a_misspelt_one_is_refused(run_scri
     misspelt = json.dumps({"w0": "2u", "l0": "0.5u", "w1": 1})
     code, envelope = run_script(PARSE, "--netlist-path", amplifier, "--parameters", misspelt)
     assert code == 2
-    assert "uses no parameter 'w1'; did you mean 'w0'?" in envelope["error"]["message"]
+    assert "uses no parameter 'w1' (did you mean 'w0'?)" in envelope["error"]["message"]
 
 
 def test_a_file_that_mixes_readings_of_w_is_refused_before_anything_is_drawn(run_script, tmp_path):

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.recognise import same_size
 from layoutkit.circuit.supplies import find_supplies
-from layoutkit.errors import LayoutkitError
+from layoutkit.errors import LayoutkitError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -405,8 +404,7 @@ class _Judge:
         self._looked_up += 1
         if len(name) > MAX_NAME or self._looked_up > MAX_HINTED:
             return ""
-        near = get_close_matches(name, list(known), n=1, cutoff=0.5)
-        return f"; did you mean {near[0]!r}?" if near else ""
+        return did_you_mean(name, known, 0.5)
 
 
 def _short(name: str) -> str:

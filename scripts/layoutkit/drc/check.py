@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
@@ -12,7 +11,7 @@ from layoutkit.drc.kind_register import Measured
 from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.regions import LayerRegions, joined_fill
 from layoutkit.drc.rule_cases import cases_of, fields_of, kind_of
-from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError
+from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError, similar_names
 from layoutkit.layout.drawn_layers import Coverage, coverage, drawn_layers, waived_layers
 from layoutkit.technology.expressions import Numbered, Selection, names, parse, whole_layers
 
@@ -139,8 +138,7 @@ def select_rules(technology: Technology, rule_ids: Sequence[str] | None) -> tupl
     known = [rule.id for rule in technology.rules]
     unknown = [rule_id for rule_id in dict.fromkeys(rule_ids) if rule_id not in set(known)]
     if unknown:
-        folded = {rule_id.lower(): rule_id for rule_id in known}
-        meant = {name: [folded[close] for close in get_close_matches(name.lower(), folded, 3)] for name in unknown}
+        meant = {name: similar_names(name, known, 3) for name in unknown}
         listed = "; ".join(
             f"'{name}'" + (f" (did you mean {', '.join(near)}?)" if near else "") for name, near in meant.items()
         )

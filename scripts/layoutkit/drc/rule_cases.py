@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.drc.kind_register import Case
 from layoutkit.drc.kinds import KINDS
-from layoutkit.errors import TechnologyError
-from layoutkit.technology.file_schema import did_you_mean
+from layoutkit.errors import TechnologyError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.rule_cases import faults_in, fields_of, kind_of
-from layoutkit.errors import FileError, TechnologyError
+from layoutkit.errors import FileError, TechnologyError, did_you_mean
 from layoutkit.layout.files import read_bytes
 from layoutkit.technology.expressions import require
-from layoutkit.technology.file_schema import did_you_mean
 from layoutkit.technology.loader import read_rule, yaml_reason
 
 if TYPE_CHECKING:

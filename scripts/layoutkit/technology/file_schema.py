@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -71,12 +72,6 @@ def without(data: Any, faults: Iterable[SchemaFault]) -> Any:
     for parent, index in sorted(indexes, key=lambda item: -item[1]):
         parent[index : index + 1] = []
     return copy
-
-
-def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """Return `` (did you mean 'x'?)`` for the word of ``known`` that is most like ``name``, empty if none is."""
-    close = get_close_matches(str(name), [str(word) for word in known], 1)
-    return f" (did you mean '{close[0]}'?)" if close else ""
 
 
 @cache

@@ -11,10 +11,10 @@ from itertools import pairwise
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import TechnologyError
+from layoutkit.errors import TechnologyError, did_you_mean
 from layoutkit.technology import dimensions
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, FileFields, listed_kinds
-from layoutkit.technology.file_schema import did_you_mean, schema_faults, without
+from layoutkit.technology.file_schema import schema_faults, without
 from layoutkit.technology.netlist_forms import faults_of_forms
 from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS
 

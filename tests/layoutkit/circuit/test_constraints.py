@@ -137,7 +137,7 @@ def broken(suggested, section, **changes):
 @pytest.mark.parametrize(
     ("section", "changes", "path", "message"),
     [
-        ("symmetry", {"pairs": [["min1", "min9"]]}, "symmetry[0].pairs[0]", "no device 'min9'; did you mean 'min"),
+        ("symmetry", {"pairs": [["min1", "min9"]]}, "symmetry[0].pairs[0]", "no device 'min9' (did you mean 'min"),
         ("symmetry", {"pairs": [["min1", "mtail"]]}, "symmetry[0].pairs[0]", "min1 and mtail differ in type, model or"),
         ("symmetry", {"pairs": [["min1", "min1"]]}, "symmetry[0].pairs[0]", "'min1' is listed twice here"),
         (
@@ -156,9 +156,9 @@ def broken(suggested, section, **changes):
             "symmetry",
             {"self_symmetric": ["mt"]},
             "symmetry[0].self_symmetric[0]",
-            "no device 'mt'; did you mean 'mtail'?",
+            "no device 'mt' (did you mean 'mtail'?)",
         ),
-        ("symmetry", {"net_pairs": [["inp", "inm"]]}, "symmetry[0].net_pairs[0]", "no net 'inm'; did you mean 'in"),
+        ("symmetry", {"net_pairs": [["inp", "inm"]]}, "symmetry[0].net_pairs[0]", "no net 'inm' (did you mean 'in"),
         ("symmetry", {"net_pairs": [["vdd", "inn"]]}, "symmetry[0].net_pairs[0]", "'vdd' mirrors no other net"),
         ("symmetry", {"net_pairs": [["inp", "inn"], ["inn", "dp"]]}, "symmetry[0].net_pairs[1]", "'inn' is already in"),
         ("matching", {"devices": ["min1", "mpre1"]}, "matching[0]", "devices of different kinds cannot be matched"),

@@ -536,7 +536,7 @@ def test_given_parameters_win_over_the_files_own_but_not_over_instances(spice):
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"wtt": "1u"}, "uses no parameter 'wtt'; did you mean 'wt'?"),
+        ({"wtt": "1u"}, "uses no parameter 'wtt' (did you mean 'wt'?)"),
         ({"wn": "1u"}, "uses no parameter 'wn'; subcircuit 'inv' has its own, which its instances set"),
         ({"zz": 1}, "uses no parameter 'zz'"),
         ({"wt": "1u*"}, "'wt': expression '1u*' ends too early"),

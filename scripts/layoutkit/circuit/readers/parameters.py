@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.readers.findings import MAX_NAME, shown_words
 from layoutkit.circuit.readers.spice_expressions import evaluate, parse_number
-from layoutkit.errors import NetlistError
+from layoutkit.errors import NetlistError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -181,8 +180,7 @@ class GivenParameters(dict[str, str]):
             yield f"{'; '.join(listed)}; give each a value: parameters {{{example}}}"
         names = sorted({*known, *missing, *self.used})
         for name in sorted(self.keys() - set(names)):
-            close = get_close_matches(name, names, n=1, cutoff=0.5)
-            hint = f"; did you mean '{close[0]}'?" if close else f"; it has {shown_words(names) or 'none'}"
+            hint = did_you_mean(name, names, 0.5) or f"; it has {shown_words(names) or 'none'}"
             if name in inner:
                 hint = f"; subcircuit '{inner[name]}' has its own, which its instances set"
             yield f"the netlist uses no parameter '{name}'{hint}"
