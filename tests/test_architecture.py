@@ -128,7 +128,6 @@ REMAINING_SCRIPTS = {
     "constraint-planning/scripts/suggest_constraints.py",
 }
 REMAINING_CYCLES = {
-    "skillscript.command, skillscript.runtime, skillscript.worker",
 }
 REMAINING_NAMES = {"loader"}
 

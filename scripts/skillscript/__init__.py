@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from .handler import load_handler
     from .model_call import ModelAnswer, Task, ask_model
     from .model_endpoints import ModelSettings, model_settings
-    from .prompt import prompt_variables, render_file
-    from .runtime import call, main, serve_tools
+    from .program import main, serve_tools
+    from .prompt_template import prompt_variables, render_file
+    from .runtime import call
     from .schema import check_schema, fill_defaults, find_faults, validate
     from .strict_json import parse_json
     from .tool import Tool, declared_models, load_tool
@@ -47,12 +48,12 @@ _HOMES = {
     "invalid_params": "faults",
     "load_handler": "handler",
     "load_tool": "tool",
-    "main": "runtime",
+    "main": "program",
     "model_settings": "model_endpoints",
     "parse_json": "strict_json",
-    "prompt_variables": "prompt",
-    "render_file": "prompt",
-    "serve_tools": "runtime",
+    "prompt_variables": "prompt_template",
+    "render_file": "prompt_template",
+    "serve_tools": "program",
     "validate": "schema",
 }
 

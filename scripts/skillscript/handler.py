@@ -83,7 +83,7 @@ def _run() -> int:
 
     sys.path[0] = str(Path(path).resolve().parent)  # where a script's own modules are; not this package's folder
     sys.argv = [path, *arguments]
-    from skillscript.runtime import main
+    from skillscript.program import main
 
     loaded: list[Handler] = []
 

@@ -1,27 +1,25 @@
-"""Calling a handler so that every outcome is one envelope, and ``main``, which makes a script of it."""
+"""Call a handler so that every outcome is one envelope."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from time import perf_counter
 
 from .confinement import confined
-from .context import CONTEXT_SCHEMA
 from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, own_codes
 from .faults import Fault, fault_details, invalid_params, joined, show
 from .schema import fill_defaults, find_faults
-from .standard_streams import take_stdout, tell
+from .standard_streams import tell
 from .strict_json import WRAPPED, NotJsonError, path_text, plain
-from .tool import load_tool
+from .tool import CONTEXT_SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from typing import Any
 
-    from .tool import Handler, Tool, Verdict
+    from .tool import Tool
 
 MAX_MESSAGE = 400  # characters of an unexpected exception's text that reach the caller
 _ABSOLUTE_PATH = re.compile(r"(?<![\w.])(?:/[^\s/:'\"]+)+/([^\s/:'\"]+)")
@@ -29,76 +27,6 @@ _ABSOLUTE_PATH = re.compile(r"(?<![\w.])(?:/[^\s/:'\"]+)+/([^\s/:'\"]+)")
 
 class Stopped(BaseException):
     """The process was asked to end (SIGTERM) while it worked; like KeyboardInterrupt, no ``Exception``."""
-
-
-def main(
-    script_file: str,
-    tool_id: str,
-    execute: Handler,
-    *,
-    violates: Verdict | None = None,
-    argv: Sequence[str] | None = None,
-) -> int:
-    """Run a skill script from its command line and return its exit code.
-
-    Standard output carries the envelope and nothing else for the rest of the process's life; call this once, at the
-    end of a script. To run a tool inside another program use ``call``.
-
-    Args:
-        script_file: The script's ``__file__``; the schemas are found from it.
-        tool_id: Dotted id of the tool.
-        execute: ``execute(params, context) -> data``.
-        violates: Returns from ``data`` whether the design violates something, which is exit code 1.
-        argv: Arguments without the program's name, default ``sys.argv[1:]``.
-    """
-    stdout = take_stdout()
-    try:
-        stop_on_signals()
-        from .command import run_command
-
-        tool = load_tool(script_file, tool_id, execute, violates)
-        return run_command(tool, sys.argv[1:] if argv is None else argv, stdout)
-    except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
-        error, traceback = error_of(problem)
-        tell(traceback)
-        result = SkillResult.failure(error)
-        try:
-            stdout.write_line(result.to_json())
-        except OSError as unwritable:
-            tell(f"the answer cannot be written: {unwritable.strerror}")
-        return result.exit_code
-
-
-def serve_tools(
-    script_file: str, handlers: Mapping[str, tuple[Handler, Verdict | None]], *, argv: Sequence[str] | None = None
-) -> int:
-    """Run a program whose one process serves several tools of a skill, and return its exit code.
-
-    It is started with ``--serve`` alone; each request names its ``tool``. As with ``main``, standard output carries
-    answers and nothing else for the rest of the process's life.
-
-    Args:
-        script_file: The program's ``__file__``; the schemas are found from it.
-        handlers: ``execute`` and ``violates`` by tool id, as for ``main``.
-        argv: Arguments without the program's name, default ``sys.argv[1:]``.
-    """
-    stdout = take_stdout()
-    given = list(sys.argv[1:] if argv is None else argv)
-    try:
-        stop_on_signals()
-        from .call_log import log_path
-        from .worker import serve
-
-        if given == ["--serve"]:
-            tools = {name: load_tool(script_file, name, *handler) for name, handler in handlers.items()}
-            return serve(tools, stdout, log_path(None))
-        error = SkillError(ErrorCode.INVALID_PARAM, f"--serve is all this program takes, got {' '.join(given)!r}")
-    except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
-        error, traceback = error_of(problem)
-        tell(traceback)
-    result = SkillResult.failure(error)
-    stdout.write_line(result.to_json())
-    return result.exit_code
 
 
 def call(

@@ -22,14 +22,13 @@ import os
 import sys
 import time
 
-from . import supervisor
 from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
 from .faults import Fault, invalid_params
 from .runtime import Stopped, call
 from .schema import find_faults
-from .sources import LoadedSources
 from .standard_streams import take_stdin, tell
 from .strict_json import MAX_BYTES, NotJsonError, parse_json
+from .supervisor import split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +51,13 @@ _REQUEST_SCHEMA: dict[str, Any] = {
 }
 
 
+_INSTALLED = (
+    os.path.dirname(os.__file__) + os.sep,  # noqa: PTH120 - compared as text
+    f"{os.sep}site-packages{os.sep}",
+    f"{os.sep}dist-packages{os.sep}",
+)
+
+
 def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) -> int:
     """Answer the requests on standard input until it ends; return the exit code: 0, or 4 if nobody can read answers.
 
@@ -63,10 +69,10 @@ def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) ->
     if stdout.was_closed:
         tell("no answer can be written: standard output is closed")
         return EXIT_CODES[ErrorCode.INTERNAL_ERROR]
-    supervisor.split(stdout, tools, None, log)
+    split(stdout, tools, None, log)
     requests = take_stdin()
     surroundings = _Surroundings()
-    sources = LoadedSources()
+    sources = _LoadedSources()
     try:
         while True:
             line = _next_line(requests)
@@ -86,6 +92,47 @@ def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) ->
                 return 0
     except (Stopped, KeyboardInterrupt):
         return 0
+
+
+class _LoadedSources:
+    """The files of the modules this process has loaded, except Python's own and installed packages.
+
+    A warm worker must not answer with stale code.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()  # installed ones too
+        self._seen: dict[str, tuple[int, int] | None] = {}
+        self.take_note(time.time_ns())
+
+    def take_note(self, since: int) -> None:
+        """Note the modules loaded by now; those not noted before were loaded after ``since`` [ns since 1970].
+
+        A file written between its loading and now is one that has been edited.
+        """
+        now = time.time_ns()
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if not isinstance(file, str) or file in self._known:
+                continue
+            self._known.add(file)
+            if any(part in file for part in _INSTALLED):
+                continue
+            stamp = _stamp(file)
+            self._seen[file] = None if stamp is not None and since <= stamp[0] <= now else stamp
+
+    def edited(self) -> bool:
+        """Return whether one of them has been edited or removed."""
+        return any(stamp is None or stamp != _stamp(file) for file, stamp in self._seen.items())
+
+
+def _stamp(file: str) -> tuple[int, int] | None:
+    """Return time of change [ns] and size [bytes] of a file, None if it is not there."""
+    try:
+        status = os.stat(file)  # noqa: PTH116 - hundreds of files before each call
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 class _Surroundings:

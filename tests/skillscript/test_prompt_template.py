@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from skillscript.envelope import SkillError
-from skillscript.prompt import prompt_variables, render, render_file
+from skillscript.prompt_template import prompt_variables, render, render_file
 
 
 def test_a_template_sees_parameters_and_context():

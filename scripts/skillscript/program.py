@@ -1,0 +1,131 @@
+"""Make a program of a handler: its command line with help and schemas, one call, or serving many."""
+
+from __future__ import annotations
+
+import sys
+
+from .call_log import log_path
+from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
+from .faults import invalid_params
+from .runtime import Stopped, call, error_of, stop_on_signals
+from .standard_streams import take_stdout, tell
+from .supervisor import Call, split
+from .tool import load_tool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .arguments import Request
+    from .standard_streams import EnvelopeStream
+    from .tool import Handler, Tool, Verdict
+
+PRETTY = 2  # characters of indentation
+
+
+def main(
+    script_file: str,
+    tool_id: str,
+    execute: Handler,
+    *,
+    violates: Verdict | None = None,
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Run a skill script from its command line and return its exit code.
+
+    Standard output carries the envelope and nothing else for the rest of the process's life; call this once, at the
+    end of a script. To run a tool inside another program use ``call``.
+
+    Args:
+        script_file: The script's ``__file__``; the schemas are found from it.
+        tool_id: Dotted id of the tool.
+        execute: ``execute(params, context) -> data``.
+        violates: Returns from ``data`` whether the design violates something, which is exit code 1.
+        argv: Arguments without the program's name, default ``sys.argv[1:]``.
+    """
+    stdout = take_stdout()
+    try:
+        stop_on_signals()
+        tool = load_tool(script_file, tool_id, execute, violates)
+        return _run(tool, sys.argv[1:] if argv is None else argv, stdout)
+    except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
+        error, traceback = error_of(problem)
+        tell(traceback)
+        result = SkillResult.failure(error)
+        try:
+            stdout.write_line(result.to_json())
+        except OSError as unwritable:
+            tell(f"the answer cannot be written: {unwritable.strerror}")
+        return result.exit_code
+
+
+def serve_tools(
+    script_file: str, handlers: Mapping[str, tuple[Handler, Verdict | None]], *, argv: Sequence[str] | None = None
+) -> int:
+    """Run a program whose one process serves several tools of a skill, and return its exit code.
+
+    It is started with ``--serve`` alone; each request names its ``tool``. As with ``main``, standard output carries
+    answers and nothing else for the rest of the process's life.
+
+    Args:
+        script_file: The program's ``__file__``; the schemas are found from it.
+        handlers: ``execute`` and ``violates`` by tool id, as for ``main``.
+        argv: Arguments without the program's name, default ``sys.argv[1:]``.
+    """
+    stdout = take_stdout()
+    given = list(sys.argv[1:] if argv is None else argv)
+    try:
+        stop_on_signals()
+        from .worker import serve
+
+        if given == ["--serve"]:
+            tools = {name: load_tool(script_file, name, *handler) for name, handler in handlers.items()}
+            return serve(tools, stdout, log_path(None))
+        error = SkillError(ErrorCode.INVALID_PARAM, f"--serve is all this program takes, got {' '.join(given)!r}")
+    except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
+        error, traceback = error_of(problem)
+        tell(traceback)
+    result = SkillResult.failure(error)
+    stdout.write_line(result.to_json())
+    return result.exit_code
+
+
+def _run(tool: Tool, argv: Sequence[str], stdout: EnvelopeStream) -> int:
+    """Do what the arguments ask for, write the answer to ``stdout`` and return the exit code."""
+    from .arguments import command_line, read_request
+
+    parser = command_line(tool)
+    request = read_request(parser, tool, list(argv))
+    if request.help:
+        return _written(stdout, parser.format_help().rstrip(), 0)
+    if request.schema:
+        schemas = {"tool": tool.id, "input": tool.input_schema, "output": tool.output_schema}
+        return _written(stdout, to_json(schemas, indent=PRETTY), 0)
+    log = log_path(request.log)
+    if not request.serve:
+        split(stdout, {tool.id: tool}, Call(tool.id, request.params, request.context), log)
+        result = call(tool, request.params, request.context, faults=request.faults, log=log)
+    elif request.faults:
+        result = SkillResult.failure(invalid_params(request.faults))
+    else:
+        from .worker import serve
+
+        return serve({tool.id: tool}, stdout, log)
+    code = _written(stdout, result.to_json(indent=PRETTY if request.pretty else None), result.exit_code)
+    _summarise(result, request)
+    return code
+
+
+def _written(stdout: EnvelopeStream, text: str, code: int) -> int:
+    """Write the answer and return the exit code: ``code``, or 4 if nobody can read the answer."""
+    if stdout.write_line(text):
+        return code
+    if stdout.was_closed:
+        tell("the answer cannot be written: standard output is closed")
+    return EXIT_CODES[ErrorCode.INTERNAL_ERROR]
+
+
+def _summarise(result: SkillResult, request: Request) -> None:
+    """Say in words on the terminal what went wrong; a program reads the envelope instead."""
+    if result.error is not None and sys.stderr is not None and sys.stderr.isatty():
+        tell(f"{result.error.code}: {result.error.message}" + ("\nsee --help" if request.faults else ""))
