@@ -13,9 +13,9 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from skillpack.hosts.served_schemas import answer_codes, envelope_schema, served_names, travelling
-from skillscript.context import CONTEXT_SCHEMA
 from skillscript.faults import joined
 from skillscript.schema import find_faults
+from skillscript.tool import CONTEXT_SCHEMA
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
