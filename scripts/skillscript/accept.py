@@ -1,8 +1,8 @@
-"""A quick yes for values that satisfy a JSON Schema, without importing a validator.
+"""Recognise values that satisfy a JSON Schema quickly, without importing a validator.
 
-``jsonschema`` costs about as much to import as KLayout does. Nearly every call is valid, and a valid one needs no
-messages: this module recognises it. It may say no to a valid value (a keyword it does not know), never yes to an
-invalid one; on a no, ``schema.find_faults`` asks ``jsonschema``. A property test holds the two against each other.
+``jsonschema`` takes about as long to import as KLayout. Nearly every call is valid, and a valid call needs no messages,
+so this module recognises it. It may reject a valid value, because of a keyword that it does not know, but never accepts
+an invalid one. If it rejects a value, ``schema.find_faults`` uses ``jsonschema``. A property test compares the two.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ANNOTATIONS = frozenset(
 
 
 def accepts(schema: Any, value: Any, root: dict[str, Any]) -> bool:
-    """Return whether plain JSON ``value`` surely satisfies ``schema``; ``root`` is where ``#/$defs`` are found."""
+    """Return whether plain JSON ``value`` certainly satisfies ``schema``; ``root`` is where ``#/$defs`` are found."""
     if not isinstance(schema, dict):
         return schema is True
     for keyword, rule in schema.items():
@@ -39,7 +39,7 @@ def accepts(schema: Any, value: Any, root: dict[str, Any]) -> bool:
 
 
 def is_type(value: object, name: str) -> bool:
-    """Return whether a plain JSON value has the JSON Schema type ``name``: a bool is no number, 1.0 is an integer."""
+    """Return whether a plain JSON value has the type ``name``; a bool is not a number, 1.0 is an integer."""
     kind = type(value)
     if name == "number":
         return kind is float or kind is int

@@ -1,9 +1,9 @@
-"""The command line of a tool, generated from its input schema.
+"""Read a tool's command line, which is generated from its input schema.
 
-Every top-level property ``gate_length`` becomes ``--gate-length VALUE``, and ``graphId`` becomes ``--graph-id`` (or
-``--graphId``); a boolean becomes ``--x`` / ``--no-x`` (or
-``--x true|false``); arrays and objects are given as JSON text or ``@FILE``. A value that cannot be read as the type
-asked for is handed on as the text it is, so that the schema check reports it together with all other faults.
+A top-level property ``gate_length`` becomes ``--gate-length VALUE``, and ``graphId`` becomes ``--graph-id`` (or
+``--graphId``). A boolean becomes ``--x`` / ``--no-x`` (or ``--x true|false``). Arrays and objects are given as JSON
+text or ``@FILE``. A value that cannot be read as the required type is passed on as text, so that the schema check
+reports it together with all other faults.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
     from .tool import Tool
 
-# An option's destination starts with a blank, so that no parameter's name can meet it.
+# An option's destination starts with a blank, so that it cannot be the name of a parameter.
 _NO_VALUE = object()
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 _NEGATIVE = re.compile(r"-[.\d]")
 _METAVARS = {"string": "TEXT", "number": "NUMBER", "integer": "INTEGER"}
 _EPILOG = (
-    "Standard output carries one JSON envelope {ok, error, data, duration_ms}; talk goes to standard error.\n"
+    "Standard output carries one JSON envelope {ok, error, data, duration_ms}; messages go to standard error.\n"
     "Exit codes: 0 done; 1 done, but the design violates something; 2 bad input; 3 a needed program is missing;\n"
     "4 internal error or timeout."
 )
@@ -45,12 +45,12 @@ _EPILOG = (
 
 @dataclass
 class Request:
-    """What a command line asks for.
+    """A request as the command line states it.
 
     Attributes:
         params: Parameters of the call.
         context: Context of the call, ``None`` if not given.
-        log: Log file of the command line.
+        log: Log file that the command line names.
         help: Show the help.
         schema: Show the schemas.
         serve: Serve requests from standard input.
@@ -69,14 +69,14 @@ class Request:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells a wrong command line as an error of the envelope instead of leaving the process."""
+    """Raises an error for the envelope instead of ending the process."""
 
     def error(self, message: str) -> NoReturn:
         raise SkillError(ErrorCode.INVALID_PARAM, f"{message}; see --help")
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Shows ``--w NUMBER``: values are optional to argparse only so that a missing one is told with all faults."""
+    """Shows ``--w NUMBER``. Values are optional to argparse, so that a missing one is reported with all faults."""
 
     def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
         return (
@@ -109,10 +109,10 @@ def command_line(tool: Tool) -> argparse.ArgumentParser:
     ):
         group.add_argument(f"--{option}", dest=f" {option}", metavar=metavar, help=text, **values)  # type: ignore[arg-type]
     for option, text in (
-        ("serve", "answer one JSON request a line from standard input until it ends"),
-        ("schema", "print the input and output schemas and leave"),
+        ("serve", "answer JSON requests from standard input, one per line, until it ends"),
+        ("schema", "print the input and output schemas and exit"),
         ("pretty", "indent the envelope"),
-        ("help", "show this help and leave"),
+        ("help", "show this help and exit"),
     ):
         names = ("-h", "--help") if option == "help" else (f"--{option}",)
         group.add_argument(*names, dest=f" {option}", action="store_true", help=text)
@@ -123,7 +123,7 @@ _RESERVED = ("params", "context", "log", "serve", "schema", "pretty", "help")
 
 
 def read_request(parser: argparse.ArgumentParser, tool: Tool, argv: list[str]) -> Request:
-    """Return what ``argv`` asks for, with everything wrong with it in ``faults``."""
+    """Return the request that ``argv`` states, with all its faults in ``faults``."""
     flags = _flags(parser)
     given, extra = parser.parse_known_args(_joined_negatives(argv, flags))
     found: dict[str, Any] = vars(given)
@@ -237,7 +237,7 @@ def _flags(parser: argparse.ArgumentParser) -> dict[str, bool]:
 
 
 def _joined_negatives(argv: list[str], flags: dict[str, bool]) -> list[str]:
-    """Return ``argv`` with ``--w -1e-6`` written ``--w=-1e-6``, which argparse would take for an option."""
+    """Return ``argv`` with ``--w -1e-6`` written ``--w=-1e-6``, which argparse would read as an option."""
     joined: list[str] = []
     for word in argv:
         if joined and flags.get(joined[-1]) and _NEGATIVE.match(word):
@@ -271,7 +271,7 @@ def _fault(name: str, reason: str, value: Any = None) -> Fault:
 
 
 def _last(name: str, values: Any, request: Request) -> Any:
-    """Return the one value given to a flag; a missing value and a second one are faults."""
+    """Return the value of a flag; a missing value and a second one are faults."""
     if not isinstance(values, list):
         return values
     if len(values) > 1:
@@ -304,7 +304,7 @@ _EVERY_TYPE = ("string", "number", "integer", "boolean", "array", "object", "nul
 
 
 def _value(name: str, text: Any, types: set[str], request: Request) -> Any:
-    """Return the value a flag's ``text`` stands for, or the text itself if it fits none of the ``types``."""
+    """Return the value that a flag's ``text`` means, or the text itself if it has none of the ``types``."""
     if not isinstance(text, str) or types == {"string"}:
         return text
     if types & {"number", "integer"} and _NUMBER.fullmatch(text):

@@ -1,7 +1,7 @@
-"""The call log: one JSON object a line for every call, with its inputs and its result (S0.15).
+"""The call log: one JSON object per call and line, with the inputs and the result (S0.15).
 
 The file is given by ``--log FILE`` or the environment variable ``ANALOG_LAYOUT_LOG``. Lines of concurrent processes
-do not mix. A log that cannot be written never fails a call: standard error says so.
+do not mix. If the log cannot be written, a warning goes to standard error and the call succeeds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOG_VARIABLE = "ANALOG_LAYOUT_LOG"
 
 
 def log_path(option: str | None) -> str | None:
-    """Return the log file: the command line's ``option`` if given, else what the environment names."""
+    """Return the log file: the command line's ``option`` if given, else the one that the environment names."""
     return option or os.environ.get(LOG_VARIABLE) or None
 
 
@@ -36,7 +36,7 @@ def call_record(
         tool: The tool called.
         params: Parameters as received, before defaults.
         context: Context as received.
-        result: What the caller was answered.
+        result: The answer to the caller.
         traceback: Traceback of an unexpected error.
     """
     record = {
@@ -54,7 +54,7 @@ def call_record(
 
 
 def append_record(path: str, record: dict[str, Any]) -> bool:
-    """Append ``record`` to the log at ``path`` as one line; return whether it could, telling standard error if not."""
+    """Append ``record`` to the log at ``path`` as one line; return whether it was written."""
     try:
         line = (to_json(record) + "\n").encode("utf-8", "backslashreplace")
     except (TypeError, ValueError, RecursionError):  # input that was refused for not being JSON
@@ -69,7 +69,7 @@ def append_record(path: str, record: dict[str, Any]) -> bool:
 
 
 def _append(path: str, line: bytes) -> None:
-    # O_NONBLOCK: a named pipe that nobody reads is an error here, not a hang.
+    # O_NONBLOCK: a named pipe without a reader is an error here; the call does not hang.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, flags, 0o644)
     try:

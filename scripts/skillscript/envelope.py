@@ -51,7 +51,7 @@ EXIT_CODES = {
 
 
 EXIT_BAD_INPUT = 2  # also of every code that a tool declares itself
-# Two words or more, so that a tool's own code is told apart from a slip.
+# Two words or more, so that a misspelt common code is not taken for a tool's own code.
 _OWN_CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 
 
@@ -67,13 +67,13 @@ def own_codes(output_schema: Mapping[str, Any]) -> frozenset[str]:
 
 
 class SkillError(Exception):
-    """An outcome that is not a success: what a handler raises and what the envelope's ``error`` holds.
+    """A failure: raised by a handler and reported in the envelope's ``error``.
 
     Args:
         code: One of the ten codes in ``ErrorCode``, or one in ``own``; any other code raises ``ValueError``.
         message: What was wrong, what was received, what is allowed and what to do next.
         details: JSON object with the facts behind the message, such as ``param_name`` and ``provided_value``.
-        data: JSON object to answer in the envelope's ``data`` although the call failed, such as the violations found.
+        data: JSON object for the envelope's ``data`` although the call failed, such as the violations found.
         own: Codes that the tool declares itself.
     """
 
@@ -104,12 +104,12 @@ class SkillResult:
     """The outcome of one call.
 
     Attributes:
-        ok: Whether the call did what it was asked to do. A design that violates a rule is still ``ok``.
+        ok: Whether the call did its work. A design that violates a rule is still ``ok``.
         error: What went wrong, else ``None``.
         data: The tool's answer, else ``None``.
         duration_ms: Time the call took. [ms]
-        violated: Whether the answer says that the design violates something; decides exit code 1, not serialised.
-        stopped: Whether the process was asked to end during the call, not serialised.
+        violated: Whether the answer says that the design violates something; this sets exit code 1; not serialised.
+        stopped: Whether the process was requested to end during the call; not serialised.
     """
 
     ok: bool
@@ -142,13 +142,13 @@ class SkillResult:
 
     @classmethod
     def failure(cls, error: SkillError, duration_ms: int = 0, *, stopped: bool = False) -> SkillResult:
-        """Return the result of a call that failed; details or data that are not JSON are told instead of sent."""
+        """Return the result of a call that failed; details or data that are not JSON are replaced by a note."""
         try:
             details, data = plain(error.details, WRAPPED), plain(error.data, WRAPPED)
         except NotJsonError as fault:
             details, data = {"details_dropped": str(fault)}, None
-        told = SkillError(error.code, error.message, details, data, own=(error.code,))
-        return cls(ok=False, error=told, data=told.data, duration_ms=duration_ms, stopped=stopped)
+        sent = SkillError(error.code, error.message, details, data, own=(error.code,))
+        return cls(ok=False, error=sent, data=sent.data, duration_ms=duration_ms, stopped=stopped)
 
     @classmethod
     def from_dict(cls, envelope: Mapping[str, Any]) -> SkillResult:

@@ -1,4 +1,4 @@
-"""Saying in plain words why a value does not satisfy its JSON Schema."""
+"""Explain in plain words why a value does not satisfy its JSON Schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .strict_json import path_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAX_FOUND = 1000  # faults looked for; a value with more is wrong as a whole
+MAX_FOUND = 1000  # faults collected per value
 
 Path = tuple[str | int, ...]
 ValidationError = Any  # jsonschema types its fields as possibly unset; those that iter_errors yields have them all
@@ -54,12 +54,13 @@ _Validator: Any = _extend(Draft202012Validator, {"pattern": _pattern})
 def explain(value: Any, schema: dict[str, Any]) -> list[Fault]:
     """Return every fault of plain JSON ``value`` against ``schema``, sorted by path.
 
-    A value of the wrong type is told once, whatever else it breaks. No reference outside the schema is followed.
+    A value of the wrong type is reported once, whatever else is wrong with it. References out of the schema are not
+    followed.
     """
     validator = _Validator(schema, registry=Registry())
     found: list[tuple[Path, str, Fault]] = []
     for error in islice(validator.iter_errors(value), MAX_FOUND):
-        found.extend(_told(error, schema))
+        found.extend(_faults_of(error, schema))
     mistyped = {path for path, keyword, _ in found if keyword == "type"}
     kept: dict[tuple[str, str], Fault] = {}
     for path, keyword, fault in sorted(found, key=lambda item: _order(item[0])):
@@ -72,7 +73,7 @@ def _order(path: Path) -> list[tuple[bool, int, str]]:
     return [(isinstance(step, str), 0, step) if isinstance(step, str) else (False, step, "") for step in path]
 
 
-def _told(error: ValidationError, root: dict[str, Any]) -> list[tuple[Path, str, Fault]]:
+def _faults_of(error: ValidationError, root: dict[str, Any]) -> list[tuple[Path, str, Fault]]:
     """Return the faults of one validation error as (path, keyword, fault)."""
     keyword, path = str(error.validator), tuple(error.absolute_path)
     if keyword == "required":
@@ -86,7 +87,7 @@ def _told(error: ValidationError, root: dict[str, Any]) -> list[tuple[Path, str,
     if keyword in ("anyOf", "oneOf") and own is None:
         nearest = _nearest_branch(error)
         if nearest:
-            return [told for inner in nearest for told in _told(inner, root)]
+            return [fault for inner in nearest for fault in _faults_of(inner, root)]
     name = path_text(path)
     if own is not None:
         message = _rendered(own, path, error.instance, error.validator_value)
@@ -111,13 +112,13 @@ def _unknown(error: ValidationError, path: Path, name: str, known: list[str]) ->
 
 
 def _nearest_branch(error: ValidationError) -> list[ValidationError]:
-    """Return the errors of the one branch of an anyOf that the value was meant for; nothing if that is not clear.
+    """Return the errors of the branch of an anyOf that the value was probably meant for; none if that is not clear.
 
-    Meant is the branch whose type the value has or, among several, whose constant (``{"type": {"const": "mos"}}``).
+    This is the branch whose type the value has or, of several, whose constant (``{"type": {"const": "mos"}}``).
     """
     branches: dict[int, list[ValidationError]] = {}
     for inner in error.context or ():
-        if inner.relative_schema_path:  # a branch that is plainly false has none
+        if inner.relative_schema_path:  # a branch that is the schema false has none
             branches.setdefault(int(inner.relative_schema_path[0]), []).append(inner)
     fitting = [errors for errors in branches.values() if not _refused_at(errors, 0, ("type", "const", "enum"))]
     if len(fitting) > 1:
@@ -133,7 +134,7 @@ def _own_message(schema: Any, keyword: str) -> str | None:
     own = schema.get("x-error") if isinstance(schema, dict) else None
     if isinstance(own, dict):
         own = own.get(keyword)
-    elif keyword in ("required", "additionalProperties"):  # one text for all speaks of the value, not of its fields
+    elif keyword in ("required", "additionalProperties"):  # a text for all keywords describes the value, not its fields
         own = None
     return own if isinstance(own, str) else None
 
@@ -175,7 +176,7 @@ def _described(error: ValidationError, keyword: str, who: str) -> str:
 
 
 def _form(branch: Any) -> str:
-    """Return in words what one branch of an anyOf asks for."""
+    """Return in words what one branch of an anyOf requires."""
     if not isinstance(branch, dict):
         return "another form"
     if "title" in branch:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-MAX_TOLD = 50  # faults in one answer; a thousand wrong items are the same mistake
+MAX_TOLD = 50  # faults listed in one answer; a thousand wrong items are usually one mistake
 MAX_JOINED = 10  # faults spelled out in the one-line message
 MAX_SHOWN = 80  # characters of a received value in a message
 MAX_ECHOED = 400  # characters of a received value in the details
@@ -39,7 +39,7 @@ class Fault:
         path: Where, such as ``nets[2].endpoints[0].x``; empty for the whole input.
         message: What is wrong, what was received, what is allowed.
         value: What was received; ``None`` if nothing was.
-        allowed: What would be allowed (a list of values, a limit, a type name), if that can be said.
+        allowed: What is allowed (a list of values, a limit, a type name), if it can be stated.
     """
 
     path: str
@@ -49,26 +49,26 @@ class Fault:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fault as JSON values, a long received value shortened."""
-        told = {"path": self.path, "message": self.message, "provided_value": echo(self.value)}
+        fields = {"path": self.path, "message": self.message, "provided_value": echo(self.value)}
         if self.allowed is not None:
-            told["allowed"] = self.allowed
-        return told
+            fields["allowed"] = self.allowed
+        return fields
 
 
 def invalid_params(faults: Sequence[Fault]) -> SkillError:
-    """Return the INVALID_PARAM error that tells all ``faults`` at once.
+    """Return the INVALID_PARAM error that reports all ``faults`` at once.
 
-    Its message is the fault's own message if there is one fault, else all of them joined by ``"; "``. Its details
-    name the first fault (``param_name``, ``provided_value``) and list every one (``errors``).
+    Its message joins the messages of all faults by ``"; "``. Its details name the first fault (``param_name``,
+    ``provided_value``) and list all faults (``errors``).
     """
     return SkillError(ErrorCode.INVALID_PARAM, joined(faults), fault_details(faults))
 
 
 def joined(faults: Sequence[Fault]) -> str:
     """Return the messages of ``faults`` in one line."""
-    told = "; ".join(fault.message for fault in faults[:MAX_JOINED])
+    text = "; ".join(fault.message for fault in faults[:MAX_JOINED])
     more = len(faults) - MAX_JOINED
-    return f"{told}; and {more} more" if more > 0 else told
+    return f"{text}; and {more} more" if more > 0 else text
 
 
 def fault_details(faults: Sequence[Fault]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ _MODULE = "handler"
 
 
 def load_handler(path: str | Path) -> Handler:
-    """Return ``execute(params, context)`` of the module at ``path``; an ``async`` one is waited for.
+    """Return ``execute(params, context)`` of the module at ``path``; an ``async`` one is awaited.
 
     It is the module's function ``execute``, else the method of its class ``Skill``, else that of the only class with
     such a method (base classes of another such class do not count). The class is instantiated once, without arguments.

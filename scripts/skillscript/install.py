@@ -1,11 +1,11 @@
-"""How to install what is missing. The package is in no registry: it comes from a clone or as the file of a wheel."""
+"""State how to install what is missing. The package is installed from a clone or a wheel, not from a registry."""
 
 from __future__ import annotations
 
 from .envelope import ErrorCode, SkillError
 
 DISTRIBUTION = "analog-layout-skills"
-# What the package itself needs, by the name of the import.
+# What the package itself requires, by the name of the import.
 _REQUIRED = frozenset({"click", "jsonschema", "klayout", "numpy", "referencing", "yaml"})
 
 

@@ -1,4 +1,4 @@
-"""A structured answer from a model: primary, one re-ask with what was wrong, fallback, typed error (S1.3, S1.4).
+"""Get a structured answer from a model: primary, one correction request, fallback, typed error (S1.3, S1.4).
 
 Every attempt is recorded: ``{"model", "outcome", "reason"?, "errors"?}`` with the outcome ``accepted``,
 ``invalid_output`` or the kind of a ``ModelFaultError``.
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
     from .model_endpoints import Endpoint, ModelSettings
 
-MAX_TOLD = 20  # faults a model is told of; more are the same mistake
-MAX_ECHOED = 20_000  # characters of its own answer a model is shown again
+MAX_REPORTED = 20  # faults reported to a model; more are usually the same mistake
+MAX_ECHOED = 20_000  # characters of its own answer that are sent back to a model
 PAUSE_SECONDS = 0.5
 _OPENING = re.compile(r"```[\w-]*[ \t]*")
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a model is to answer.
+    """A request to a model.
 
     Attributes:
-        prompt: What it is asked.
+        prompt: The prompt.
         schema: JSON Schema of its answer.
         check: Returns what else is wrong with an answer that satisfies the schema.
         system: Instructions that come before the prompt, or "".
@@ -65,12 +65,12 @@ class ModelAnswer:
 def ask_model(task: Task, settings: ModelSettings) -> ModelAnswer:
     """Return a model's answer that satisfies the task's schema and check.
 
-    Each model in turn is asked; told once what is wrong with an unusable answer; asked once more after a fault of its
-    service that may pass. While a further model is left, an attempt takes at most half of the time that remains.
+    The models are tried in turn. A model with an unusable answer is sent its faults once; a request that failed for a
+    temporary reason is repeated once. While another model is left, an attempt takes at most half of the remaining time.
 
     Raises:
         SkillError: SERVICE_UNAVAILABLE if no model gave a usable answer, TIMEOUT if the time was over before one did;
-            ``details.attempts`` tells every attempt.
+            ``details.attempts`` lists every attempt.
     """
     deadline = time.monotonic() + settings.deadline_s
     attempts: list[dict[str, Any]] = []
@@ -80,10 +80,10 @@ def ask_model(task: Task, settings: ModelSettings) -> ModelAnswer:
         value = conversation.answer(deadline, share)
         if value is not None:
             return ModelAnswer(fill_defaults(value.content, task.schema), endpoint.model, attempts)
-    told = "; ".join(f"{entry['model']}: {entry['reason']}" for entry in attempts)
+    reasons = "; ".join(f"{entry['model']}: {entry['reason']}" for entry in attempts)
     late = time.monotonic() >= deadline - 0.05 or not attempts
     code = ErrorCode.TIMEOUT if late else ErrorCode.SERVICE_UNAVAILABLE
-    text = f"no model gave a usable answer within {settings.deadline_s:g} s: {told}"
+    text = f"no model gave a usable answer within {settings.deadline_s:g} s: {reasons}"
     raise SkillError(code, text, {"attempts": attempts, "deadline_s": settings.deadline_s})
 
 
@@ -93,7 +93,7 @@ class _Usable:
 
 
 class _Conversation:
-    """One model asked, and asked again where that may help."""
+    """The requests to one model."""
 
     def __init__(self, task: Task, endpoint: Endpoint, attempts: list[dict[str, Any]]) -> None:
         self._task = task
@@ -120,7 +120,7 @@ class _Conversation:
             if not faults:
                 self._attempts.append({"model": self._endpoint.model, "outcome": "accepted"})
                 return _Usable(value)
-            self._record("invalid_output", joined(faults), [fault.message for fault in faults[:MAX_TOLD]])
+            self._record("invalid_output", joined(faults), [fault.message for fault in faults[:MAX_REPORTED]])
             if not may_reask:
                 return None
             may_reask = False
@@ -131,7 +131,7 @@ class _Conversation:
         return None
 
     def _record(self, outcome: str, reason: str, errors: list[str] | None = None) -> None:
-        """Note a failed attempt, on standard error too."""
+        """Record a failed attempt, also on standard error."""
         blotted = self._endpoint.without_key
         reason = blotted(reason)
         entry: dict[str, Any] = {"model": self._endpoint.model, "outcome": outcome, "reason": reason}
@@ -142,7 +142,7 @@ class _Conversation:
 
 
 def _read(text: str, task: Task) -> tuple[Any, Sequence[Fault]]:
-    """Return the value of an answer and what is wrong with it; a value inside one ``` fence is taken out of it."""
+    """Return the value of an answer and what is wrong with it; a value inside a ``` fence is taken from it."""
     try:
         value = parse_json(_unfenced(text))
     except NotJsonError as error:
@@ -154,16 +154,16 @@ def _read(text: str, task: Task) -> tuple[Any, Sequence[Fault]]:
 
 
 def _unfenced(text: str) -> str:
-    """Return what stands between the fences if a text is one fenced block, else the text."""
+    """Return the content of a text that is one fenced block, else the text."""
     opening, _, rest = text.strip().partition("\n")
     content, _, closing = rest.rpartition("\n")
     return content if _OPENING.fullmatch(opening) and closing.strip() == "```" else text
 
 
 def _reask(faults: Sequence[Fault]) -> str:
-    """Return what a model is told of its unusable answer."""
-    lines = [f"- {fault.path + ': ' if fault.path else ''}{fault.message}" for fault in faults[:MAX_TOLD]]
-    more = len(faults) - MAX_TOLD
+    """Return the request to correct an unusable answer."""
+    lines = [f"- {fault.path + ': ' if fault.path else ''}{fault.message}" for fault in faults[:MAX_REPORTED]]
+    more = len(faults) - MAX_REPORTED
     lines += [f"- and {more} more"] if more > 0 else []
     return (
         "That answer cannot be used:\n"

@@ -1,7 +1,7 @@
-"""One question to one model over an OpenAI-compatible HTTP service, within a time that nothing can stretch.
+"""Send one request to one model over an OpenAI-compatible HTTP service, within a fixed time.
 
-Redirects are not followed (the key would go along), compressed answers are not unpacked (they can be bombs), and an
-answer that grows beyond ``MAX_ANSWER_BYTES`` is not read to its end.
+Redirects are not followed, since the key would be sent along. Compressed answers are not unpacked, since they can be
+bombs. At most ``MAX_ANSWER_BYTES`` of an answer are read.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 MAX_ANSWER_BYTES = 2 << 20
 CONNECT_SECONDS = 10.0
-MAX_QUOTED = 200  # characters of what a service says of its own failure
+MAX_QUOTED = 200  # characters quoted from a service's error message
 _WORTH_A_RETRY = (408, 409, 425, 429, 500, 502, 503, 504)
 
 
 class ModelFaultError(Exception):
-    """A model could not be asked, or what came back is no answer of a model.
+    """A request to a model failed, or its answer is not usable.
 
     Attributes:
         kind: unreachable, timeout, status, redirect, too_large, broken, no_answer or cut_off.
-        retry: Whether asking the same again may help.
-        wait_s: How long the service asks to wait first. [s]
+        retry: Whether repeating the request may help.
+        wait_s: How long to wait before, as the service states. [s]
     """
 
     def __init__(self, kind: str, message: str, *, retry: bool = False, wait_s: float = 0.0) -> None:
@@ -47,12 +47,12 @@ class ModelFaultError(Exception):
 
 
 def complete(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:
-    """Return the text a model answers to ``messages``.
+    """Return a model's answer to ``messages``.
 
     Args:
         endpoint: The model.
         messages: ``{"role", "content"}`` each.
-        seconds: Longest duration, from the first look-up to the last byte. [s]
+        seconds: Maximum duration, from the first look-up to the last byte. [s]
 
     Raises:
         ModelFaultError: If there is no answer.
@@ -63,7 +63,7 @@ def complete(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds:
     except ImportError as error:
         raise missing_library("httpx", "model calls") from error
     try:
-        return _run(asyncio.wait_for(_asked(endpoint, messages, seconds), seconds))
+        return _run(asyncio.wait_for(_request(endpoint, messages, seconds), seconds))
     except (asyncio.TimeoutError, httpx.TimeoutException) as error:
         raise ModelFaultError("timeout", f"no answer within {seconds:.1f} s") from error
     except (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError) as error:  # Unicode: a host
@@ -74,10 +74,10 @@ def complete(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds:
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that leaves a look-up of a name behind; the usual one waits for its thread before it ends."""
+    """An event loop that does not wait for an unfinished look-up of a host name; the usual one does before it ends."""
 
     async def getaddrinfo(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what ``socket.getaddrinfo`` does, which may take far longer than there is time."""
+        """Return the result of ``socket.getaddrinfo``, which may take longer than the time that is left."""
         found = self.create_future()
 
         def settle(value: Any, error: OSError | UnicodeError | None) -> None:
@@ -118,8 +118,8 @@ def _run(work: Coroutine[Any, Any, str]) -> str:
         return pool.submit(run).result()
 
 
-async def _asked(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:
-    """Ask and return the answer's text."""
+async def _request(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:
+    """Send the request and return the answer's text."""
     import httpx
 
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
@@ -150,7 +150,7 @@ def _client(limits: httpx.Timeout) -> httpx.AsyncClient:
 async def _content(response: httpx.Response) -> bytes:
     """Return the body of a response, within bounds."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise ModelFaultError("broken", "the answer is compressed although that was not asked for")
+        raise ModelFaultError("broken", "the answer is compressed although that was not requested")
     content = b""
     async for chunk in response.aiter_raw():
         content += chunk
@@ -160,7 +160,7 @@ async def _content(response: httpx.Response) -> bytes:
 
 
 def _check_status(endpoint: Endpoint, response: httpx.Response, content: bytes) -> None:
-    """Raise what an HTTP status other than success means."""
+    """Raise the fault that an HTTP status other than success means."""
     status = response.status_code
     if 200 <= status < 300:
         return
@@ -175,7 +175,7 @@ def _check_status(endpoint: Endpoint, response: httpx.Response, content: bytes) 
 
 
 def _quoted(endpoint: Endpoint, said: object) -> str:
-    """Return what a service said, ready to stand at the end of a message; nothing if it is no text."""
+    """Return a service's text as the end of a message; empty if it is not text."""
     text = " ".join(said.split()) if isinstance(said, str) else ""
     return f": {endpoint.without_key(text)[:MAX_QUOTED]}" if text else ""
 
@@ -206,7 +206,7 @@ def _answer_text(endpoint: Endpoint, content: bytes) -> str:
 
 
 def _wait(text: str) -> float:
-    """Return the seconds a Retry-After header asks for; 0 if it says nothing that can be counted."""
+    """Return the seconds that a Retry-After header states; 0 if it does not state a number."""
     try:
         seconds = float(text)
     except ValueError:
@@ -215,7 +215,7 @@ def _wait(text: str) -> float:
 
 
 def _host(url: str) -> str:
-    """Return scheme and host of a URL, which is all of it that a message may show."""
+    """Return scheme and host of a URL; a message may not show more of it."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""

@@ -1,12 +1,12 @@
-"""Which models may be asked, where and for how long: from the tool's declaration and the environment.
+"""Read which models to use, where and for how long, from the tool's declaration and the environment.
 
 =============================  ===========================================================================
 ``SKILL_MODEL_URL``            base of an OpenAI-compatible service, such as ``http://localhost:11434/v1``
-``SKILL_MODEL_KEY``            its key, where it wants one
-``SKILL_MODEL_PRIMARY``        name of the model asked first; default: ``models.primary`` in skill.yaml
-``SKILL_MODEL_FALLBACK``       name of the one asked when the first fails; default: ``models.fallback``
+``SKILL_MODEL_KEY``            its key, if it requires one
+``SKILL_MODEL_PRIMARY``        name of the first model; default: ``models.primary`` in skill.yaml
+``SKILL_MODEL_FALLBACK``       name of the model if the first fails; default: ``models.fallback``
 ``SKILL_MODEL_FALLBACK_URL``   another service for the fallback, with ``SKILL_MODEL_FALLBACK_KEY``
-``SKILL_MODEL_DEADLINE_S``     longest time for all attempts together, default 60 [s]
+``SKILL_MODEL_DEADLINE_S``     maximum time for all attempts together, default 60 [s]
 =============================  ===========================================================================
 
 Without ``SKILL_MODEL_URL`` no model is configured. Keys never appear in messages, logs or envelopes.
@@ -43,17 +43,17 @@ class Endpoint:
     key: str = field(default="", repr=False)
 
     def without_key(self, text: str) -> str:
-        """Return ``text`` with the key blotted out; one as short as ``none`` is a placeholder and no secret."""
+        """Return ``text`` with the key replaced; a key as short as ``none`` is a placeholder, not a secret."""
         return text.replace(self.key, "***") if len(self.key) >= MIN_SECRET else text
 
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """The models to ask, in order, and the time there is.
+    """The models in order, and the time for all attempts.
 
     Attributes:
         endpoints: Primary, then fallback if there is one.
-        deadline_s: Longest time for all attempts together. [s]
+        deadline_s: Maximum time for all attempts together. [s]
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -65,10 +65,10 @@ def model_settings(declared: Mapping[str, str], environment: Mapping[str, str] |
 
     Args:
         declared: ``models`` of the tool's entry in skill.yaml: primary, fallback.
-        environment: Where the variables are looked up; default: this process's.
+        environment: The environment variables; default: those of this process.
 
     Raises:
-        SkillError: SERVICE_UNAVAILABLE if what is configured cannot work.
+        SkillError: SERVICE_UNAVAILABLE if the configuration cannot work.
     """
     values = os.environ if environment is None else environment
     url = values.get("SKILL_MODEL_URL", "").strip()

@@ -1,4 +1,4 @@
-"""Make a program of a handler: its command line with help and schemas, one call, or serving many."""
+"""Make a program of a handler: command line, help, schemas, one call or many (``--serve``)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def serve_tools(
         if given == ["--serve"]:
             tools = {name: load_tool(script_file, name, *handler) for name, handler in handlers.items()}
             return serve(tools, stdout, log_path(None))
-        error = SkillError(ErrorCode.INVALID_PARAM, f"--serve is all this program takes, got {' '.join(given)!r}")
+        error = SkillError(ErrorCode.INVALID_PARAM, f"this program takes --serve only, got {' '.join(given)!r}")
     except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
         error, traceback = error_of(problem)
         tell(traceback)
@@ -91,7 +91,7 @@ def serve_tools(
 
 
 def _run(tool: Tool, argv: Sequence[str], stdout: EnvelopeStream) -> int:
-    """Do what the arguments ask for, write the answer to ``stdout`` and return the exit code."""
+    """Carry out the command line, write the answer to ``stdout`` and return the exit code."""
     from .arguments import command_line, read_request
 
     parser = command_line(tool)
@@ -117,7 +117,7 @@ def _run(tool: Tool, argv: Sequence[str], stdout: EnvelopeStream) -> int:
 
 
 def _written(stdout: EnvelopeStream, text: str, code: int) -> int:
-    """Write the answer and return the exit code: ``code``, or 4 if nobody can read the answer."""
+    """Write the answer and return the exit code: ``code``, or 4 if standard output is closed."""
     if stdout.write_line(text):
         return code
     if stdout.was_closed:
@@ -126,6 +126,6 @@ def _written(stdout: EnvelopeStream, text: str, code: int) -> int:
 
 
 def _summarise(result: SkillResult, request: Request) -> None:
-    """Say in words on the terminal what went wrong; a program reads the envelope instead."""
+    """Report an error on the terminal in words; a program reads the envelope instead."""
     if result.error is not None and sys.stderr is not None and sys.stderr.isatty():
         tell(f"{result.error.code}: {result.error.message}" + ("\nsee --help" if request.faults else ""))

@@ -1,8 +1,8 @@
-"""Prompt templates: Jinja in a sandbox, where a variable that is not there is an error (S1.5).
+"""Render prompt templates: Jinja in a sandbox, where an undefined variable is an error (S1.5).
 
 A template sees the parameters by their names and as ``params``, and of the context ``user_profile``,
-``session_context``, ``memory_summary`` and ``content_context``. It cannot include other files, call what is not safe to
-call, or change what it is given. ``{{ value | tojson }}`` writes a value as JSON.
+``session_context``, ``memory_summary`` and ``content_context``. It cannot include other files, call unsafe functions or
+change its variables. ``{{ value | tojson }}`` writes a value as JSON.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _TOO_MUCH = (MemoryError, RecursionError)
 
 
 def prompt_variables(params: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a template sees of a call: its parameters by name and as ``params``, and the context's parts."""
+    """Return the variables of a template: parameters by name and as ``params``, and the parts of the context."""
     return {**params, **context, "params": dict(params)}
 
 
 def render_file(script_file: str, name: str, variables: Mapping[str, Any]) -> str:
-    """Return the prompt that the template ``name`` of a script's skill gives.
+    """Return the prompt that the template ``name`` of a script's skill renders.
 
     Args:
         script_file: The script's ``__file__``.
         name: The template's path inside the skill, such as ``assets/suggest.jinja``.
-        variables: What it sees.
+        variables: Its variables.
 
     Raises:
-        SkillError: SERVICE_UNAVAILABLE if Jinja is not installed; INVALID_PARAM if what it is given makes more than
-            ``MAX_PROMPT_CHARACTERS`` of it; INTERNAL_ERROR if the template is missing, larger than
-            ``MAX_TEMPLATE_BYTES``, wrong or names what is not there.
+        SkillError: SERVICE_UNAVAILABLE if Jinja is not installed; INVALID_PARAM if the prompt would be longer than
+            ``MAX_PROMPT_CHARACTERS``; INTERNAL_ERROR if the template is missing, larger than
+            ``MAX_TEMPLATE_BYTES``, wrong or uses an undefined variable.
     """
     path = skill_dir_of(Path(script_file).resolve()) / name
     try:
@@ -57,7 +57,7 @@ def render_file(script_file: str, name: str, variables: Mapping[str, Any]) -> st
 
 
 def render(template: str, variables: Mapping[str, Any], name: str = "template") -> str:
-    """Return the text that ``template`` gives; ``name`` stands for it in an error.
+    """Return the text that ``template`` renders; errors call it ``name``.
 
     Raises:
         SkillError: As ``render_file``.
@@ -76,8 +76,8 @@ def render(template: str, variables: Mapping[str, Any], name: str = "template") 
         for piece in environment.from_string(template).generate(**variables):
             text += piece
             if len(text) > MAX_PROMPT_CHARACTERS:
-                told = f"the prompt of {name} would be longer than the {MAX_PROMPT_CHARACTERS} characters allowed"
-                raise SkillError(ErrorCode.INVALID_PARAM, f"{told}; give the model less to read")
+                reason = f"the prompt of {name} would be longer than the {MAX_PROMPT_CHARACTERS} characters allowed"
+                raise SkillError(ErrorCode.INVALID_PARAM, f"{reason}; give the model less to read")
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, *_TOO_MUCH) as error:
         line = getattr(error, "lineno", None)
         place = f"{name}, line {line}" if line else name

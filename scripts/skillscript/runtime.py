@@ -26,7 +26,7 @@ _ABSOLUTE_PATH = re.compile(r"(?<![\w.])(?:/[^\s/:'\"]+)+/([^\s/:'\"]+)")
 
 
 class Stopped(BaseException):
-    """The process was asked to end (SIGTERM) while it worked; like KeyboardInterrupt, no ``Exception``."""
+    """The process received SIGTERM while it worked; like KeyboardInterrupt, it is not an ``Exception``."""
 
 
 def call(
@@ -37,14 +37,14 @@ def call(
     faults: Sequence[Fault] = (),
     log: str | None = None,
 ) -> SkillResult:
-    """Return the result of one call; nothing that happens in it escapes, not even Ctrl-C.
+    """Return the result of one call. No exception leaves it, not even Ctrl-C.
 
     Args:
         tool: The tool to call.
         params: Parameters, a JSON object; validated strictly, then defaults are filled in. ``None`` beside ``faults``
             if they could not be read at all.
         context: Context object (S1.2) or ``None``; missing parts get their defaults.
-        faults: Faults the caller has found already, told together with all others.
+        faults: Faults that the caller has found already, reported together with all others.
         log: File to append a call record to.
     """
     start = perf_counter()
@@ -65,11 +65,10 @@ def call(
 
 
 def error_of(problem: BaseException, own: Collection[str] = ()) -> tuple[SkillError, str | None]:
-    """Return the error an exception stands for, and its traceback if it was unexpected.
+    """Return the error that an exception means, and its traceback if it was unexpected.
 
-    Any exception whose ``code`` is one of the ten codes, or of the tool's ``own``, speaks for itself, with its
-    ``details`` and ``data``.
-    Everything else is INTERNAL_ERROR with a message that shows no folder of this machine.
+    An exception whose ``code`` is one of the ten codes, or of the tool's ``own``, is reported with its text,
+    ``details`` and ``data``. Everything else is INTERNAL_ERROR with a message that shows no folder of this machine.
     """
     code = getattr(problem, "code", None)
     if isinstance(problem, Exception) and isinstance(code, str) and (code in EXIT_CODES or code in own):
@@ -99,14 +98,14 @@ def error_of(problem: BaseException, own: Collection[str] = ()) -> tuple[SkillEr
 
 
 def _executed(tool: Tool, params: Any, context: Any, known: Sequence[Fault]) -> tuple[dict[str, Any], bool]:
-    """Return the handler's validated answer and whether it tells of a violation."""
+    """Return the handler's validated answer and whether it reports a violation."""
     if known and params is None:
         raise invalid_params(known)
     received, faults = _checked(params, tool.input_schema, list(known))
     wrapped = {"type": "object", "properties": {"context": CONTEXT_SCHEMA}}
     surroundings, faults = _checked({"context": {} if context is None else context}, wrapped, faults)
-    told = {fault.path for fault in known}
-    faults = [*known, *(fault for fault in faults[len(known) :] if fault.path not in told)]
+    reported = {fault.path for fault in known}
+    faults = [*known, *(fault for fault in faults[len(known) :] if fault.path not in reported)]
     if faults:
         raise invalid_params(faults)
     with confined(tool.skill_dir):

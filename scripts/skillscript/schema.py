@@ -1,16 +1,16 @@
-"""Validating plain JSON values against a JSON Schema (2020-12): all faults at once, then the defaults filled in.
+"""Validate plain JSON values against a JSON Schema (2020-12), report all faults at once, and fill in defaults.
 
-Types are strict: ``true`` is no number and ``"1"`` is not 1. As JSON Schema says, ``1.0`` is an integer; the handler
-gets it as the ``int`` 1. Beyond JSON Schema a property may carry
+Types are strict: ``true`` is not a number and ``"1"`` is not 1. As in JSON Schema, ``1.0`` is an integer; the handler
+gets it as the ``int`` 1. In addition to JSON Schema, a property may have
 
 ``x-error``
     Its own error messages: ``{"minimum": "Number of fingers must be positive integer", "required": "..."}``, by the
-    keyword that failed, or one text for every keyword that judges the value itself. ``{value}`` (received),
+    keyword that failed, or one text for all keywords that apply to the value itself. ``{value}`` (received),
     ``{param}`` (the whole path), ``{name}`` (its last step), ``{limit}`` (the keyword's value) and, for an unknown
-    field, ``{hint}`` (what may have been meant) are replaced.
-    ``required`` may stand in the missing property or in its object.
+    field, ``{hint}`` (a suggestion) are replaced.
+    ``required`` may be in the missing property or in its object.
 ``x-env``
-    The environment variable that, where set, takes the place of a string property's ``default``.
+    The environment variable that, if set, replaces a string property's ``default``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def validate(value: Any, schema: dict[str, Any]) -> Any:
 
 
 def find_faults(value: Any, schema: dict[str, Any]) -> list[Fault]:
-    """Return everything wrong with plain JSON ``value``, sorted by path; empty if it satisfies ``schema``."""
+    """Return all faults of plain JSON ``value``, sorted by path; empty if it satisfies ``schema``."""
     if accepts(schema, value, schema):
         return []
     from .explain import explain
@@ -49,7 +49,7 @@ def find_faults(value: Any, schema: dict[str, Any]) -> list[Fault]:
 
 
 def check_schema(schema: Any) -> list[str]:
-    """Return what makes ``schema`` no valid JSON Schema 2020-12; empty if nothing does."""
+    """Return why ``schema`` is not a valid JSON Schema 2020-12; empty if it is."""
     from jsonschema import Draft202012Validator
 
     checker = Draft202012Validator(Draft202012Validator.META_SCHEMA)
@@ -59,7 +59,7 @@ def check_schema(schema: Any) -> list[str]:
 def fill_defaults(value: Any, schema: dict[str, Any]) -> Any:
     """Return a valid ``value`` with missing properties set to their defaults, in nested objects and arrays too.
 
-    Values of type integer written as ``1.0`` become ``int``. The input is left as it is.
+    Values of type integer written as ``1.0`` become ``int``. The input is not changed.
     """
     return _filled(value, schema, schema)
 

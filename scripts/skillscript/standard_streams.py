@@ -1,8 +1,8 @@
-"""Keeping standard output for the envelope alone, whatever a handler, a library or a child process prints.
+"""Keep standard output for the envelope, whatever a handler, a library or a child process prints.
 
-File descriptor 1 is pointed at standard error for the rest of the process's life: C++ code prints past
-``sys.stdout``, and what sits in the C library's buffer is only flushed at exit, so giving the descriptor back would let
-that text out after the envelope.
+File descriptor 1 is redirected to standard error until the process ends. C++ code does not print through
+``sys.stdout``, and the C library flushes its buffer only at exit; restoring the descriptor would print that text after
+the envelope.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class EnvelopeStream:
                 left = left[os.write(self._supervisor, left) :]
 
     def write_line(self, text: str) -> bool:
-        """Write ``text`` and a newline as UTF-8; return whether somebody still listens.
+        """Write ``text`` and a newline as UTF-8; return whether standard output is still open.
 
         Raises:
-            OSError: If writing fails for another reason than a reader that has gone, such as a full disk.
+            OSError: If writing fails for another reason than a closed pipe, such as a full disk.
         """
         self.announce(None)
         if self._descriptor is None:
             return False
-        # A lone surrogate can only stand inside a JSON string here, where its backslash form is the JSON escape.
+        # A lone surrogate can only be inside a JSON string here, where its backslash form is the JSON escape.
         left = memoryview((text + "\n").encode("utf-8", "backslashreplace"))
         while left:
             try:
@@ -94,7 +94,7 @@ def tell(text: str | None) -> None:
 
 
 def take_stdin() -> BinaryIO:
-    """Return the original standard input; whoever else reads standard input finds it empty from now on."""
+    """Return the original standard input; for everything else it is empty from now on."""
     descriptor = os.dup(0)
     _point_at_null(0, os.O_RDONLY)
     return os.fdopen(descriptor, "rb")

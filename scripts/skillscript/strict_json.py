@@ -1,6 +1,6 @@
-"""Reading JSON strictly and within bounds, and checking that a Python value is plain JSON.
+"""Read JSON strictly and within bounds, and check that a Python value is plain JSON.
 
-Refused on the way in: duplicate keys, NaN and infinities (also as ``1e999``), text that is not UTF-8, nesting deeper
+Refused when reading: duplicate keys, NaN and infinities (also as ``1e999``), text that is not UTF-8, nesting deeper
 than ``MAX_DEPTH``, texts longer than ``MAX_BYTES``. A leading byte-order mark is tolerated.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
-WRAPPED = 2  # levels an envelope or a request puts above its contents, which must stay readable in it
+WRAPPED = 2  # levels that an envelope or a request adds around its contents
 _INT64 = 2**63
 
 
@@ -28,7 +28,7 @@ class NotJsonError(ValueError):
         self.path: tuple[str | int, ...] = ()
 
     def under(self, step: str | int) -> NotJsonError:
-        """Return this error, seen from one level further up."""
+        """Return this error with its path extended by one level."""
         self.path = (step, *self.path)
         return self
 
@@ -90,7 +90,7 @@ def plain(value: object, depth: int = 0) -> Any:
     """Return ``value`` as plain JSON values: the same tree with tuples as lists.
 
     ``depth`` is the number of levels that will lie above it. Scalars must be exactly ``str``, ``int``, ``float``,
-    ``bool`` or ``None``: a numpy scalar is refused rather than converted, because what survives depends on its type.
+    ``bool`` or ``None``: a numpy scalar is refused rather than converted, because the result would depend on its type.
 
     Raises:
         NotJsonError: Naming the first value that JSON cannot hold.

@@ -1,13 +1,14 @@
-"""A supervisor process that answers when the process that works cannot.
+"""Supervise the working process, and answer for it when it cannot.
 
-KLayout computes in C++ with Python's global lock held. Until such a call returns, the process runs no signal handler
-and no thread, so it can neither answer SIGTERM nor keep a deadline. Therefore the process splits before work begins::
+KLayout computes in C++ and holds Python's global lock. Until such a call returns, the process runs no signal handler
+and no thread, so it can neither answer SIGTERM nor keep a deadline. Therefore the process forks before work begins::
 
     supervisor (the process that was started)  --SIGTERM, SIGINT-->  worker (its child)
          waits, kills, answers in its place     <----messages----    runs the tool, writes the answer
 
-A worker that was asked to stop has ``GRACE_SECONDS`` to answer itself. If it does not, or if it crashes, the supervisor
-kills it, writes the envelope and exits with the envelope's exit code. Otherwise it exits with the worker's exit code.
+A worker that was signalled to stop has ``GRACE_SECONDS`` to answer itself. If it does not, or if it crashes, the
+supervisor kills it, writes the envelope and exits with the envelope's exit code. Otherwise it exits with the worker's
+exit code.
 If the supervisor is killed, the worker ends too (by SIGIO from a pipe between them, where the system has it).
 
 Where processes cannot be forked (Windows), or threads run already, the work is done without a supervisor.
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from .standard_streams import EnvelopeStream
     from .tool import Tool
 
-GRACE_SECONDS = 1.0  # how long a worker that was asked to stop may take to answer itself
+GRACE_SECONDS = 1.0  # how long a worker that was signalled to stop may take to answer
 LATE_SECONDS = 0.25  # added to a deadline, so that a caller with the same deadline gives up first
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
 _INTERNAL_EXIT = 4
@@ -48,7 +49,7 @@ class Call:
         context: Context, for the call log.
         request_id: ``id`` of the request.
         served: Whether the answer is a line of ``--serve``.
-        seconds: Longest duration, ``None`` for no limit. [s]
+        seconds: Maximum duration, ``None`` for no limit. [s]
         begun: When it began. [s, monotonic]
     """
 
@@ -62,7 +63,7 @@ class Call:
 
 
 def split(stdout: EnvelopeStream, tools: Mapping[str, Tool], call: Call | None, log: str | None) -> None:
-    """Go on in a child process that this one supervises; the function returns in the child only.
+    """Continue in a child process that this one supervises; the function returns in the child only.
 
     Args:
         stdout: Where answers go.
@@ -106,7 +107,7 @@ def _end_with(pipe: int) -> None:
 
 
 class _Supervisor:
-    """What the process that was started does while its child works."""
+    """The work of the process that was started, while its child works."""
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class _Supervisor:
         """Wait for the worker, answer in its place where it did not, and end with its exit code."""
         try:
             code = self._watched()
-        except BaseException:  # whatever is wrong here, the worker must not go on alone
+        except BaseException:  # whatever is wrong here, the worker must not continue alone
             self._signal(signal.SIGKILL)
             raise
         finally:
@@ -171,7 +172,7 @@ class _Supervisor:
         self._signal(number)
 
     def _seconds_left(self) -> float | None:
-        """Return how long to wait for the next event at most, ``None`` for as long as it takes. [s]"""
+        """Return the maximum time to wait for the next event, ``None`` for no limit. [s]"""
         if self.kill_at is not None:
             return max(0.0, self.kill_at - monotonic())
         if self.call is not None and self.call.seconds is not None:
@@ -179,7 +180,7 @@ class _Supervisor:
         return None
 
     def _overdue(self) -> bool:
-        """Return whether the worker must be killed now; one whose deadline has passed is first asked to stop."""
+        """Return whether the worker must be killed now; one whose deadline has passed is first signalled to stop."""
         if self._seconds_left() != 0.0:
             return False
         if self.kill_at is not None:

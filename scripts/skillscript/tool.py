@@ -1,4 +1,4 @@
-"""A tool: its id, its schemas and the function that does its work."""
+"""A tool: its id, its schemas, its context and the function that does its work."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Tool:
         output_schema: JSON Schema 2020-12 of the answer's ``data``.
         violates: Returns from ``data`` whether the design violates something (exit code 1); ``None`` if it never does.
         skill_dir: The skill's folder; ``None`` for a tool that lives in no skill.
-        script: Its script; of several versions that a skill declares it tells which one this is.
+        script: Its script, which distinguishes the versions of a tool that a skill declares.
     """
 
     id: str
@@ -69,12 +69,12 @@ class Tool:
 def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdict | None = None) -> Tool:
     """Return the tool of a script, with the schemas that its skill declares for it.
 
-    They lie at ``<skill>/schemas/<tool id>.input.json`` and ``.output.json``, next to ``<skill>/scripts/x.py``; only
-    where they do not, or where skill.yaml has several versions of the tool, is skill.yaml asked where they are. Those
-    of a ``handler.py`` are where skill.yaml says, else at ``HANDLER_SCHEMAS``.
+    Of ``<skill>/scripts/x.py`` they are ``<skill>/schemas/<tool id>.input.json`` and ``.output.json``. skill.yaml is
+    read only if these are missing or if it declares several versions of the tool. Of a ``handler.py`` they are where
+    skill.yaml states, else at ``HANDLER_SCHEMAS``.
 
     Raises:
-        SkillError: INTERNAL_ERROR if a schema is missing or is no JSON object.
+        SkillError: INTERNAL_ERROR if a schema is missing, is not a JSON object or has a reference that cannot be used.
     """
     script = Path(script_file).resolve()
     skill_dir = skill_dir_of(script)
@@ -107,7 +107,7 @@ def skill_dir_of(script: Path) -> Path:
 
 
 def _has_versions(skill_dir: Path, tool_id: str) -> bool:
-    """Return whether a skill seems to declare several versions of a tool; told by its text, for YAML is slow."""
+    """Return whether a skill seems to declare several versions of a tool; judged by its text, as YAML is slow."""
     for name in DECLARATIONS:
         try:
             text = (skill_dir / name).read_text(encoding="utf-8", errors="replace")
@@ -135,7 +135,7 @@ def _read_schema(source: Path | dict[str, Any], skill_dir: Path) -> dict[str, An
 def _declaration(skill_dir: Path, tool_id: str, script: Path | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what a skill declares and its entry for one tool; {} for what cannot be read.
 
-    Of several versions it is the one that ``script`` carries out, else the first.
+    Of several versions it is the one with this ``script``, else the first.
     """
     declared = _read_declaration(skill_dir)
     tools = [declared] if "id" in declared else declared.get("tools")

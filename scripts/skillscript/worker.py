@@ -1,18 +1,18 @@
-"""``--serve``: a warm worker that answers one JSON request a line with one envelope a line.
+"""``--serve``: a warm worker that answers each line, a JSON request, with one line, an envelope.
 
 Request: ``{"id": text or integer, "params": {...}, "context": {...}, "timeout_s": number}``. Answer: ``{"id": the same,
-ok, error, data, duration_ms, exit_code}``. A line that is no such request is answered with INVALID_PARAM and the worker
-lives on. It ends when its input ends, when nobody reads its answers any more, or on SIGTERM or Ctrl-C; and, so that no
-call works on what another left behind, after a call that left threads or child processes: that answer has
-``"last": true``. Working folder, environment variables and ``sys.path`` are put back after each call.
+ok, error, data, duration_ms, exit_code}``. A line that is not such a request is answered with INVALID_PARAM, and the
+worker continues. It ends when its input ends, when its output is closed, or on SIGTERM or Ctrl-C. It also ends after a
+call that left threads or child processes, so that they do not affect the next call; that answer has ``"last": true``.
+Working folder, environment variables and ``sys.path`` are restored after each call.
 
-When the file of a module it has loaded was edited, it carries nothing out any more: it answers SERVICE_UNAVAILABLE with
-``"stale": true, "last": true`` and ends, so that the same request can be given to a new one.
+When the file of a loaded module was edited, it runs nothing more: it answers SERVICE_UNAVAILABLE with
+``"stale": true, "last": true`` and ends, so that a new worker can answer the same request.
 
 A call that takes longer than its ``timeout_s`` is answered with TIMEOUT shortly afterwards and ends the worker,
-whatever it is doing (``supervisor``).
+whatever it is doing (see ``supervisor``).
 
-A program may serve several tools in one process (``serve_tools``), so that they share what they keep warm; each request
+A program may serve several tools in one process (``serve_tools``), so that they share loaded data; each request
 then names its ``tool``.
 """
 
@@ -59,7 +59,7 @@ _INSTALLED = (
 
 
 def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) -> int:
-    """Answer the requests on standard input until it ends; return the exit code: 0, or 4 if nobody can read answers.
+    """Answer the requests on standard input until it ends; return the exit code: 0, or 4 if standard output is closed.
 
     Args:
         tools: The tools served, by id. A request need not name the only one.
@@ -136,7 +136,7 @@ def _stamp(file: str) -> tuple[int, int] | None:
 
 
 class _Surroundings:
-    """What of the process a call may change and the next must not see."""
+    """The state of the process that a call may change and that is restored after it."""
 
     def __init__(self) -> None:
         self._folder = os.getcwd()  # noqa: PTH109 - compared as text
@@ -144,7 +144,7 @@ class _Surroundings:
         self._path = list(sys.path)
 
     def restore(self) -> bool:
-        """Put everything back; return whether that was possible."""
+        """Restore everything; return whether that was possible."""
         sys.path[:] = self._path
         if dict(os.environ) != self._environment:
             os.environ.clear()
@@ -163,7 +163,7 @@ def _has_threads() -> bool:
 
 
 def _has_children() -> bool:
-    """Return whether child processes run; those that have ended are put to rest."""
+    """Return whether child processes run; those that have ended are reaped."""
     if not hasattr(os, "waitpid") or not hasattr(os, "WNOHANG"):
         return False
     try:
