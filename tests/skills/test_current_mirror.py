@@ -143,7 +143,7 @@ def test_nets_tell_which_devices_are_the_cascodes(draw):
     [
         ([device("M1")], "at least 2 devices"),
         ([device("M1"), device("M2", "pmos")], "Devices must be same type for matching"),
-        ([device("M1"), device("M2", w=1.5e-6)], "one finger width"),
+        ([device("M1"), device("M2", w=1.5e-6)], "must have the same finger width"),
         ([device("M1"), device("M1")], "ids must differ"),
     ],
 )

@@ -102,7 +102,7 @@ def test_layers_region_and_dress_can_be_chosen(run_script, source):
         (["--width", "5000"], "width"),
         (["--width", "true"], "width"),
         (["--report-path", "none.lyrdb"], "no such file"),
-        (["--report-path", "source.gds"], "no KLayout report database"),
+        (["--report-path", "source.gds"], "not a KLayout report database"),
         (["--violations", '[{"locations": [{"x": 1, "y": "2"}]}]'], "violations"),
     ],
 )

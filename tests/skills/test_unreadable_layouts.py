@@ -40,7 +40,7 @@ def test_a_missing_cell_is_refused_by_name(run_script, incomplete, script):
     (incomplete.parent / "none.spice").write_text(".subckt TOP a\n.ends\n")
     code, envelope = run_script(script, "--layout-path", incomplete, *TOOLS[script])
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM"), envelope
-    assert "cells that it does not hold: PART" in envelope["error"]["message"]
+    assert "cells that it does not contain: PART" in envelope["error"]["message"]
 
 
 def test_a_missing_cell_whose_name_is_no_text_is_refused_too(run_script, incomplete):

@@ -128,7 +128,7 @@ def test_every_tool_refuses_another_technology_and_changes_nothing(built, tools)
         error = run(tool_id, **params, workspace=str(built), technology="sky130A")["error"]
         assert error is not None, tool_id
         assert error["code"] == "INVALID_PARAM", (tool_id, error)
-        assert "is drawn in gf180mcuD, not in sky130A; leave technology out" in error["message"], tool_id
+        assert "is drawn in gf180mcuD, not in sky130A; omit technology" in error["message"], tool_id
     assert {path.name: path.read_bytes() for path in built.iterdir()} == before
 
 
@@ -195,7 +195,7 @@ def test_an_own_technology_file_is_remembered_by_what_it_says(tmp_path):
     own.unlink()
     error = run("drc.run_check", workspace=draw["workspace"])["error"]
     assert "own.yaml" in error["message"]
-    assert "give the path of its file" in error["message"]
+    assert "specify the path of its file" in error["message"]
 
 
 def test_a_workspace_without_a_record_is_judged_by_its_layers(built):
@@ -213,7 +213,7 @@ def test_a_workspace_whose_layers_no_technology_knows_needs_one_named(tmp_path):
     (tmp_path / "w").mkdir()
     layout.write(str(tmp_path / "w/layout.gds"))
     error = run("layout.create_nmos_pcell", **NMOS, workspace=str(tmp_path / "w"))["error"]
-    assert "give technology" in error["message"]
+    assert "specify technology" in error["message"]
     done("layout.create_nmos_pcell", **NMOS, workspace=str(tmp_path / "w"), technology="sky130A")
 
 
@@ -228,7 +228,7 @@ def test_a_record_that_cannot_be_read_is_one_clear_error(built, tools, content):
         params = tools[tool_id]
         error = run(tool_id, **params, workspace=str(built))["error"]
         assert error["code"] == "INVALID_PARAM", (tool_id, error)
-        assert "cannot tell which technology the workspace" in error["message"], tool_id
+        assert "cannot determine which technology the workspace" in error["message"], tool_id
         assert len(error["message"]) < 1000
 
 
@@ -318,7 +318,7 @@ def test_reports_that_the_user_named_are_followed_too(built, tmp_path):
 def test_a_report_without_a_note_is_marked_when_the_layout_changes(built):
     (built / "layout_workspace.json").unlink()
     (built / "drc.lyrdb").write_text("<report-database></report-database>")
-    assert any("does not say" in text for text in done("drc.run_check", workspace=str(built))["notes"])
+    assert any("does not state" in text for text in done("drc.run_check", workspace=str(built))["notes"])
     done("layout.create_nmos_pcell", **NMOS, workspace=str(built))
     assert not (built / "drc.lyrdb").exists()
 
@@ -339,7 +339,7 @@ def test_a_workspace_that_cannot_be_written_to_is_still_judged(built, tmp_path):
     (built / ".lock").unlink()
     (built / ".lock").mkdir()  # cannot be opened, not even by root
     data = done("drc.run_check", workspace=str(built), report_path=str(tmp_path / "r.lyrdb"))
-    assert any("cannot note which reports" in text for text in data["notes"])
+    assert any("cannot record which reports" in text for text in data["notes"])
     assert any("summary.json is out of date" in text for text in data["notes"])
 
 

@@ -1,1 +1,1 @@
-"""Drawing MOS structures: fingers in rows, rows in tap rings; single, paired and mirrored transistors on them."""
+"""Draw devices: rows of transistor fingers inside tap rings, matched pairs and mirrors, resistors, capacitors."""

@@ -1,4 +1,4 @@
-"""From units in a sequence to a row of fingers: which way each finger faces, so that most diffusions are shared."""
+"""Turn a sequence of units into a row of fingers, with the orientation of each finger that shares most diffusions."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.mos import Transistor
 
-_BREAK = 1000  # a broken diffusion weighs more than any number of drains at the ends
+_BREAK = 1000  # a broken diffusion costs more than any number of drains at the ends
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Some fingers of one transistor that lie side by side.
+    """Adjacent fingers of one transistor.
 
     Attributes:
         id: Name of the instance.
-        transistor: What it is a part of.
-        fingers: How many.
+        transistor: Transistor that it is a part of.
+        fingers: Number of fingers.
     """
 
     id: str
@@ -34,12 +34,12 @@ class Unit:
 def arranged_row(units: Sequence[Unit], *, gap: int = 0, separate: bool = False) -> Row:
     """Return ``units`` as one row.
 
-    Each finger faces the way that breaks the fewest diffusions; among equals, sources lie at the ends. A sequence
-    that is a palindrome becomes a row whose geometry is its own mirror image.
+    Fingers are oriented so that as few diffusions as possible are broken; if several orientations are equal, those
+    with sources at the ends are used. A palindrome becomes a row whose geometry is its own mirror image.
 
     Args:
         units: From left to right.
-        gap: Least distance of diffusions that are not shared. [dbu]
+        gap: Minimum distance between diffusions that are not shared. [dbu]
         separate: Whether every unit has its own diffusion.
     """
     owners = [unit for unit in units for _ in range(unit.fingers)]
@@ -66,7 +66,7 @@ def arranged_row(units: Sequence[Unit], *, gap: int = 0, separate: bool = False)
 
 
 def _facing(both: Sequence[tuple[Finger, Finger]], forced: frozenset[int], *, open_end: bool) -> list[bool]:
-    """Return for each finger whether it is mirrored, by dynamic programming over the two ways each can face.
+    """Return for each finger whether it is mirrored, by dynamic programming over its two orientations.
 
     ``open_end``: the last finger's right side is the middle of a mirrored row, always shared, and costs nothing.
     """
@@ -94,7 +94,7 @@ def _breaks(left: Finger, right: Finger) -> bool:
 
 
 def _orientations(units: Sequence[Unit], facing: Sequence[bool], *, palindrome: bool) -> dict[str, str]:
-    """Return unit id -> orientation relative to the first unit of the same device: R0, or MY where mirrored."""
+    """Return unit id -> orientation relative to the first unit of the same device: R0, or MY if mirrored."""
     first: dict[str, tuple[bool, ...]] = {}
     result: dict[str, str] = {}
     start = 0

@@ -1,4 +1,4 @@
-"""Current mirrors: transistors with one gate net, units interleaved in a row, as rows, or with a cascode row above."""
+"""Draw current mirrors: units interleaved in a row, units as rows, or two rows with cascodes in the upper one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MirrorArrangement = Literal["interdigitated", "stacked"]
 
-_MOST_ROWS = 12  # stacked units beyond this make a tower in which inner rows are far from every tap
+_MOST_ROWS = 12  # in a taller stack the inner rows are too far from every tap
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class MirrorSpec:
     Attributes:
         name: Name of the cell.
         mirror: The transistors that share gate and source; the reference is the first.
-        cascodes: One for each of ``mirror``, in the same order; empty for a simple mirror.
-        arrangement: ``interdigitated``: units side by side; ``stacked``: one row a unit.
+        cascodes: One cascode per transistor of ``mirror``, in the same order; empty for a simple mirror.
+        arrangement: ``interdigitated``: units side by side; ``stacked``: one row per unit.
         dummies: Dummy fingers at each end of each row.
         labels: Whether pins carry net names.
     """
@@ -53,7 +53,7 @@ class MirrorSpec:
 def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Module:
     """Draw the mirror and return its module; a cascode mirror has its cascodes in a second row above.
 
-    Units are called ``<id>_ref_1``, ``<id>_out_1``, ``<id>_cas_1`` and so on.
+    Units are named ``<id>_ref_1``, ``<id>_out_1``, ``<id>_cas_1`` and so on.
 
     Raises:
         GeometryError: If the transistors do not form such a mirror; the message says why.
@@ -69,7 +69,7 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
     rows: tuple[Row, ...]
     if spec.cascodes:
         if spec.arrangement == "stacked":
-            warnings.append("a cascode mirror is drawn as two rows, mirror below and cascodes above; stacked adds none")
+            warnings.append("a cascode mirror is always drawn as two rows; arrangement stacked has no effect")
         rows = (arranged_row(units), arranged_row(_cascode_units(spec, pattern)))
     elif spec.arrangement == "stacked":
         if len(units) > _MOST_ROWS:
@@ -96,16 +96,16 @@ def drawn_ratios(mirror: Sequence[Transistor]) -> dict[str, Fraction]:
 
 
 def check_ratios(mirror: Sequence[Transistor], wanted: Mapping[str, float]) -> None:
-    """Refuse sizes that contradict the ratios asked for.
+    """Check that the sizes agree with the requested ratios.
 
     Raises:
-        GeometryError: If a ratio is not the drawn one; the details hold both.
+        GeometryError: If a requested ratio differs from the drawn one; the details hold both.
     """
     drawn = drawn_ratios(mirror)
     unknown = sorted(set(wanted) - set(drawn))
     if unknown:
         raise GeometryError(
-            f"matching_ratio names {', '.join(unknown)}, which are none of the mirror's devices: {', '.join(drawn)}"
+            f"matching_ratio names {', '.join(unknown)}, which are not devices of the mirror: {', '.join(drawn)}"
         )
     base = float(wanted.get(mirror[0].id, 1.0))
     for device, ratio in sorted(wanted.items()):
@@ -149,21 +149,21 @@ def _check(spec: MirrorSpec) -> None:
     for attribute in ("gate", "source"):
         nets = sorted({getattr(t, attribute) for t in spec.mirror})
         if len(nets) > 1:
-            raise GeometryError(f"the devices of a mirror share one {attribute}, got the nets {', '.join(nets)}")
+            raise GeometryError(f"the devices of a mirror must have the same {attribute}, got {', '.join(nets)}")
     gates = sorted({t.gate for t in spec.cascodes})
     if len(gates) > 1:
-        raise GeometryError(f"the cascodes share one gate, got the nets {', '.join(gates)}")
+        raise GeometryError(f"the cascodes must have the same gate net, got {', '.join(gates)}")
     for lower, upper in zip(spec.mirror, spec.cascodes, strict=False):
         if upper.source != lower.drain:
             raise GeometryError(
-                f"cascode {upper.id} stands on net {upper.source}, but the drain of {lower.id} below is {lower.drain}"
+                f"cascode {upper.id} has source {upper.source}, but the drain of {lower.id} below is {lower.drain}"
             )
     lengths = sorted({t.length for t in spec.mirror})
     if len(lengths) > 1:
-        raise GeometryError("the devices of a mirror need one channel length")
+        raise GeometryError("the devices of a mirror must have the same channel length")
     widths = sorted({t.finger_width for t in spec.mirror})
     if len(widths) > 1:
         raise GeometryError(
-            "the devices of a mirror need one finger width (w / nf); set the ratio with m or with w and nf together",
+            "the devices of a mirror must have the same finger width (w / nf); set the ratio by m, or by w and nf",
             details={"finger_widths_dbu": {t.id: t.finger_width for t in spec.mirror}},
         )

@@ -1,4 +1,4 @@
-"""Any group of matched transistors in one common-centroid row: N devices, any ratio."""
+"""Draw a group of matched transistors as one common-centroid module: any number of devices in any ratio."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class GroupSpec:
 
     Attributes:
         name: Name of the cell.
-        transistors: Of one type and bulk net.
+        transistors: Transistors of the same type and bulk net.
         dummies: Dummy fingers at each end.
         labels: Whether pins carry net names.
-        halve: Whether fingers may be halved where only that makes the centroids coincide.
-        rows: Rows to fold the group into; every device's finger count must be a multiple of it.
+        halve: Whether fingers may be halved if the centroids coincide in no other way.
+        rows: Number of rows; the number of fingers of each device must be a multiple of it.
     """
 
     name: str
@@ -44,7 +44,7 @@ class GroupSpec:
 
 
 def draw_group(layout: kdb.Layout, tech: Technology, spec: GroupSpec) -> Module:
-    """Draw the matched group ``spec`` and return its module; its warnings tell the centroid error that remains.
+    """Draw the matched group ``spec`` and return its module; a warning states the remaining centroid error.
 
     Raises:
         GeometryError: If the transistors differ in type or bulk net, or cannot be drawn.
@@ -73,7 +73,7 @@ def draw_group(layout: kdb.Layout, tech: Technology, spec: GroupSpec) -> Module:
 
 
 def _halved(transistors: Sequence[Transistor]) -> tuple[Transistor, ...]:
-    """Return the transistors with fingers of half the width; nothing where one of them cannot be halved."""
+    """Return the transistors with fingers of half the width; an empty result if one of them cannot be halved."""
     try:
         return tuple(transistor.in_halves() for transistor in transistors)
     except GeometryError:
@@ -81,10 +81,10 @@ def _halved(transistors: Sequence[Transistor]) -> tuple[Transistor, ...]:
 
 
 def check_alike(transistors: Sequence[Transistor]) -> None:
-    """Refuse transistors that cannot share a tap ring.
+    """Check that the transistors can share a tap ring.
 
     Raises:
-        GeometryError: If there is none, an id is used twice, or type, flavour or bulk net differ.
+        GeometryError: If the list is empty, an id is used twice, or types, flavours or bulk nets differ.
     """
     if not transistors:
         raise GeometryError("a matched group needs at least one transistor")
@@ -96,13 +96,13 @@ def check_alike(transistors: Sequence[Transistor]) -> None:
         raise GeometryError("Devices must be same type for matching", details={"types": flavours})
     bulks = sorted({t.bulk for t in transistors})
     if len(bulks) > 1:
-        raise GeometryError(f"matched devices share one bulk, got the bulk nets {', '.join(bulks)}")
+        raise GeometryError(f"matched devices must have the same bulk net, got {', '.join(bulks)}")
 
 
 def pattern_units(
     pattern: Sequence[str], transistors: Sequence[Transistor], size: int, tags: Mapping[str, str] | None = None
 ) -> tuple[Unit, ...]:
-    """Return ``pattern`` as units of ``size`` fingers, called ``<device>_<tag><number>``."""
+    """Return ``pattern`` as units of ``size`` fingers, named ``<device>_<tag><number>``."""
     by_id = {transistor.id: transistor for transistor in transistors}
     numbers: Counter[str] = Counter()
     units = []
@@ -113,11 +113,11 @@ def pattern_units(
 
 
 def centroid_warnings(module: Module, tech: Technology, devices: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the warning that tells how far the drawn centroids of ``devices`` are apart; none where they coincide."""
+    """Return a warning with the distance between the drawn centroids of ``devices``; empty if they coincide."""
     error = module.centroid_error(devices)
     if error == 0:
         return ()
-    return (f"the channel centroids are {tech.to_um(error):g} um apart; this pattern does not allow less",)
+    return (f"the channel centroids are {tech.to_um(error):g} um apart; no order of these units brings them closer",)
 
 
 def halved_text(halves: Sequence[Transistor], tech: Technology) -> str:

@@ -1,4 +1,4 @@
-"""What a drawn module tells the rest: its pins, the channels it holds, where they lie and how symmetric it is."""
+"""The result of drawing: a module with its cell, pins, channels, unit positions and symmetry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pin:
-    """Drawn metal that may be connected to.
+    """Drawn metal to which wires may connect.
 
     Attributes:
         net: Net it belongs to.
@@ -28,7 +28,7 @@ class Pin:
 
 @dataclass(frozen=True)
 class Gate:
-    """One drawn channel, resistive bar or capacitor plate: what the value of a device depends on.
+    """A drawn channel, resistive bar or capacitor plate, whose area determines the value of a device.
 
     Attributes:
         device: Id of the device; empty for a dummy.
@@ -49,7 +49,7 @@ class Instance:
         id: Name of the unit, such as ``M1_A1``.
         parent: Id of the device it is a part of.
         x: Centre of its channels; may be half a database unit off the integers. [dbu]
-        y: The same in y. [dbu]
+        y: Centre of its channels in y. [dbu]
         orientation: ``R0``, ``MY`` (left and right exchanged), ``MX`` (upside down) or ``R180``.
     """
 
@@ -80,16 +80,16 @@ class Module:
     Attributes:
         name: Name of its cell.
         cell: The cell, in ``layout``.
-        layout: Kept referenced: KLayout's cells do not outlive their layout.
-        pins: From below; a net with several pins is connected inside the module where ``joined`` says so.
+        layout: The layout of ``cell``. KLayout's cells do not outlive their layout, so this reference is kept.
+        pins: Bottom pin first; ``joined`` states whether the pins of one net are connected inside the module.
         devices: Ids of the transistors it holds.
-        instances: Units, rows from below, left to right.
+        instances: Units, bottom row first, left to right.
         symmetry_axis_x: Vertical line about which the drawn geometry is its own mirror image, or ``None``. [dbu]
         bbox: Bounding box, lower left corner at (0, 0). [dbu]
         gates: All channels, dummies included.
-        mirrored_in_y: Whether the drawn geometry is its own mirror image upside down.
-        warnings: What was decided or given up, in words.
-        keepouts: Areas that wires of other modules may not enter, beyond what spacing rules say.
+        mirrored_in_y: Whether the drawn geometry is its own mirror image about a horizontal line.
+        warnings: Descriptions of what differs from the request.
+        keepouts: Areas that other nets may not enter, in addition to the spacing rules.
         joined: Whether the pins of one net are connected inside the module.
     """
 
@@ -108,7 +108,7 @@ class Module:
     joined: bool = True
 
     def pins_of(self, net: str) -> tuple[Pin, ...]:
-        """Return the pins of ``net``, from below."""
+        """Return the pins of ``net``, bottom pin first."""
         return tuple(pin for pin in self.pins if pin.net == net)
 
     def centroid(self, device: str) -> tuple[float, float]:
@@ -116,7 +116,7 @@ class Module:
         return channel_centre([gate.box for gate in self.gates if gate.device == device])
 
     def centroid_error(self, devices: Sequence[str] | None = None) -> float:
-        """Return the largest distance between the channel centroids of any two of ``devices``, all by default. [dbu]"""
+        """Return the largest distance between the channel centroids of any two of ``devices`` (default: all). [dbu]"""
         points = [self.centroid(device) for device in (self.devices if devices is None else devices)]
         return max(
             (((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2) ** 0.5 for i, a in enumerate(points) for b in points[:i]),

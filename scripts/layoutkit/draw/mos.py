@@ -1,4 +1,4 @@
-"""Single MOS transistors, and what every generator knows of one: its size in fingers and its nets."""
+"""A MOS transistor with its fingers and nets, as all generators use it, and the drawing of a single one."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Transistor:
         spec: Flavour.
         finger_width: Channel width of one finger. [dbu]
         length: Channel length. [dbu]
-        nf: Fingers of one multiplier unit.
-        m: Multiplier units in parallel.
+        nf: Number of fingers of one multiplier unit.
+        m: Number of multiplier units in parallel.
         drain: Net.
         gate: Net.
         source: Net.
         bulk: Net.
-        warnings: What was rounded, in words.
+        warnings: Descriptions of what was rounded.
     """
 
     id: str
@@ -52,12 +52,12 @@ class Transistor:
 
     @property
     def fingers(self) -> int:
-        """All fingers of all units."""
+        """Number of fingers of all units."""
         return self.nf * self.m
 
     @property
     def width(self) -> int:
-        """Channel width of all fingers together. [dbu]"""
+        """Total channel width of all fingers. [dbu]"""
         return self.finger_width * self.fingers
 
     def finger(self, *, mirrored: bool, unit: str = "", orientation: str = "R0") -> Finger:
@@ -100,7 +100,7 @@ def transistor(
         device_id: Instance name.
         flavour: ``nmos``, ``pmos``, a device of the technology, or its model.
         size: As in the netlist.
-        nets: Terminal (d, g, s, b) to net; a terminal left out is called ``<device_id>_<terminal>``.
+        nets: Terminal (d, g, s, b) to net; the net of a missing terminal is ``<device_id>_<terminal>``.
 
     Raises:
         GeometryError: If a size is below or above what the process allows, or a count is not positive.
@@ -114,7 +114,7 @@ def transistor(
         if count < 1:
             raise GeometryError(text, details={"provided_value": count})
     if size.nf * size.m > MAX_FINGERS:
-        raise GeometryError(f"{device_id} has {size.nf * size.m} fingers, at most {MAX_FINGERS} are drawn")
+        raise GeometryError(f"{device_id} has {size.nf * size.m} fingers; at most {MAX_FINGERS} are allowed")
     warnings: list[str] = []
     finger_width = _on_grid(tech, "Width", size.w_m, size.nf, (spec.min_w, spec.max_w), warnings)
     length = _on_grid(tech, "Length", size.l_m, 1, (spec.min_l, spec.max_l), warnings)
@@ -174,7 +174,7 @@ class MosSpec:
         transistor: What to draw.
         name: Name of the cell.
         dummies: Dummy fingers at each end, all terminals on the bulk net.
-        rows: Rows the fingers are folded into, one above the other.
+        rows: Number of rows that the fingers are folded into.
         labels: Whether pins carry net names.
     """
 
@@ -189,11 +189,11 @@ def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
     """Draw one transistor, fingers side by side with shared diffusions, and return its module.
 
     Raises:
-        GeometryError: If it cannot be drawn; the message says why.
+        GeometryError: If it cannot be drawn; the message states why.
     """
     device = spec.transistor
     if not 1 <= spec.rows <= device.fingers:
-        raise GeometryError(f"{device.id} has {device.fingers} fingers, they cannot be folded into {spec.rows} rows")
+        raise GeometryError(f"{device.id} has {device.fingers} fingers, which cannot be folded into {spec.rows} rows")
     base, extra = divmod(device.fingers, spec.rows)
     rows = []
     for row in range(spec.rows):

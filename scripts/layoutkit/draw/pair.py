@@ -1,4 +1,4 @@
-"""Two matched transistors in a chosen arrangement: ABBA, ABAB or AABB, along a row or as rows above each other."""
+"""Draw two matched transistors as ABBA, ABAB or AABB, side by side in one row or as rows above each other."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class PairSpec:
         first: Device A.
         second: Device B.
         arrangement: ABBA, ABAB or AABB.
-        axis: ``vertical``: units side by side, the axis upright; ``horizontal``: one row a unit, the axis level.
-        spacing: Distance of diffusions that are not shared. [dbu]
+        axis: Direction of the symmetry axis. ``vertical``: units side by side; ``horizontal``: one row per unit.
+        spacing: Distance between diffusions that are not shared. [dbu]
         interdigitate: Whether neighbouring units share diffusion.
         dummies: Dummy fingers at each end of each row.
         labels: Whether pins carry net names.
@@ -93,7 +93,7 @@ def draw_pair(layout: kdb.Layout, tech: Technology, spec: PairSpec) -> Module:
 
 
 def mirrored_rows(units: list[Unit]) -> tuple[Row, ...]:
-    """Return one row a unit, from below; the rows of the upper half are upside down, gates towards the middle."""
+    """Return one row per unit, bottom row first. The rows of the upper half are upside down: gates face the middle."""
     rows = []
     for i, unit in enumerate(units):
         row = arranged_row([unit])

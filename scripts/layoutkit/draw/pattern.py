@@ -1,8 +1,8 @@
-"""In which order the units of matched devices lie.
+"""The order of the units of matched devices.
 
-A pattern is a sequence of device ids, one a unit, at equal pitch. Its common-centroid error is how far the mean
-position of a device's units lies from the middle. A palindrome has none; it exists when at most one device has an odd
-number of units.
+A pattern is a sequence of device ids, one per unit, at equal pitch. The centroid error of a device is the distance
+between the mean position of its units and the middle. A palindrome has no centroid error; one exists if at most one
+device has an odd number of units.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Pattern = tuple[str, ...]
 
 ARRANGEMENTS = ("ABBA", "ABAB", "AABB")
-_SWAP_LIMIT = 64  # longer patterns are palindromes but for a few units in their middle, and swaps gain little
+_SWAP_LIMIT = 64  # longer patterns are palindromes except for a few units in the middle, so exchanges improve little
 
 
 def named_pattern(arrangement: str, first: str, second: str) -> Pattern:
@@ -36,10 +36,10 @@ def named_pattern(arrangement: str, first: str, second: str) -> Pattern:
 
 
 def common_centroid(units: Mapping[str, int]) -> Pattern:
-    """Return a pattern of ``units`` (device to count) with the least centroid error found, well interleaved.
+    """Return an interleaved pattern of ``units`` (device to count) with the smallest centroid error found.
 
-    The result is a palindrome where the counts allow one. Otherwise the units left over from pairing lie in the
-    middle, and exchanges of two units reduce the error as far as they can.
+    The result is a palindrome if the counts allow one. Otherwise the unpaired units are placed in the middle, and
+    pairs of units are exchanged as long as that reduces the error.
 
     Raises:
         GeometryError: If a count is not positive.
@@ -53,7 +53,7 @@ def common_centroid(units: Mapping[str, int]) -> Pattern:
 
 
 def centroid_offsets(pattern: Sequence[str]) -> dict[str, float]:
-    """Return for each device how far the mean position of its units lies from the middle. [unit pitches]"""
+    """Return for each device the distance of the mean position of its units from the middle. [unit pitches]"""
     return {device: total / 2 / pattern.count(device) for device, total in _doubled_sums(pattern).items()}
 
 
@@ -66,8 +66,8 @@ def centroid_error(pattern: Sequence[str]) -> float:
 def matched_units(fingers: Mapping[str, int]) -> tuple[int, Pattern]:
     """Return fingers per unit, and the pattern of such units, for devices with ``fingers`` each.
 
-    The largest unit that gives no centroid error is taken, else the one with the least: one unit a device would be
-    most compact, smaller ones interleave better.
+    The largest unit without a centroid error is used, else the one with the smallest error. Large units are more
+    compact, small units interleave better.
     """
     whole = gcd(*fingers.values())
     best: tuple[float, int, Pattern] | None = None
@@ -84,7 +84,7 @@ def matched_units(fingers: Mapping[str, int]) -> tuple[int, Pattern]:
 
 
 def _doubled_sums(pattern: Sequence[str]) -> dict[str, int]:
-    """Return for each device the sum over its units of twice their distance from the middle."""
+    """Return for each device the sum of twice the distance of its units from the middle."""
     sums = dict.fromkeys(pattern, 0)
     for i, device in enumerate(pattern):
         sums[device] += 2 * i - (len(pattern) - 1)
@@ -92,7 +92,7 @@ def _doubled_sums(pattern: Sequence[str]) -> dict[str, int]:
 
 
 def _interleaved(units: Mapping[str, int]) -> Pattern:
-    """Return the units in the order of evenly spread sequences: the k-th of n comes at (k + 1/2) / n; ties in order."""
+    """Return the units of all devices evenly spread: the k-th of n units at (k + 1/2) / n; ties in the given order."""
     keyed = [
         ((2 * k + 1) / (2 * count), place, device)
         for place, (device, count) in enumerate(units.items())

@@ -63,7 +63,7 @@ def ring_sizes(tech: Technology, device: DeviceSpec, sizes: RowSizes) -> RingSiz
         poly_space=tech.dim("poly_to_tap", device),
         gate_contact_space=tech.dim("gate_contact_to_tap", device),
         max_distance=tech.dim("tap_max_distance", device),
-        # Some decks take any metal with long edges for wide, and a closed ring has no others.
+        # Some decks treat any metal with long edges as wide, and all edges of a closed ring are long.
         strip_space=max(sizes.strip_space, tech.conductors[0].wide_space or 0),
     )
 
@@ -97,9 +97,9 @@ def ring_shapes(inner: Area, ring: RingSizes) -> Iterator[tuple[str, Area]]:
 
 
 def centred_array(low: int, high: int, size: int, space: int, grid: int) -> range:
-    """Return the lower edges of as many squares of ``size`` as lie between ``low`` and ``high``, ``space`` off both.
+    """Return the lower edges of squares of ``size`` that fit between ``low`` and ``high``, ``space`` away from both.
 
-    The array is centred; its pitch is ``size + space``. The margin keeps arrays of adjoining ring sides apart.
+    The array is centred; its pitch is ``size + space``. The margin separates the arrays of adjacent ring sides.
     """
     pitch = size + space
     count = max(0, (high - low - space) // pitch)
@@ -141,7 +141,7 @@ def row_covers(row: Area, reach: int, sizes: RowSizes, device: DeviceSpec) -> It
 
     Args:
         row: The diffusion, broken or not, as one rectangle. [dbu]
-        reach: How far the implant reaches above and below it. [dbu]
+        reach: How far the implant extends above and below it. [dbu]
         sizes: Lengths of the device's rows.
         device: Flavour.
     """

@@ -1,6 +1,6 @@
-"""The one primitive of every MOS structure: a diffusion row, an ordered list of fingers.
+"""Plan a diffusion row, an ordered list of fingers. Every MOS structure is made of such rows.
 
-Neighbouring fingers share their diffusion where they agree on its net and height; elsewhere the row is broken.
+Adjacent fingers share their diffusion if its net and height are the same; otherwise the diffusion is broken.
 
       gate rail  ==========#==================     second conductor
                            |                       strip, first conductor
@@ -60,7 +60,7 @@ class Row:
     Attributes:
         fingers: At least one.
         breaks: ``i`` separates the diffusions of fingers ``i`` and ``i + 1`` although they could be shared.
-        gap: Least distance between separated diffusions; the process's minimum counts as well. [dbu]
+        gap: Minimum distance between separated diffusions, if larger than the process's. [dbu]
         flipped: Upside down: gate contacts below, source and drain strips above.
     """
 
@@ -70,7 +70,7 @@ class Row:
     flipped: bool = False
 
     def broken(self) -> frozenset[int]:
-        """Return after which fingers the diffusion is separated."""
+        """Return the fingers after which the diffusion is broken."""
         return self.breaks | {
             i for i, (a, b) in enumerate(pairwise(self.fingers)) if a.right != b.left or a.width != b.width
         }
@@ -112,8 +112,8 @@ class PlannedRow(NamedTuple):
 def plan_row(row: Row, sizes: RowSizes) -> PlannedRow:
     """Return ``row`` with every piece placed in x.
 
-    All neighbouring gates of a row have the same distance, which is the largest that any pair needs: matched fingers
-    then see the same diffusions.
+    All adjacent gates of a row have the same distance, the largest that any pair needs, so that matched fingers have
+    equal diffusions.
 
     Raises:
         GeometryError: If the row has no fingers.
@@ -124,12 +124,12 @@ def plan_row(row: Row, sizes: RowSizes) -> PlannedRow:
 
 
 def head_width(length: int, sizes: RowSizes) -> int:
-    """Return the width of the poly head of a gate of ``length``; long gates need none wider than themselves."""
+    """Return the width of the poly head of a gate of ``length``; a long gate needs no wider head."""
     return max(length, _contacts_width(length, sizes) + 2 * sizes.head_side)
 
 
 def _contact_count(length: int, sizes: RowSizes) -> int:
-    """Two gate contacts where two fit on the stripe, for yield; else one."""
+    """Return 2 if two gate contacts fit on the stripe (for yield), else 1."""
     return 2 if length >= 2 * (sizes.contact + sizes.head_side) + sizes.contact_space else 1
 
 
@@ -177,7 +177,7 @@ class _Planner:
         return PlannedRow(self.row, tuple(stripes), tuple(columns), tuple(diffusions), left, left + total, height)
 
     def _gate_to_contact(self, finger: Finger) -> int:
-        """Return the least distance from gate to contact; narrow channels have wider diffusion at their contacts."""
+        """Return the minimum distance from gate to contact; narrow channels have wider diffusion at their contacts."""
         sizes = self.sizes
         if finger.width >= self._contact_height(0):
             return sizes.contact_to_gate
@@ -207,7 +207,7 @@ class _Planner:
         return self._round_up(max(sizes.active_space, self.row.gap, pads), 0)
 
     def _end_width(self) -> int:
-        """Return how far an outer diffusion reaches beyond its gate."""
+        """Return how far the outermost diffusion extends beyond its gate."""
         sizes = self.sizes
         inner = (self.spread - sizes.contact) // 2
         return max(sizes.source_drain, inner + sizes.contact + sizes.active_side)
@@ -217,7 +217,7 @@ class _Planner:
         return like + -(-(length - like) // step) * step
 
     def _odd(self, finger: Finger) -> int:
-        """Return the half grid step by which a head may lie off the centre of its stripe, rounded up."""
+        """Return the offset, half a grid step rounded up, that a head may have from the centre of its stripe."""
         width = _contacts_width(finger.length, self.sizes)
         return self.sizes.grid if (finger.length - width) % (2 * self.sizes.grid) else 0
 
@@ -225,7 +225,7 @@ class _Planner:
         return max(self.sizes.strip, _contacts_width(length, self.sizes) + 2 * self.sizes.strip_side)
 
     def _contact_height(self, width: int) -> int:
-        """Return the least height of a diffusion with a contact on it, or of ``width`` where no contact needs more."""
+        """Return the height of a diffusion with a contact: ``width`` or what the contact needs, if that is more."""
         return max(width, self.sizes.contact + 2 * self.sizes.active_end)
 
     def _bottom(self, height: int, width: int) -> int:
@@ -257,7 +257,7 @@ class _Planner:
         )
 
     def _shoulders(self, columns: list[Column]) -> list[tuple[int, int, int, int]]:
-        """Return the wider diffusion at the contacts of channels narrower than a contact needs."""
+        """Return the wider diffusion around contacts of channels that are too narrow for a contact."""
         if all(f.width >= self._contact_height(0) for f in self.row.fingers):
             return []
         side, contact = self.sizes.active_side, self.sizes.contact

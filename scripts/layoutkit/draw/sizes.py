@@ -1,7 +1,7 @@
-"""The lengths a diffusion row is drawn with, taken from the technology once.
+"""The lengths that a diffusion row is drawn with, read from the technology once.
 
 Two kinds of enclosure appear everywhere: ``side`` holds across a strip (all sides), ``end`` along it (two opposite
-sides), as in rules that ask for more "on one of two adjacent sides".
+sides), as in rules that require more "on one of two adjacent sides".
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class RowSizes(NamedTuple):
 
     ``strip`` is the vertical wire on the first conductor, ``rail`` the horizontal one on the second, ``riser`` the
     vertical one on the third, ``cut`` joins strip and rail, ``via`` rail and riser, ``marker`` surrounds poly contacts,
-    ``flavour`` is what the device's own markers reach beyond the diffusion.
+    ``flavour`` is how far the device's own markers extend beyond the diffusion.
     """
 
     grid: int

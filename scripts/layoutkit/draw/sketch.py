@@ -1,4 +1,4 @@
-"""A drawing in the making: boxes and texts by layer name, moved and written into a KLayout cell when it is complete."""
+"""An unfinished drawing: boxes and texts by layer name, which are moved and written into a KLayout cell at the end."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Sketch:
         )
 
     def is_mirror_image_of_itself(self, *, upside_down: bool = False) -> bool:
-        """Tell whether the boxes are unchanged by a mirror at the upright (or level) centre line of their extent."""
+        """Return whether a mirror at the vertical (``upside_down``: horizontal) centre line keeps all boxes."""
         extent = self.extent()
         x, y = extent.left + extent.right, extent.bottom + extent.top
         return all(

@@ -1,4 +1,4 @@
-"""Rows stacked inside one tap ring, wired into a module in which every net is one connected thing.
+"""Draw rows above each other inside one tap ring, and connect the pieces of every net in the module.
 
     +--------------------------------+   tap ring
     |  .--[ gate rails, row 2 ]---.  |
@@ -9,7 +9,7 @@
     |  '--[ source/drain rails ]--'  |
     +----------[ bulk rail ]---------+
 
-Strips of the bulk net on a side that faces the ring run on to it; they need no rail.
+Strips of the bulk net on a side that faces the ring extend to the ring and need no rail.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ BulkRails = Literal["bottom", "both"]
 
 @dataclass(frozen=True)
 class RowStack:
-    """What a module is drawn from.
+    """The rows of a module and how to draw them.
 
     Attributes:
         name: Name of the cell.
         device: Flavour of all fingers.
         bulk_net: Net of the tap ring.
-        rows: From below.
+        rows: Bottom row first.
         labels: Whether pins carry their net's name on the label layers.
-        bulk_rails: Whether the ring has a rail at the bottom only, or at the top as well.
-        gap: Least distance of the diffusions of neighbouring rows. [dbu]
+        bulk_rails: Sides of the ring that have a rail: ``bottom``, or ``both`` bottom and top.
+        gap: Minimum distance between the diffusions of adjacent rows. [dbu]
     """
 
     name: str
@@ -70,7 +70,7 @@ def draw_row_module(layout: kdb.Layout, tech: Technology, stack: RowStack) -> Mo
 
 
 class _PlacedRow:
-    """A wired row at its place: maps its upright coordinates to the module's."""
+    """A wired row at its position, which converts the row's coordinates to the module's."""
 
     def __init__(self, wired: WiredRow, flipped: bool, bottom: int) -> None:
         self.wired = wired
@@ -128,7 +128,7 @@ class _Drawing:
         sketch.write(cell, tech, -extent.left, -extent.bottom)
         return self._described(layout, cell, extent, symmetric=symmetric)
 
-    # ---- where things lie
+    # ---- positions
 
     def _stacked(self, wired: list[WiredRow]) -> list[_PlacedRow]:
         sizes = self.sizes
@@ -146,7 +146,7 @@ class _Drawing:
         }
         placed = [_PlacedRow(wired[0], self.stack.rows[0].flipped, 0)]
         pairs = list(pairwise(zip(self.stack.rows, wired, strict=True)))
-        # One distance for all, so that mirrored rows of an odd stack have their common centre in the middle row.
+        # The same distance for all rows, so that the rows of an odd stack are symmetric about the middle row.
         distance = max(
             (
                 _clearance(lower.reach(_upper(lower_row)), upper.reach(_lower(upper_row)), needs)
@@ -160,7 +160,7 @@ class _Drawing:
         return placed
 
     def _riser_slots(self) -> list[str]:
-        """Return the nets that need a riser, from inside to outside."""
+        """Return the nets that need a riser, innermost first."""
         counts: dict[str, int] = {}
         for placed in self.rows:
             for rails in placed.wired.rails.values():
@@ -176,7 +176,7 @@ class _Drawing:
         return self.left - offset - self.sizes.riser, self.right + offset
 
     def _rail_ends(self) -> tuple[int, int]:
-        """Return left and right end of every rail: beyond the outermost cut and via, and of the minimum area."""
+        """Return the left and right end of every rail, beyond its cuts and long enough for the minimum area."""
         sizes = self.sizes
         offset = (sizes.strip - sizes.cut) // 2
         lefts = [s.left + offset for p in self.rows for strips in p.wired.strips.values() for s in strips]
@@ -246,7 +246,7 @@ class _Drawing:
                     details={"finger_width_um": tall, "max_tap_distance_um": self.tech.to_um(limit)},
                 )
 
-    # ---- what is drawn
+    # ---- shapes
 
     def _draw_row(self, placed: _PlacedRow) -> None:
         stack, tech, wired, plan = self.stack, self.tech, placed.wired, placed.wired.plan
@@ -340,7 +340,7 @@ class _Drawing:
                     x, y = (stripe.left + stripe.right) // 2, placed.y((stripe.bottom + stripe.top) // 2)
                     self.sketch.text(layer, stripe.finger.device, x, y)
 
-    # ---- what is told
+    # ---- the module
 
     def _described(self, layout: kdb.Layout, cell: kdb.Cell, extent: Area, *, symmetric: bool) -> Module:
         import klayout.db as kdb
@@ -387,7 +387,7 @@ def _upper(row: Row) -> Side:
 
 
 def _clearance(a: dict[str, int], b: dict[str, int], needs: dict[tuple[str, str], int]) -> int:
-    """Return the least distance between two edges beyond which shapes reach by ``a`` and ``b``."""
+    """Return the minimum distance between two edges beyond which shapes extend by ``a`` and ``b``."""
     distances = [0]
     for (one, other), space in needs.items():
         for x, y in ((a, b), (b, a)):

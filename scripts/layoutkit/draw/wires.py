@@ -1,7 +1,7 @@
-"""One planned row with its contacts, gate heads, strips and rails, in the row's own upright coordinates.
+"""Wire a planned row: its contacts, gate heads, strips and rails, in the row's own coordinates.
 
-Sources and drains leave the row at its foot (below y = 0), gates at its head (above ``height``). Each net has one rail
-per side it appears on; the nets that most strips share lie nearest.
+Sources and drains leave the row at the bottom (below y = 0), gates at the top (above ``height``). Each net has one
+rail on each side where it appears; the rails with most strips are nearest to the row.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Strip(NamedTuple):
 
     net: str
     left: int
-    start: int  # its end inside the row
-    pad: tuple[int, int]  # left and right edge where it runs on to the ring: as wide as its contacts need, no notch
+    start: int  # the end inside the row
+    pad: tuple[int, int]  # left and right edge if it extends to the ring: as wide as its contacts need, without a notch
 
 
 class WiredRow:
@@ -37,7 +37,7 @@ class WiredRow:
     Args:
         plan: The row.
         sizes: Lengths to draw with.
-        ringed: Sides that face the tap ring: there, nets equal to ``bulk_net`` run on to the ring instead of a rail.
+        ringed: Sides that face the tap ring. There, strips of ``bulk_net`` extend to the ring and have no rail.
         bulk_net: Net of the ring.
     """
 
@@ -54,11 +54,11 @@ class WiredRow:
         self.rails: dict[Side, dict[str, int]] = {"foot": self._rails("foot"), "head": self._rails("head")}
 
     def to_ring(self, side: Side, net: str) -> bool:
-        """Tell whether strips of ``net`` on ``side`` run on to the ring."""
+        """Return whether strips of ``net`` on ``side`` extend to the ring."""
         return side in self.ringed and net == self.bulk_net
 
     def strip_end(self, side: Side, strip: Strip) -> int:
-        """Return where ``strip`` ends beyond its rail; metal below the minimum area is made longer."""
+        """Return where ``strip`` ends beyond its rail; it is extended to the minimum area."""
         sizes = self.sizes
         cut_low = self.rails[side][strip.net] + (sizes.rail - sizes.cut) // 2
         length = -(-sizes.strip_area // (sizes.strip * sizes.grid)) * sizes.grid
@@ -67,7 +67,7 @@ class WiredRow:
         return max(cut_low + sizes.cut + sizes.cut_strip_end, strip.start + length)
 
     def reach(self, side: Side) -> dict[str, int]:
-        """Return how far each kind of shape reaches beyond the diffusion on ``side``. [dbu]"""
+        """Return how far each kind of shape extends beyond the diffusion on ``side``. [dbu]"""
         sizes, plan = self.sizes, self.plan
         edge: Callable[[int], int] = (lambda y: -y) if side == "foot" else (lambda y: y - plan.height)
         reach = {"active": 0, "channel": 0, "active_contact": -sizes.active_end, "implant": self.implant_reach()}
@@ -86,7 +86,7 @@ class WiredRow:
         return reach
 
     def implant_reach(self) -> int:
-        """Return how far the implant reaches beyond the diffusion; more than its enclosure in very small rows."""
+        """Return how far the implant extends beyond the diffusion; in very small rows, more than its enclosure."""
         lack = self.sizes.implant_width - self.plan.height
         return max(self.sizes.implant, -(-lack // (2 * self.sizes.grid)) * self.sizes.grid)
 
@@ -103,7 +103,7 @@ class WiredRow:
         return stripe.contacts * self.sizes.contact + (stripe.contacts - 1) * self.sizes.contact_space
 
     def shapes(self) -> Iterator[tuple[str, Area]]:
-        """Yield everything but rails and what depends on other rows, as (layer role, area)."""
+        """Yield the shapes that do not depend on other rows, without rails, as (layer role, area)."""
         for left, bottom, right, top in self.plan.diffusions:
             yield "active", Area(left, bottom, right, top)
         for column in self.plan.columns:
@@ -130,7 +130,7 @@ class WiredRow:
                 yield "poly", Area(one.right, one.bottom, other.left, one.top)
 
     def _markers(self) -> list[Area]:
-        """Return the marker around the gate contacts, joined where two would lie too close."""
+        """Return the markers around the gate contacts; those that would be too close are merged."""
         sizes, low = self.sizes, self.head_contact
         merged: list[Area] = []
         for stripe in self.plan.stripes:
@@ -157,7 +157,7 @@ class WiredRow:
         return Strip(column.net, left, start, (left, left + sizes.strip))
 
     def _gate_strip(self, stripe: Stripe) -> Strip:
-        """Return the strip that leaves the (middle of the) gate contacts."""
+        """Return the strip that starts at the gate contacts."""
         sizes = self.sizes
         width = self.contacts_width(stripe)
         middle = stripe.contact + (width - sizes.contact) // (2 * sizes.grid) * sizes.grid
@@ -169,7 +169,7 @@ class WiredRow:
         return Strip(stripe.finger.gate, left, self.head_contact - self._pad_end(), pad)
 
     def _pad_end(self) -> int:
-        """Return how far a gate's strip reaches below its contacts: the cut to the nearest rail lies on them too."""
+        """Return how far a gate's strip extends below its contacts, where the cut to the nearest rail may lie."""
         sizes = self.sizes
         return max(sizes.strip_end, (sizes.cut - sizes.contact) // 2 + sizes.cut_strip_end)
 
@@ -185,7 +185,7 @@ class WiredRow:
         )
 
     def _rails(self, side: Side) -> dict[str, int]:
-        """Return net -> lower edge of its rail on ``side``."""
+        """Return the lower edge of each net's rail on ``side``."""
         sizes = self.sizes
         pitch = sizes.rail + sizes.rail_space
         nets = _by_use(s.net for s in self.strips[side] if not self.to_ring(side, s.net))
@@ -196,6 +196,6 @@ class WiredRow:
 
 
 def _by_use(nets: Iterable[str]) -> list[str]:
-    """Return the distinct ``nets``, the most used first, equals by name."""
+    """Return the distinct ``nets``, the most frequent first, ties by name."""
     counts = Counter(nets)
     return sorted(counts, key=lambda net: (-counts[net], net))

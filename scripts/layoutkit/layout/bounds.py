@@ -1,8 +1,8 @@
 """Limits on the extent, depth and number of shapes of a layout that is read, counted without flattening.
 
-A file of a few hundred bytes can describe more shapes than any memory holds (arrays of arrays), and KLayout's scanline
-does not end on coordinates near +-2**31. All numbers are summed bottom-up, each cell once, in Python integers and
-floats, which do not wrap as KLayout's 32-bit coordinates do.
+A file of a few hundred bytes can describe more shapes than fit into memory (arrays of arrays), and KLayout's scanline
+does not terminate on coordinates near +-2**31. Counts are summed from the leaf cells up, once per cell, in Python
+integers and floats, which do not wrap around as KLayout's 32-bit coordinates do.
 
 Measured with KLayout 0.30 on one core, sky130A: DRC takes 43 s for each million flat shapes, extraction 24 s. The cost
 does not depend on the extent up to +-5e8 database units, which leaves room for sizing and for areas in 64 bits. A
@@ -46,18 +46,18 @@ Extent = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class CellCounts:
-    """What one cell holds with all cells below it.
+    """Counts of a cell with all cells below it.
 
     Attributes:
         depth: Levels of cells, 1 for a cell without instances.
         shapes: Shapes and texts of the flattened cell.
-        instances: Placements of cells, each element of an array counted.
+        instances: Number of placed cells; each element of an array counts.
         points: Vertices of the polygons and paths of the flattened cell.
         largest: Vertices of the largest polygon or path of the cell itself.
         extent: Box around everything; None for an empty cell.
-        sides: Layer index to the widths and the heights of all shapes of the flattened cell, summed. [dbu]
-        crossings: How often its shapes on one layer would cross if they lay evenly in ``extent``; two arrays of
-            long bars cross as often as the product of their numbers.
+        sides: By layer index, the sum of the widths and the sum of the heights of all shapes, flattened. [dbu]
+        crossings: Estimated number of crossings of shapes on one layer, as if they were spread evenly over ``extent``.
+            Two arrays of long bars cross as often as the product of their numbers.
     """
 
     depth: int
@@ -71,11 +71,11 @@ class CellCounts:
 
 
 def layout_faults(layout: kdb.Layout) -> list[str]:
-    """Return the reasons why tools cannot work on ``layout``, as read from a file; none for a good layout."""
+    """Return the reasons why tools cannot process ``layout``, which was read from a file; empty if there are none."""
     missing = missing_cells(layout)
     if missing:
         names = _listed(missing)
-        return [f"it refers to cells that it does not hold: {names}; write the file with all cells that it refers to"]
+        return [f"it refers to cells that it does not contain: {names}; write the file with all referenced cells"]
     layers, cells = layout.layers(), layout.cells()
     if layers > MAX_LAYERS:
         return [_too_many_layers(layers)]
@@ -90,8 +90,8 @@ def gds_faults(data: bytes) -> list[str]:
     """Return the reasons not to let KLayout read the GDSII file ``data``.
 
     KLayout's reader takes time that grows with the square of the depth and of the number of layers: 0.4 s at 5000
-    levels, 8 s at 20,000, 27 s at 20,000 layers. Files with few cells and layers are not examined here. Nor is the
-    format: KLayout reports a corrupt file when it reads it.
+    levels, 8 s at 20,000, 27 s at 20,000 layers. Files with few cells and layers are not examined, and
+    neither is the format: KLayout reports a corrupt file when it reads it.
     """
     faults = []
     if data.count(_GDS_LAYER) > MAX_LAYERS:
@@ -143,7 +143,7 @@ def _deepest(children: dict[bytes, set[bytes]]) -> int:
 
 
 def missing_cells(layout: kdb.Layout) -> list[str]:
-    """Return the names of the cells that a file refers to and does not hold (KLayout's ghost cells), sorted."""
+    """Return the names of the cells that a file refers to but does not contain (KLayout's ghost cells), sorted."""
     return sorted(cell.name for cell in layout.each_cell() if cell.is_ghost_cell() and cell.is_empty())
 
 
@@ -159,7 +159,7 @@ def cell_counts(layout: kdb.Layout, top: kdb.Cell | None = None) -> dict[int, Ce
 
 
 def _exceeded(layout: kdb.Layout, found: dict[int, CellCounts]) -> list[str]:
-    """Return which limits are exceeded, each with the cell that exceeds it most."""
+    """Return the exceeded limits, each with the cell that exceeds it most."""
     if not found:
         return []
     faults = []
@@ -231,7 +231,7 @@ def _counts(cell: kdb.Cell, layers: Iterable[int], below: dict[int, CellCounts])
 
 
 def _sides(shapes: kdb.Shapes) -> tuple[float, float]:
-    """Return the sum of the widths and that of the heights of all shapes, by their horizontal and vertical edges."""
+    """Return the sums of the widths and heights of all shapes, from their horizontal and vertical edges."""
     import klayout.db as kdb
 
     region = kdb.Region(shapes)
@@ -246,7 +246,7 @@ def _sides(shapes: kdb.Shapes) -> tuple[float, float]:
 def _add_placed(
     sides: dict[int, tuple[float, float]], placed: dict[tuple[int, float, float], int], below: dict[int, CellCounts]
 ) -> None:
-    """Add to ``sides`` those of the cells ``placed``: index, angle and magnification to their number."""
+    """Add the sides of the cells in ``placed`` (index, angle and magnification to count) to ``sides``."""
     for (index, angle, scale), count in placed.items():
         straight, crossed = (abs(round(part, 9)) * scale * count for part in (cos(radians(angle)), sin(radians(angle))))
         for layer, (width, height) in below[index].sides.items():
@@ -262,7 +262,7 @@ def _crossings(sides: dict[int, tuple[float, float]], extent: Extent | None) -> 
 
 
 def _vertices(shapes: kdb.Shapes) -> tuple[int, int, Extent | None]:
-    """Return the vertices of all polygons and paths, those of the largest, and the extent of the very wide paths."""
+    """Return the vertex counts of all polygons and paths and of the largest, and the extent of very wide paths."""
     import klayout.db as kdb
 
     total = largest = 0
@@ -280,7 +280,7 @@ def _vertices(shapes: kdb.Shapes) -> tuple[int, int, Extent | None]:
 
 
 def _placed(array: kdb.CellInstArray, count: int, extent: Extent | None, layout: kdb.Layout) -> Extent | None:
-    """Return the extent of a child cell of that ``extent`` where ``array`` places it."""
+    """Return the extent of all elements of ``array``, whose cell has ``extent``."""
     if extent is None:
         return None
     placed = _transformed(extent, array)

@@ -1,4 +1,4 @@
-"""Cells of a layout: making them anew, copying them between layouts, counting what a flat view would hold."""
+"""Cells of a layout: create or empty them, copy them between layouts, count their flattened shapes, select layers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NAME_LIMIT = 32000  # KLayout cuts longer GDSII names
 
 
 def check_cell_name(name: str) -> None:
-    """Refuse a cell name that GDSII cannot hold as it is; KLayout would silently replace characters by ``$``.
+    """Check that GDSII can hold a cell name; KLayout would silently replace other characters by ``$``.
 
     Raises:
-        LayoutkitError: If ``name`` is empty, too long, or has spaces or other than printable ASCII characters.
+        LayoutkitError: If ``name`` is empty, too long, or contains spaces or characters other than printable ASCII.
     """
     wrong = sorted({character for character in name if not "!" <= character <= "~"})
     if wrong or not 0 < len(name) <= _NAME_LIMIT:
@@ -33,11 +33,10 @@ def check_cell_name(name: str) -> None:
 
 
 def choose_cell(layout: kdb.Layout, name: str | None = None) -> kdb.Cell:
-    """Return the cell ``name`` of ``layout``, or its only top cell when no name is given.
+    """Return the cell ``name`` of ``layout``, or the only top cell if ``name`` is None.
 
     Raises:
-        LayoutkitError: If there is no such cell, no cell at all, or several top cells to choose from; the message
-            lists what exists.
+        LayoutkitError: If there is no such cell, no cell at all, or more than one top cell; the message lists them.
     """
     names = sorted(cell.name for cell in layout.each_cell())
     if not names:
@@ -62,8 +61,8 @@ def choose_cell(layout: kdb.Layout, name: str | None = None) -> kdb.Cell:
 def fresh_cell(layout: kdb.Layout, name: str) -> kdb.Cell:
     """Return the empty cell ``name`` of ``layout``, ready to be drawn into.
 
-    An existing cell of this name is emptied in place, so that the cells that hold instances of it keep them; cells
-    that only it used are removed.
+    An existing cell of this name is emptied in place, so that its instances in other cells stay; cells that only it
+    used are removed.
 
     Raises:
         LayoutkitError: If GDSII cannot hold ``name``.
@@ -84,7 +83,7 @@ def fresh_cell(layout: kdb.Layout, name: str) -> kdb.Cell:
 def store_cell(layout: kdb.Layout, source: kdb.Cell) -> kdb.Cell:
     """Copy ``source`` and the cells below it from another layout into ``layout``; return the copy.
 
-    Cells of the same name are replaced as ``fresh_cell`` does: one name is one cell.
+    Existing cells of the same names are replaced, as by ``fresh_cell``.
 
     Raises:
         FileError: If the two layouts differ in database unit.
@@ -98,7 +97,7 @@ def store_cell(layout: kdb.Layout, source: kdb.Cell) -> kdb.Cell:
     )
     for original in originals:
         fresh_cell(layout, original.name)
-    # Emptying one may have removed another that it used; a second pass finds all of them empty and removes nothing.
+    # Emptying a cell may remove a cell made before; in a second pass all are empty and nothing is removed.
     copies = {original.cell_index(): fresh_cell(layout, original.name) for original in originals}
     index = {original: copy.cell_index() for original, copy in copies.items()}
     for original in originals:
@@ -112,7 +111,7 @@ def copy_content(source: kdb.Cell, target: kdb.Cell, index: Mapping[int, int]) -
     Args:
         source: Cell to copy from.
         target: Cell to copy to.
-        index: For the cells that ``source`` uses: cell index there -> cell index in the target's layout.
+        index: Cell index in the source's layout -> in the target's layout, for the cells that ``source`` uses.
     """
     origin, layout = source.layout(), target.layout()
     for info in sorted_layers(origin):
@@ -143,12 +142,12 @@ def sorted_layers(layout: kdb.Layout) -> list[kdb.LayerInfo]:
 def select_layers(
     layout: kdb.Layout, wanted: Sequence[int | str], technology: Technology | None, param_name: str
 ) -> list[tuple[int, int]]:
-    """Return the (layer, datatype) pairs of ``layout`` that ``wanted`` stands for, sorted.
+    """Return the (layer, datatype) pairs of ``layout`` that ``wanted`` selects, sorted.
 
     Args:
         layout: Layout to choose from.
-        wanted: A layer number (all its datatypes), "68/20", or a layer name of ``technology``, each.
-        technology: Knows layer names; ``None`` if there is none.
+        wanted: Layer numbers (all datatypes), strings such as "68/20", or layer names of ``technology``.
+        technology: Defines layer names; ``None`` allows numbers only.
         param_name: Parameter to name in an error.
 
     Raises:
@@ -175,15 +174,15 @@ def _matches(wanted: int | str, pair: tuple[int, int], technology: Technology | 
     if len(parts) <= len(pair) and all(part.isascii() and part.isdigit() for part in parts):
         return tuple(map(int, parts)) == pair[: len(parts)]
     if technology is None:
-        raise LayoutkitError(f"'{wanted}' is no layer number; to use layer names, give a technology")
+        raise LayoutkitError(f"'{wanted}' is not a layer number; to use layer names, specify a technology")
     return pair == technology.spec(wanted).gds
 
 
 def check_flat_size(cell: kdb.Cell, limit: int = MAX_FLAT_SHAPES) -> None:
-    """Refuse a cell that holds more shapes than fit into memory once its hierarchy is resolved.
+    """Check that a cell does not hold more shapes than fit into memory when flattened.
 
-    A file of a few kilobytes can describe more shapes than any memory holds (arrays of arrays), so operations that
-    look at flat shapes ask here first.
+    A file of a few kilobytes can describe more shapes than fit into memory (arrays of arrays), so operations on flat
+    shapes call this first.
 
     Raises:
         LayoutkitError: If the flat cell would hold more than ``limit`` shapes.

@@ -1,4 +1,4 @@
-"""Writing one cell of a layout as a file for others, and proving that the file says the same as the layout."""
+"""Export one cell of a layout as a file, and verify that the file has the same content as the layout."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MICROMETRE_M = 1e-6
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What to export and how.
+    """What to export, and in which form.
 
     Attributes:
         cell_name: Cell that becomes the file's top cell; ``None`` takes the layout's only top cell.
@@ -34,7 +34,7 @@ class ExportOptions:
             ``None`` keeps all.
         unit_m: User unit of the file. [m]
         precision_m: Database unit of the file. [m]
-        technology: Knows the layer names that ``layer_filter`` may use.
+        technology: Defines the layer names that ``layer_filter`` may use.
     """
 
     cell_name: str | None = None
@@ -68,8 +68,8 @@ def export_layout(layout: kdb.Layout, output_path: str | os.PathLike[str], optio
     Raises:
         LayoutkitError: If the cell or a layer does not exist, or a coordinate is not a multiple of the precision.
         FileError: If the file's format is unknown or it cannot be written.
-        UnsupportedOperationError: If OASIS is asked for a user unit other than the micrometre.
-        KlayoutError: If the written bytes do not say the same as the layout.
+        UnsupportedOperationError: If OASIS is requested with a user unit other than the micrometre.
+        KlayoutError: If the written bytes differ from the layout.
     """
     layout_format, zipped = files.format_of(output_path)
     files.check_target(output_path)
@@ -100,7 +100,7 @@ def _check_units(layout_format: files.LayoutFormat, options: ExportOptions) -> N
             details={"param_name": "precision", "provided_value": options.precision_m},
         )
     if layout_format == "OASIS" and not isclose(options.unit_m, _MICROMETRE_M):
-        raise UnsupportedOperationError("OASIS knows no user unit: leave unit at 1e-6 or write .gds")
+        raise UnsupportedOperationError("OASIS has no user unit: keep unit at 1e-6 or write .gds")
 
 
 def _picked(layout: kdb.Layout, options: ExportOptions) -> kdb.Layout:
@@ -129,7 +129,7 @@ def _picked(layout: kdb.Layout, options: ExportOptions) -> kdb.Layout:
 
 
 def _check_range(layout: kdb.Layout, dbu_um: float) -> None:
-    """Refuse a precision so fine that a coordinate leaves the 32 bits GDSII has for it."""
+    """Check that all coordinates fit into GDSII's 32 bits at this precision."""
     for cell in layout.each_cell():
         box = cell.bbox()
         reach = max(abs(box.left), abs(box.right), abs(box.bottom), abs(box.top)) if not box.empty() else 0
@@ -142,7 +142,7 @@ def _check_range(layout: kdb.Layout, dbu_um: float) -> None:
 
 
 def _compare(layout: kdb.Layout, data: bytes, dbu_um: float) -> None:
-    """Read ``data`` back, in the layout's own database unit, and require that it equals ``layout``."""
+    """Read ``data`` back in the layout's own database unit, and check that it equals ``layout``."""
     written = _parsed(data)
     if dbu_um != layout.dbu:
         written = _parsed(files.layout_bytes(written, "GDS2", dbu_um=layout.dbu))
@@ -171,9 +171,9 @@ def _parsed(data: bytes) -> kdb.Layout:
 
 
 def _difference(layout: kdb.Layout, written: kdb.Layout) -> str | None:
-    """Return where the two layouts differ, ``None`` if they say the same.
+    """Return where the two layouts differ, ``None`` if they are equal.
 
-    GDSII cuts polygons of more than 8000 points and resolves holes, so where shapes differ their area decides.
+    GDSII splits polygons of more than 8000 points and resolves holes, so shapes that differ are compared by area.
     """
     import klayout.db as kdb
 

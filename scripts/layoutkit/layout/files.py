@@ -1,11 +1,11 @@
-"""Reading layouts that nobody vouches for, and writing files that are either whole or absent.
+"""Read layouts from untrusted files, and write files atomically.
 
-Reading never hangs and never trusts a file's name: the format is taken from the content, sizes are bounded, and OASIS
-(where 300 corrupt bytes can keep KLayout's reader busy for ever) is first read in a process that can be killed.
-GDSII is read directly; KLayout's GDSII reader ends on every mutation that was tried. A layout that was read is
-returned only if it is complete and within the limits of ``layoutkit.layout.bounds``.
+Reading always ends: sizes are limited, and OASIS, where 300 corrupt bytes can hang KLayout's reader, is first read in
+a process that can be killed. GDSII is read directly, since KLayout's GDSII reader returned on every corrupt file tried.
+The format is determined from the content, not from the file name. A layout is returned only if it is complete and
+within the limits of ``layoutkit.layout.bounds``.
 
-Writing is deterministic (no timestamps, cells and layers in name order) and atomic (written beside, synced, renamed).
+Writing is deterministic (no timestamps, cells and layers in name order) and atomic (a part file, synced and renamed).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _OASIS_MAGIC = b"%SEMI-OASIS\r\n"
 _GZIP_MAGIC = b"\x1f\x8b"
 _DBU_RANGE_UM = (1e-6, 1e3)
 
-# Runs in the child: the same module search path as the parent, a memory limit, and an alarm that ends the child even
-# when the parent was killed meanwhile (KLayout holds the GIL, but SIGALRM's default action needs no Python).
+# Runs in the child, with the module search path of the parent, a memory limit, and an alarm that ends the child even
+# if the parent has been killed (KLayout holds the GIL, but SIGALRM's default action needs no Python).
 _PROBE = """
 import sys
 sys.path[:] = sys.argv[3:]
@@ -71,13 +71,13 @@ def read_layout(path: PathLike, *, timeout_s: float | None = None, max_bytes: in
     """Return the layout that the GDSII or OASIS file ``path`` holds, gzipped or not.
 
     Args:
-        path: File to read; its format is taken from the content, not from the name.
-        timeout_s: Longest time the reader may take on an OASIS file; ``None`` takes 10 s and 1 s a megabyte. [s]
-        max_bytes: Largest size accepted, before and after unzipping. [bytes]
+        path: File to read; its format is determined from the content, not from the name.
+        timeout_s: Time limit for reading an OASIS file; ``None``: 10 s plus 1 s per megabyte. [s]
+        max_bytes: Maximum size before and after decompression. [bytes]
 
     Raises:
         FileError: If the file is missing, not a regular file, empty, neither GDSII nor OASIS, truncated, corrupt,
-            too large, keeps the reader busy for longer than ``timeout_s``, refers to a cell that it does not hold, or
+            too large, takes longer to read than ``timeout_s``, refers to a cell that it does not contain, or
             exceeds a limit of ``layoutkit.layout.bounds``.
     """
     data = read_bytes(path, max_bytes=max_bytes)
@@ -133,11 +133,11 @@ def read_bytes(path: PathLike, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
 def write_layout(layout: kdb.Layout, path: PathLike) -> int:
     """Write ``layout`` to ``path`` and return the size of the file in bytes.
 
-    The same cells, layers and shapes give the same bytes, in whatever order cells and layers were made.
+    The same cells, layers and shapes give the same bytes, whatever the order in which cells and layers were created.
 
     Args:
-        layout: What to write; it is left as it is.
-        path: Target. Its suffix chooses the format: .gds .gds2 .oas .oasis, optionally followed by .gz.
+        layout: What to write; it is not changed.
+        path: Target, whose suffix selects the format: .gds .gds2 .oas .oasis, optionally followed by .gz.
 
     Raises:
         FileError: If the suffix is unknown or the target cannot be written.
@@ -159,9 +159,9 @@ def layout_bytes(
     """Return ``layout`` as the bytes of a GDSII or OASIS file.
 
     Args:
-        layout: What to write; it is left as it is.
+        layout: What to write; it is not changed.
         layout_format: "GDS2" or "OASIS".
-        dbu_um: Database unit of the file; KLayout rounds to it. ``None`` takes the layout's own. [um]
+        dbu_um: Database unit of the file, to which KLayout rounds; ``None``: that of the layout. [um]
         user_unit_um: The user unit that GDSII's UNITS record names. [um]
 
     Raises:
@@ -188,14 +188,14 @@ def layout_bytes(
 
 
 def zipped_bytes(data: bytes) -> bytes:
-    """Return ``data`` as a gzip file without a time in it."""
+    """Return ``data`` as a gzip file without a timestamp."""
     import gzip
 
     return gzip.compress(data, mtime=0)
 
 
 def format_of(path: PathLike) -> tuple[LayoutFormat, bool]:
-    """Return the layout format that the suffix of ``path`` names, and whether the file is to be gzipped.
+    """Return the layout format for the suffix of ``path``, and whether the file is to be gzipped.
 
     Raises:
         FileError: If the suffix is none of .gds .gds2 .oas .oasis, optionally followed by .gz.
@@ -206,17 +206,17 @@ def format_of(path: PathLike) -> tuple[LayoutFormat, bool]:
     if suffix not in _FORMAT_OF_SUFFIX:
         known = ", ".join(sorted(_FORMAT_OF_SUFFIX))
         raise FileError(
-            f"cannot tell the layout format of {os.fspath(path)!r}: end its name in {known}, or one of these with .gz",
+            f"the suffix of {os.fspath(path)!r} is not that of a layout format: use {known}, or one of these with .gz",
             details={"path": os.fspath(path), "suffixes": sorted(_FORMAT_OF_SUFFIX)},
         )
     return _FORMAT_OF_SUFFIX[suffix], zipped
 
 
 def check_target(path: PathLike) -> Path:
-    """Return where ``path`` leads (symbolic links followed) after checking that a file can be written there.
+    """Return ``path`` with symbolic links resolved, after checking that a file can be written there.
 
     Raises:
-        FileError: If it is a folder or device, its folder is missing or not writable, or it is write-protected.
+        FileError: If it is a folder or a device, is write-protected, or its folder is missing or not writable.
     """
     try:
         target = Path(path).resolve()
@@ -236,10 +236,10 @@ def check_target(path: PathLike) -> Path:
 
 
 def write_bytes(path: PathLike, data: bytes) -> None:
-    """Write ``data`` to ``path``, so that a reader sees the old file or the whole new one, also after a crash.
+    """Write ``data`` to ``path``, so that readers see either the old or the complete new file, also after a crash.
 
     Raises:
-        FileError: If the target cannot be written; then nothing is left behind and an old file stays.
+        FileError: If the target cannot be written; then an old file stays as it is and no other file remains.
     """
     target = check_target(path)
     try:
@@ -262,7 +262,7 @@ def write_json(path: PathLike, value: Any) -> None:
 
 
 def _in_name_order(layout: kdb.Layout) -> kdb.Layout:
-    """Return a copy whose layers, cells and instances were made in sorted order, on which the written bytes depend."""
+    """Return a copy whose layers, cells and instances were created in sorted order; the bytes depend on the order."""
     import klayout.db as kdb
 
     ordered = kdb.Layout()
@@ -280,7 +280,7 @@ def _in_name_order(layout: kdb.Layout) -> kdb.Layout:
 
 
 def _unzipped(path: PathLike, data: bytes, max_bytes: int) -> bytes:
-    """Return the content of the gzip member ``data``, refusing to grow beyond ``max_bytes``."""
+    """Return the content of the gzip member ``data``, at most ``max_bytes``."""
     import zlib
 
     decoder = zlib.decompressobj(wbits=31)
@@ -296,7 +296,7 @@ def _unzipped(path: PathLike, data: bytes, max_bytes: int) -> bytes:
 
 
 def _prove_readable(path: PathLike, data: bytes, timeout_s: float) -> None:
-    """Read ``data`` in a process that is killed after ``timeout_s``; return only if that ended well."""
+    """Check that a process can read ``data`` within ``timeout_s``, after which it is killed."""
     import subprocess
     import sys
 
@@ -323,7 +323,7 @@ def _refuse(path: PathLike, faults: list[str]) -> None:
 
 
 def _reader_reason(message: str) -> str:
-    """Return KLayout's own words without the parts that speak of its internals."""
+    """Return KLayout's message without its internal details."""
     if "topological_sort" in message:
         return "a cell contains itself"
     if "bad_alloc" in message:

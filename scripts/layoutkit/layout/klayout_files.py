@@ -1,7 +1,7 @@
-"""What KLayout's window needs to know of a technology, generated from its file: technology (.lyt) and layers (.lyp).
+"""Generate KLayout's files for a technology: the technology (.lyt) and its layer properties (.lyp).
 
-Both are XML, written here without KLayout, so that the same technology gives the same bytes; KLayout 0.28 and later
-read them. A layer is listed as ``met1 - 68/20``. The technology carries the connectivity, so that the net tracer works.
+Both are XML for KLayout 0.28 and later, written without KLayout, so that the same technology gives the same bytes. A
+layer is listed as ``met1 - 68/20``. The technology contains the connectivity for KLayout's net tracer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def technology_xml(technology: Technology) -> bytes:
 
 
 def layer_properties_xml(technology: Technology) -> bytes:
-    """Return the ``.lyp`` file of ``technology``: its layers in the file's order, last the one for drawing errors."""
+    """Return the ``.lyp`` file of ``technology``: its layers in the order of its file, then the layer for errors."""
     root = ET.Element("layer-properties")
     for index, spec in enumerate(technology.layers.values()):
         _properties(
@@ -63,13 +63,13 @@ def layer_properties_xml(technology: Technology) -> bytes:
 
 
 def error_layer(technology: Technology) -> tuple[int, int]:
-    """Return the GDS layer on which a PCell says that it cannot be drawn; the technology uses it for nothing."""
+    """Return the GDS layer, not used by the technology, for the error messages of PCells."""
     used = {spec.gds for spec in technology.layers.values()}
     return next((_ERROR_LAYER, datatype) for datatype in range(len(used) + 1) if (_ERROR_LAYER, datatype) not in used)
 
 
 def _connections(technology: Technology) -> Iterator[str]:
-    """Yield what is joined by which contact or via, as KLayout's net tracer writes it."""
+    """Yield the connected layers with their contact or via, in the syntax of KLayout's net tracer."""
 
     def source(name: str) -> str:
         number, datatype = technology.spec(name).gds
@@ -78,7 +78,7 @@ def _connections(technology: Technology) -> Iterator[str]:
     contact, first = source(technology.contact.layer), source(technology.conductors[0].layer)
     poly, active = source("poly"), source("active")
     yield f"{poly},{contact},{first}"
-    yield f"{active}-{poly},{contact},{first}"  # without the channel, through which the tracer would run on
+    yield f"{active}-{poly},{contact},{first}"  # without the channel, which does not conduct
     tap = source("tap") if technology.role("tap") else active
     if tap != active:
         yield f"{tap},{contact},{first}"

@@ -1,4 +1,4 @@
-"""A package for KLayout's application: technologies with their layer colours, and the device generators as PCells.
+"""Write a package for KLayout's application: technologies with layer colours, and the device generators as PCells.
 
 ::
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PACKAGE = "analog-layout-skills"
 MACRO = "analog_devices.lym"
 _ENGINE = Path(__file__).parents[1]
-# What the PCells import, and nothing else of the engine.
+# The modules that the PCells import; the package contains no other part of the engine.
 _MODULES = (
     "__init__.py",
     "errors.py",
@@ -51,11 +51,11 @@ start({technologies})
 
 @dataclass(frozen=True)
 class KlayoutPackage:
-    """What was written.
+    """The written package.
 
     Attributes:
         folder: The package's folder.
-        files: Paths below it, sorted; the engine's modules left out.
+        files: Paths below it, sorted, without the modules of the engine.
         libraries: Names of the PCell libraries it registers.
     """
 
@@ -65,22 +65,22 @@ class KlayoutPackage:
 
 
 def write_package(names: Sequence[str], folder: str, *, version: str, pcells: bool = True) -> KlayoutPackage:
-    """Write the package for some technologies into ``folder`` and return what it holds.
+    """Write the package for the technologies ``names`` into ``folder`` and return its content.
 
     Args:
         names: Shipped technologies or paths of technology files.
-        folder: Where to write; made where absent. Files of the package that it holds already are replaced.
-        version: Version to state in the package.
+        folder: Where to write; created if absent. Existing files of the package are replaced.
+        version: Version of the package.
         pcells: Whether to add the device generators.
 
     Raises:
-        TechnologyError: If there is no such technology, or two have one name.
+        TechnologyError: If there is no such technology, or two have the same name.
         FileError: If the folder cannot be written.
     """
     technologies = [load(name) for name in names]
     known = [technology.name for technology in technologies]
     if len(set(known)) != len(known):
-        raise TechnologyError(f"each technology may be named once, got {', '.join(known)}")
+        raise TechnologyError(f"each technology may be listed only once, got {', '.join(known)}")
     content: dict[str, bytes] = {"grain.xml": _grain(version, known)}
     for technology in technologies:
         base = f"tech/{technology.name}/{technology.name}"
@@ -105,7 +105,7 @@ def _write(folder: Path, content: Mapping[str, bytes]) -> None:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FileError(f"cannot make the folder {target.parent}: {error.strerror}") from error
+            raise FileError(f"cannot create the folder {target.parent}: {error.strerror}") from error
         files.write_bytes(target, data)
 
 

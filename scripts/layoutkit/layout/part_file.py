@@ -1,8 +1,8 @@
-"""Replacing a file in one step: a part file is written beside it and renamed; part files of killed writers are removed.
+"""Replace a file atomically: write a part file in its folder and rename it. Part files of killed writers are removed.
 
-A writer holds a lock on its part file (``.NAME.RANDOM.part``) until the file has its final name. The system releases
-the lock when the writer ends, however it ends. So a part file that can be locked belongs to nobody, and the next writer
-of the same file, or the next tool that changes the workspace, removes it.
+A writer holds a lock on its part file (``.NAME.RANDOM.part``) until the file has its final name. The operating system
+releases the lock when the writer ends, even if it is killed. A part file that can be locked is therefore a leftover;
+the next writer of the same file, or the next tool that changes the workspace, removes it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def replace_file(target: Path, data: bytes) -> None:
-    """Give ``target`` the content ``data``, so that a reader sees the old file or the whole new one.
+    """Write ``data`` to ``target``, so that a reader sees either the old or the complete new file.
 
     Raises:
-        OSError: If that fails; then nothing is left behind and an old file stays.
+        OSError: If that fails; then an old file stays as it is and no part file remains.
     """
     remove_leftovers(target.parent, target.name)
     descriptor, part = _new_part(target)
@@ -43,7 +43,7 @@ def replace_file(target: Path, data: bytes) -> None:
 
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
-    """Remove the part files in ``folder`` whose writers are dead, of the file ``name`` or of all files."""
+    """Remove the part files in ``folder`` whose writers have ended: those of the file ``name``, or all."""
     try:
         with os.scandir(folder) as entries:
             found = [entry.path for entry in entries if entry.name.endswith(".part") and entry.name.startswith(".")]
@@ -52,7 +52,7 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
     for path in found:
         of = _PART.fullmatch(Path(path).name)
         if of and name in (None, of[1]):
-            with suppress(OSError):  # written to by somebody, removed by another, or not ours
+            with suppress(OSError):  # in use, already removed, or owned by another user
                 _remove_unless_locked(path)
 
 
@@ -61,18 +61,18 @@ def _new_part(target: Path) -> tuple[int, Path]:
     for _ in range(_ATTEMPTS):
         part = target.with_name(f".{target.name}.{os.urandom(6).hex()}.part")
         try:
-            # Not tempfile: its import costs more than the write, and its files are closed to the group (mode 0600).
+            # Not tempfile: importing it costs more than the write, and its files have mode 0600.
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o666)
         except FileExistsError:
             continue
         if _lock(descriptor) is not False and _is_open_as(descriptor, part):
             return descriptor, part
-        os.close(descriptor)  # another writer took it for a leftover before it was locked
-    raise OSError(f"no part file could be made for {target.name}")
+        os.close(descriptor)  # another writer removed it as a leftover before it was locked
+    raise OSError(f"cannot create a part file for {target.name}")
 
 
 def _remove_unless_locked(path: str) -> None:
-    if sys.platform == "win32":  # a file that somebody has open cannot be removed there
+    if sys.platform == "win32":  # an open file cannot be removed there
         Path(path).unlink()
         return
     descriptor = os.open(path, os.O_RDONLY | _FLAGS | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -84,7 +84,7 @@ def _remove_unless_locked(path: str) -> None:
 
 
 def _lock(descriptor: int) -> bool | None:
-    """Return whether the open file could be locked; None where the file system has no locks."""
+    """Return whether the open file could be locked; None if the file system has no locks."""
     if sys.platform == "win32":
         return None
     import fcntl

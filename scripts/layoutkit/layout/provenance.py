@@ -1,9 +1,9 @@
-"""Which layout, and which circuit, a report was made from: written into the report, and read back from it.
+"""Record in a report which layout and circuit it was made from, and read that back.
 
-A report is valid only for the exact bytes of the layout that it judged. Every report that the pack writes holds
-``layout_sha256``, the SHA-256 of the layout file, and ``circuit_sha256``, that of ``circuit.json``, where the
+A report is valid only for the exact bytes of the layout that it was made from. Every report that the pack writes holds
+``layout_sha256``, the SHA-256 of the layout file, and ``circuit_sha256``, that of ``circuit.json`` if the
 workspace's circuit was used: a DRC report in its description, an LVS database or SPICE file in a comment, a PNG picture
-in a ``tEXt`` chunk, a JSON file in a field. ``sha256sum layout.gds`` gives the number to compare with.
+in a ``tEXt`` chunk, a JSON file in a field. ``sha256sum layout.gds`` prints the value to compare with.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _LVSDB_MAGIC = b"#%lvsdb"
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str | None:
-    """Return the SHA-256 of the file ``path`` in hexadecimal digits; None if there is no such regular file."""
+    """Return the SHA-256 of the file ``path`` as hexadecimal digits; None if it is not a regular file."""
     digest = hashlib.sha256()
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a pipe would keep its reader waiting for ever
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - reading a pipe would block for ever
             return None
-        with open(path, "rb") as stream:  # noqa: PTH123 - hashed in pieces, whatever the size
+        with open(path, "rb") as stream:  # noqa: PTH123 - hashed in pieces because it may be large
             while piece := stream.read(1 << 20):
                 digest.update(piece)
     except OSError:
@@ -44,11 +44,11 @@ def sha256_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def noted(report: bytes, sources: Mapping[str, str]) -> bytes:
-    """Return ``report`` with a note of what it was made from.
+    """Return ``report`` with the digests of its sources added.
 
     Args:
         report: A KLayout report database, a KLayout LVS database, a PNG picture or SPICE text.
-        sources: ``LAYOUT``, ``CIRCUIT`` or both, each with a SHA-256 in hexadecimal digits; empty adds nothing.
+        sources: ``LAYOUT``, ``CIRCUIT`` or both, each with a SHA-256 as hexadecimal digits; if empty, nothing is added.
     """
     if not sources:
         return report
@@ -64,7 +64,7 @@ def noted(report: bytes, sources: Mapping[str, str]) -> bytes:
 
 
 def sources_of(path: str | os.PathLike[str]) -> dict[str, str] | None:
-    """Return what the report ``path`` says it was made from, {} if it does not say; None if there is no such file."""
+    """Return the digests of the sources stated in the report ``path``, {} if none; None if there is no such file."""
     try:
         report = files.read_bytes(path, max_bytes=MAX_REPORT_BYTES)
     except FileError:

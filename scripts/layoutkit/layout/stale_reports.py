@@ -1,4 +1,4 @@
-"""Reports that are out of date: finding the reports made from a workspace's layout, and renaming those.
+"""Find the reports made from a workspace's layout, and rename those that are out of date.
 
 The functions take the workspace's folder; ``Workspace`` calls them and holds the lock where that is needed.
 """
@@ -32,7 +32,7 @@ def record_reports(folder: Path, paths: Iterable[str | os.PathLike[str]]) -> lis
 
 
 def changed_since(folder: Path, name: str) -> list[str] | None:
-    """Return what changed since the report ``name`` was made: "layout", "circuit"; None if it does not say."""
+    """Return what changed since the report ``name`` was made: "layout", "circuit"; None if it does not state that."""
     return _changed(sources_of(folder / name), _present(folder))
 
 
@@ -42,9 +42,9 @@ def stale_reports(folder: Path) -> list[str]:
     for path in _reports(folder, read_record(folder / RECORD_FILE)):
         reasons = _changed(sources_of(path), present)
         if reasons:
-            found.append(f"{path} is out of date: it was made from another {' and '.join(reasons)}; make it again")
+            found.append(f"{path} is out of date: it was made from another {' and '.join(reasons)}; create it again")
         elif reasons is None and path.name not in OF_CIRCUIT:
-            found.append(f"{path} does not say which layout it was made from; make it again")
+            found.append(f"{path} does not state which layout it was made from; create it again")
     return found
 
 
@@ -55,8 +55,8 @@ def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
 
     Args:
         folder: The workspace's folder.
-        changed: Whether the layout has just been changed, so that reports that do not say what they were made from,
-            such as those of earlier versions, are out of date too.
+        changed: Whether the layout has just been changed, so that reports that do not state their sources, such as
+            those of earlier versions, are out of date too.
     """
     record = read_record(folder / RECORD_FILE)
     present, warnings, kept = _present(folder), [], set()
@@ -71,7 +71,7 @@ def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
         renamed = _renamed(path) if _lies_within(path, folder) else None
         if renamed is None:
             kept.add(_name_of(path, folder))
-            warnings.append(f"{path} is out of date: {reason}; make it again")
+            warnings.append(f"{path} is out of date: {reason}; create it again")
         else:
             warnings.append(f"{path} is out of date ({reason}) and is now called {renamed.name}")
     if record is not None and kept != set(record.reports):
@@ -84,7 +84,7 @@ def _present(folder: Path) -> dict[str, str | None]:
 
 
 def _changed(sources: Mapping[str, str] | None, present: Mapping[str, str | None]) -> list[str] | None:
-    """Return what has changed since a report was made; None if the report does not say what it was made from."""
+    """Return what has changed since a report was made; None if the report does not state its sources."""
     if not sources:
         return None
     words = {LAYOUT: "layout", CIRCUIT: "circuit"}

@@ -1,11 +1,11 @@
 """The folder that holds a design in progress: its layout, circuit, placement, routes and reports.
 
-Several processes may work on one workspace: every change of the layout is read, made and saved under one lock, and
-every file is written beside and renamed, so that readers need no lock and a crash loses nothing that was saved.
+Several processes may work in the same workspace: each change of the layout is read, made and saved under one lock, and
+each file is replaced atomically, so that readers need no lock and a crash does not lose saved data.
 
 ``layout_workspace.json`` records which technology the layout is drawn in and which reports were made from it. When a
-tool changes the layout or the circuit, the reports of before get ``.stale`` into their names. When something else
-changes the layout, such as KLayout, the next tool says which reports are out of date.
+tool changes the layout or the circuit, earlier reports are renamed to ``*.stale.*``. When another program changes the
+layout, such as KLayout, the next tool reports which files are out of date.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ DEFAULT_TECHNOLOGY = "generic"
 
 @dataclass(frozen=True)
 class Saved:
-    """What saving a layout did.
+    """The result of saving a layout.
 
     Attributes:
         sha256: Of the layout file.
-        warnings: Which earlier reports are out of date, and other warnings for the caller.
+        warnings: Reports that are out of date, and other warnings for the caller.
     """
 
     sha256: str
@@ -67,15 +67,15 @@ class Workspace:
     """A design in progress.
 
     Args:
-        directory: Its folder, created when first written to. ``None`` or "" takes the environment variable
-            ANALOG_LAYOUT_WORKSPACE, and without that the folder ``workspace`` in the current folder.
+        directory: Its folder, created at the first write. Default: the environment variable ANALOG_LAYOUT_WORKSPACE,
+            else the folder ``workspace`` in the current folder.
 
     Raises:
-        FileError: If ``directory`` is a file, or leads through one.
+        FileError: If ``directory`` or one of its parents is a file.
     """
 
     saved: Saved | None = None
-    """What the last ``update_layout`` of this object did; None before it."""
+    """Result of the last ``update_layout`` of this object; None before."""
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         self.directory = Path(directory or os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_DIRECTORY)
@@ -85,21 +85,21 @@ class Workspace:
             raise FileError(f"{str(self.directory)!r} is not usable as a workspace: {error}") from error
         if occupied:
             raise FileError(
-                f"workspace {self.directory} is a file; give a folder", details={"workspace": str(self.directory)}
+                f"workspace {self.directory} is a file; specify a folder", details={"workspace": str(self.directory)}
             )
 
     @property
     def layout_path(self) -> Path:
-        """The layout that all tools of the pack work on, "the current layout"."""
+        """The current layout, on which all tools work."""
         return self.directory / LAYOUT_FILE
 
     @property
     def circuit_path(self) -> Path:
-        """The circuit that ``netlist.parse`` left here."""
+        """The circuit that ``netlist.parse`` wrote."""
         return self.directory / CIRCUIT_FILE
 
     def path(self, name: str) -> Path:
-        """Return where the file ``name`` of this workspace is, or would be."""
+        """Return the path of the file ``name`` in this workspace, whether it exists or not."""
         return self.directory / name
 
     def create(self) -> None:
@@ -125,7 +125,7 @@ class Workspace:
         if not self.layout_path.exists():
             raise FileError(
                 f"workspace {self.directory} holds no layout yet; draw a device first, "
-                "or give the path of a layout file",
+                "or specify the path of a layout file",
                 details={"workspace": str(self.directory)},
             )
         return files.read_layout(self.layout_path)
@@ -153,16 +153,16 @@ class Workspace:
 
     @contextmanager
     def update_layout(self, dbu_um: float, technology: Technology | None = None) -> Iterator[kdb.Layout]:
-        """Yield the layout for changing, and save it when the block ends without an exception.
+        """Yield the layout to be changed, and save it if the block ends without an exception.
 
-        No other process updates it meanwhile. When the block raises, nothing is saved. ``saved`` says what was.
+        No other process updates it meanwhile. If the block raises, nothing is saved. ``saved`` holds the result.
 
         Args:
             dbu_um: Database unit of a new layout. [um]
-            technology: What is drawn in; recorded at the first drawing. None leaves the record as it is.
+            technology: Technology of the drawing, recorded at the first drawing. None does not change the record.
 
         Raises:
-            FileError: If the layout cannot be read or saved; what was saved before stays.
+            FileError: If the layout cannot be read or saved; the saved layout is not changed.
             TechnologyError: If the layout is drawn in another technology.
             TimeLimitError: If other processes keep the workspace locked.
         """
@@ -193,33 +193,33 @@ class Workspace:
 
     @property
     def record_path(self) -> Path:
-        """The file that says which technology the layout is drawn in, and which reports were made from it."""
+        """The file that records the technology of the layout and the reports made from it."""
         return self.path(RECORD_FILE)
 
     def record(self) -> Record | None:
-        """Return what is recorded; None for a workspace without a record.
+        """Return the record; None if the workspace has none.
 
         Raises:
-            FileError: If the record is not one that this version understands.
+            FileError: If it is not a record of this version.
         """
         return read_record(self.record_path)
 
-    def technology(self, asked: str | None, usual: str = DEFAULT_TECHNOLOGY) -> Technology:
-        """Return the technology to work in: ``asked`` if given, else that of the layout, else ``usual``.
+    def technology(self, requested: str | None, usual: str = DEFAULT_TECHNOLOGY) -> Technology:
+        """Return the technology to use: ``requested``, else that of the layout, else ``usual``.
 
-        A layout without a record, from an earlier version or another program, gets the technology that fits its layers.
+        For a layout without a record, from an earlier version or another program, the layers determine the technology.
 
         Args:
-            asked: Shipped name or path of a technology file; None where the caller leaves it open.
-            usual: What to take for a workspace without a layout.
+            requested: Shipped name or path of a technology file; None if the caller does not specify one.
+            usual: Technology for a workspace without a layout.
 
         Raises:
-            TechnologyError: If there is no such technology, the layout is drawn in another one, or ``asked`` is None
-                and nothing says what the layout is drawn in.
+            TechnologyError: If there is no such technology, the layout is drawn in another one, or ``requested`` is
+                None and the technology of the layout cannot be determined.
             FileError: If the record or the layout cannot be read.
         """
-        if asked is not None:
-            technology = load(asked)
+        if requested is not None:
+            technology = load(requested)
             self._check_technology(technology)
             return technology
         record = self.record()
@@ -232,7 +232,7 @@ class Workspace:
         except TechnologyError as error:
             raise TechnologyError(
                 f"workspace {self.directory} is drawn in {record.technology.name}, which cannot be loaded: "
-                f"{error.message}; give the path of its file as technology",
+                f"{error.message}; specify the path of its file as technology",
                 details={"param_name": "technology", "workspace": str(self.directory)},
             ) from error
         self._check_technology(technology)
@@ -250,7 +250,7 @@ class Workspace:
 
     @contextmanager
     def lock(self, timeout_s: float | None = None) -> Iterator[None]:
-        """Keep other processes and threads from updating this workspace while the block runs (not re-entrant).
+        """Prevent other processes and threads from updating this workspace during the block (not re-entrant).
 
         Raises:
             FileError: If the workspace is not writable.
@@ -304,20 +304,20 @@ class Workspace:
         return self.path(name)
 
     def save_circuit(self, value: Any) -> list[str]:
-        """Save ``value`` as the circuit; return a warning for each report out of date; the caller holds the lock."""
+        """Save ``value`` as the circuit and return a warning for each outdated report; the caller holds the lock."""
         self.write_json(self.circuit_path.name, value)
         return mark_stale(self.directory)
 
     def add_reports(self, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
         """Record these files as made from the layout; return a warning for each report that is out of date.
 
-        If the workspace cannot be written to, a warning says that nothing was recorded.
+        If the workspace is not writable, a warning states that nothing was recorded.
         """
         try:
             with self.lock():
                 return record_reports(self.directory, paths)
         except (FileError, TimeLimitError) as error:
-            text = f"cannot note which reports were made from the layout: {error.message}"
+            text = f"cannot record which reports were made from the layout: {error.message}"
             return [text, *stale_reports(self.directory)]
 
     def stale_reports(self) -> list[str]:
@@ -325,12 +325,12 @@ class Workspace:
         return stale_reports(self.directory)
 
     def changed_since(self, name: str) -> list[str] | None:
-        """Return what changed since the report ``name`` was made: "layout", "circuit"; None if it does not say."""
+        """Return what changed since the report ``name`` was made ("layout", "circuit"), None if that is unknown."""
         return changed_since(self.directory, name)
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Lock the open file for this process unless another holds it; tell whether that worked."""
+    """Lock the open file unless another process holds the lock; return whether that succeeded."""
     try:
         if sys.platform == "win32":
             import msvcrt

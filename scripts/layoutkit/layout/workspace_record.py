@@ -1,7 +1,7 @@
 """The record of a workspace: the technology its layout is drawn in, and the reports made from that layout.
 
-It is the file ``layout_workspace.json``. It holds the name and the layer numbers of the technology, which together
-identify a process, and the file that the technology was read from.
+The record is the file ``layout_workspace.json``. It contains the name and the layer numbers of the technology, which
+together identify a process, and the file that the technology was read from.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class DrawnIn:
     """The technology that a layout is drawn in.
 
     Attributes:
-        name: What the technology calls itself.
+        name: Name that the technology file states.
         source: Shipped name, or absolute path of the technology file.
         sha256: Of the technology file.
         dbu_um: Database unit. [um]
-        layers: Layer to GDS layer and datatype.
+        layers: GDS layer and datatype by layer name.
     """
 
     name: str
@@ -52,7 +52,7 @@ class DrawnIn:
 
     @classmethod
     def of(cls, technology: Technology) -> DrawnIn:
-        """Return how ``technology`` is remembered; a layer map given for one drawing does not count."""
+        """Return the record of ``technology``, with the layer numbers of its file even if a layer map replaces them."""
         path = Path(technology.path).resolve()
         source = path.stem if path.parent == SHIPPED.resolve() else str(path)
         sha256 = sha256_of(path) or ""
@@ -60,11 +60,11 @@ class DrawnIn:
 
     @property
     def is_shipped(self) -> bool:
-        """Whether the technology came with the pack."""
+        """Whether the technology is one of those in the pack."""
         return self.source in names()
 
     def is_same_process(self, other: DrawnIn) -> bool:
-        """Return whether both are the same process, perhaps in two revisions, so that one layout may use both."""
+        """Return whether both are revisions of the same process, so that one layout may use both."""
         if self.is_shipped and other.is_shipped:
             return self.source == other.source
         shared = self.layers.keys() & other.layers.keys()
@@ -89,18 +89,18 @@ class DrawnIn:
 
 @dataclass(frozen=True)
 class Record:
-    """What ``layout_workspace.json`` holds.
+    """The content of ``layout_workspace.json``.
 
     Attributes:
-        technology: What the layout is drawn in; None before the first drawing.
-        reports: Files made from the layout; relative to the workspace where they lie in it.
+        technology: Technology of the layout; None before the first drawing.
+        reports: Files made from the layout; relative paths for those inside the workspace.
     """
 
     technology: DrawnIn | None = None
     reports: tuple[str, ...] = field(default=())
 
     def with_reports(self, reports: set[str]) -> Record:
-        """Return the record with these reports in place of the present ones."""
+        """Return the record with its reports replaced by ``reports``."""
         return replace(self, reports=tuple(sorted(reports)[:MAX_REPORTS]))
 
     def write(self, path: Path) -> None:
@@ -114,10 +114,10 @@ class Record:
 
 
 def read_record(path: Path) -> Record | None:
-    """Return what the file holds; None if there is no such file.
+    """Return the record in the file ``path``; None if there is no such file.
 
     Raises:
-        FileError: If it is not a record that this version understands.
+        FileError: If it is not a record of this version.
     """
     if not path.exists() and not path.is_symlink():
         return None
@@ -128,7 +128,7 @@ def read_record(path: Path) -> Record | None:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = f"it is not a record of this version ({type(error).__name__}: {error})"
     raise FileError(
-        f"cannot tell which technology the workspace {path.parent} is drawn in: {path.name}: {reason[:300]}; "
+        f"cannot determine which technology the workspace {path.parent} is drawn in: {path.name}: {reason[:300]}; "
         f"use another workspace, or delete {path} and name the technology that the layout is drawn in",
         details={"path": str(path), "workspace": str(path.parent)},
     )
@@ -136,7 +136,7 @@ def read_record(path: Path) -> Record | None:
 
 def _record(data: Any) -> Record:
     if data["format"] != FORMAT:
-        raise ValueError(f"format {data['format']!r}, known is {FORMAT}")
+        raise ValueError(f"format {data['format']!r}, expected {FORMAT}")
     reports, entry = data["reports"], data["technology"]
     if not isinstance(reports, list) or not all(isinstance(name, str) and "\0" not in name for name in reports):
         raise ValueError("reports must be a list of paths")
@@ -145,52 +145,52 @@ def _record(data: Any) -> Record:
     layers = {str(name): (int(gds[0]), int(gds[1])) for name, gds in entry["layers"].items()}
     name, source, sha256 = (entry[key] for key in ("name", "source", "sha256"))
     if not all(isinstance(text, str) and text and "\0" not in text for text in (name, source, sha256)):
-        raise ValueError("name, source and sha256 of the technology must be texts")
+        raise ValueError("name, source and sha256 of the technology must be non-empty strings")
     return Record(DrawnIn(name, source, sha256, float(entry["dbu_um"]), layers), tuple(reports[:MAX_REPORTS]))
 
 
-def check_same(recorded: DrawnIn, asked: DrawnIn, home: Path) -> list[str]:
-    """Return the warnings for using ``asked`` on a layout drawn in ``recorded``.
+def check_same(recorded: DrawnIn, requested: DrawnIn, home: Path) -> list[str]:
+    """Return the warnings for using ``requested`` on a layout drawn in ``recorded``.
 
     Raises:
         TechnologyError: If they are different processes.
     """
-    if not recorded.is_same_process(asked):
-        text = f"workspace {home} is drawn in {_title(recorded)}, not in {_title(asked)}"
+    if not recorded.is_same_process(requested):
+        text = f"workspace {home} is drawn in {_title(recorded)}, not in {_title(requested)}"
         raise _conflict(text, recorded.source, home / "layout.gds")
-    if recorded.sha256 != asked.sha256 and not (recorded.is_shipped and asked.is_shipped):
-        text = f"the technology file of {asked.name} has changed since the workspace {home} was drawn"
+    if recorded.sha256 != requested.sha256 and not (recorded.is_shipped and requested.is_shipped):
+        text = f"the technology file of {requested.name} has changed since the workspace {home} was drawn"
         return [f"{text}: check the whole layout again"]
     return []
 
 
-def check_fits(layout: kdb.Layout, asked: Technology, path: Path) -> None:
-    """Check a layout of which no technology is recorded: it must not fit another shipped technology better.
+def check_fits(layout: kdb.Layout, requested: Technology, path: Path) -> None:
+    """Check that a layout without a recorded technology does not fit another shipped technology better.
 
     Args:
-        layout: What ``path`` holds.
-        asked: Technology to draw in.
+        layout: Content of ``path``.
+        requested: Technology to draw in.
         path: The layout's file, for the message.
 
     Raises:
-        TechnologyError: If another one names more of its layers.
+        TechnologyError: If another one defines more of its layers.
     """
     used = used_layers(layout)
-    own = len(used & set(DrawnIn.of(asked).layers.values()))
+    own = len(used & set(DrawnIn.of(requested).layers.values()))
     best = _best_fits(used)
     if best and best[0][0] > own:
         fit, name = best[0]
-        text = f"{path} uses {len(used)} layers; {asked.name} names {own} of them, {name} names {fit}"
-        raise _conflict(f"{text}: it is not drawn in {asked.name}", name, path)
+        text = f"{path} uses {len(used)} layers; {requested.name} defines {own} of them, {name} defines {fit}"
+        raise _conflict(f"{text}: it is not drawn in {requested.name}", name, path)
 
 
 def fitting(layout: kdb.Layout, home: Path, usual: str) -> str:
-    """Return the name of the shipped technology that an unrecorded layout is drawn in, judged by its layers.
+    """Return the name of the shipped technology whose layers fit a layout without a record best.
 
     Args:
         layout: The layout.
         home: Its workspace, for the message.
-        usual: Technology for a layout without shapes.
+        usual: Name for a layout without shapes.
 
     Raises:
         TechnologyError: If no single technology fits best.
@@ -202,14 +202,14 @@ def fitting(layout: kdb.Layout, home: Path, usual: str) -> str:
     if not best or best[0][0] == 0 or (len(best) > 1 and best[0][0] == best[1][0]):
         raise TechnologyError(
             f"the technology of the layout in {home} is not recorded, and no single one fits its layers best; "
-            f"give technology: {', '.join(names())}, or the path of a technology file",
+            f"specify technology: {', '.join(names())}, or the path of a technology file",
             details={"param_name": "technology", "workspace": str(home)},
         )
     return best[0][1]
 
 
 def used_layers(layout: kdb.Layout) -> set[tuple[int, int]]:
-    """Return layer and datatype of every layer that has a shape in some cell."""
+    """Return the (layer, datatype) pairs of all layers that have shapes."""
     return {
         (info.layer, info.datatype)
         for info in layout.layer_infos()
@@ -233,6 +233,6 @@ def _title(drawn_in: DrawnIn) -> str:
 
 def _conflict(reason: str, source: str, path: Path) -> TechnologyError:
     return TechnologyError(
-        f"{reason}; leave technology out or give {source}, use another workspace, or delete {path} to start over",
+        f"{reason}; omit technology or use {source}, use another workspace, or delete {path} to start over",
         details={"param_name": "technology", "layout_path": str(path), "technology": source},
     )

@@ -1,1 +1,1 @@
-"""The device generators as PCells: libraries for KLayout's window and for scripts, one a technology."""
+"""The device generators as PCells: one library per technology, for KLayout's window and for scripts."""

@@ -1,7 +1,7 @@
 """Start the PCell libraries inside KLayout's application, whose macro calls ``start``.
 
-The application brings its own database module, ``pya``. A ``klayout`` package of PyPI beside it would make layouts that
-the application does not know, so ``klayout.db`` is ``pya`` here, whatever is installed.
+The application brings its own database module, ``pya``. Layouts made by a ``klayout`` package from
+PyPI are unknown to the application, so this module makes ``klayout.db`` the application's ``pya``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def start(technologies: Mapping[str, str]) -> list[str]:
-    """Register one library a technology and return their names.
+    """Register one library per technology and return their names.
 
     Args:
-        technologies: Shipped technology or path of a technology file -> name of the KLayout technology it is for.
+        technologies: Name of the KLayout technology by shipped technology or path of a technology file.
 
     Raises:
         RuntimeError: If this does not run inside KLayout's application.
@@ -37,7 +37,7 @@ def use_application() -> None:
     """Make ``klayout.db`` the application's own ``pya``.
 
     Raises:
-        RuntimeError: If there is no ``pya`` with an application, or another ``klayout.db`` is in use already.
+        RuntimeError: If there is no ``pya`` with an application, or another ``klayout.db`` is already loaded.
     """
     try:
         pya = import_module("pya")
@@ -47,7 +47,7 @@ def use_application() -> None:
         raise RuntimeError("this runs inside KLayout's application; elsewhere call layoutkit.pcells.registration")
     loaded = sys.modules.get("klayout.db")
     if loaded is not None and loaded is not pya and loaded.Layout is not pya.Layout:
-        raise RuntimeError("klayout.db of PyPI is loaded already; start the PCell libraries before what loads it")
+        raise RuntimeError("klayout.db from PyPI is already loaded; start the PCell libraries first")
     package = sys.modules.setdefault("klayout", ModuleType("klayout"))
     sys.modules["klayout.db"] = pya
     package.db = pya  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The parameters of a PCell: what KLayout shows of them and how their values are checked."""
+"""The parameters of a PCell: their declarations for KLayout's dialog, and the check of their values."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Field:
 
     Attributes:
         name: Its name.
-        description: What KLayout's dialog calls it.
-        default: Its default; its type is the parameter's type: number, integer, boolean or text.
+        description: Its name in KLayout's dialog.
+        default: Its default, whose type is the parameter's type: number, integer, boolean or text.
         unit: Unit shown behind the field.
         choices: Values to choose from; empty for any.
     """
@@ -38,7 +38,7 @@ class Field:
     choices: tuple[str, ...] = ()
 
     def declaration(self) -> kdb.PCellParameterDeclaration:
-        """Return the parameter as KLayout declares it."""
+        """Return KLayout's declaration of the parameter."""
         kinds = {
             bool: kdb.PCellParameterDeclaration.TypeBoolean,
             int: kdb.PCellParameterDeclaration.TypeInt,
@@ -53,7 +53,7 @@ class Field:
         return parameter
 
     def fault(self, value: Any) -> str | None:
-        """Return why ``value`` is not of the parameter's type or choices, None where it is; KLayout takes anything."""
+        """Return why ``value`` is not allowed, None if it is. KLayout itself accepts any value."""
         wanted = type(self.default)
         number = wanted is float and isinstance(value, int) and not isinstance(value, bool)
         if type(value) is not wanted and not number:
@@ -93,7 +93,7 @@ def integer(values: Mapping[str, Value], name: str) -> int:
 
 
 def named_nets(values: Mapping[str, Value], terminals: tuple[str, ...]) -> dict[str, str]:
-    """Return terminal to net from the field ``nets``, which lists them in the order of ``terminals``.
+    """Return the net of each terminal from the field ``nets``, which lists them in the order of ``terminals``.
 
     Raises:
         GeometryError: If it lists more or fewer.
@@ -108,7 +108,7 @@ def checked_values(fields: Sequence[Field], values: Mapping[str, Any]) -> dict[s
     """Return the value of every field, defaults filled in.
 
     Raises:
-        GeometryError: If a name is none of the fields', or a value is not of its field's type; all faults at once.
+        GeometryError: If a name is not that of a field, or a value is not allowed; all faults at once.
     """
     names = {field.name for field in fields}
     given = {field.name: values.get(field.name, field.default) for field in fields}

@@ -1,4 +1,4 @@
-"""Resistors, capacitors and diodes as PCells: their parameters, and what is drawn from these."""
+"""Resistors, capacitors and diodes as PCells: their parameters, and how they are drawn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-r"""PCell libraries: one a technology, registered with KLayout; a cell that cannot be drawn says so in itself.
+r"""Register one PCell library per technology with KLayout; a cell that cannot be drawn contains the error message.
 
-KLayout swallows an exception in a PCell onto a layer that its window does not show. Here the cell then holds a red
-cross and the error in words, on a layer that the generated layer properties list as ``drawing error``::
+KLayout writes an exception in a PCell to a layer that its window does not show. Here the cell then contains a red
+cross and the message, on a layer that the generated layer properties list as ``drawing error``::
 
     +--------------------------------------+
     | \                                / |
@@ -38,7 +38,7 @@ _MAX_WORDS = 600
 
 
 class Generator(Protocol):
-    """What a PCell is made of."""
+    """A device generator behind a PCell."""
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class Generator(Protocol):
 
     @property
     def description(self) -> str:
-        """What it is, for the dialog."""
+        """Description for the dialog."""
 
     def fields(self, technology: Technology) -> tuple[Field, ...]:
         """Return its parameters."""
@@ -69,7 +69,7 @@ def generators(technology: Technology) -> tuple[Generator, ...]:
 
 
 class GeneratorPCell(kdb.PCellDeclaration):
-    """A generator as KLayout knows it."""
+    """The PCell of a generator."""
 
     def __init__(self, technology: Technology, generator: Generator) -> None:
         super().__init__()
@@ -84,18 +84,18 @@ class GeneratorPCell(kdb.PCellDeclaration):
         return [*(field.declaration() for field in self.fields), notes]
 
     def get_layers(self, parameters: Sequence[Any]) -> list[kdb.LayerInfo]:  # noqa: ARG002 - KLayout's signature
-        """Return no layers to choose: the technology says them."""
+        """Return no layers to choose from, since the technology defines them."""
         return []
 
     def display_text(self, parameters: Sequence[Any]) -> str:
-        """Return what KLayout's cell list shows."""
+        """Return the text in KLayout's cell list."""
         try:
             return self.generator.title(self._values(parameters))
         except LayoutkitError:
             return f"{self.generator.name} (cannot be drawn)"
 
     def coerce_parameters(self, layout: kdb.Layout, parameters: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - the same
-        """Return the parameters as given, the notes saying what will be rounded or why nothing can be drawn."""
+        """Return the parameters unchanged, with notes on what is rounded or why nothing can be drawn."""
         try:
             _, warnings = self.generator.prepared(self.technology, self._values(parameters))
             notes = "; ".join(warnings)
@@ -110,12 +110,12 @@ class GeneratorPCell(kdb.PCellDeclaration):
         parameters: Sequence[Any],
         cell: kdb.Cell,
     ) -> None:
-        """Draw into ``cell``, or draw there why that is not possible."""
+        """Draw into ``cell``; if that fails, draw the error message there."""
         try:
             self._draw(layout, parameters, cell)
         except LayoutkitError as error:
             self._mark(layout, cell, f"{self.generator.name}: {error}")
-        except Exception:  # noqa: BLE001 - KLayout is the outermost boundary and would hide it
+        except Exception:  # noqa: BLE001 - KLayout would hide it
             self._mark(layout, cell, f"{self.generator.name}: internal error\n{traceback.format_exc(limit=-3)}")
 
     def _values(self, parameters: Sequence[Any]) -> dict[str, Value]:
@@ -126,7 +126,7 @@ class GeneratorPCell(kdb.PCellDeclaration):
         if abs(layout.dbu - dbu) > 1e-6 * dbu:
             raise GeometryError(f"the layout's database unit is {layout.dbu:g} um, {self.technology.name} has {dbu:g}")
         drawing, _ = self.generator.prepared(self.technology, self._values(parameters))
-        scratch = kdb.Layout()  # the generators make and name their own cell
+        scratch = kdb.Layout()  # the generators create and name their own cell
         scratch.dbu = dbu
         drawing(scratch)
         drawn = scratch.cell(CELL)
@@ -162,7 +162,7 @@ class DeviceLibrary(kdb.Library):
             self.layout().register_pcell(name, declaration)
 
 
-_registered: dict[str, DeviceLibrary] = {}  # KLayout holds them weakly from Python's side
+_registered: dict[str, DeviceLibrary] = {}  # KLayout keeps no reference to the Python object
 
 
 def library_name(technology: Technology) -> str:
@@ -190,7 +190,7 @@ def register(name_or_path: str, *, klayout_technology: str | None = None) -> Dev
 
 
 def instantiate(layout: kdb.Layout, library: DeviceLibrary, pcell: str, values: Mapping[str, Any]) -> kdb.Cell:
-    """Return the cell of a PCell with its parameters checked, which KLayout's own call does not do.
+    """Return the cell of a PCell after checking its parameters, which KLayout's own call does not do.
 
     Raises:
         GeometryError: If there is no such PCell or parameter, a value is of the wrong type, or it cannot be drawn.

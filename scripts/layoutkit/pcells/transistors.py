@@ -1,4 +1,4 @@
-"""Transistors, matched pairs and mirrors as PCells: their parameters, and what is drawn from these."""
+"""Transistors, matched pairs and mirrors as PCells: their parameters, and how they are drawn."""
 
 from __future__ import annotations
 

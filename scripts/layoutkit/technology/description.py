@@ -1,4 +1,4 @@
-"""A technology as plain data for people and programs that choose devices: lengths in micrometres, no geometry."""
+"""Describe a technology as plain data for those who choose devices: lengths in micrometres, no geometry."""
 
 from __future__ import annotations
 

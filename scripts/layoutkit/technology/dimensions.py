@@ -1,6 +1,6 @@
-"""The drawing dimensions that generators ask a technology for, and what each means.
+"""The drawing dimensions that generators need from a technology, and what each means.
 
-One list for the check of technology files and for the page that teaches the format.
+This list is used by the check of technology files and by the page that explains the format.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ ALWAYS = {
     "gate_extension": "poly beyond the channel (end cap)",
     "source_drain_extension": "diffusion beyond a gate",
     "contact_to_gate": "contact on diffusion to gate",
-    "active_width": "least width of diffusion",
+    "active_width": "minimum width of diffusion",
     "active_space": "diffusion to diffusion, and to the tap ring",
     "active_contact_enclosure": "diffusion beyond contact, all sides",
     "active_contact_enclosure_end": "the same on two opposite sides",
-    "tap_width": "least width of a tap",
+    "tap_width": "minimum width of a tap",
     "tap_contact_enclosure": "tap beyond contact, all sides",
     "tap_contact_enclosure_end": "the same on two opposite sides",
     "poly_contact_enclosure": "poly beyond contact, all sides",
@@ -30,13 +30,13 @@ ALWAYS = {
     "poly_to_tap": "poly on field to tap",
     "implant_enclosure": "implant beyond the diffusion of transistors; 0 where it is not drawn",
     "implant_tap_enclosure": "implant beyond taps; 0 where it is not drawn",
-    "implant_width": "least width of an implant",
+    "implant_width": "minimum width of an implant",
     "implant_space": "implant to implant of the same type",
     "implant_to_active": "implant to diffusion or tap of the other type",
     "bulk_implant_to_channel": "implant of the tap ring to channels",
     "well_active_enclosure": "well beyond the diffusion of transistors",
     "well_tap_enclosure": "well beyond taps",
-    "well_width": "least width of a well",
+    "well_width": "minimum width of a well",
     "well_space": "well to well on another net",
     "active_to_well": "diffusion of transistors to a well they do not lie in",
     "tap_to_well": "taps to a well they do not lie in",
@@ -44,7 +44,7 @@ ALWAYS = {
 }
 WITH_POLY_CONTACT_MARKER = {
     "poly_contact_marker_enclosure": "role poly_contact_marker beyond contacts on poly",
-    "poly_contact_marker_width": "its least width",
+    "poly_contact_marker_width": "its minimum width",
     "poly_contact_marker_space": "its spacing",
     "poly_contact_marker_to_active_contact": "it to contacts on diffusion",
 }
@@ -61,7 +61,7 @@ KNOWN = {**ALWAYS, **WITH_POLY_CONTACT_MARKER, **WITH_MARKERS, **WITH_COVERS}
 
 
 def needed(device: DeviceSpec, *, poly_contact_marker: bool) -> tuple[str, ...]:
-    """Return the dimensions that drawing ``device`` asks for.
+    """Return the dimensions that drawing ``device`` needs.
 
     Args:
         device: Flavour.

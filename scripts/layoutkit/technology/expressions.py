@@ -1,4 +1,4 @@
-"""Layer expressions: ``nsdm & diff - nwell`` read once, evaluated to a region as often as wanted.
+"""Layer expressions such as ``nsdm & diff - nwell``: parsed once, evaluated to a region any number of times.
 
 An expression holds layer names (``met1``, ``met1.pin``), GDS numbers (``68/20``; ``68`` alone means ``68/0``), the
 operators below and a few functions. Nothing else is accepted; no part of it is ever executed as Python.
@@ -50,7 +50,7 @@ _OPERATORS: dict[type[ast.operator], str] = {
 
 
 class Layers(Protocol):
-    """Where an expression finds its layers."""
+    """The layers that an expression refers to."""
 
     def named(self, name: str) -> kdb.Region:
         """Return the merged shapes of the layer or derived layer ``name``."""
@@ -104,7 +104,7 @@ def parse(text: str) -> Expression:
     """Return the expression that ``text`` states.
 
     Raises:
-        TechnologyError: If it is not an expression of layers; the message says where and what is allowed.
+        TechnologyError: If it is not an expression of layers; the message states where and what is allowed.
     """
     if not text.strip() or len(text) > MAX_LENGTH:
         raise TechnologyError(f"a layer expression has 1 to {MAX_LENGTH} characters, got {len(text)}")
@@ -128,7 +128,7 @@ def names(expression: Expression) -> Iterator[str]:
 
 
 def whole_layers(expression: Expression) -> Iterator[Named | Numbered]:
-    """Yield the layers all of whose polygons ``expression`` holds: itself, the parts of a union, what is sized."""
+    """Yield the layers that ``expression`` contains whole: itself, parts of a union, arguments of ``sized``."""
     if isinstance(expression, (Named, Numbered)):
         yield expression
     elif isinstance(expression, Boolean) and expression.operator == "|":
@@ -144,7 +144,7 @@ def require(text: str, technology: Technology, within: tuple[str, ...] = ()) -> 
     Args:
         text: An expression.
         technology: Its layers, roles, aliases and derived layers.
-        within: The derived layers whose definitions led here.
+        within: The derived layers whose definitions refer to this expression.
 
     Raises:
         TechnologyError: If it cannot or does not, or a derived layer is defined through itself.
@@ -160,7 +160,7 @@ def require(text: str, technology: Technology, within: tuple[str, ...] = ()) -> 
 
 
 def evaluate(expression: Expression, layers: Layers) -> kdb.Region:
-    """Return the merged region that ``expression`` describes; the regions of ``layers`` are left as they are."""
+    """Return the merged region that ``expression`` describes; the regions of ``layers`` are not changed."""
     if isinstance(expression, Named):
         return layers.named(expression.name)
     if isinstance(expression, Numbered):
@@ -230,7 +230,7 @@ def _dotted(node: ast.expr, text: str) -> str:
         return node.id
     if isinstance(node, ast.Attribute):
         return f"{_dotted(node.value, text)}.{node.attr}"
-    raise _fault(text, node, "a dot may only stand in a layer name")
+    raise _fault(text, node, "a dot is allowed only in a layer name")
 
 
 def _number(node: ast.expr, text: str) -> float:

@@ -1,4 +1,4 @@
-"""Numbers of fingers that keep a total width exact: each finger is on the grid, and neither too narrow nor too wide."""
+"""Choose numbers of fingers that keep a total width exact, with each finger on the grid and of an allowed width."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class FingeredWidth:
     """A transistor's width and fingers. [dbu]
 
     Attributes:
-        device: Its id.
-        flavour: Its device in the technology. Transistors of one flavour and finger width stay alike.
-        total: Width of all fingers, perhaps between grid points.
-        fingers: As the netlist says.
+        device: Id of the transistor.
+        flavour: Its device in the technology. Transistors of the same flavour and finger width keep equal fingers.
+        total: Width of all fingers, not necessarily on the grid.
+        fingers: Number in the netlist.
         narrowest: Narrowest finger.
         widest: Widest finger; 0 for no limit.
-        allowed: Widest finger where no other keeps the total, infinity for no limit; 0 for ``widest``.
-        units: What another number of fingers must be a multiple of.
+        allowed: Widest finger if no narrower one keeps the total, infinity for no limit; 0 for ``widest``.
+        units: A new number of fingers must be a multiple of this.
     """
 
     device: str
@@ -42,19 +42,19 @@ class FingeredWidth:
 
 
 def widest_finger(technology: Any, spec: Any) -> int:
-    """Return the widest finger of ``spec`` that taps around it reach. [dbu]"""
+    """Return the widest finger of ``spec`` that is near enough to the taps around it. [dbu]"""
     reach: int = max(int(TAP_REACH * technology.dim("tap_max_distance", spec)), spec.min_w)
     widest: int = reach if spec.max_w is None else min(reach, spec.max_w)
     return widest
 
 
 def dividing_fingers(widths: Iterable[FingeredWidth], grid: int) -> dict[str, int]:
-    """Return device to number of fingers, where another number than the given one keeps the total width on the grid.
+    """Return new numbers of fingers, by device, where the given number does not keep the total width on the grid.
 
-    Transistors of one flavour and finger width get one new finger width where they have a common one, so that a mirror
-    keeps its units. The new finger width is the one nearest to the given, as a ratio. Wider ones than taps reach are
-    taken only where no other keeps the total: of few fingers the sides of the ring are near. A width that is off the
-    grid in itself, or that no number of fingers divides, is not in the result.
+    Transistors of the same flavour and finger width get the same new finger width if possible, so that a mirror keeps
+    its units. The new finger width has the smallest ratio to the given one. Fingers wider than ``widest`` are used
+    only if no other width keeps the total. A width that is itself off the grid, or that no number of fingers divides,
+    is not in the result.
     """
     alike: dict[tuple[str, float], list[FingeredWidth]] = defaultdict(list)
     for each in widths:
@@ -78,7 +78,7 @@ def _steps(width: FingeredWidth, grid: int) -> int:
 
 
 def _finger_steps(group: Sequence[FingeredWidth], grid: int) -> int:
-    """Return the finger width that divides every total of ``group``, 0 where none does. [grid steps]"""
+    """Return the finger width that divides every total of ``group``, 0 if there is none. [grid steps]"""
     common = math.gcd(*(_steps(each, grid) for each in group))
     narrowest = max(each.narrowest for each in group)
     widest = min((each.widest for each in group if each.widest), default=common * grid)

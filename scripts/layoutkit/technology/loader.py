@@ -135,7 +135,7 @@ def _from_yaml(text: str) -> Any:
 
 
 def yaml_reason(error: Exception) -> str:
-    """Return why a text is no YAML and where, without quoting it: the file may be something else, and secret."""
+    """Return why and where a text is not YAML, without quoting it: the file may contain something secret."""
     mark = getattr(error, "problem_mark", None)
     place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
     return place + re.sub(r"'.*'", "...", getattr(error, "problem", None) or "not readable", flags=re.DOTALL)

@@ -1,6 +1,6 @@
-"""What a technology is once its file has been read: layers, stack, dimensions, devices, rules.
+"""The model of a technology: layers, stack, dimensions, devices and rules, as read from its file.
 
-Lengths are integers in database units, areas in square database units; micrometres appear only where a name says so.
+Lengths are integers in database units, areas in square database units; names of values in micrometres end in ``_um``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PURPOSES = {
     "exclusion": "keeps fill or wires away",
 }
 NOT_ON_A_MASK = frozenset({"pin", "text", "boundary", "exclusion"})
-"""Purposes of layers that leave nothing on the wafer, so that they need no rules."""
+"""Purposes of layers that are not on the wafer and therefore need no rules."""
 AREA_KINDS = frozenset({"area", "hole_area", "max_area"})
 """Kinds of rules whose value is an area."""
 DIMENSIONLESS_KINDS = frozenset({"angle", "max_ratio", "density", "antenna"})
@@ -55,8 +55,8 @@ class LayerSpec:
     Attributes:
         name: Name in the process.
         gds: GDS layer and datatype.
-        color: How it is shown, ``#rrggbb``.
-        description: What it is, where the name does not say it.
+        color: Colour in pictures, ``#rrggbb``.
+        description: What it is, if the name does not explain it.
         purpose: What it is for, one of ``PURPOSES``.
         fill: Layers whose shapes are of the same material on the wafer: fill, and what is added to the mask.
         slots: Layers whose shapes are subtracted from it.
@@ -72,7 +72,7 @@ class LayerSpec:
 
     @property
     def on_a_mask(self) -> bool:
-        """Whether its shapes end up on the wafer, or change what does."""
+        """Whether its shapes appear on the wafer, or change what does."""
         return self.purpose not in NOT_ON_A_MASK
 
 
@@ -158,12 +158,12 @@ class DeviceSpec:
 
     @property
     def marked_by(self) -> tuple[str, ...]:
-        """The layers beside implants and well that tell this flavour from others: markers and covers."""
+        """The layers, besides implants and well, that distinguish this flavour from others: markers and covers."""
         return (*self.markers, *self.covers)
 
 
 def width_name(width_um: float) -> str:
-    """Return a width [um] as model names hold it: ``1p41`` for 1.41."""
+    """Return a width [um] as model names contain it: ``1p41`` for 1.41."""
     return f"{width_um:.2f}".replace(".", "p")
 
 
@@ -186,14 +186,14 @@ class PassiveSpec:
         excludes: Layers that must not touch the core of a resistor.
         value: Ohms per square, or farads per square micrometre of plate; 0 where the kind has no value.
         edge_value: Farads per micrometre of the plate's edge; 0 for resistors.
-        widths: The only widths there are; empty where any is allowed.
-        min_w: Least width of body or plate.
-        min_l: Least length.
-        max_w: Largest width; None where the process states none.
-        max_l: Largest length.
-        min_area: Least area of a plate.
-        max_area: Largest area of one plate.
-        default: Whether its type stands for it where a netlist names no model of the technology.
+        widths: The allowed widths; empty if any width is allowed.
+        min_w: Minimum width of body or plate.
+        min_l: Minimum length.
+        max_w: Maximum width; None if the process states none.
+        max_l: Maximum length.
+        min_area: Minimum area of a plate.
+        max_area: Maximum area of a plate.
+        default: Whether a device of this type means it if the netlist names no model of the technology.
         dimensions: Drawing dimensions of this device.
         other_models: Other model names that the process's netlists use for it, whatever its width.
     """

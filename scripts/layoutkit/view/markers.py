@@ -1,4 +1,4 @@
-"""Violations as shapes to be shown: from a KLayout report database or from a list of locations."""
+"""Violations as shapes for pictures, from a KLayout report database or from a list of locations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEADER_BYTES = 1024
 
 @dataclass(frozen=True)
 class Marker:
-    """One violation: the rule, its shapes and the box around them. [um]"""
+    """A violation: the rule, its shapes and the box around them. [um]"""
 
     rule_id: str
     polygons: tuple[kdb.DPolygon, ...]
@@ -31,17 +31,17 @@ class Marker:
 
 
 def read_markers(path: str | os.PathLike[str], cell: kdb.Cell) -> list[Marker]:
-    """Return the violations of the report database ``path`` that concern ``cell``, in ``cell``'s coordinates.
+    """Return the violations in ``cell`` and below that the report database ``path`` lists, in ``cell``'s coordinates.
 
-    A violation in a cell below is shown at every place where that cell is used; ``MAX_MARKERS`` are returned at most.
+    A violation in a cell below is returned once per instance of that cell. At most ``MAX_MARKERS`` are returned.
 
     Raises:
-        FileError: If the file is missing or no report database.
+        FileError: If the file is missing or not a report database.
     """
     data = files.read_bytes(path)
     head = data[:_HEADER_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not head.startswith(b"<") or b"<report-database" not in head:  # KLayout takes anything for some format
-        raise FileError(f"cannot read {path}: it is no KLayout report database", details={"path": str(path)})
+    if not head.startswith(b"<") or b"<report-database" not in head:  # KLayout accepts any text as some format
+        raise FileError(f"cannot read {path}: it is not a KLayout report database", details={"path": str(path)})
     database = _loaded(data, path)
     found: list[Marker] = []
     for reported in database.each_cell():
@@ -58,7 +58,7 @@ def read_markers(path: str | os.PathLike[str], cell: kdb.Cell) -> list[Marker]:
 
 
 def _loaded(data: bytes, path: str | os.PathLike[str]) -> rdb.ReportDatabase:
-    """Return the report database ``data``; KLayout gets a name of our own, as it runs a file named "pipe:COMMAND".
+    """Return the report database ``data``, loaded from a copy because KLayout runs a file named "pipe:COMMAND".
 
     Raises:
         FileError: If KLayout cannot read it.
@@ -76,7 +76,7 @@ def _loaded(data: bytes, path: str | os.PathLike[str]) -> rdb.ReportDatabase:
             database.load(str(copy))
         except (RuntimeError, UnicodeDecodeError) as error:
             reason = str(error).split("\n")[0]
-            raise FileError(f"cannot read {path}: it is no KLayout report database ({reason})") from error
+            raise FileError(f"cannot read {path}: it is not a KLayout report database ({reason})") from error
     return database
 
 
@@ -95,7 +95,7 @@ def markers_at(violations: Sequence[Mapping[str, Any]]) -> list[Marker]:
             box = kdb.DBox(point, point).enlarged(_POINT_UM / 2, _POINT_UM / 2)
             found.append(_marker(str(violation.get("rule_id", "")), [kdb.DPolygon(box)]))
     if len(found) > MAX_MARKERS:
-        raise LayoutkitError(f"{len(found)} locations are too many to show; give at most {MAX_MARKERS}")
+        raise LayoutkitError(f"{len(found)} locations are too many to show; at most {MAX_MARKERS} are allowed")
     return found
 
 
@@ -107,7 +107,7 @@ def _marker(rule_id: str, polygons: Sequence[kdb.DPolygon]) -> Marker:
 
 
 def _item_polygons(item: rdb.RdbItem) -> list[kdb.DPolygon]:
-    """Return what a report's item holds as polygons; edges become thin ones."""
+    """Return the shapes of a report's item as polygons; edges become thin polygons."""
     polygons = []
     for value in item.each_value():
         if value.is_polygon():
@@ -130,7 +130,7 @@ def _polygon_of_box(box: kdb.DBox) -> kdb.DPolygon:
 
 
 def _places(top: kdb.Cell, name: str) -> list[kdb.DCplxTrans]:
-    """Return how the cell ``name`` is placed in ``top``; a name the layout does not have is taken for ``top``."""
+    """Return the transformations of the cell ``name`` in ``top``; a name that the layout lacks means ``top``."""
     import klayout.db as kdb
 
     layout = top.layout()

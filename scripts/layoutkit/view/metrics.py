@@ -1,7 +1,7 @@
-"""How large a layout is and how well its matched devices match, from geometry alone.
+"""Measure a layout: its size, its wires and how well matched devices match, from the geometry alone.
 
-Which gate belongs to which device is written in the layout itself: the generators put a text with the device's id on
-the technology's ``device_text`` layer inside each channel (the overlap of poly and active)::
+The layout itself states which gate belongs to which device: the generators write the device's id on the technology's
+``device_text`` layer inside each channel (the overlap of poly and active)::
 
         poly
        +----+
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeviceMetrics:
-    """The channels of one device: how many, their area [um2] and the centre of that area [um]."""
+    """The channels of a device: their number, their area [um2] and the centre of that area [um]."""
 
     id: str
     gate_count: int
@@ -44,7 +44,7 @@ class DeviceMetrics:
 
 @dataclass(frozen=True)
 class PairMetrics:
-    """How well two devices match.
+    """Matching of two devices.
 
     Attributes:
         pair: The two device ids.
@@ -73,7 +73,7 @@ class PairMetrics:
 
 @dataclass(frozen=True)
 class AreaComparison:
-    """An area target and what the layout has. [um2]"""
+    """An area target and the area in the layout. [um2]"""
 
     name: str
     target: float
@@ -83,7 +83,7 @@ class AreaComparison:
 
 @dataclass(frozen=True)
 class WireMetrics:
-    """The drawn wiring of one conductor: merged area [um2] and half its perimeter, about the length of wire [um]."""
+    """The wires of a conductor: merged area [um2] and half its perimeter, about the length of the wires [um]."""
 
     layer: str
     area: float
@@ -92,7 +92,7 @@ class WireMetrics:
 
 @dataclass(frozen=True)
 class LayoutMetrics:
-    """What ``compute`` returns; areas in um2, lengths in um."""
+    """The metrics of a layout; areas in um2, lengths in um."""
 
     cell_name: str
     total_area: float
@@ -107,7 +107,7 @@ class LayoutMetrics:
     wires: tuple[WireMetrics, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the metrics as ``eval.compute_metrics`` answers them."""
+        """Return the metrics in the form of the answer of ``eval.compute_metrics``."""
         basic = ("total_area", "active_area", "utilization", "aspect_ratio", "width", "height")
         compared = [asdict(area) for area in self.areas]
         main = next(
@@ -136,14 +136,14 @@ def compute(
 
     Args:
         cell: What to measure; its layout must be kept referenced.
-        technology: Knows the active and conductor layers.
+        technology: Defines the active and conductor layers.
         gates: Channels of each device in ``cell``'s coordinates, as ``labelled_gates`` finds them. [dbu]
         matched_pairs: Pairs of device ids that should match, perhaps with the wanted ratio of their gate areas.
         area_targets: Wanted areas [um2] of "total", "active", a device (its gate area) or a cell (its bounding box).
 
     Raises:
-        LayoutkitError: If the cell is empty, or an area target names nothing that exists.
-        DeviceNotFoundError: If a pair names a device without gates; the message lists those that have some.
+        LayoutkitError: If the cell is empty, or an area target has an unknown name.
+        DeviceNotFoundError: If a pair names a device without gates; the message lists the devices with gates.
     """
     box = cell.bbox()
     if box.empty() or not box.area():
@@ -256,7 +256,7 @@ def _bounding_box(boxes: Sequence[kdb.Box]) -> kdb.Box:
 
 
 def _named_areas(cell: kdb.Cell, gates: Gates) -> dict[str, float]:
-    """Return the areas [um2] an area target may name, besides "total" and "active"."""
+    """Return the areas [um2] that an area target may name, except "total" and "active"."""
     layout = cell.layout()
     areas = {
         layout.cell(index).name: layout.cell(index).bbox().area() * layout.dbu**2
@@ -288,5 +288,5 @@ def _wires(cell: kdb.Cell, technology: Technology) -> Iterable[WireMetrics]:
 
 
 def _rounded(value: float) -> float:
-    """Return ``value`` without the noise that database units leave behind the sixth decimal."""
+    """Return ``value`` rounded to six decimals."""
     return round(value, 6)

@@ -172,11 +172,11 @@ def test_ratios_that_the_sizes_contradict_are_told(device):
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        ({"nets": "o other s b"}, "share one gate"),
-        ({"nets": "o bias t b"}, "share one source"),
-        ({"nets": "o bias s c"}, "share one bulk"),
-        ({"w_um": 1.5}, "one finger width"),
-        ({"l_um": 0.6}, "one channel length"),
+        ({"nets": "o other s b"}, "must have the same gate"),
+        ({"nets": "o bias t b"}, "must have the same source"),
+        ({"nets": "o bias s c"}, "must have the same bulk net"),
+        ({"w_um": 1.5}, "must have the same finger width"),
+        ({"l_um": 0.6}, "must have the same channel length"),
         ({"name": "M1"}, "ids must differ"),
     ],
 )

@@ -123,7 +123,7 @@ def test_missing_cells_are_refused_by_name(tmp_path):
     name = struct.pack(">HH", 6, 0x1206)
     path = tmp_path / "ghost.gds"
     path.write_bytes(data.replace(name + b"C0", name + b"PA"))
-    assert "cells that it does not hold: PA" in reason(path)
+    assert "cells that it does not contain: PA" in reason(path)
 
 
 def test_a_cell_that_is_empty_but_there_is_no_missing_cell(tmp_path):

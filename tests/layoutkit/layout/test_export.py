@@ -82,7 +82,7 @@ def test_only_the_filtered_layers_are_exported(tmp_path, layer_filter):
     [
         ({"layer_filter": [7]}, "nothing is drawn on layer 7; the layout has: 66/20, 68/20"),
         ({"layer_filter": ["68/21"]}, "nothing is drawn on layer 68/21"),
-        ({"layer_filter": ["met1"]}, "give a technology"),
+        ({"layer_filter": ["met1"]}, "specify a technology"),
         ({"cell_name": "NONE"}, "no cell 'NONE'; it has: CHILD, OTHER, TOP"),
         ({"cell_name": None}, "2 top cells, choose one with cell_name: OTHER, TOP"),
         ({"precision_m": 3e-9}, "without rounding"),

@@ -86,7 +86,7 @@ def test_a_package_without_pcells_holds_no_code(tmp_path):
 
 
 def test_two_files_of_one_technology_are_refused(tmp_path):
-    with pytest.raises(TechnologyError, match="named once"):
+    with pytest.raises(TechnologyError, match="listed only once"):
         write_package(["generic", load("generic").path], str(tmp_path), version="1")
 
 

@@ -119,7 +119,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
 
 def test_a_workspace_that_is_a_file_is_told(tmp_path):
     (tmp_path / "w").write_text("x")
-    with pytest.raises(FileError, match="give a folder"):
+    with pytest.raises(FileError, match="specify a folder"):
         Workspace(tmp_path / "w")
     with pytest.raises(FileError, match="cannot create"), Workspace(tmp_path / "w" / "deep").update_layout(0.001):
         pytest.fail("a folder below a file cannot be")
@@ -225,5 +225,5 @@ def test_a_lock_that_others_keep_does_not_lose_a_verdict(tmp_path, monkeypatch):
     workspace = Workspace(tmp_path)
     with workspace.lock():
         told = Workspace(tmp_path).add_reports([tmp_path / "drc.lyrdb"])
-    assert "cannot note which reports" in told[0]
+    assert "cannot record which reports" in told[0]
     assert "was locked by another process" in told[0]
