@@ -17,7 +17,7 @@ from layoutkit.drc.rule_cases import faults_in, fields_of, kind_of
 from layoutkit.errors import FileError, TechnologyError, did_you_mean
 from layoutkit.layout.files import read_bytes
 from layoutkit.technology.expressions import require
-from layoutkit.technology.loader import read_rule, yaml_reason
+from layoutkit.technology.technology_reader import read_rule, yaml_reason
 
 if TYPE_CHECKING:
     import os

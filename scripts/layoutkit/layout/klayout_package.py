@@ -21,7 +21,7 @@ from layoutkit.errors import FileError, TechnologyError
 from layoutkit.layout import files
 from layoutkit.layout.klayout_files import layer_properties_xml, technology_xml, xml_document
 from layoutkit.technology import load
-from layoutkit.technology.loader import read_document
+from layoutkit.technology.technology_reader import read_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

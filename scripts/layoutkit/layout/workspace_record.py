@@ -15,7 +15,7 @@ from layoutkit.errors import FileError, TechnologyError
 from layoutkit.layout import files
 from layoutkit.layout.provenance import sha256_of
 from layoutkit.technology import load
-from layoutkit.technology.loader import SHIPPED, names
+from layoutkit.technology.technology_reader import SHIPPED, names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,8 +14,8 @@ from layoutkit.errors import TechnologyError
 from layoutkit.technology import Technology, load, names
 from layoutkit.technology.expressions import require
 from layoutkit.technology.inspection import Fault, Inspection
-from layoutkit.technology.loader import file_of, read_document
 from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS, LayerSpec
+from layoutkit.technology.technology_reader import file_of, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -16,8 +16,8 @@ from layoutkit.errors import TechnologyError
 from layoutkit.technology import load, names
 from layoutkit.technology.expressions import require
 from layoutkit.technology.file_schema import SCHEMA as SCHEMA_FILE
-from layoutkit.technology.loader import SHIPPED, read_rule
 from layoutkit.technology.technology import PURPOSES
+from layoutkit.technology.technology_reader import SHIPPED, read_rule
 
 PAGE = Path(__file__).parents[3] / "skills/technology-files/references/technology-format.md"
 TECHNOLOGIES = {name: load(name) for name in names()}
