@@ -127,8 +127,7 @@ REMAINING_SCRIPTS = {
     "signal-routing/scripts/route_signal_nets.py",
     "constraint-planning/scripts/suggest_constraints.py",
 }
-REMAINING_CYCLES = {
-}
+REMAINING_CYCLES = {}
 REMAINING_NAMES = {"loader"}
 
 

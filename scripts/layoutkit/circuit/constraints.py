@@ -349,7 +349,9 @@ class _Judge:
             return
         if entry.port not in self._circuit.ports:
             ports = ", ".join(self._circuit.ports[:MAX_SHOWN]) or "none"
-            self._report(path, f"{_short(entry.port)!r} is a net inside the circuit, no port; ports: {ports}", entry.port)
+            self._report(
+                path, f"{_short(entry.port)!r} is a net inside the circuit, no port; ports: {ports}", entry.port
+            )
         self._alone(path, [entry.port], self._sided)
 
     def mirrored_ports(self, constraints: Constraints) -> None:

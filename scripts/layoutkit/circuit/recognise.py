@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     _BySource = dict[tuple[str, str], list[Device]]
 
+
 @dataclass(frozen=True)
 class ModuleType:
     """What the type of a recognised module implies.

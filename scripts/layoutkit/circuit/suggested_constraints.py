@@ -84,7 +84,9 @@ class _Symmetry:
                 continue
             members, front = [waiting.pop(seed)], set(shared[seed])
             while front:
-                joining = sorted({name for nets in front for name in on_nets[nets] if name in waiting}, key=place.__getitem__)
+                joining = sorted(
+                    {name for nets in front for name in on_nets[nets] if name in waiting}, key=place.__getitem__
+                )
                 members += [waiting.pop(name) for name in joining]
                 front = {nets for name in joining for nets in shared[name]} - front
             groups.append(members)

@@ -227,9 +227,7 @@ def _pair(gates: Gates, dbu_um: float, first: str, second: str, wanted: float | 
         pair=(first, second),
         centroid_distance=_rounded(distance * dbu_um),
         area_ratio=_rounded(ratio),
-        matching_score=_rounded(
-            min(of_wanted, 1 / of_wanted) * nearness
-        ),
+        matching_score=_rounded(min(of_wanted, 1 / of_wanted) * nearness),
         symmetry_error=_rounded(_symmetry_error([*ours, *theirs])),
         wanted_ratio=wanted,
     )
