@@ -122,9 +122,7 @@ ROOMS = (
 WITHIN_A_LEVEL = {("lvs", "extract"), ("drc", "extract")}
 # Offences that remain, each to be removed with its entry. None may be added.
 REMAINING_SCRIPTS = {
-    "module-placement/scripts/place_modules.py",
     "netlist-to-gds/scripts/build_layout.py",
-    "signal-routing/scripts/route_signal_nets.py",
     "constraint-planning/scripts/suggest_constraints.py",
 }
 
