@@ -1,4 +1,4 @@
-"""Check a design graph: is the design it describes consistent?"""
+"""Check whether the design in a graph is consistent."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
-    """Return the file that was written and how much it holds."""
+    """Return the file that was written and its size."""
     from designgraph import open_graph
     from designgraph.exchange import SUFFIXES, as_text, chosen_format, write_text
     from designgraph.values import check_id

@@ -1,4 +1,4 @@
-"""Bring a netlist into a design graph: devices, nets, blocks, constraints, and what a layout flow decided and found."""
+"""Import a netlist into a design graph, with constraints and the decisions and results of a layout flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replace a whole design graph in one step."""
+"""Create or replace a whole design graph in one step."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
-    """Return what the operation answers; it is on disk when it does."""
+    """Return the data of the operation; a change is on disk when this returns."""
     from designgraph.operations import perform
 
     return perform("kg.init", params)

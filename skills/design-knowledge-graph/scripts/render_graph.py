@@ -13,7 +13,7 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
-    """Return the picture's file, or its text, and what it shows."""
+    """Return the file or the text of the picture, and the size of the part that it shows."""
     from designgraph import open_graph
     from designgraph.exchange import chosen_format, write_text
     from designgraph.pictures import SUFFIXES, picture
