@@ -81,10 +81,10 @@ def test_two_tiny_deep_wells_next_to_each_other_violate(name):
     ("name", "layer"),
     [
         ("sg13g2", "Substrate"),
-        ("sg13g2", "Recog.diode"),
+        ("sg13g2", "Recog.esd"),
         ("sky130A", "pnp"),
-        ("sky130A", "areaid.de"),
-        ("gf180mcuD", "DIODE_MK"),
+        ("sky130A", "areaid.ed"),
+        ("gf180mcuD", "WELL_DIODE_MK"),
         ("gf180mcuD", "NAT"),
         ("gf180mcuD", "Resistor"),  # it excludes resistors, but means another device elsewhere
     ],
