@@ -1,5 +1,7 @@
 """Join points of the current layout by wires and vias, around everything that is already drawn."""
 
+from typing import Any
+
 try:
     from skillscript import main
 except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
@@ -10,14 +12,14 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
     raise SystemExit(3) from None
 
 
-def execute(params: dict, context: dict) -> dict:
+def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the route of every net, or why it has none; successful nets are drawn into the workspace's layout."""
     from layoutkit.tools.route_in_layout import route_in_layout
 
     return route_in_layout(params)
 
 
-def violates(data: dict) -> bool:
+def violates(data: dict[str, Any]) -> bool:
     """Return whether a net failed or the drawn routes break a rule."""
     return data["routing_stats"]["failed_count"] > 0 or not data["drc"]["passed"]
 
