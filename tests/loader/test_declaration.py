@@ -178,7 +178,7 @@ def test_a_skill_without_declaration_has_no_tools(write_skill, tmp_path):
         ({"input_schema": {"$ref": "#/$defs/x"}}, "leads to nothing in the schema"),
         ({"input_schema": {"allOf": [{"$ref": "#"}]}}, "a $ref leads back to itself"),
         ({"input_schema": LONG_CHAIN}, "or through more than 50 others"),
-        ({"input_schema": DOUBLING}, "one value would be judged by 4194302 schemas, more than the 5000 allowed"),
+        ({"input_schema": DOUBLING}, "one value would be checked by 4194302 schemas, more than the 5000 allowed"),
         ({"input_schema": {"$ref": "https://example.org/x"}}, "$ref 'https://example.org/x' is not followed"),
         ({"input_schema": {"$ref": "#/$defs/x", "$defs": {"x": 3}}}, "input_schema is no valid JSON Schema"),
         ({"input_schema": {"$ref": "#/odd", "odd": {"type": "nmber"}}}, "input_schema is no valid JSON Schema"),
