@@ -48,7 +48,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
         check_flat_size(cell)
         routes = find_routes(layout, cell, job)
         draw_job(layout, cell, job, routes)
-        drc = _check_routes(layout, cell, process, routes.result)
+        drc = check_routes(layout, cell, process, routes.result)
         cell_name = cell.name
     saved = workspace.saved
     outcomes = net_outcomes(constraints_of(job, constraints), job, routes)
@@ -80,7 +80,7 @@ def _report(job: RoutingJob, result: RoutingResult) -> dict[str, Any]:
     }
 
 
-def _check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, result: RoutingResult) -> dict[str, Any]:
+def check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, result: RoutingResult) -> dict[str, Any]:
     """Return the summary of the technology's rules on wiring and vias where routes were drawn."""
     import klayout.db as kdb
 
