@@ -83,10 +83,10 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
         rows = (arranged_row(units),)
     rows = tuple(with_dummies(row, spec.dummies, reference.bulk) for row in rows)
     module = draw_row_module(layout, tech, replace(stack, rows=rows))
-    told = centroid_warnings(module, tech, [t.id for t in spec.mirror])
-    if told and size == 1 and all(t.fingers == reference.fingers for t in spec.mirror):
-        told = (*told, "an even number of fingers (nf) would make the centroids coincide")
-    return replace(module, warnings=(*warnings, *told))
+    centroids = centroid_warnings(module, tech, [t.id for t in spec.mirror])
+    if centroids and size == 1 and all(t.fingers == reference.fingers for t in spec.mirror):
+        centroids = (*centroids, "an even number of fingers (nf) would make the centroids coincide")
+    return replace(module, warnings=(*warnings, *centroids))
 
 
 def drawn_ratios(mirror: Sequence[Transistor]) -> dict[str, Fraction]:

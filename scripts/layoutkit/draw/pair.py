@@ -121,11 +121,11 @@ def _halved(device: Transistor, tech: Technology) -> Transistor:
 
 def _differences(spec: PairSpec) -> list[str]:
     a, b = spec.first, spec.second
-    told = []
+    differences = []
     if a.width != b.width:
-        told.append(f"{a.id} and {b.id} differ in total width; they do not match")
+        differences.append(f"{a.id} and {b.id} differ in total width; they do not match")
     elif (a.finger_width, a.fingers) != (b.finger_width, b.fingers):
-        told.append(f"{a.id} and {b.id} differ in finger width; they match less well")
+        differences.append(f"{a.id} and {b.id} differ in finger width; they match less well")
     if a.length != b.length:
-        told.append(f"{a.id} and {b.id} differ in length; they do not match")
-    return told
+        differences.append(f"{a.id} and {b.id} differ in length; they do not match")
+    return differences
