@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).parent
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
 MAX_FILE_BYTES = 4_000_000
+SECTIONS = ("technology", "layers", "roles", "stack", "dimensions", "devices")
 MAX_SHOWN = 20  # faults in a message; the details hold all
 
 
@@ -108,6 +109,8 @@ def _document(path: Path, text: str) -> dict[str, Any]:
         raise _not_yaml(path, error) from error
     if not isinstance(data, dict):
         raise TechnologyError(f"technology file {path.name} must hold a mapping")
+    if data and not any(section in data for section in SECTIONS):  # a file of another kind, which no message may quote
+        raise TechnologyError(f"{path.name} is not a technology file: it has none of {', '.join(SECTIONS)}")
     return data
 
 
