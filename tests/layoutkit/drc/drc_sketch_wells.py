@@ -39,20 +39,22 @@ def beyond_hole(d):
 
 
 def touched(d):
-    """A marker that touches what it marks, and one that is a grid step away."""
-    marker, marked = d.layer.removeprefix("not_interacting(").removesuffix(")").split(", ")
+    """A marker that touches (or overlaps) what it marks, and one that is a grid step away (or touches)."""
+    relation, _, operands = d.layer.partition("(")
+    marker, marked = operands.removesuffix(")").split(", ")
+    least = d.g if relation == "not_overlapping" else 0  # overlap that the rule demands
 
     def beside(gap):
         return d.new().box(marker, 0, 0, 1000, 1000).box(marked, 1000 + gap, 0, 2000, 1000)
 
-    return [beside(0), beside(-500)], [beside(d.g), d.new().box(marker, 0, 0, 1000, 1000)]
+    return [beside(-least), beside(-500)], [beside(d.g - least), d.new().box(marker, 0, 0, 1000, 1000)]
 
 
 def special(d):
     """Return the drawing for a rule about a ring or its hole, None for any other."""
     if d.rule.kind == "forbidden" and ", holes(" in d.fields["layer"]:
         return ringed
-    if d.rule.kind == "forbidden" and d.fields["layer"].startswith("not_interacting("):
+    if d.rule.kind == "forbidden" and d.fields["layer"].startswith(("not_interacting(", "not_overlapping(")):
         return touched
     inner = d.fields.get("inner")
     if d.rule.kind == "enclosure" and "holes(" in d.technology.derived.get(inner, ""):
