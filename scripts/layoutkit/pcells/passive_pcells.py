@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 _MICROMETRE_M = 1e-6
 
 
+def _size(values: Mapping[str, Value], segments: int = 1) -> PassiveSize:
+    """Return the size in ``values``, whose lengths are in micrometres."""
+    width_m, length_m = (round(float(values[side]) * _MICROMETRE_M, 15) for side in ("w", "l"))
+    return PassiveSize(width_m, length_m, integer(values, "m"), segments)
+
+
 class ResistorCell:
     """Bars of one resistor, in series and parallel."""
 
@@ -52,13 +58,7 @@ class ResistorCell:
             GeometryError: If a value is not allowed.
         """
         nets = named_nets(values, ("p", "n", "b"))
-        size = PassiveSize(
-            round(float(values["w"]) * _MICROMETRE_M, 15),
-            round(float(values["l"]) * _MICROMETRE_M, 15),
-            integer(values, "m"),
-            integer(values, "segments"),
-        )
-        device = resistor(technology, "R1", str(values["device"]), size, nets)
+        device = resistor(technology, "R1", str(values["device"]), _size(values, integer(values, "segments")), nets)
         spec = ResistorSpec(
             CELL,
             (device,),
@@ -101,12 +101,7 @@ class CapacitorCell:
         Raises:
             GeometryError: If a value is not allowed.
         """
-        size = PassiveSize(
-            round(float(values["w"]) * _MICROMETRE_M, 15),
-            round(float(values["l"]) * _MICROMETRE_M, 15),
-            integer(values, "m"),
-        )
-        device = capacitor(technology, "C1", str(values["device"]), size, named_nets(values, ("p", "n")))
+        device = capacitor(technology, "C1", str(values["device"]), _size(values), named_nets(values, ("p", "n")))
         spec = CapacitorSpec(CELL, device, integer(values, "columns") or None, labels=bool(values["labels"]))
         return lambda layout: draw_capacitor(layout, technology, spec), device.warnings
 
@@ -141,12 +136,7 @@ class DiodeCell:
         Raises:
             GeometryError: If a value is not allowed.
         """
-        size = PassiveSize(
-            round(float(values["w"]) * _MICROMETRE_M, 15),
-            round(float(values["l"]) * _MICROMETRE_M, 15),
-            integer(values, "m"),
-        )
-        device = diode(technology, "D1", str(values["device"]), size, named_nets(values, ("p", "n")))
+        device = diode(technology, "D1", str(values["device"]), _size(values), named_nets(values, ("p", "n")))
         labels = bool(values["labels"])
         return lambda layout: draw_diode(layout, technology, CELL, device, labels=labels), device.warnings
 
