@@ -474,6 +474,39 @@ def test_a_constraints_file_states_priorities_mirrored_nets_and_currents(route, 
     assert not drawn.sized(-499).is_empty()  # 2.8 mA at 2.8 mA/um need 1 um
 
 
+def test_nets_of_a_constraints_file_that_the_request_lacks_are_reported(route, tmp_path):
+    constraints = {
+        "symmetry": [{"net_pairs": [["outp", "outm"]]}],
+        "net_priorities": [{"net": "tial", "priority": 3}],
+        "net_currents": [{"net": "outp", "current": 1e-5}],
+    }
+    (tmp_path / "constraints.json").write_text(json.dumps(constraints), encoding="utf-8")
+    code, envelope = route(PAIR, technology="sky130A", constraints=str(tmp_path / "constraints.json"))
+    found = outcomes_of(envelope)
+    assert code == 0
+    assert found["symmetry[0].net_pairs[0]"] == (False, "net outm is not in this request")
+    assert found["net_priorities[0]"] == (None, "tial: not in this request")
+    assert envelope["data"]["constraints"]["obeyed"] == 1
+    assert any("not in this request: outm, tial;" in text for text in envelope["data"]["warnings"])
+
+
+def test_a_constraints_file_that_contradicts_itself_is_refused_with_every_fault(route, tmp_path):
+    constraints = {
+        "symmetry": [{"self_symmetric": ["M5", "M5"], "net_pairs": [["outp", "outn"], ["tail", "outn"], ["x", "x"]]}],
+        "net_priorities": [{"net": "tail", "priority": 3}, {"net": "tail", "priority": 4}],
+    }
+    (tmp_path / "constraints.json").write_text(json.dumps(constraints), encoding="utf-8")
+    code, envelope = route(PAIR, technology="sky130A", constraints=str(tmp_path / "constraints.json"))
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert [fault["path"] for fault in envelope["error"]["details"]["errors"]] == [
+        "symmetry[0].self_symmetric[1]",
+        "symmetry[0].net_pairs[1]",
+        "symmetry[0].net_pairs[2]",
+        "net_priorities[1]",
+    ]
+    assert not (tmp_path / "ws").exists()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -194,18 +194,19 @@ def parse_constraints(text: str) -> Constraints:
     try:
         data = parse_json(text)
     except LayoutkitError as error:
-        message = "the file of constraints is not JSON; give a file as plan.suggest_constraints writes it"
+        message = f"the file of constraints is not JSON ({_short(str(error))}); give a file as plan.suggest_constraints writes it"
         raise LayoutkitError(message, details={"param_name": "constraints"}) from error
     return Constraints.from_json(data)
 
 
-def check_constraints(constraints: Constraints, circuit: Circuit) -> None:
-    """Check that constraints fit ``circuit`` and do not contradict one another.
+def check_constraints(constraints: Constraints, circuit: Circuit | None) -> None:
+    """Check that constraints fit ``circuit``, where it is known, and do not contradict one another.
 
     Raises:
         LayoutkitError: If they do not; the details list every fault.
     """
-    _raise_faults(find_faults(constraints, circuit), f"the constraints do not fit circuit {circuit.name}")
+    what = "contradict themselves" if circuit is None else f"do not fit circuit {circuit.name}"
+    _raise_faults(find_faults(constraints, circuit), f"the constraints {what}")
 
 
 @dataclass(frozen=True)
@@ -260,8 +261,11 @@ def _raise_faults(faults: Sequence[ConstraintFault], what: str) -> None:
         raise LayoutkitError(f"{what}: {listed}{more}", details={"param_name": "constraints", "errors": errors})
 
 
-def find_faults(constraints: Constraints, circuit: Circuit) -> list[ConstraintFault]:
-    """Return what is wrong with constraints for ``circuit``: what it lacks, and what contradicts itself."""
+def find_faults(constraints: Constraints, circuit: Circuit | None) -> list[ConstraintFault]:
+    """Return what is wrong with constraints for ``circuit``: what it lacks, and what contradicts itself.
+
+    Without a circuit, every name counts as known, and only contradictions are found.
+    """
     judge = _Judge(circuit)
     for name in _ENTRIES:
         for index, entry in enumerate(getattr(constraints, name)):
@@ -273,10 +277,10 @@ def find_faults(constraints: Constraints, circuit: Circuit) -> list[ConstraintFa
 class _Judge:
     """Collects the faults of constraints, one constraint after the other."""
 
-    def __init__(self, circuit: Circuit) -> None:
+    def __init__(self, circuit: Circuit | None) -> None:
         self._circuit = circuit
-        self._devices = {device.id: device for device in circuit.devices}
-        self._supplies = find_supplies(circuit)
+        self._devices = {device.id: device for device in circuit.devices} if circuit else {}
+        self._supplies = find_supplies(circuit) if circuit else None
         self._placed: dict[str, str] = {}
         self._mirrored: dict[str, str] = {}
         self._matched: dict[str, str] = {}
@@ -301,13 +305,13 @@ class _Judge:
                 self._alike(where, [device for device in devices if device is not None], "symmetric")
         for index, name in enumerate(group.self_symmetric):
             where = f"{path}.self_symmetric[{index}]"
-            if self._device(where, name) is not None:
-                self._alone(where, [name], self._placed)
+            self._device(where, name)
+            self._alone(where, [name], self._placed)
         for index, pair in enumerate(group.net_pairs):
             where = f"{path}.net_pairs[{index}]"
             known = [self._net(where, name) for name in pair]
             self._alone(where, pair, self._mirrored)
-            supply = next((name for name in pair if name in self._supplies), None)
+            supply = next((name for name in pair if self._supplies and name in self._supplies), None)
             if all(known) and supply is not None:
                 self._report(where, f"the supply net {supply!r} mirrors no other net", pair)
 
@@ -347,7 +351,7 @@ class _Judge:
         """Judge the side of one port."""
         if not self._net(path, entry.port):
             return
-        if entry.port not in self._circuit.ports:
+        if self._circuit and entry.port not in self._circuit.ports:
             ports = ", ".join(self._circuit.ports[:MAX_SHOWN]) or "none"
             self._report(
                 path, f"{_short(entry.port)!r} is a net inside the circuit, no port; ports: {ports}", entry.port
@@ -368,12 +372,12 @@ class _Judge:
 
     def _device(self, path: str, name: str) -> Device | None:
         device = self._devices.get(name)
-        if device is None:
+        if device is None and self._circuit:
             self._report(path, f"the circuit has no device {_short(name)!r}{self._nearest(name, self._devices)}", name)
         return device
 
     def _net(self, path: str, name: str) -> bool:
-        if name in self._circuit.nets:
+        if self._circuit is None or name in self._circuit.nets:
             return True
         self._report(path, f"the circuit has no net {_short(name)!r}{self._nearest(name, self._circuit.nets)}", name)
         return False

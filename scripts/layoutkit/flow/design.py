@@ -154,7 +154,7 @@ def read_constraints(path: str) -> Constraints:
     """
     from layoutkit.layout.files import read_bytes
 
-    return parse_constraints(read_bytes(path, max_bytes=MAX_CONSTRAINTS_BYTES).decode("utf-8", "replace"))
+    return parse_constraints(read_bytes(path, max_bytes=MAX_CONSTRAINTS_BYTES).decode("utf-8-sig", "replace"))
 
 
 def _with_priorities(constraints: Constraints, request: LayoutRequest, circuit: Circuit) -> Constraints:

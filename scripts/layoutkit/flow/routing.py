@@ -225,20 +225,25 @@ def draw_job(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, routes: Routes
     draw_labels(layout, cell, job.technology, [(name, point.layer, (point.x, point.y)) for name, point in job.labels])
 
 
-def net_outcomes(constraints: Constraints, job: RoutingJob, routes: Routes | None) -> list[Outcome]:
+def net_outcomes(
+    constraints: Constraints, job: RoutingJob, routes: Routes | None, *, all_nets: bool = True
+) -> list[Outcome]:
     """Return what became of the constraints on nets.
 
     Args:
         constraints: What was to be obeyed.
         job: The nets that need wires.
         routes: Their routes; None where routing is still to come.
+        all_nets: Whether ``job`` holds every net that needs wires; otherwise it decides nothing about other nets.
     """
+    absent = "needs no wires" if all_nets else "is not in this request"
     wired = {net.name for net in job.nets}
     failed = {net.name: net.reason or "no way was found" for net in routes.result.failed} if routes else {}
 
     def outcome(path: str, nets: tuple[str, ...], broken: Mapping[str, str], how: str) -> Outcome:
         if not wired & set(nets):
-            return Outcome(path, nets, obeyed=True, reason="no wires are needed")
+            reason = "no wires are needed" if all_nets else f"{', '.join(nets)}: not in this request"
+            return Outcome(path, nets, obeyed=all_nets or None, reason=reason)
         unrouted = [f"net {net} is not routed: {failed[net]}" for net in nets if net in failed]
         reasons = unrouted or list(dict.fromkeys(broken[net] for net in nets if net in broken))
         if routes is None and not reasons:
@@ -251,7 +256,7 @@ def net_outcomes(constraints: Constraints, job: RoutingJob, routes: Routes | Non
     for number, group in enumerate(constraints.symmetry):
         for index, pair in enumerate(group.net_pairs):
             alone = [net for net in pair if net not in wired]
-            broken = dict.fromkeys(pair, f"net {alone[0]} needs no wires") if len(alone) == 1 else unmirrored
+            broken = dict.fromkeys(pair, f"net {alone[0]} {absent}") if len(alone) == 1 else unmirrored
             path = f"symmetry[{number}].net_pairs[{index}]"
             found.append(outcome(path, pair, broken, "the wires are mirror images"))
     for index, wanted in enumerate(constraints.net_priorities):

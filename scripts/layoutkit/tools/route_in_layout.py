@@ -20,7 +20,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LayoutkitError: If the request, the constraints or the layout cannot be used; nothing is written then.
     """
-    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.circuit.constraints import Constraints, check_constraints
     from layoutkit.flow.design import read_constraints
     from layoutkit.flow.routing import draw_job, find_routes, net_outcomes
     from layoutkit.flow.summary import outcomes_data
@@ -34,6 +34,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     given = CurrentLayout(params) if "layout_path" in params else None
     process = workspace.technology(given.technology().path if given and given.workspace else params.get("technology"))
     constraints = read_constraints(params["constraints"]) if "constraints" in params else Constraints()
+    check_constraints(constraints, None)
     job = with_constraints(read_job(process, params), constraints)
     source = given.read() if given else None
     if source is not None and given is not None:
@@ -51,7 +52,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
         drc = check_routes(layout, cell, process, routes.result)
         cell_name = cell.name
     saved = workspace.saved
-    outcomes = net_outcomes(constraints_of(job, constraints), job, routes)
+    outcomes = net_outcomes(constraints_of(job, constraints), job, routes, all_nets=False)
     listed, ignored = outcomes_data(params.get("constraints", "nets"), outcomes)
     return {
         **_report(job, routes.result),

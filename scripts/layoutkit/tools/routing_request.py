@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 DEFAULT_PRIORITY = 1
+MAX_SHOWN = 10  # names in a warning
 GRID_TOLERANCE = 1e-6
 """How far a coordinate in micrometres may be from a grid point, in grid steps: floating-point noise only."""
 
@@ -74,9 +75,12 @@ def box_data(technology: Technology, box: kdb.Box) -> dict[str, float]:
 def with_constraints(job: RoutingJob, constraints: Constraints) -> RoutingJob:
     """Return a job whose nets have the priorities, currents and mirror images that ``constraints`` state.
 
-    What they state of a net replaces what the request states; each difference is a warning.
+    What they state of a net replaces what the request states; each difference is a warning, and so are nets that the
+    request does not have.
     """
     names = {net.name for net in job.nets}
+    stated_nets = {net for group in constraints.symmetry for pair in group.net_pairs for net in pair}
+    others = sorted({*stated_nets, *constraints.priorities, *constraints.currents} - names)
     pairs = [pair for group in constraints.symmetry for pair in group.net_pairs if names.issuperset(pair)]
     paired = {net for pair in pairs for net in pair}
     images = {second: first for first, second in pairs}
@@ -94,6 +98,12 @@ def with_constraints(job: RoutingJob, constraints: Constraints) -> RoutingJob:
                 text = f"net '{net.name}': {name} is {stated[name]} (constraints), not {before} (request)"
                 warnings.append(text)
         nets.append(replace(net, **stated))
+    if others:
+        more = f" and {len(others) - MAX_SHOWN} more" if len(others) > MAX_SHOWN else ""
+        warnings.append(
+            f"the constraints name nets that are not in this request: {', '.join(others[:MAX_SHOWN])}{more}; a net that "
+            "needs no wires may be left out, any other name is a mistake"
+        )
     return replace(job, nets=tuple(nets), warnings=tuple(warnings))
 
 

@@ -10,7 +10,7 @@ from layoutkit.circuit import read_netlist
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.build import build_layout
-from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.design import LayoutRequest, read_constraints
 from layoutkit.flow.summary import faults
 from layoutkit.technology import load, names
 
@@ -212,9 +212,23 @@ def test_a_file_that_cannot_be_obeyed_is_refused_with_its_faults(build, tmp_path
 
 
 def test_files_that_are_no_constraints_are_refused_without_quoting_them(tmp_path):
-    for content in ("secret words", "[" * 100_000, '{"a": NaN}', "x" * (5 << 20)):
+    twice = '{"matching": [{"devices": 1, "%s": 1, "%s": 2}]}' % ("x" * 9999, "x" * 9999)
+    for content, reason in (
+        ("secret words", "not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": NaN}', "NaN is not a JSON number"),
+        ("x" * (5 << 20), "bytes, more than"),
+        ('{"symmetry": [], "symmetry": []}', "is given twice"),
+        (twice, "not JSON"),
+    ):
         (tmp_path / "c.json").write_text(content, encoding="utf-8")
         with pytest.raises(LayoutkitError) as caught:
             build_layout(LayoutRequest(str(OTA), "sky130A", str(tmp_path / "ws"), constraints=str(tmp_path / "c.json")))
         assert "secret" not in str(caught.value)
+        assert reason in str(caught.value)
         assert len(str(caught.value)) < 500
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
+    (tmp_path / "c.json").write_text('{"matching": [{"devices": ["M1", "M2"]}]}', encoding="utf-8-sig")
+    assert read_constraints(str(tmp_path / "c.json")).matching[0].devices == ("M1", "M2")
