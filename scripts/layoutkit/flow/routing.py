@@ -262,7 +262,11 @@ def net_outcomes(
     for index, wanted in enumerate(constraints.net_priorities):
         found.append(outcome(f"net_priorities[{index}]", (wanted.net,), {}, f"routed with priority {wanted.priority}"))
     for index, load in enumerate(constraints.net_currents):
-        found.append(outcome(f"net_currents[{index}]", (load.net,), overloaded, "wires and vias carry the current"))
+        path = f"net_currents[{index}]"
+        rails = "rails of modules are not judged"
+        entry = outcome(path, (load.net,), overloaded, f"wires and vias carry the current; {rails}")
+        alone = entry.obeyed and load.net not in wired  # all metal of the net lies in one module
+        found.append(replace(entry, obeyed=None, reason=f"{entry.reason}; {rails}") if alone else entry)
     return found
 
 

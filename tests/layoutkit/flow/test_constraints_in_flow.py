@@ -126,8 +126,10 @@ def test_the_suggestion_of_recognition_as_a_file_gives_the_same_layout(build):
 
 
 def test_what_only_the_file_matches_is_one_module_and_the_rest_is_drawn_one_by_one(build):
-    report = build(OTA, {"matching": [{"devices": ["M1", "M2"], "arrangement": "AABB"}, {"devices": ["M5", "M6"]}]})
+    groups = [{"devices": ["M1", "M2"], "arrangement": "AABB"}, {"devices": ["M5", "M6"]}]
+    report = build(OTA, {"matching": groups, "net_currents": [{"net": "inp", "current": 9.0}]})
     assert faults(report) == []
+    assert outcomes(report)["net_currents[0]"] == (None, "no wires are needed; rails of modules are not judged")
     assert {tuple(sorted(m["devices"])): m["type"] for m in report["modules"]} == {
         ("M1", "M2"): "differential_pair", ("M5", "M6"): "current_mirror", ("M3",): "single", ("M4",): "single",
     }  # fmt: skip
@@ -149,7 +151,7 @@ def test_what_is_not_obeyed_is_reported_and_warned_of(build):
     found = outcomes(report)
     assert "drawn as 2 modules" in found["matching[0]"][1]
     assert "stack" in found["matching[1]"][1]
-    assert found["net_currents[0]"] == (True, "wires and vias carry the current")
+    assert found["net_currents[0]"] == (True, "wires and vias carry the current; rails of modules are not judged")
     assert found["net_currents[1]"][0] is False
     assert found["net_priorities[0]"] == (True, "routed with priority 7")
     assert [found[name][0] for name in ("matching[0]", "matching[1]")] == [False, False]
