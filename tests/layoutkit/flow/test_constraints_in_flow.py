@@ -106,6 +106,20 @@ def test_the_first_device_of_a_pair_lies_on_the_left(build):
             assert devices.index(left) < devices.index(right)
 
 
+def test_self_symmetric_devices_are_centred_on_the_axis_beside_others_of_their_row(build):
+    constraints = {"symmetry": [{"pairs": [["M5", "M6"]], "self_symmetric": ["M1", "M4"]}]}
+    report = build(BUFFERS, constraints, "gf180mcuD")
+    assert faults(report) == []
+    assert {obeyed for obeyed, _ in outcomes(report).values()} == {True}
+    layout = kdb.Layout()
+    layout.read(report["files"]["gds"])
+    boxes = {instance.cell.name: instance.bbox() for instance in layout.top_cell().each_inst()}
+    axis = round(report["placement"]["axis_x"] / layout.dbu)
+    for device in ("M1", "M4"):
+        (module,) = [entry["name"] for entry in report["modules"] if entry["devices"] == [device]]
+        assert boxes[module].left + boxes[module].right == 2 * axis, device
+
+
 @pytest.mark.parametrize("technology", names())
 def test_recognition_mirrors_the_output_inverters_of_a_comparator(build, technology):
     report = build(COMPARATOR, technology=technology)
