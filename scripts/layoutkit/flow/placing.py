@@ -241,7 +241,10 @@ def _trans(place: Placed) -> kdb.Trans:
 
 
 def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block], placement: Placement) -> None:
-    """Merge wells of the same layer, bulk net and oxide that are closer than the minimum well spacing."""
+    """Merge wells of the same layer, bulk net and oxide that are closer than the minimum well spacing.
+
+    Where a layer is made from wide wells, larger gaps are filled, too; see dimension ``well_fill``.
+    """
     drawn: dict[tuple[str, str, tuple[str, ...]], kdb.Region] = {}
     clearances = Clearances(technology)
     wells: dict[str, str | None] = {spec.type: spec.well for spec in technology.devices.values()}
@@ -258,7 +261,9 @@ def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block],
         for other, shapes in drawn.items():
             if other != key:
                 others += shapes.sized(space if other[0] == key[0] else clearances.to_well)
-        patch = (_joined(region, space, width, technology.grid) - region - others).merged()
+        # Other wells would cut slivers out of a wide filling.
+        reach = max(space, technology.dimensions.get("well_fill", 0)) if others.is_empty() else space
+        patch = (_joined(region, reach, width, technology.grid) - region - others).merged()
         for layer in (key[0], *key[2]):
             cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
 

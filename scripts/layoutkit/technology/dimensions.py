@@ -57,7 +57,10 @@ WITH_COVERS = {
     "cover_space": "their spacing",
     "cover_to_others": "covers to whatever has none",
 }
-KNOWN = {**ALWAYS, **WITH_POLY_CONTACT_MARKER, **WITH_MARKERS, **WITH_COVERS}
+OPTIONAL = {
+    "well_fill": "a merged well's gaps below this are filled, where a layer is made from wide wells",
+}
+KNOWN = {**ALWAYS, **OPTIONAL, **WITH_POLY_CONTACT_MARKER, **WITH_MARKERS, **WITH_COVERS}
 
 
 def needed(device: DeviceSpec, *, poly_contact_marker: bool) -> tuple[str, ...]:

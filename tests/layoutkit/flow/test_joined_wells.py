@@ -5,11 +5,17 @@ import random
 import klayout.db as kdb
 import pytest
 
-from layoutkit.flow.placing import _joined
+from layoutkit.drc.check import check
+from layoutkit.flow.placing import _join_wells, _joined
+from layoutkit.place import Block, Placed, Placement, Rectangle
 from layoutkit.technology import load, names
 
 REAL = sorted(set(names()) - {"generic"})
 # Wells of a circuit in sg13g2; two of them nearly meet at a corner.
+NOTCH = (
+    (-13770, 105495, -1530, 110365), (-1530, 105495, 1530, 109065), (1530, 105495, 13770, 110365),
+    (-4080, 111185, 4080, 115845),
+)  # fmt: skip
 WELLS = (
     (0, 11500, 3570, 14360), (-8160, 17430, -5100, 20230), (0, 17430, 3060, 20640), (0, 23360, 3060, 26160),
     (-3570, 23360, 0, 26220), (-8160, 11500, -5100, 14300), (3060, 17430, 9690, 22540), (3570, 11500, 10200, 16610),
@@ -41,3 +47,22 @@ def test_joined_wells_are_on_the_grid_and_keep_their_rules(name):
         assert (drawn - joined).is_empty()
         assert joined.space_check(space, False, kdb.Metrics.Euclidian).is_empty()
         assert joined.width_check(width, False, kdb.Metrics.Euclidian).is_empty()
+
+
+def test_the_layer_made_of_a_wide_well_keeps_its_space_across_a_notch():
+    """sg13g2 makes nBuLay inside wide wells; two parts of one well must not have it closer than 3.2 um (NBL.c)."""
+    technology = load("sg13g2")
+    blocks = [
+        Block(str(number), "pmos", Rectangle(*box), (), {"NWell": Rectangle(*box)}, bulk_net="vdd")
+        for number, box in enumerate(NOTCH)
+    ]
+    placed = {block.name: Placed(block.name, 0, 0, mirrored=False) for block in blocks}
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    cell = layout.create_cell("wells")
+    well = technology.layer(layout, "NWell")
+    cell.shapes(well).insert(kdb.Region([kdb.Box(*box) for box in NOTCH]))
+    _join_wells(technology, cell, blocks, Placement(placed, (), 0, Rectangle(0, 0, 0, 0), 0))
+    rules = [rule.id for rule in technology.rules if rule.id.startswith(("NBL.", "NW."))]
+    assert check(layout, cell, technology, rule_ids=rules).summary()["total_violations"] == 0
+    assert (kdb.Region(cell.shapes(well)) - kdb.Region(kdb.Box(-13770, 105495, 13770, 115845))).is_empty()
