@@ -637,3 +637,21 @@ def test_a_subcircuit_defined_twice_is_an_error_unless_alike(spice):
     assert len(spice(one + one).devices) == 1
     with pytest.raises(NetlistError, match="line 4: subcircuit 'a' is defined differently at line 1"):
         spice(one + one.replace("R1 d d 1", "R1 d d 2"))
+
+
+@pytest.mark.parametrize(
+    ("card", "kind"),
+    [
+        ("D1 a b cell area=1p pj=4u", "diode"),
+        ("R1 a b cell w=1u l=5u", "resistor"),
+        ("C1 a b cell w=5u l=5u", "capacitor"),
+        ("M1 a b a b cell w=1u l=1u", "nmos"),
+        ("Q1 a b b cell", "npn"),
+    ],
+)
+def test_a_model_may_have_the_name_of_its_own_subcircuit(spice, card, kind):
+    model = f".model cell {kind}\n" if kind in {"nmos", "npn"} else ""
+    circuit = spice(f"{model}.subckt cell a b\n{card}\n.ends\n")
+    assert [(device.type, device.model) for device in circuit.devices] == [(kind, "cell")]
+    other = spice(f"{model}.subckt cell a b\n{card}\n.ends\n.subckt top a b\n{card}\nX1 a b cell\n.ends\n", top="top")
+    assert [(device.id, device.type) for device in other.devices] == [(card[:2], kind), (f"X1.{card[:2]}", kind)]

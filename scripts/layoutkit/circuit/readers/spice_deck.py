@@ -63,6 +63,17 @@ class Subcircuit:
             scope = scope.parent
         return None
 
+    def master_of(self, statement: Statement) -> Subcircuit | None:
+        """Return the definition that a card here instantiates, None where it is a device.
+
+        In SPICE only cards of letter X do: ``D1 a k dio`` is a diode of model ``dio``, even inside a subcircuit ``dio``.
+        In Spectre the name of an instance says nothing.
+        """
+        words = statement.words
+        if len(words) < 2 or not (self.spectre or words[0][0] in "xX"):
+            return None
+        return self.find(words[-1])
+
     def model_type(self, name: str) -> str | None:
         """Return the device type that a ``.model`` card around here gives ``name``."""
         scope: Subcircuit | None = self

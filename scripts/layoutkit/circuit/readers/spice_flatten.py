@@ -122,7 +122,7 @@ class Flattener:
 
     def _take(self, statement: Statement, instance: _Instance, key: str) -> None:
         words = list(statement.words)
-        master = instance.definition.find(words[-1]) if len(words) > 1 else None
+        master = instance.definition.master_of(statement)
         if master is not None:
             self._descend(statement, words, master, instance)
             return

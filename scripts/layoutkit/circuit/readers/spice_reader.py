@@ -161,7 +161,7 @@ def _all_below(definition: Subcircuit) -> Iterator[Subcircuit]:
 
 def _instantiated(definition: Subcircuit) -> Iterator[Subcircuit]:
     for statement in definition.cards:
-        found = definition.find(statement.words[-1])
+        found = definition.master_of(statement)
         if found is not None and found is not definition:
             yield found
     for inner in definition.subcircuits.values():
@@ -175,7 +175,7 @@ def _is_testbench(deck: Deck) -> bool:
     instances = driven = 0
     scope = Scope()
     for statement in deck.main.cards:
-        if deck.main.find(statement.words[-1]) is not None:
+        if deck.main.master_of(statement) is not None:
             instances += 1
             continue
         letter = statement.words[0][0].lower()
