@@ -152,12 +152,12 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
         UnsupportedOperationError: If the technology has no device of a type that the circuit uses.
         NetlistError: If transistors state no width.
     """
-    mapping = _Mapping(target, options or MapOptions())
     circuit = join_taps(circuit)
+    mapping = _Mapping(target, options or MapOptions(), substrate_net(circuit))
     mapping.check(circuit.devices)
     circuit = mapping.with_total_widths(circuit)
     mapping.default_length = min((d.l for d in circuit.devices if d.is_mos and "l" in d.params), default=None)
-    devices = mapping.with_bulks(mapping.devices(circuit.devices), substrate_net(circuit))
+    devices = mapping.with_bulks(mapping.devices(circuit.devices))
     warnings = (*circuit.warnings, *mapping.findings.warnings)
     return MappedCircuit(replace(circuit, devices=devices, warnings=warnings), tuple(mapping.changes))
 
@@ -183,9 +183,10 @@ class _Draft(NamedTuple):
 
 
 class _Mapping:
-    def __init__(self, target: Target, options: MapOptions) -> None:
+    def __init__(self, target: Target, options: MapOptions, substrate: str) -> None:
         self._target = target
         self._options = options
+        self._substrate = substrate
         self._dbu_m = float(Decimal(str(target.dbu_um)).scaleb(-6))
         self._written: dict[str, Device] = {}
         self._narrow: list[NarrowFinger] = []
@@ -256,6 +257,7 @@ class _Mapping:
             self._target.technology,
             device,
             lambda field, before, after, reason: self._change(device, field, (before, after), reason),
+            self._substrate,
         )
 
     def _draft(self, device: Device) -> _Draft:
@@ -287,12 +289,12 @@ class _Mapping:
         params = {"w": self._metres(total), "l": self._metres(draft.length), "nf": count, "m": device.m}
         return replace(device, model=draft.spec.name, params=params)
 
-    def with_bulks(self, devices: tuple[Device, ...], substrate: str) -> tuple[Device, ...]:
+    def with_bulks(self, devices: tuple[Device, ...]) -> tuple[Device, ...]:
         """Return mapped devices, passives with the bulk terminal that the technology's device has, or without."""
-        return tuple(d if d.is_mos else self._with_bulk(d, substrate) for d in devices)
+        return tuple(d if d.is_mos else self._with_bulk(d) for d in devices)
 
-    def _with_bulk(self, device: Device, substrate: str) -> Device:
-        spec, bulk = self._target.technology.passives[device.model], device.kind.bulk
+    def _with_bulk(self, device: Device) -> Device:
+        substrate, spec, bulk = self._substrate, self._target.technology.passives[device.model], device.kind.bulk
         if not bulk:
             return device
         if spec.body_terminal != bulk:

@@ -1,6 +1,7 @@
 """Map resistors, capacitors and other devices that are no transistors to a technology: device and legal size.
 
-- **Device**: the technology's device of the same model (a model of fixed width states its width); else its default.
+- **Device**: the technology's device of the same model (a model of fixed width states its width); else its default. A
+  junction of another process is drawn in the substrate only where one end is the net of the substrate, else in a well.
 - **Size**: width and length as the netlist states them; ``series`` bars become one length. Where the model is another
   process's, or no size is stated, the value decides: the size that has this resistance or capacitance. A foreign
   resistor without a value keeps its number of squares, a foreign capacitor or diode its size, with a warning.
@@ -31,13 +32,14 @@ class _Choice(NamedTuple):
     width_m: float | None
 
 
-def map_passive(technology: Any, device: Device, report: Report) -> Device:
+def map_passive(technology: Any, device: Device, report: Report, substrate: str = "") -> Device:
     """Return ``device`` as one of the technology's, with ``w``, ``l`` and ``m``.
 
     Args:
         technology: A ``layoutkit.technology.Technology`` that has devices of this type.
         device: Device that is no transistor, as a reader returned it.
         report: Receives field, value before, value after and reason of every change.
+        substrate: Net of the substrate; empty where the circuit names none.
 
     Raises:
         NetlistError: If neither its size nor its value says what to draw.
@@ -45,7 +47,7 @@ def map_passive(technology: Any, device: Device, report: Report) -> Device:
     if "area" in device.params and "perimeter" not in device.params and with_sides(device) is not device:
         report("area", None, device.params["area"], "an area without a perimeter is taken as a square")
     device = with_sides(device)
-    choice = _chosen(technology, device)
+    choice = _chosen(technology, device, substrate)
     if not choice.exact:
         reason = f"{device.type} {device.model} drawn as {choice.spec.name} of {technology.name}"
         report("model", device.model, choice.spec.name, reason)
@@ -106,7 +108,7 @@ def stated_length(device: Device) -> float | None:
     return None if length is None else length * device.params.get("series", 1) * device.params.get("s", 1)
 
 
-def _chosen(technology: Any, device: Device) -> _Choice:
+def _chosen(technology: Any, device: Device, substrate: str) -> _Choice:
     unit = technology.dbu_um * 1e-6
     alike = [spec for spec in technology.passives.values() if spec.type == device.type]
     model = device.model.lower().removesuffix("__model")
@@ -117,7 +119,8 @@ def _chosen(technology: Any, device: Device) -> _Choice:
             return _Choice(spec, True, None if width is None else width * unit)
         if model in {spec.name.lower(), spec.model.lower()}:
             return _Choice(spec, True, None)
-    return _Choice(max(alike, key=lambda spec: bool(spec.default)), False, None)
+    fitting = [spec for spec in alike if not spec.in_substrate or device.terminals[spec.body_terminal] == substrate]
+    return _Choice(max(fitting or alike, key=lambda spec: bool(spec.default)), False, None)
 
 
 def _size(

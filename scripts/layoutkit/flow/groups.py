@@ -116,7 +116,7 @@ def _check_bodies(circuit: Circuit, technology: Technology) -> None:
         if not device.is_mos:
             passive = technology.passive(device.model)
             body, transistor = passive.body_terminal, passive.diffusion_of
-            if body in device.terminals and (transistor is None or transistor.well is None):
+            if body in device.terminals and (transistor is None or passive.in_substrate):
                 kind = "nmos" if transistor is None else transistor.type
                 bodies.setdefault(kind, {}).setdefault(device.terminals[body], []).append(device.id)
         elif technology.device(device.model).well is None:
@@ -124,9 +124,13 @@ def _check_bodies(circuit: Circuit, technology: Technology) -> None:
     for kind, nets in sorted(bodies.items()):
         if len(nets) > 1:
             listed = "; ".join(f"{net}: {', '.join(ids)}" for net, ids in sorted(nets.items()))
+            passives = technology.passives
+            in_wells = [name for name, spec in passives.items() if spec.diffusion_of and not spec.in_substrate]
+            junctions = any(passives[device.model].in_substrate for device in circuit.devices if not device.is_mos)
+            cure = f", or use a junction in a well ({', '.join(in_wells)})" if junctions and in_wells else ""
             raise UnsupportedOperationError(
                 f"the {kind} bodies are on {len(nets)} nets, but in {technology.name} they are all the one substrate "
-                f"({listed}); connect them to one net",
+                f"({listed}); connect them to one net{cure}",
                 details={"bodies": nets},
             )
 

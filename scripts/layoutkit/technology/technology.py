@@ -240,6 +240,11 @@ class PassiveSpec:
         return self.kind.bulk if self.terminals > len(self.kind.terminals) else ""
 
     @property
+    def in_substrate(self) -> bool:
+        """Whether one end of it is the substrate, so that all such devices share the net of that end."""
+        return self.diffusion_of is not None and self.diffusion_of.well is None
+
+    @property
     def cuts_body(self) -> tuple[str, ...]:
         """The layers that separate a resistor from its heads: its core markers, else its core layer."""
         return self.core_markers or tuple(layer for part, layer in self.parts.items() if part == "core")

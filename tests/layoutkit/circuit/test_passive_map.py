@@ -52,3 +52,22 @@ def test_neither_size_nor_value_is_refused():
 def test_a_process_without_passives_refuses_them():
     with pytest.raises(UnsupportedOperationError, match="resistor: D1"):
         mapped("generic", "resistor", "res", {"r": 1e3})
+
+
+IN_SUBSTRATE = {"sky130A": "diode_pw2nd_05v5", "gf180mcuD": "diode_nd2ps_03v3", "sg13g2": "dantenna"}
+IN_WELL = {"sky130A": "diode_pd2nw_05v5", "gf180mcuD": "diode_pd2nw_03v3", "sg13g2": "dpantenna"}
+
+
+@pytest.mark.parametrize("technology", IN_WELL)
+def test_a_foreign_diode_is_in_the_substrate_only_where_its_anode_is(technology):
+    """Where the anode is another net, or the substrate's net is unknown, only the junction in a well is possible."""
+    substrate, well = IN_SUBSTRATE[technology], IN_WELL[technology]
+    cases = (("vss", "a", substrate), ("a", "vdd", well), ("a", "vss", well), ("a", "k", well))
+    for anode, cathode, expected in cases:
+        for model in ("diode", "some_unknown_model"):
+            params = {"area": 4e-12, "perimeter": 8e-6}
+            circuit = Circuit("x", (Device("D1", "diode", model, params, {"p": anode, "n": cathode}),))
+            result = map_circuit(circuit, Target.from_technology(load(technology)))
+            assert result.circuit.devices[0].model == expected, (anode, cathode)
+    stated = Circuit("x", (Device("D1", "diode", substrate, {"area": 4e-12}, {"p": "a", "n": "k"}),))
+    assert map_circuit(stated, Target.from_technology(load(technology))).circuit.devices[0].model == substrate

@@ -172,6 +172,33 @@ def test_a_netlist_with_diodes_becomes_a_clean_layout_and_netlists_of_the_proces
         assert result.matched, (kind, [mismatch.message for mismatch in result.mismatches])
 
 
+STRING = """.subckt string top vss
+D1 top mid DMOD area=4p pj=8u
+D2 mid vss DMOD area=4p pj=8u m=2
+D3 vss top {model} area=2p pj=6u
+.ends
+"""
+
+
+@pytest.mark.parametrize("technology", REAL)
+def test_a_string_of_foreign_diodes_becomes_junctions_in_wells_of_their_own(tmp_path, technology):
+    source = tmp_path / "string.spice"
+    source.write_text(STRING.format(model="DMOD"))
+    report = build_layout(LayoutRequest(netlist_path=str(source), technology=technology, workspace=str(tmp_path / "w")))
+    assert (report["drc"]["passed"], report["lvs"]["matched"], report["lvs"]["complete"]) == (True, True, True)
+    written = read_netlist(report["files"]["reference_netlist"], identify_modules=False)
+    models = {device.id.removeprefix("X"): device.model for device in written.devices}
+    prefix, well, low = MODELS.get(technology, ""), CATHODE_IS_WELL[technology], ANODE_IS_SUBSTRATE[technology]
+    assert models == {"D1": prefix + well, "D2": prefix + well, "D3": prefix + low}
+
+
+def test_a_junction_in_the_substrate_on_another_net_is_refused_with_the_junctions_in_wells(tmp_path):
+    source = tmp_path / "string.spice"
+    source.write_text(STRING.format(model="dantenna").replace("D1 top mid DMOD", "D1 top mid dantenna"))
+    with pytest.raises(UnsupportedOperationError, match=r"top: D1; vss: D3.*use a junction in a well \(dpantenna\)"):
+        build_layout(LayoutRequest(netlist_path=str(source), technology="sg13g2", workspace=str(tmp_path / "work")))
+
+
 def test_a_process_without_diodes_names_what_it_has(tmp_path):
     source = tmp_path / "clamp.spice"
     source.write_text(clamp("sg13g2"))

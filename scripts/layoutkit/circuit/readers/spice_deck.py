@@ -66,8 +66,8 @@ class Subcircuit:
     def master_of(self, statement: Statement) -> Subcircuit | None:
         """Return the definition that a card here instantiates, None where it is a device.
 
-        In SPICE only cards of letter X do: ``D1 a k dio`` is a diode of model ``dio``, even inside a subcircuit ``dio``.
-        In Spectre the name of an instance says nothing.
+        In SPICE only cards of letter X do: ``D1 a k dio`` is a diode of model ``dio``, also in a subcircuit ``dio``. In
+        Spectre the name of an instance says nothing.
         """
         words = statement.words
         if len(words) < 2 or not (self.spectre or words[0][0] in "xX"):
