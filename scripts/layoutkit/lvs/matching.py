@@ -164,11 +164,11 @@ def _rectangle_mismatches(
         "perimeter": sum(2 * (part.w_um + part.l_um) for part in parts),
     }
     stated = {
-        "area": sum(each.w_um * each.l_um for each in expected),
+        "area": sum(each.area_um2 for each in expected),
         "perimeter": sum(2 * (each.w_um + each.fingers * each.l_um) for each in expected),
     }
     snapped = {
-        "area": sum(each.drawn_w_um * each.drawn_l_um for each in expected),
+        "area": sum(each.drawn_area_um2 for each in expected),
         "perimeter": sum(2 * (each.drawn_w_um + each.fingers * each.drawn_l_um) for each in expected),
     }
     kind = expected[0].kind

@@ -34,7 +34,8 @@ class ReferenceDevice:
     """One device of the netlist: all its fingers and multiples together. [um]
 
     ``drawn_w_um`` and ``drawn_l_um`` are the sizes on the technology's grid, ``w_um`` and ``l_um`` those of the
-    netlist. Of a rectangle's sides the longer one is the width.
+    netlist. Of a rectangle's sides the longer one is the width. ``odd_area_um2`` is an area that no rectangle of the
+    perimeter has; the sizes are then those of the square of that perimeter.
     """
 
     id: str
@@ -46,6 +47,17 @@ class ReferenceDevice:
     drawn_l_um: float
     fingers: int
     nets: Mapping[str, str]
+    odd_area_um2: float | None = None
+
+    @property
+    def area_um2(self) -> float:
+        """Area as the netlist states it. [um2]"""
+        return self.w_um * self.l_um if self.odd_area_um2 is None else self.odd_area_um2
+
+    @property
+    def drawn_area_um2(self) -> float:
+        """Area with each side on the grid. [um2]"""
+        return self.drawn_w_um * self.drawn_l_um if self.odd_area_um2 is None else self.odd_area_um2
 
     @property
     def key(self) -> FoldKey[str]:
@@ -194,7 +206,7 @@ def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technolo
 
 
 def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> ReferenceDevice:
-    device = with_sides(device)
+    device, odd_area = _with_sides(device)
     fixed_width = spec.models(technology.dbu_um).get(device.model)
     if fixed_width is not None:  # the model's name states the width, whatever w says
         device = replace(device, params={**device.params, "w": technology.to_um(fixed_width) * 1e-6})
@@ -222,7 +234,19 @@ def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> Refer
         drawn_l_um=drawn_l,
         fingers=device.m,
         nets={terminal: device.terminals[terminal] for terminal in terminals if terminal in device.terminals},
+        odd_area_um2=None if odd_area is None else odd_area * 1e12 * device.m,
     )
+
+
+def _with_sides(device: Device) -> tuple[Device, float | None]:
+    """Return the device with ``w`` and ``l``, and its area [m2] where no rectangle has that area and its perimeter."""
+    try:
+        return with_sides(device), None
+    except NetlistError:
+        area, perimeter = device.params["area"], device.params.get("perimeter", 0)
+        if area <= 0 or perimeter <= 0:
+            raise
+    return replace(device, params={**device.params, "w": perimeter / 4, "l": perimeter / 4}), area
 
 
 def klayout_netlist(reference: Reference, technology: Technology) -> kdb.Netlist:
@@ -247,11 +271,10 @@ def klayout_netlist(reference: Reference, technology: Technology) -> kdb.Netlist
             by_length.setdefault(member.drawn_l_um, []).append(member)
         for length, alike in by_length.items():
             device = circuit.create_device(classes[alike[0].device], "+".join(member.id for member in alike))
-            width = sum(member.drawn_w_um for member in alike)
             if alike[0].kind.rectangle:
-                device.set_parameter("A", width * length)
+                device.set_parameter("A", sum(member.drawn_area_um2 for member in alike))
             else:
-                device.set_parameter("W", width)
+                device.set_parameter("W", sum(member.drawn_w_um for member in alike))
                 device.set_parameter("L", length)
             for name, terminal in RECIPES[alike[0].kind.name].terminals.items():
                 if terminal in alike[0].nets:

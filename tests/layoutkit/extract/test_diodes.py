@@ -1,5 +1,7 @@
 """Diodes from netlist to verdict: drawn clean, extracted with the area and perimeter of arithmetic, compared."""
 
+from dataclasses import replace
+
 import klayout.db as kdb
 import pytest
 
@@ -84,6 +86,12 @@ def test_an_exchanged_another_or_a_missing_diode_is_found(technology):
     assert kinds(circuit(flavour, 6.0, 1.0)) == {"wrong_parameter"}  # the same area, less perimeter
     assert kinds(circuit(flavour, 2.01, 1.0, 3)) == {"wrong_parameter"}
     assert kinds(circuit(flavour, 2.0, 1.0, 2)) == {"wrong_parameter"}
+    for area, perimeter in ((2.5e-12, 5e-6), (2.0e-12, 5e-6), (2.0e-12, 7e-6), (1.9e-12, 6e-6)):  # no rectangle has two
+        netlist = circuit(flavour, 2.0, 1.0, 3)
+        odd = replace(netlist.devices[0], params={"area": area, "perimeter": perimeter, "m": 3})
+        (mismatch,) = judged(tech, module, replace(netlist, devices=(odd,))).mismatches
+        text = f"{round(3e12 * area, 6):g} um2 and {round(3e6 * perimeter, 6):g} um in the netlist"
+        assert (mismatch.kind, text in mismatch.message) == ("wrong_parameter", True)
     assert kinds(circuit(flavour, 2.0, 1.0, 3, ("k", "a")))
     assert kinds(circuit(other, 2.0, 1.0, 3))
     assert "extra_device" in kinds(Circuit("x", (), ("a", "k")))
