@@ -170,7 +170,7 @@ def test_a_confined_tool_reads_the_files_of_its_skill(project, runners, monkeypa
     monkeypatch.setenv("SKILL_MODEL_PRIMARY", "test")
     (project / "n.sp").write_text(".subckt a d g s\nM1 d g s s nmos w=1u l=1u\nM2 g g s s nmos w=1u l=1u\n.ends\n")
     call = runners(str(project)).run(
-        "plan.suggest_constraints", {"netlist_path": "n.sp", "source": "model", "deadline_s": 1}
+        "plan.suggest_constraints", {"netlist_path": "n.sp", "source": "model", "deadline_s": 60}
     )
     assert call.envelope["error"]["code"] == "SERVICE_UNAVAILABLE", call.envelope
 

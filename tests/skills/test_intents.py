@@ -28,7 +28,15 @@ def registry():
         ("版图面积多大", "eval.compute_metrics"),
         ("解析网表", "netlist.parse"),
         ("为什么短路", "lvs.run_check"),
+        ("compare layout with netlist", "lvs.run_check"),
+        ("compare the netlist with the layout", "lvs.run_check"),
+        ("does the layout match the schematic", "lvs.run_check"),
     ],
 )
 def test_the_first_tool_for_an_intent_is_the_one_that_serves_it(registry, words, tool):
     assert registry.get_skills_by_intent(words)[0].name == tool
+
+
+@pytest.mark.parametrize("words", ["verify my layout", "验证版图"])
+def test_a_wish_to_verify_leads_to_both_checks(registry, words):
+    assert {found.name for found in registry.get_skills_by_intent(words)[:2]} == {"drc.run_check", "lvs.run_check"}
