@@ -20,7 +20,7 @@ from skillpack.execution.in_process import call
 from skillpack.registry.schema_check import schema_problems
 from skillpack.registry.signature_schema import describe
 from skillpack.skills.exceptions import RegistryError
-from skillscript.envelope import SkillError, SkillResult
+from skillscript.envelope import SkillError, SkillResult, to_json
 from skillscript.schema import find_faults
 
 
@@ -176,6 +176,27 @@ def test_a_default_of_none_lets_null_in():
 
     schema = input_schema(function)
     assert [bool(find_faults({"value": value}, schema)) for value in (None, 1, "x")] == [False, False, True]
+
+
+@dataclass
+class Bounds:
+    limits: list[float] = field(default_factory=lambda: [float("-inf"), 0.5])
+    mark: Any = field(default_factory=object)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("inf")], {"a": float("nan")}, 1 << 70])
+def test_a_default_that_json_cannot_hold_reaches_the_function_but_not_the_schema(register, value):
+    received = []
+
+    def function(limit: Any = value, bounds: Bounds = Bounds()):  # noqa: B008
+        received.extend([limit, bounds.limits[0]])
+        return {}
+
+    definition = register(function)
+    to_json(definition.input_schema)  # raises for what is not JSON
+    assert "default" not in definition.input_schema["properties"]["limit"]
+    assert call(definition, {"bounds": {}}).ok
+    assert received == [value, float("-inf")]
 
 
 @pytest.mark.parametrize("annotation", [complex, dict[int, str], object(), type[int]])

@@ -15,6 +15,7 @@ import inspect
 import re
 import sys
 import typing
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -25,11 +26,11 @@ from docstring_parser.google import DEFAULT_SECTIONS, GoogleParser, Section, Sec
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from skillscript.envelope import SkillResult
 from skillscript.faults import Fault, invalid_params
-from skillscript.strict_json import path_text
+from skillscript.strict_json import NotJsonError, parse_json, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -205,6 +206,17 @@ class _Schemas(GenerateJsonSchema):
     def emit_warning(self, kind: Any, detail: str) -> None:
         """Ignore a default that JSON cannot hold; the function still has it."""
 
+    def encode_default(self, dft: Any) -> Any:
+        """Return a default as JSON value; one that JSON cannot hold, such as a list with NaN, stays out of the schema.
+
+        Raises:
+            PydanticSerializationError: If JSON cannot hold it.
+        """
+        try:
+            return parse_json(to_json(dft, inf_nan_mode="constants"))
+        except NotJsonError as error:
+            raise PydanticSerializationError(str(error)) from error
+
     def is_subclass_schema(self, schema: Any) -> dict[str, Any]:
         """Refuse ``type[X]``."""
         return self.handle_invalid_for_json_schema(schema, "a class")
@@ -230,7 +242,8 @@ class _Schemas(GenerateJsonSchema):
             if not field.init:
                 found["properties"].pop(field.name, None)
             elif field.default_factory is not MISSING:
-                found["properties"][field.name]["default"] = self.encode_default(field.default_factory())
+                with suppress(PydanticSerializationError):  # the constructor still has it
+                    found["properties"][field.name]["default"] = self.encode_default(field.default_factory())
         return found
 
     def model_schema(self, schema: Any) -> dict[str, Any]:
