@@ -332,6 +332,7 @@ def test_the_docs_page_needs_no_token_and_says_nothing_of_the_pack(pack_dir, tmp
         assert policy.startswith("default-src 'none'; connect-src 'self'; script-src 'sha256-")
         assert "unsafe" not in policy
         assert "://" not in page
+        assert "color-scheme: light dark" in page  # form fields and text are readable in both
         assert "bench" not in page
         assert ask(address, "GET", "/openapi.json")[0] == 401
 

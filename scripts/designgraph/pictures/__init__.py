@@ -12,7 +12,8 @@ from designgraph.values import check_id
 if TYPE_CHECKING:
     from designgraph.service import KnowledgeGraph
 
-# form: (default number of nodes, largest number of nodes, largest number of relations)
+# form: (default number of nodes, largest number of nodes, largest number of relations); Mermaid refuses a flowchart
+# with more than 500 edges unless its host raises the limit
 BOUNDS = {"mermaid": (100, 500, 500), "svg": (200, 1000, 4000), "html": (1000, 5000, 20_000)}
 SUFFIXES = {".mmd": "mermaid", ".mermaid": "mermaid", ".md": "mermaid", ".svg": "svg", ".html": "html", ".htm": "html"}
 

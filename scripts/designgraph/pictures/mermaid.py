@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from designgraph.pictures.excerpt import Excerpt
 
-MAX_RELATIONS = 500
-"""Mermaid refuses a flowchart with more edges unless its host raises the limit."""
-
 _PLAIN = frozenset(" _-.,:=+*/()!?%@'")
 
 
