@@ -218,7 +218,7 @@ def test_the_conditions_of_a_state_cover_every_case_once(graph, conditions, miss
 
 
 @pytest.mark.parametrize("text", ["count < 7", "after a while", "a &&", "(a", "a b", "a = ", "a ==", "?"])
-def test_a_condition_that_is_not_boolean_is_told_as_not_understood(graph, text):
+def test_a_condition_that_is_not_boolean_is_reported_as_not_understood(graph, text):
     with pytest.raises(NotUnderstoodError):
         Condition(text)
     nodes, relations = machine(("S", "T", text), ("S", "S", "!x"), ("T", "S", "1"), initial="S")
@@ -226,7 +226,7 @@ def test_a_condition_that_is_not_boolean_is_told_as_not_understood(graph, text):
     assert "covers every case is not known" in check_graph(graph, "g")["unchecked"][0]["reason"]
 
 
-def test_too_many_combinations_are_told_as_not_judged():
+def test_too_many_combinations_are_reported_as_not_judged():
     with pytest.raises(NotUnderstoodError, match="4096"):
         cases([Condition(" && ".join(f"x{i}" for i in range(13)))])
 

@@ -237,7 +237,7 @@ def test_a_full_disk_refuses_the_change_and_keeps_the_rest(tmp_path, open_store)
 
 
 @pytest.mark.parametrize("offered", [True, False])
-def test_a_mac_is_asked_to_bring_data_to_the_disk_itself(open_store, monkeypatch, offered):
+def test_on_a_mac_fullfsync_brings_data_to_the_disk(open_store, monkeypatch, offered):
     """There fsync leaves data in the disk's cache; F_FULLFSYNC does not, and not every file system has it."""
     asked, plain = [], []
 

@@ -133,7 +133,7 @@ def test_a_snapshot_cut_anywhere_is_refused_and_left_alone(path, open_store):
         graph.store.close()
 
 
-def test_a_snapshot_with_any_byte_changed_is_refused_or_told_as_edited(path, open_store):
+def test_a_snapshot_with_any_byte_changed_is_refused_or_reported_as_edited(path, open_store):
     writer = open_store()
     add(writer, "a", "b")
     writer.store.close()
@@ -164,7 +164,7 @@ def edited(path, change):
     path.write_text(json.dumps(document, indent=4), encoding="utf-8")
 
 
-def test_an_edit_by_hand_is_taken_told_and_signed_by_the_next_change(path, open_store):
+def test_an_edit_by_hand_is_taken_reported_and_signed_by_the_next_change(path, open_store):
     warm, other = open_store(), open_store()
     add(warm, "a", "b")
     assert ids(other) == ["a", "b"]

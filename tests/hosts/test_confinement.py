@@ -109,7 +109,7 @@ def test_a_path_inside_is_let_through(project, path):
     assert refused(Limits(str(project)), "netlist.parse", {"netlist_path": path.format(project)}) is None
 
 
-def test_every_fault_is_told_and_a_default_of_the_environment_counts(project, monkeypatch):
+def test_every_fault_is_reported_and_a_default_of_the_environment_counts(project, monkeypatch):
     monkeypatch.setenv("ANALOG_LAYOUT_WORKSPACE", str(project.parent))
     _, message = refused(Limits(str(project)), "netlist.parse", {"netlist_path": "/etc/passwd"})
     assert "netlist_path" in message
@@ -195,7 +195,7 @@ def test_programs_in_a_list_are_refused_however_their_suffix_is_written():
         Limits(None, programs=False).check(tool, {"jobs": ["job.txt", "job.py"]})
 
 
-STRANGERS = {
+FOREIGN_FILES = {
     "passwd": f"root:x:0:0:{SECRET}:/root:/bin/bash\n{SECRET}:x:1:1::/:/bin/sh\nx {SECRET}\n",
     "env": f"# {SECRET}\nTOKEN={SECRET}\nexport KEY='{SECRET}'\n{SECRET} is my word for it = all\n",
     "yaml": f"{SECRET}: {SECRET}\nlist: [{SECRET}, *{SECRET}]\n",
@@ -210,14 +210,14 @@ STRANGERS = {
 SUFFIXES = (".txt", ".sp", ".json", ".yaml", ".gds", ".lyrdb")
 
 
-@pytest.mark.parametrize("kind", STRANGERS)
+@pytest.mark.parametrize("kind", FOREIGN_FILES)
 def test_no_answer_quotes_a_file_that_is_something_else(tmp_path, monkeypatch, kind):
     """Every path that every tool reads, in this process for speed."""
     monkeypatch.chdir(tmp_path)
     for suffix in (*SUFFIXES, ".jsonl"):
-        Path(f"file{suffix}").write_text(STRANGERS[kind])
+        Path(f"file{suffix}").write_text(FOREIGN_FILES[kind])
     for name in ("circuit.json", "constraints.json", "summary.json", "layout.gds", "ws.json"):
-        Path(name).write_text(STRANGERS[kind])
+        Path(name).write_text(FOREIGN_FILES[kind])
     Path("top.sp").write_text(".include file.txt\n.subckt t a\nR1 a b 1k\n.ends\n")
     example = ROOT / "skills/drc-check/assets/example.gds"
     asked = [
@@ -350,7 +350,7 @@ def test_options_that_contradict_each_other_start_nothing(pack_dir, arguments, t
     assert said in done.stderr
 
 
-def test_a_server_confines_calls_to_its_folder_unless_told_otherwise(pack_dir, tmp_path, tools_of_the_trade):
+def test_a_server_confines_calls_to_its_folder_unless_configured_otherwise(pack_dir, tmp_path, tools_of_the_trade):
     """Over HTTP, where the tool's parameter is a path by its name alone."""
     import urllib.error
     import urllib.request

@@ -166,7 +166,7 @@ def test_a_skills_own_code_is_the_callers_fault(address):
         ("POST", "/skills/bench.echo_text/execute", b'{"params": {"text": "' + b"a" * 200_000 + b'"}}', 413, "100000"),
     ],
 )
-def test_what_is_wrong_with_a_request_is_told_in_an_envelope(address, method, path, body, status, text):
+def test_what_is_wrong_with_a_request_is_reported_in_an_envelope(address, method, path, body, status, text):
     got, answer, _ = ask(address, method, path, body)
     assert got == status
     assert failed(answer, text)
@@ -337,7 +337,7 @@ def test_the_docs_page_needs_no_token_and_says_nothing_of_the_pack(pack_dir, tmp
         assert ask(address, "GET", "/openapi.json")[0] == 401
 
 
-def test_a_token_is_asked_for_where_one_is_set(pack_dir, tmp_path, tools_of_the_trade):
+def test_a_token_is_required_where_one_is_set(pack_dir, tmp_path, tools_of_the_trade):
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
     arguments = ("http", "--skills-dir", pack_dir, "--token-file", file, "--host", "0.0.0.0")  # noqa: S104

@@ -62,7 +62,7 @@ async def test_a_tool_of_a_folder_without_a_skill_file_is_served_and_refers_to_n
     assert answer.structured_content["ok"]
 
 
-async def test_a_call_may_name_an_older_version_which_is_carried_over_and_told(mcp_server):
+async def test_a_call_may_name_an_older_version_which_is_carried_over_and_reported(mcp_server):
     async with mcp.Client(mcp_server) as client:
         older = await client.call_tool("bench_echo_text@1.0.0", {"text": "a"})
         newer = await client.call_tool("bench.echo_text@1.3.0", {"text": "a"})
@@ -162,7 +162,7 @@ async def test_what_a_tool_holds_stays_warm_between_calls(mcp_server):
     assert totals == [1, 3, 6]
 
 
-async def test_an_unknown_tool_is_told_with_the_name_that_was_meant(mcp_server):
+async def test_an_unknown_tool_is_reported_with_the_name_that_was_meant(mcp_server):
     async with mcp.Client(mcp_server) as client:
         with pytest.raises(mcp.MCPError, match="bench_echo_text") as raised:
             await client.call_tool("bench_echo_txt", {})

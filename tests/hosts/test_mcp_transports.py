@@ -144,7 +144,7 @@ def test_a_line_that_is_no_message_is_answered_and_the_server_goes_on(pack_dir):
     assert sorted(entry[0] for entry in told if not entry[1]) == [1, 6]
 
 
-async def test_tools_work_in_the_folder_that_the_server_is_told(pack_dir, tmp_path):
+async def test_tools_work_in_the_folder_that_the_server_is_given(pack_dir, tmp_path):
     async with mcp.Client(stdio(pack_dir, "--directory", str(tmp_path))) as client:
         result = await client.call_tool("bench_draw", {"output_path": "here.png"})
     assert not result.is_error
@@ -160,7 +160,7 @@ def test_nothing_but_messages_goes_to_stdout(pack_dir):
     assert done.stdout == b""
 
 
-async def test_a_token_is_asked_for_where_one_is_set(pack_dir, tools_of_the_trade):
+async def test_a_token_is_required_where_one_is_set(pack_dir, tools_of_the_trade):
     environment = {"SKILLPACK_TOKEN": TOKEN}
     with tools_of_the_trade.running("mcp", "--http", "--skills-dir", pack_dir, environment=environment) as (_, address):
         async with httpx2.AsyncClient() as plain:

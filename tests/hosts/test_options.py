@@ -56,7 +56,7 @@ def test_help_needs_no_extra():
         (["--token-file", "/nowhere/at/all"], "cannot be read"),
     ],
 )
-def test_an_option_that_cannot_be_is_told_and_nothing_starts(arguments, said):
+def test_an_option_that_cannot_be_is_reported_and_nothing_starts(arguments, said):
     pytest.importorskip("fastapi", reason="skipped: needs the extra http")
     done = run("http", "nothing", *arguments)
     assert done.returncode == 2
@@ -64,7 +64,7 @@ def test_an_option_that_cannot_be_is_told_and_nothing_starts(arguments, said):
     assert "Traceback" not in done.stderr
 
 
-def test_a_port_that_is_taken_is_told(tools_of_the_trade, pack_dir):
+def test_a_port_that_is_taken_is_reported(tools_of_the_trade, pack_dir):
     pytest.importorskip("fastapi", reason="skipped: needs the extra http")
     with tools_of_the_trade.running("http", "--skills-dir", pack_dir) as (_, address):
         done = run("http", "nothing", "--skills-dir", pack_dir, "--port", address.rpartition(":")[2])
@@ -80,7 +80,7 @@ def test_a_timeout_that_is_no_number_is_refused(command):
     assert "must be a number of seconds" in done.stderr
 
 
-def test_a_tool_that_cannot_have_its_plain_name_is_told_at_the_start(tmp_path, tools_of_the_trade):
+def test_a_tool_that_cannot_have_its_plain_name_is_reported_at_the_start(tmp_path, tools_of_the_trade):
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
     root = tools_of_the_trade.write_pack(tmp_path, ["bench.crash"])
     declared = json.loads((root / "bench/skill.yaml").read_text())

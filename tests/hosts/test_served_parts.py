@@ -200,7 +200,7 @@ def test_folders_are_taken_out_of_a_text(text, left):
     assert without_paths({"message": text, "more": [text]}, {}) == {"message": left, "more": [left]}
 
 
-def test_a_path_that_was_asked_for_is_no_secret():
+def test_a_path_that_was_requested_is_no_secret():
     asked = {"params": {"layout_path": "/data/designs/a.gds"}}
     assert without_paths("no file /data/designs/a.gds in /data/other/b", asked) == "no file /data/designs/a.gds in b"
 
@@ -332,7 +332,7 @@ def test_a_skill_without_a_name_is_served_under_its_folders(tmp_path):
     assert entry(load_skill(home / "SKILL.md"))["frontmatter"] == {"name": "unnamed", "description": "d"}
 
 
-def test_nothing_is_asked_for_a_client_that_leaves_before_its_body_has_come():
+def test_nothing_is_called_for_a_client_that_leaves_before_its_body_has_come():
     anyio = pytest.importorskip("anyio")
     from skillpack.hosts.guard import Access, Guard
 

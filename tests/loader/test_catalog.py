@@ -118,7 +118,7 @@ def test_links_that_lead_back_end_the_search_there(write_skill, tmp_path):
     assert (catalog.errors, catalog.shadowed) == ((), ())
 
 
-def test_an_earlier_root_wins_and_the_shadowed_skill_is_told(write_skill, tmp_path):
+def test_an_earlier_root_wins_and_the_shadowed_skill_is_reported(write_skill, tmp_path):
     first = write_skill("same", root="project", description="first")
     second = write_skill("same", root="user", description="second")
     catalog = scan([tmp_path / "project", tmp_path / "user"])
@@ -168,7 +168,7 @@ def test_a_root_may_be_a_skill_itself(write_skill):
     assert list(scan([write_skill("good")]).skills) == ["good"]
 
 
-def test_a_missing_root_and_a_misspelt_file_are_told(write_skill, tmp_path):
+def test_a_missing_root_and_a_misspelt_file_are_reported(write_skill, tmp_path):
     home = write_skill("low")
     (home / "SKILL.md").rename(home / "skill.md")
     catalog = scan([tmp_path / "nowhere", tmp_path / "skills"])
@@ -179,14 +179,14 @@ def test_a_missing_root_and_a_misspelt_file_are_told(write_skill, tmp_path):
 
 
 @pytest.mark.parametrize("declaration", ["skill.yaml", "skill.json"])
-def test_tools_without_a_skill_file_are_told(write_skill, tmp_path, declaration):
+def test_tools_without_a_skill_file_are_reported(write_skill, tmp_path, declaration):
     home = write_skill("half", files={declaration: '{"tools": []}'})
     (home / "SKILL.md").unlink()
     reason = "declares tools, but there is no SKILL.md beside it: agents do not see them"
     assert reasons(scan([tmp_path / "skills"])) == {"half": reason}
 
 
-def test_a_skill_that_departs_from_the_specification_is_used_all_the_same_and_told(write_skill, tmp_path):
+def test_a_skill_that_departs_from_the_specification_is_used_all_the_same_and_reported(write_skill, tmp_path):
     write_skill("folder", f"---\nname: Other Name\ndescription: <{'x' * 1100}\n---\n")
     skill = scan([tmp_path / "skills"]).skills["Other Name"]
     assert [(finding.level, finding.rule) for finding in skill.findings] == [

@@ -94,7 +94,7 @@ def test_what_does_not_exist_is_exit_code_2_and_one_line(skillpack, arguments, m
     assert done.stderr.count(b"\n") == 1
 
 
-def test_a_failure_asked_for_as_json_is_json(skillpack):
+def test_a_failure_requested_as_json_is_json(skillpack):
     done = skillpack("show", "bensh", "--json")
     assert (done.returncode, json.loads(done.stdout)["suggestions"]) == (2, ["bench"])
 
@@ -218,7 +218,7 @@ def test_doctor_executes_nothing_of_the_folder_it_is_called_in(tmp_path, monkeyp
 STRANGE = "ring\x07 \u202egnp \x9b2J\nfake: line"
 
 
-def test_what_a_stranger_wrote_controls_no_terminal_and_makes_no_lines(skillpack, write_skill):
+def test_text_of_an_untrusted_skill_controls_no_terminal_and_makes_no_lines(skillpack, write_skill):
     tool = {"id": "a.b", "script": "scripts/x.py", "description": STRANGE, "intent_tags": [STRANGE, "strange"]}
     whole = {**tool, "dependencies": [STRANGE], "input_schema": {}, "output_schema": {}}
     bad = {**tool, "id": STRANGE}
@@ -257,7 +257,7 @@ def test_every_command_has_help(skillpack, command):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is full")
 @pytest.mark.parametrize("arguments", [["list"], ["prompt"], ["read", "netlist-parse", "skill.yaml"]])
-def test_a_full_disk_is_told_in_one_line(arguments):
+def test_a_full_disk_is_reported_in_one_line(arguments):
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "skillpack", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False

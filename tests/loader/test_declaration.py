@@ -77,13 +77,13 @@ def test_a_tool_without_a_version_has_its_skills(tools_of):
         ({"composable": "yes"}, "'composable' must be true or false"),
     ],
 )
-def test_a_faulty_tool_is_told_and_does_not_hide_the_next(tools_of, change, reason):
+def test_a_faulty_tool_is_reported_and_does_not_hide_the_next(tools_of, change, reason):
     tools = tools_of({**ENTRY, **change}, {**ENTRY, "id": "a.other"})
     assert list(tools.by_id) == ["a.other"]
     assert [reason in fault.reason for fault in tools.faults] == [True]
 
 
-def test_all_faults_of_a_tool_are_told_at_once(tools_of):
+def test_all_faults_of_a_tool_are_reported_at_once(tools_of):
     (fault,) = tools_of({"id": "a.run", "script": "x.py", "cost": 3}).faults
     assert fault.tool == "a.run"
     assert fault.reason == (
@@ -118,7 +118,7 @@ def test_references_that_leave_the_folder_of_the_skills_are_refused_with_all_oth
     assert "hunter2" not in fault.reason
 
 
-def test_a_tool_that_is_no_mapping_is_told_by_its_place(tools_of):
+def test_a_tool_that_is_no_mapping_is_reported_by_its_place(tools_of):
     assert [fault.tool for fault in tools_of("x", ENTRY).faults] == ["tools[0]"]
 
 
@@ -191,7 +191,7 @@ def test_a_skill_without_declaration_has_no_tools(write_skill, tmp_path):
         ({"migrations": [{"version": "1.1.0", "changes": [{"renam": "a"}]}]}, "did you mean 'rename'?"),
     ],
 )
-def test_a_declaration_that_cannot_work_is_told_when_it_is_read(tools_of, change, reason):
+def test_a_declaration_that_cannot_work_is_reported_when_it_is_read(tools_of, change, reason):
     """S4.1: each field is checked before anything is called."""
     tools = tools_of({**ENTRY, **change})
     assert dict(tools.by_id) == {}
@@ -217,7 +217,7 @@ def test_patterns_that_take_for_ever_are_known(pattern, endless):
     assert never_ends(pattern) is endless
 
 
-def test_an_unknown_field_of_the_file_is_told_and_costs_no_tool(tools_of):
+def test_an_unknown_field_of_the_file_is_reported_and_costs_no_tool(tools_of):
     tools = tools_of(ENTRY, verison="1")
     assert list(tools.by_id) == ["a.run"]
     assert [fault.reason for fault in tools.faults] == ["has an unknown field 'verison'; did you mean 'version'?"]
@@ -255,14 +255,14 @@ def test_the_registry_entry_of_the_specification_is_read_from_skill_json(write_s
     assert tools.by_id["quiz"].to_json() == {**QUIZ, "skill": "quiz", "description": ""}
 
 
-def test_defaults_of_a_registry_entry_are_told(tools_of):
+def test_defaults_of_a_registry_entry_are_reported(tools_of):
     told = tools_of(ENTRY).by_id["a.run"].to_json()
     assert "script" not in told
     assert (told["display_name"], told["composable"], told["dependencies"]) == ("a.run", True, [])
     assert told["cost"] == {"model_class": "small", "context_size": "small", "expected_rounds": 1}
 
 
-def test_of_two_declarations_the_yaml_is_read_and_the_other_told(write_skill, tmp_path):
+def test_of_two_declarations_the_yaml_is_read_and_the_other_reported(write_skill, tmp_path):
     write_skill("a", files={**FILES, "skill.yaml": json.dumps({"tools": [ENTRY]}), "skill.json": "{"})
     tools = find_tools(scan([tmp_path / "skills"]).skills.values())
     assert list(tools.by_id) == ["a.run"]
@@ -278,7 +278,7 @@ def test_several_versions_of_one_tool_are_kept_latest_first(tools_of):
     assert tools.versions("a.none") == ()
 
 
-def test_the_same_version_twice_is_told(tools_of):
+def test_the_same_version_twice_is_reported(tools_of):
     assert ["declared twice" in fault.reason for fault in tools_of(ENTRY, ENTRY).faults] == [True]
 
 

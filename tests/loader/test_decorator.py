@@ -221,7 +221,7 @@ def test_a_method_is_registered_with_its_object_only():
     assert list(describe(Drawer().draw).input_schema["properties"]) == ["width"]
 
 
-def test_a_decorator_without_a_name_is_told():
+def test_a_decorator_without_a_name_is_reported():
     with pytest.raises(TypeError, match="a skill needs a name"):
 
         @skill
@@ -290,7 +290,7 @@ def test_descriptions_come_from_docstrings_of_every_style(text):
     assert (described.summary, told) == ("Draw.", {"width": "Gate width. In all. [m]", "nf": "Fingers."})
 
 
-def test_an_annotation_that_cannot_be_resolved_is_told():
+def test_an_annotation_that_cannot_be_resolved_is_reported():
     def function(value: Unknown): ...  # noqa: F821
 
     with pytest.raises(TypeError, match="'Unknown' is not defined"):

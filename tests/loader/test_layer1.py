@@ -89,7 +89,7 @@ def test_a_budget_too_small_for_all_names_shows_the_first_and_tells_how_many_the
     assert 5 < told.shown < 30
 
 
-def test_a_budget_without_room_for_anything_is_told_by_the_numbers():
+def test_a_budget_without_room_for_anything_is_reported_by_the_numbers():
     assert layer1(THREE, "markdown", Budget(20)) == ("", 0, 3, 0)
 
 

@@ -114,7 +114,7 @@ def test_a_relative_root_stays_the_same_folder_wherever_the_host_goes(loader, tm
     assert relative.skills == loader.skills
 
 
-def test_one_section_can_be_asked_for(write_skill, tmp_path):
+def test_one_section_can_be_requested(write_skill, tmp_path):
     body = "# A\n\nintro\n\n## Quick start\n\n```bash\n# no heading\nrun\n```\n\n### More\n\nx\n\n## Errors\n\ny\n"
     write_skill("parts", f"---\nname: parts\ndescription: d\n---\n{body}", files={"scripts/x.py": ""})
     loader = SkillLoader(tmp_path / "skills")
@@ -144,7 +144,7 @@ def test_a_wrapped_section_keeps_its_directory(loader, pdf):
     assert f"Skill directory: {pdf}\n" in content
 
 
-def test_a_long_list_of_resources_is_cut_and_told(write_skill, tmp_path):
+def test_a_long_list_of_resources_is_cut_and_reported(write_skill, tmp_path):
     write_skill("many", files={f"assets/{number:03}.txt": "" for number in range(203)})
     loader = SkillLoader(tmp_path / "skills")
     assert loader.get_skill_content("many").endswith("- assets/199.txt\n... and 3 more\n")
@@ -220,7 +220,7 @@ def test_reloading_sees_new_changed_and_removed_skills(loader, pdf, write_skill)
     assert not loader.reload()
 
 
-def test_a_skill_that_is_new_on_disk_is_found_when_it_is_asked_for(loader, write_skill):
+def test_a_skill_that_is_new_on_disk_is_found_when_it_is_requested(loader, write_skill):
     write_skill("fresh", files={"assets/a.txt": "x"})
     assert loader.skill_request("fresh")["success"]
     write_skill("fresher", files={"assets/a.txt": "x"})

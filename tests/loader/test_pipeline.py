@@ -173,7 +173,7 @@ def test_references_nest_in_objects_and_lists_and_may_have_a_default_or_be_left_
     assert result.data["steps"][1]["envelope"]["data"] == {"total": 8}
 
 
-def test_wrong_inputs_are_told_before_anything_runs(runner):
+def test_wrong_inputs_are_reported_before_anything_runs(runner):
     error = run_pipeline(GOOD, {"fiel": "text", "factor": "2"}, runner).error
     assert error.code == "INVALID_PARAM"
     assert len(error.details["errors"]) == 3
@@ -187,7 +187,7 @@ def test_wrong_inputs_are_told_before_anything_runs(runner):
         ({"file": "text"}, "step 'weigh': count: /inputs/number leads to nothing"),
     ],
 )
-def test_an_input_that_a_late_step_refuses_is_told_before_anything_runs(runner, inputs, problem):
+def test_an_input_that_a_late_step_refuses_is_reported_before_anything_runs(runner, inputs, problem):
     late = {**WEIGH, "params": {"count": ref("/inputs/number")}}
     document = pipeline(PARSE, late, inputs={"properties": {"file": TEXT, "number": NUMBER}, "required": ["file"]})
     result = run_pipeline(document, inputs, runner)
@@ -275,14 +275,14 @@ def test_what_was_done_is_not_run_again_after_a_failure(runner, failed):
     assert statuses(run_pipeline(GOOD, {"file": "text"}, runner, RunOptions(state_path=failed))) == ["done", "done"]
 
 
-def test_a_step_asked_differently_and_all_after_it_run_again(runner, failed):
+def test_a_step_requested_differently_and_all_after_it_run_again(runner, failed):
     resumed(runner, failed)
     assert statuses(resumed(runner, failed, factor=3)) == ["reused", "done"]
     changed = pipeline({**PARSE, "params": {**PARSE["params"], "extra": True}}, WEIGH)
     assert statuses(resumed(runner, failed, changed)) == ["done", "done"]
 
 
-def test_a_changed_input_file_runs_everything_again_and_is_told(runner, failed, tmp_path):
+def test_a_changed_input_file_runs_everything_again_and_is_reported(runner, failed, tmp_path):
     (tmp_path / "text").write_text("one")
     result = resumed(runner, failed)
     assert statuses(result) == ["done", "done"]
@@ -330,7 +330,7 @@ def test_recorded_data_that_the_tools_schema_refuses_is_not_used(runner, failed)
     assert statuses(resumed(runner, failed)) == ["done", "done"]
 
 
-def test_a_state_longer_than_one_that_can_be_read_is_told_and_not_written(monkeypatch, runner, tmp_path):
+def test_a_state_longer_than_one_that_can_be_read_is_reported_and_not_written(monkeypatch, runner, tmp_path):
     monkeypatch.setattr("skillpack.pipelines.pipeline_run.MAX_STATE_BYTES", 100)
     result = run_pipeline(GOOD, {"file": "text"}, runner, RunOptions(state_path=tmp_path / "state"))
     assert result.ok
@@ -340,7 +340,7 @@ def test_a_state_longer_than_one_that_can_be_read_is_told_and_not_written(monkey
     assert not (tmp_path / "state").exists()
 
 
-def test_a_state_file_that_cannot_be_written_is_told_and_stops_nothing(runner, tmp_path):
+def test_a_state_file_that_cannot_be_written_is_reported_and_stops_nothing(runner, tmp_path):
     options = RunOptions(state_path=tmp_path / "none" / "state.json")
     result = run_pipeline(GOOD, {"file": "text"}, runner, options)
     assert result.ok
@@ -396,7 +396,7 @@ def test_a_good_pipeline_has_no_problems_but_tells_what_may_be_missing(tools):
         ({"count": 1, "kind": ref("/inputs/kind")}, "is one of c, but one of a, b is wanted"),
     ],
 )
-def test_what_is_wrong_with_a_steps_parameters_is_told_before_anything_runs(tools, params, problem):
+def test_what_is_wrong_with_a_steps_parameters_is_reported_before_anything_runs(tools, params, problem):
     inputs = {"properties": {"file": TEXT, "factor": NUMBER, "kind": {"enum": ["c"]}}, "required": ["file"]}
     last = {**PARSE, "id": "last"}
     found = problems(tools, PARSE, {**WEIGH, "params": params}, last, inputs=inputs)
@@ -414,13 +414,13 @@ def test_what_is_wrong_with_a_steps_parameters_is_told_before_anything_runs(tool
         ({"id": "parse"}, "there is an earlier step of that name"),
     ],
 )
-def test_what_is_wrong_with_a_step_is_told(tools, step, problem):
+def test_what_is_wrong_with_a_step_is_reported(tools, step, problem):
     (text,) = problems(tools, PARSE, {**PARSE, "id": "second", **step})
     assert problem in text
 
 
 @pytest.mark.parametrize("tool", ["w.weigh@1.0.0", "w.wiegh"], ids=["of an older version", "unknown"])
-def test_a_reference_that_leads_nowhere_is_told_of_a_step_whose_parameters_cannot_be_judged(tools, tool):
+def test_a_reference_that_leads_nowhere_is_reported_of_a_step_whose_parameters_cannot_be_judged(tools, tool):
     newer = replace(tools, by_id={**tools.by_id, "w.weigh": replace(tools.by_id["w.weigh"], version="1.1.0")})
     params = {"count": ref("/steps/parse/cuont"), "factor": ref("/steps/last/count"), "name": ref("/inputs/nme")}
     steps = [PARSE, {"id": "weigh", "tool": tool, "params": params}, {**PARSE, "id": "last"}]
@@ -428,7 +428,7 @@ def test_a_reference_that_leads_nowhere_is_told_of_a_step_whose_parameters_canno
     assert [text.split(": ")[2] for text in found] == ["/steps/parse/cuont", "/steps/last/count", "/inputs/nme"]
 
 
-def test_all_problems_are_told_at_once_and_a_run_is_refused_with_them(runner):
+def test_all_problems_are_reported_at_once_and_a_run_is_refused_with_them(runner):
     bad = pipeline(
         {**PARSE, "params": {}}, {**WEIGH, "params": {"count": ref("/steps/none/x")}}, outputs={"o": ref("/x")}
     )
@@ -454,7 +454,7 @@ def test_all_problems_are_told_at_once_and_a_run_is_refused_with_them(runner):
         ("- a", "is not a mapping"),
     ],
 )
-def test_a_file_that_is_no_pipeline_is_told(tmp_path, text, problem):
+def test_a_file_that_is_no_pipeline_is_reported(tmp_path, text, problem):
     file = tmp_path / "x.pipeline.yaml"
     file.write_text(text)
     with pytest.raises(PipelineError) as caught:
@@ -462,7 +462,7 @@ def test_a_file_that_is_no_pipeline_is_told(tmp_path, text, problem):
     assert problem in str(caught.value)
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(PipelineError, match="no such pipeline"):
         load_pipeline(tmp_path / "none.yaml")
 

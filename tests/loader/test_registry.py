@@ -34,7 +34,7 @@ def test_the_latest_version_is_found_by_semantic_order_not_by_text(registry):
     assert registry.versions("a") == ["1.10.0", "1.10.0-rc.1", "1.9.0"]
 
 
-def test_what_is_not_registered_is_told(registry):
+def test_what_is_not_registered_is_reported(registry):
     registry.register(skill("layout.draw"))
     with pytest.raises(SkillNotFoundError, match=r"Skill not found: layout.drew; did you mean 'layout.draw'"):
         registry.get_skill("layout.drew")
@@ -217,7 +217,7 @@ def test_dependencies_come_before_what_needs_them():
     assert registry.dependency_problems() == []
 
 
-def test_a_missing_dependency_is_told_with_its_asker_and_the_nearest_name():
+def test_a_missing_dependency_is_reported_with_its_asker_and_the_nearest_name():
     registry = filled(skill("flow", dependencies=["route"]), skill("route", dependencies=["prse"]), skill("parse"))
     assert problems(registry, "flow") == [
         ("missing", "route needs prse, which is not registered; did you mean 'parse'?")
@@ -226,7 +226,7 @@ def test_a_missing_dependency_is_told_with_its_asker_and_the_nearest_name():
 
 
 @pytest.mark.parametrize("circle", [["a"], ["a", "b"], ["a", "b", "c"]])
-def test_a_cycle_is_told_once_wherever_it_is_entered(circle):
+def test_a_cycle_is_reported_once_wherever_it_is_entered(circle):
     following = [*circle[1:], circle[0]]
     registry = filled(skill("start", dependencies=[circle[-1]]), *map(_needing, circle, following))
     text = " -> ".join([*circle, circle[0]]) + " is a cycle"
@@ -247,7 +247,7 @@ def test_the_latest_version_that_all_accept_is_chosen():
     assert order(registry, "flow")[0] == "parse 1.2.0"
 
 
-def test_an_unavailable_version_is_told_with_what_is_available():
+def test_an_unavailable_version_is_reported_with_what_is_available():
     registry = filled(skill("flow", dependencies=["parse@>=3"]), skill("parse"), skill("parse", "2.0.0"))
     assert problems(registry, "flow") == [("version", "flow needs parse@>=3, available: 1.0.0, 2.0.0")]
 

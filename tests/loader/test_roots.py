@@ -45,7 +45,7 @@ def test_their_order_is_the_precedence_and_they_mix_with_folders(folders, monkey
 
 
 @pytest.mark.usefixtures("folders")
-def test_a_project_is_only_searched_when_asked():
+def test_a_project_is_only_searched_when_requested():
     assert default_roots() == (bundled_root(),)
 
 

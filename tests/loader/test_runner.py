@@ -61,7 +61,7 @@ def test_a_context_too_long_for_an_argument_arrives_whole(run):
     assert run(SKILL_SCRIPT, context={"memory_summary": "x" * 300_000}).result.data == {"total": 300_001}
 
 
-def test_all_input_faults_are_told_before_anything_is_started(run, tmp_path):
+def test_all_input_faults_are_reported_before_anything_is_started(run, tmp_path):
     marker = tmp_path / "started"
     result = run(f"open({str(marker)!r}, 'w')", {"mode": 3, "cuont": 1}).result
     assert (result.error.code, result.exit_code) == ("INVALID_PARAM", 2)
@@ -81,7 +81,7 @@ def test_a_senseless_timeout_is_refused(run, timeout):
     assert run("", timeout=timeout).result.error.code == "INVALID_PARAM"
 
 
-def test_an_unknown_tool_is_told_with_the_nearest_id(write_tool, tmp_path):
+def test_an_unknown_tool_is_reported_with_the_nearest_id(write_tool, tmp_path):
     write_tool("")
     tools = find_tools(scan([tmp_path / "skills"]).skills.values())
     error = Runner(tools.by_id).run("bench.run_mod", {}).result.error

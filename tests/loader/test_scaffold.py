@@ -94,7 +94,7 @@ def test_what_cannot_be_a_skill_is_refused_and_nothing_is_written(tmp_path, chan
     assert list(tmp_path.iterdir()) == []
 
 
-def test_everything_wrong_is_told_at_once(tmp_path):
+def test_everything_wrong_is_reported_at_once(tmp_path):
     with pytest.raises(ScaffoldError, match=r"single hyphens.*one line.*joined by dots"):
         write_skill_of(tmp_path, name="A", description="<", tool="x")
 
@@ -108,7 +108,7 @@ def test_an_existing_folder_is_left_alone(tmp_path):
     assert [path.name for path in home.parent.iterdir()] == ["word-count"]
 
 
-def test_a_folder_that_cannot_be_written_is_told_and_nothing_is_left(tmp_path):
+def test_a_folder_that_cannot_be_written_is_reported_and_nothing_is_left(tmp_path):
     (tmp_path / "skills").write_text("")
     with pytest.raises(ScaffoldError, match="cannot be written"):
         write_skill_of(tmp_path)

@@ -70,7 +70,7 @@ def test_what_breaks_the_specification_is_an_error(found, text, findings):
     assert sorted(found(text)) == sorted(("error", rule) for rule in findings)
 
 
-def test_everything_that_is_wrong_is_told_at_once(found):
+def test_everything_that_is_wrong_is_reported_at_once(found):
     text = "---\nname: A B\ndescription: <x>\nlicence: MIT\nmetadata: [1]\n---\n"
     assert {rule for _, rule in found(text)} == {
         *("name-form", "name-folder", "description-brackets", "unknown-field", "metadata-form", "body-empty")
@@ -141,7 +141,7 @@ def test_what_is_only_worth_knowing_is_an_info(found, body, rule):
     assert found(skill(body=body), files={"references/deep/a.md": ""}, strict=["all"]) == [("info", rule)]
 
 
-def test_a_link_to_outside_is_told(write_skill, tmp_path):
+def test_a_link_to_outside_is_reported(write_skill, tmp_path):
     home = write_skill("s", files={"references/a.md": ""})
     (tmp_path / "outside.md").write_text("")
     (home / "references" / "b.md").symlink_to(tmp_path / "outside.md")
@@ -169,7 +169,7 @@ def test_a_folder_of_skills_is_checked_as_a_set(write_skill, tmp_path):
     ]
 
 
-def test_descriptions_that_a_host_would_cut_are_told(write_skill, tmp_path):
+def test_descriptions_that_a_host_would_cut_are_reported(write_skill, tmp_path):
     for number in range(9):
         write_skill(f"s{number}", description="x" * 1000)
     (finding,) = validate(tmp_path / "skills").findings

@@ -179,11 +179,11 @@ def test_a_senseless_migration_is_refused_when_it_is_made(arguments):
         Migration(**arguments)
 
 
-def test_a_function_that_answers_no_object_is_told():
+def test_a_function_that_answers_no_object_is_reported():
     with pytest.raises(MigrationError, match="answered a NoneType"):
         Migration("1.0.0", function=lambda _params: None).apply({})
 
 
-def test_a_function_that_fails_is_told_with_its_version():
+def test_a_function_that_fails_is_reported_with_its_version():
     with pytest.raises(MigrationError, match=r"migration to 1.2.0 failed: KeyError: 'w'"):
         Migration("1.2.0", function=lambda params: {"width": params["w"]}).apply({})

@@ -465,7 +465,7 @@ MIGRATIONS = """\
 """
 
 
-def test_a_call_for_an_older_compatible_version_is_carried_over_and_told(make_runner, tmp_path):
+def test_a_call_for_an_older_compatible_version_is_carried_over_and_reported(make_runner, tmp_path):
     """S0.12."""
     runner = make_runner(extra=textwrap.indent(textwrap.dedent(MIGRATIONS), "    "), log=str(tmp_path / "log"))
     call = runner.run(f"{TOOL}@1.0.0", {"kind": "ring"})
@@ -487,7 +487,7 @@ def test_a_call_for_an_older_compatible_version_is_carried_over_and_told(make_ru
         ("newest", "'newest' is not a version"),
     ],
 )
-def test_a_version_that_cannot_be_had_is_told(runner, version, message):
+def test_a_version_that_cannot_be_had_is_reported(runner, version, message):
     error = runner.run(f"{TOOL}@{version}", {"mode": "echo"}).result.error
     assert error.code == "INVALID_PARAM"
     assert message in error.message

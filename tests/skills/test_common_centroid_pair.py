@@ -137,7 +137,7 @@ def test_both_devices_keep_their_width_when_fingers_are_halved(draw):
 
 
 @pytest.mark.parametrize("orientation", ["R90", "MY"])
-def test_places_are_told_as_placed(draw, tmp_path, orientation):
+def test_places_are_reported_as_placed(draw, tmp_path, orientation):
     code, envelope = draw("--technology", "generic", "--orientation", orientation, "--position", "[10, 20]")
     assert code == 0
     told = sorted(tuple(unit["position"]) for unit in envelope["data"]["device_instances"])

@@ -75,7 +75,7 @@ def test_a_configured_model_answers_and_sees_circuit_wishes_and_memory(ask, serv
         assert part in prompt
 
 
-def test_recognition_can_be_asked_for_although_a_model_is_configured(ask, service):
+def test_recognition_can_be_requested_although_a_model_is_configured(ask, service):
     _, envelope = ask(says(GOOD), flags=("--source", "recognition"))
     assert (envelope["data"]["source"], service.requests) == ("recognition", [])
 
@@ -117,7 +117,7 @@ def test_the_deadline_holds_whatever_the_service_does(ask, act):
     assert (code, envelope["error"]["code"]) == (4, "TIMEOUT")
 
 
-def test_a_model_that_is_wanted_but_not_configured_is_told(run_script):
+def test_a_model_that_is_wanted_but_not_configured_is_reported(run_script):
     code, envelope = run_script(SCRIPT, "--netlist-path", NETLIST, "--source", "model")
     assert (code, envelope["error"]["code"]) == (3, "SERVICE_UNAVAILABLE")
     assert "set SKILL_MODEL_URL" in envelope["error"]["message"]
@@ -141,7 +141,7 @@ def test_without_the_libraries_the_answer_says_what_to_install(ask, tmp_path):
         (("--netlist-path", NETLIST, "--source", "oracle"), "must be one of auto, recognition, model"),
     ],
 )
-def test_bad_input_is_told(run_script, flags, message):
+def test_bad_input_is_reported(run_script, flags, message):
     code, envelope = run_script(SCRIPT, *flags)
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
     assert message in envelope["error"]["message"]

@@ -76,7 +76,7 @@ def test_two_fingers_each_interleave_with_one_centroid(draw):
     assert envelope["data"]["warnings"] == []
 
 
-def test_a_centroid_error_is_told_with_its_cure(draw):
+def test_a_centroid_error_is_reported_with_its_cure(draw):
     _, envelope = draw([device("M1"), device("M2")])
     assert envelope["data"]["centroid_error_um"] > 0
     assert any("even number of fingers" in warning for warning in envelope["data"]["warnings"])

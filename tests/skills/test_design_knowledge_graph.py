@@ -142,7 +142,7 @@ def test_the_example_is_almost_consistent(uart):
 @pytest.mark.parametrize(
     ("form", "start"), [("mermaid", "flowchart LR"), ("svg", "<svg "), ("html", "<!DOCTYPE html>")]
 )
-def test_pictures_are_written_where_asked(uart, tmp_path, form, start):
+def test_pictures_are_written_where_requested(uart, tmp_path, form, start):
     target = tmp_path / "pictures" / "picture"
     data = uart("render_graph", "--graph-id", "uart", "--format", form, "--output-path", target)[1]["data"]
     assert data["output_path"] == str(target)

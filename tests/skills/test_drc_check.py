@@ -232,7 +232,7 @@ def test_both_modes_find_the_same(mode):
         b'{"rules": [{"rule_id": "A", "kind": "width", "layer": "metal1", "value": "x"}]}',
     ],
 )
-def test_bad_rule_files_are_told(tmp_path, content):
+def test_bad_rule_files_are_reported(tmp_path, content):
     path = tmp_path / "rules.json"
     if content is not None:
         path.write_bytes(content)
@@ -244,14 +244,14 @@ def test_bad_rule_files_are_told(tmp_path, content):
     [None, b"", b"garbage" * 100, EXAMPLE.read_bytes()[:200]],
     ids=["missing", "empty", "garbage", "truncated"],
 )
-def test_bad_layouts_are_told(tmp_path, content):
+def test_bad_layouts_are_reported(tmp_path, content):
     path = tmp_path / "layout.gds"
     if content is not None:
         path.write_bytes(content)
     assert "layout.gds" in refused("--layout-path", path)["message"]
 
 
-def test_bad_parameters_are_told(tmp_path):
+def test_bad_parameters_are_reported(tmp_path):
     refused("--layout-path", tmp_path)
     refused("--layout-path", EXAMPLE, "--rule-ids", "[]")
     refused("--layout-path", EXAMPLE, "--max-violations", "-1")

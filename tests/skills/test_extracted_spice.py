@@ -1,4 +1,4 @@
-"""What the layout really is, told by strangers: netgen compares and ngspice simulates the extracted netlists.
+"""What the layout really is, judged by other programs: netgen compares and ngspice simulates the extracted netlists.
 
 Every shipped technology, so that a new one is judged the day it appears.
 """

@@ -111,7 +111,7 @@ def test_layer_names_need_their_technology(run_script, source):
         (["--flaten"], "flatten"),
     ],
 )
-def test_a_wrong_parameter_is_told_and_leaves_no_file(tmp_path, run_script, source, arguments, message):
+def test_a_wrong_parameter_is_reported_and_leaves_no_file(tmp_path, run_script, source, arguments, message):
     answer = run_script(SCRIPT, "--output-path", "out.gds", "--layout-path", source, *arguments)
     assert message in refused(answer)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.gds"]
@@ -137,7 +137,7 @@ def test_several_top_cells_need_a_choice(tmp_path, run_script):
         ("/proc/out.gds", "cannot write"),
     ],
 )
-def test_an_unwritable_output_is_told_and_leaves_no_file(tmp_path, run_script, source, output, message):
+def test_an_unwritable_output_is_reported_and_leaves_no_file(tmp_path, run_script, source, output, message):
     (tmp_path / "folder.gds").mkdir()
     (tmp_path / "file").write_text("x")
     (tmp_path / "link.gds").symlink_to("source.gds")
@@ -147,7 +147,7 @@ def test_an_unwritable_output_is_told_and_leaves_no_file(tmp_path, run_script, s
 
 
 @pytest.mark.parametrize("kind", ["missing", "directory", "empty", "binary", "truncated", "hanging"])
-def test_a_bad_input_file_is_told_and_leaves_no_file(tmp_path, run_script, source, kind, hanging_oasis):
+def test_a_bad_input_file_is_reported_and_leaves_no_file(tmp_path, run_script, source, kind, hanging_oasis):
     bad = tmp_path / "bad.gds"
     if kind == "directory":
         bad.mkdir()
@@ -159,5 +159,5 @@ def test_a_bad_input_file_is_told_and_leaves_no_file(tmp_path, run_script, sourc
     assert not (tmp_path / "out.gds").exists()
 
 
-def test_a_workspace_without_layout_is_told(run_script):
+def test_a_workspace_without_layout_is_reported(run_script):
     assert "holds no layout yet" in refused(run_script(SCRIPT, "--output-path", "out.gds"))

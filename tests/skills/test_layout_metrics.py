@@ -54,7 +54,7 @@ def test_pairs_and_targets_are_optional(run_script, pair):
     assert envelope["data"]["area_comparison"] is None
 
 
-def test_an_unknown_device_is_told(run_script, pair):
+def test_an_unknown_device_is_reported(run_script, pair):
     code, envelope = run_script(SCRIPT, "--layout-path", pair, "--matched-pairs", '[["A", "M9"]]')
     assert (code, envelope["error"]["code"]) == (2, "DEVICE_NOT_FOUND")
     assert envelope["error"]["details"]["available_devices"] == ["A", "B"]
@@ -73,7 +73,7 @@ def test_an_unknown_device_is_told(run_script, pair):
         (["--layout-path", "none.gds"], "no such file"),
     ],
 )
-def test_a_wrong_parameter_is_told(run_script, pair, arguments, message):
+def test_a_wrong_parameter_is_reported(run_script, pair, arguments, message):
     where = [] if "--layout-path" in arguments else ["--layout-path", pair]
     code, envelope = run_script(SCRIPT, *where, *arguments)
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")

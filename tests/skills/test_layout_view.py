@@ -46,7 +46,7 @@ def test_a_picture_is_drawn_and_described(tmp_path, run_script, source):
     assert size(tmp_path / "a.png") == (320, 900)
 
 
-def test_the_picture_lies_beside_the_layout_unless_told_otherwise(tmp_path, run_script, source):
+def test_the_picture_lies_beside_the_layout_unless_configured_otherwise(tmp_path, run_script, source):
     code, envelope = run_script(SCRIPT, "--layout-path", source, "--width", 64, "--height", 64)
     assert (code, envelope["data"]["image_path"]) == (0, str(tmp_path / "source.png"))
 
@@ -106,7 +106,7 @@ def test_layers_region_and_dress_can_be_chosen(run_script, source):
         (["--violations", '[{"locations": [{"x": 1, "y": "2"}]}]'], "violations"),
     ],
 )
-def test_a_wrong_parameter_is_told_and_leaves_no_file(tmp_path, run_script, source, arguments, message):
+def test_a_wrong_parameter_is_reported_and_leaves_no_file(tmp_path, run_script, source, arguments, message):
     output = [] if "--output-path" in arguments else ["--output-path", "a.png"]
     code, envelope = run_script(SCRIPT, "--layout-path", source, *output, *arguments)
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
@@ -115,7 +115,7 @@ def test_a_wrong_parameter_is_told_and_leaves_no_file(tmp_path, run_script, sour
 
 
 @pytest.mark.parametrize("kind", ["missing", "directory", "empty", "truncated"])
-def test_a_bad_layout_is_told(tmp_path, run_script, source, kind):
+def test_a_bad_layout_is_reported(tmp_path, run_script, source, kind):
     bad = tmp_path / "bad.gds"
     if kind == "directory":
         bad.mkdir()

@@ -55,7 +55,7 @@ def test_the_example_matches(check):
     assert [port["name"] for port in data["ports"]] == list(PORTS)
 
 
-def test_crossed_drains_exit_1_and_are_told_in_words(check):
+def test_crossed_drains_exit_1_and_are_reported_in_words(check):
     code, envelope = check(layout=ASSETS / "pair_crossed.gds")
     (mismatch,) = envelope["data"]["mismatches"]
     assert (code, envelope["ok"], envelope["data"]["matched"]) == (1, True, False)

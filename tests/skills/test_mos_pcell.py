@@ -149,7 +149,7 @@ def test_a_failing_klayout_call_is_a_klayout_error(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("orientation", ["R0", "R90", "R180", "R270", "MX", "MY"])
-def test_pins_are_told_where_the_metal_lies(draw, tmp_path, orientation):
+def test_pins_are_reported_where_the_metal_lies(draw, tmp_path, orientation):
     code, envelope = draw("--orientation", orientation, "--position", "[-3, 10.005]", "--nf", "3")
     assert code == 0
     layout = kdb.Layout()
@@ -219,7 +219,7 @@ def test_a_flavour_of_the_other_type_is_refused(draw):
     assert "is of type pmos" in envelope["error"]["message"]
 
 
-def test_rounding_is_told_with_the_old_and_the_new_width(draw):
+def test_rounding_is_reported_with_the_old_and_the_new_width(draw):
     # 2.002 um is off the grid of 5 nm, so no number of fingers keeps it.
     _, envelope = draw("--nf", "3", w="2.002e-6")
     (warning,) = envelope["data"]["warnings"]

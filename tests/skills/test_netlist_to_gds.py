@@ -203,7 +203,7 @@ def test_what_cannot_be_laid_out_is_refused_and_leaves_nothing(build, tmp_path, 
     assert not (tmp_path / "ws").exists()
 
 
-def test_a_size_below_the_minimum_is_drawn_legal_and_told(build):
+def test_a_size_below_the_minimum_is_drawn_legal_and_reported(build):
     _, envelope = build(".subckt a d g s b\nM1 d g s b nmos W=0.1u L=0.05u\n.ends")
     assert "minimum" in " ".join(envelope["data"]["warnings"])
 
@@ -229,7 +229,7 @@ def test_bad_input_is_one_envelope_and_exit_2(run_script, tmp_path, arguments):
     assert [path for path in tmp_path.iterdir() if path.name != "workspace"] == []
 
 
-def test_dummies_are_drawn_and_told_and_lvs_still_matches(build):
+def test_dummies_are_drawn_and_reported_and_lvs_still_matches(build):
     code, envelope = build(OTA, "--dummies", "1")
     assert code == 0
     assert envelope["data"]["lvs"]["dummies"] == 6
@@ -239,7 +239,7 @@ def test_dummies_are_drawn_and_told_and_lvs_still_matches(build):
     ("card", "told"),
     [("C1 d q 1u", "C1 would be a plate of"), ("R1 d q 1M", "in SPICE m and M are milli, meg is mega")],
 )
-def test_a_value_of_the_wrong_unit_is_told_by_its_device(build, card, told):
+def test_a_value_of_the_wrong_unit_is_reported_by_its_device(build, card, told):
     code, envelope = build(LATCH.replace(".ends", f"{card}\n.ends"))
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
     assert told in envelope["error"]["message"]

@@ -206,7 +206,7 @@ def test_the_netlist_for_the_lvs_deck_is_one_of_letters(built, technology):
 @pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
 @pytest.mark.parametrize("technology", REAL)
 @pytest.mark.parametrize("kind", ["reference_netlist", "extracted_netlist"])
-def test_ngspice_finds_the_values_that_were_asked_for(built, tmp_path, technology, kind):
+def test_ngspice_finds_the_values_that_were_requested(built, tmp_path, technology, kind):
     """The divider halves; with the source at out, R2 || R1 = 10 kohm and 200 fF have a pole at 79.6 MHz."""
     tech, report = load(technology), built(technology)
     netlist = Path(report["files"][kind]).read_text().replace(".end\n", "")

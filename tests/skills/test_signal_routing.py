@@ -100,7 +100,7 @@ def test_the_skills_example_is_joined_and_clean(run_script, tmp_path, technology
     assert check(layout, layout.top_cell(), process).violated == ()
 
 
-def test_a_path_alternates_wires_and_vias_and_spells_layers_as_asked(route):
+def test_a_path_alternates_wires_and_vias_and_spells_layers_as_requested(route):
     request = [net("a", end(0, 0), end(8, 6, "metal3"))]
     layers = ["metal1", "metal2", "metal3"]
     code, envelope = route(request, technology="sky130A", routing_layers=layers)
@@ -156,7 +156,7 @@ def test_a_pin_is_reached_anywhere_on_its_rectangle(route, tmp_path):
     assert check(layout, layout.top_cell(), SKY).violated == ()
 
 
-def test_metal_inside_of_cells_is_told_apart(route, tmp_path):
+def test_metal_inside_of_cells_is_distinguished(route, tmp_path):
     """Nets that end inside of different cells, or of two instances of one, are different nets."""
     layout = kdb.Layout()
     layout.dbu = 0.001
@@ -289,7 +289,7 @@ def test_routes_stay_inside_the_routing_area(route, tmp_path):
     assert layout_of(tmp_path).top_cell().dbbox().inside(kdb.DBox(-1, -1, 11, 2))
 
 
-def test_wider_limits_than_the_technologys_are_kept_and_narrower_ones_told(route, tmp_path):
+def test_wider_limits_than_the_technologys_are_kept_and_narrower_ones_reported(route, tmp_path):
     shapes = [("metal1", (2, 1, 8, 2))]
     write_layout(tmp_path / "in.gds", shapes, load("generic"))
     request = [net("a", end(0, 0), end(10, 0))]
@@ -310,7 +310,7 @@ def faults_of(envelope):
     return [fault["message"] for fault in envelope["error"]["details"].get("errors", [])]
 
 
-def test_everything_wrong_with_a_request_is_told_at_once_and_nothing_is_written(route, tmp_path):
+def test_everything_wrong_with_a_request_is_reported_at_once_and_nothing_is_written(route, tmp_path):
     request = [
         net("a", end(0, 0.0012), end(50, 0), width=0.1),
         net("a", end(3, 3), end(3, 3)),

@@ -5,7 +5,7 @@ from layoutkit.technology.technology_reader import SHIPPED
 SCRIPT = "technology-files/scripts/export_klayout.py"
 
 
-def test_a_package_is_written_and_told(tmp_path, run_script):
+def test_a_package_is_written_and_reported(tmp_path, run_script):
     code, envelope = run_script(SCRIPT, "--technologies", '["sky130A", "generic"]', "--output-dir", "package")
     assert code == 0
     data = envelope["data"]

@@ -24,7 +24,7 @@ def test_a_shipped_technology_is_valid_and_described(run_script, name):
     assert told["shipped"] == names()
 
 
-def test_a_faulty_file_is_told_with_every_fault_and_exit_code_1(run_script, tmp_path):
+def test_a_faulty_file_is_reported_with_every_fault_and_exit_code_1(run_script, tmp_path):
     text = Path(load("generic").path).read_text(encoding="utf-8")
     text = text.replace("gate_space: POLY_MIN_SPACE", "gate_space: POLY_MIN_SPCE").replace(
         "poly: poly,", "poly: pooly,"

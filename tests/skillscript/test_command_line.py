@@ -67,7 +67,7 @@ def test_booleans_have_a_negative_flag_and_take_true_or_false(skill):
     assert got == [True, True, False, False]
 
 
-def test_everything_wrong_is_told_at_once_with_suggestions(skill):
+def test_everything_wrong_is_reported_at_once_with_suggestions(skill):
     nets = '[{"endpoints": [{"x": "far"}], "widht": 1}]'
     run = skill.run("--orient", "R0", "--nf", "two", "--orientation", "r90", "--nets", nets, "--position", "[1]")
     assert run.code == 2

@@ -112,7 +112,7 @@ def test_an_answer_in_parts_is_read(service):
         pytest.param({"pairs": [["M1", 2]]}, "'pairs[0][1]' must be a string", id="wrong type"),
     ],
 )
-def test_unusable_output_is_asked_for_again_with_what_is_wrong(service, answer, told):
+def test_unusable_output_is_requested_again_with_what_is_wrong(service, answer, told):
     result = ask(service, says(answer), says(GOOD))
     assert outcomes(result) == [("big", "invalid_output"), ("big", "accepted")]
     assert told in result.attempts[0]["reason"]
@@ -121,7 +121,7 @@ def test_unusable_output_is_asked_for_again_with_what_is_wrong(service, answer, 
     assert told in messages[-1]["content"]
 
 
-def test_after_one_re_ask_the_fallback_is_asked_afresh(service):
+def test_after_one_re_ask_the_fallback_is_requested_afresh(service):
     answer = ask(service, says(BAD), says(BAD), says(GOOD))
     assert outcomes(answer) == [("big", "invalid_output"), ("big", "invalid_output"), ("small", "accepted")]
     assert answer.model == "small"
@@ -129,7 +129,7 @@ def test_after_one_re_ask_the_fallback_is_asked_afresh(service):
     assert len(service.requests[2][1]["messages"]) == 2
 
 
-def test_when_every_model_answers_nonsense_all_attempts_are_told(service):
+def test_when_every_model_answers_nonsense_all_attempts_are_reported(service):
     error, attempts = refused(service, says(BAD))
     assert error.code == "SERVICE_UNAVAILABLE"
     assert attempts == [("big", "invalid_output")] * 2 + [("small", "invalid_output")] * 2
@@ -210,7 +210,7 @@ def test_a_service_that_never_ends_its_answer_is_left(service, act):
     assert (caught.value.kind, str(caught.value)) == ("timeout", "no answer within 0.3 s")
 
 
-def test_a_slow_service_costs_half_of_the_time_and_then_the_fallback_is_asked(monkeypatch):
+def test_a_slow_service_costs_half_of_the_time_and_then_the_fallback_is_requested(monkeypatch):
     """By a clock of the test's own, which goes on while a model is asked."""
     clock, given = types.SimpleNamespace(now=100.0), []
 
@@ -236,7 +236,7 @@ def test_when_the_time_is_over_that_is_the_error(service, act):
     assert attempts in ([("big", "timeout"), ("small", "timeout")], [("big", "timeout")])  # one, if all is slow
 
 
-def test_a_service_that_is_not_there_is_told_without_its_path():
+def test_a_service_that_is_not_there_is_reported_without_its_path():
     settings = ModelSettings((Endpoint("big", "http://127.0.0.1:9/secret/v1", KEY),), 5)
     with pytest.raises(SkillError) as caught:
         ask_model(Task("x", SCHEMA), settings)
@@ -269,7 +269,7 @@ def test_failed_attempts_are_logged_without_the_key(service, capsys):
         pytest.param(says({"pairs": KEY}), id="invalid output"),
     ],
 )
-def test_a_service_that_repeats_the_key_does_not_have_it_told(service, capsys, act):
+def test_a_service_that_repeats_the_key_does_not_have_it_reported(service, capsys, act):
     error, _ = refused(service, act)
     told = json.dumps(error.details) + error.message + capsys.readouterr().err
     assert KEY[:8] not in told
@@ -286,7 +286,7 @@ def test_a_model_that_goes_on_with_empty_lines_costs_no_time(service):
     assert (error.code, attempts) == ("SERVICE_UNAVAILABLE", [("big", "invalid_output")] * 2)
 
 
-def test_an_answer_of_a_hundred_thousand_or_endless_names_is_told_briefly_and_soon(service):
+def test_an_answer_of_a_hundred_thousand_or_endless_names_is_reported_briefly_and_soon(service):
     many, long = dict.fromkeys(map(str, range(100_000)), 1), {"k" * 1_000_000: 1}
     error, attempts = refused(service, says(many), says(long), fallback=False, deadline=WATCHDOG_S)
     assert (error.code, attempts) == ("SERVICE_UNAVAILABLE", [("big", "invalid_output")] * 2)
@@ -305,7 +305,7 @@ def test_a_look_up_that_hangs_costs_no_more_than_the_time_there_is(monkeypatch):
     ("variable", "value"),
     [("SSL_CERT_FILE", "/not/there"), ("HTTP_PROXY", "socks9://localhost"), ("HTTP_PROXY", "junk://localhost")],
 )
-def test_a_proxy_or_certificates_that_cannot_be_used_are_told(service, monkeypatch, variable, value):
+def test_a_proxy_or_certificates_that_cannot_be_used_are_reported(service, monkeypatch, variable, value):
     monkeypatch.setenv(variable, value)
     error, attempts = refused(service, says(GOOD), fallback=False)
     assert attempts == [("big", "unreachable")]
@@ -373,14 +373,14 @@ def test_another_services_fallback_never_gets_the_first_ones_key():
         {**URL, "SKILL_MODEL_PRIMARY": "big\udcff"},
     ],
 )
-def test_settings_that_cannot_work_are_told_without_the_key(environment):
+def test_settings_that_cannot_work_are_reported_without_the_key(environment):
     with pytest.raises(SkillError) as caught:
         model_settings({"primary": "a"}, environment)
     assert caught.value.code == "SERVICE_UNAVAILABLE"
     assert KEY not in caught.value.message
 
 
-def test_a_url_without_any_models_name_is_told():
+def test_a_url_without_any_models_name_is_reported():
     with pytest.raises(SkillError, match="set SKILL_MODEL_PRIMARY"):
         model_settings({"primary": "", "fallback": ""}, URL)
 

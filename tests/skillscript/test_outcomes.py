@@ -155,7 +155,7 @@ def test_a_reader_that_has_gone_is_no_noise_but_no_success_either(skill):
     assert (done.returncode, done.stderr) == (4, b"")
 
 
-def test_a_full_disk_under_standard_output_is_told(skill):
+def test_a_full_disk_under_standard_output_is_reported(skill):
     with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
         done = subprocess.run(
             skill.command("--w", "1"), stdout=full, stderr=subprocess.PIPE, check=False, timeout=WATCHDOG_S

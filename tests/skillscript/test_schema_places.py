@@ -82,7 +82,7 @@ def test_each_version_of_a_tool_takes_its_own_schema(run):
     assert run(files, "scripts/new.py", {"subject": "x"})["data"] == {"got": {"subject": "x"}}
 
 
-def test_a_schema_that_is_nowhere_is_told(run):
+def test_a_schema_that_is_nowhere_is_reported(run):
     error = run({"scripts/a.py": BODY, "skill.yaml": {"tools": []}}, "scripts/a.py", {})["error"]
     assert error["code"] == "INTERNAL_ERROR"
     assert "quiz.input.json cannot be read" in error["message"]

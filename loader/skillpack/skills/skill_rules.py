@@ -30,7 +30,6 @@ UPLOADS = ("claude-ai", "manus")  # one archive per skill, checked against a fix
 _RESERVED = ("anthropic", "claude")
 _CLAUDE_CODE_VARIABLE = re.compile(r"\$\{CLAUDE_[A-Z_]+\}")
 _OPENING = re.compile(rb"---\r?\n")
-_TEXT_TAG = "tag:yaml.org,2002:str"
 
 
 class Finding(NamedTuple):

@@ -127,6 +127,6 @@ def test_a_deck_is_told_from_a_rule_file_by_its_name(name, deck):
     assert is_deck(name) is deck
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(FileError):
         with_rules_of(tmp_path / "none.json", GENERIC)

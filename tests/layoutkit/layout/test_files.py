@@ -91,7 +91,7 @@ def refused(path, **limits):
     return caught.value.details["reason"]
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_reported(tmp_path):
     assert refused(tmp_path / "none.gds") == "no such file"
 
 
