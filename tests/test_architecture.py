@@ -110,13 +110,14 @@ def test_no_script_of_a_skill_reaches_into_another_skill():
 
 # What a skill's script builds on; the rest of the engine is behind ``layoutkit.tools``.
 SCRIPTS_BUILD_ON = ("skillscript", "layoutkit.tools", "designgraph")
-# The rooms of the engine, highest first: a room imports those below it, and ``errors`` is below all of them.
+# The rooms of the engine, highest first: a room imports those below it; ``file_schema`` and ``errors`` are modules.
 ROOMS = (
     {"tools", "pcells"},
     {"flow"},
     {"draw", "place", "route", "extract", "drc", "lvs", "view"},
     {"layout", "circuit"},
     {"technology"},
+    {"file_schema"},
     {"errors"},
 )
 WITHIN_A_LEVEL = {("lvs", "extract"), ("drc", "extract")}
@@ -200,7 +201,7 @@ def test_cycles_are_found():
 
 
 def test_every_room_of_the_engine_imports_only_lower_rooms():
-    """tools -> flow -> draw, place, route, extract, drc, lvs, view -> layout, circuit -> technology -> errors."""
+    """tools -> flow -> draw, place, route, extract, drc, lvs, view -> layout, circuit -> technology -> file_schema."""
     offenders = []
     for module, used in import_graph().items():
         for other in used if module.startswith("layoutkit.") else ():

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError, did_you_mean
+from layoutkit.file_schema import FileSchema, without
 from layoutkit.technology import dimensions
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, FileFields, listed_kinds
-from layoutkit.technology.file_schema import schema_faults, without
 from layoutkit.technology.netlist_forms import faults_of_forms
 from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+SCHEMA = FileSchema(Path(__file__).with_name("technology.schema.json"))
 PASSIVE = (
     {"type", "min_l", "min_w"},
     {"model", "default", "terminals", "markers", "widths", "max_l", "max_w", "min_area", "max_area", "dimensions"}
@@ -51,7 +53,7 @@ class Inspection:
     """
 
     def __init__(self, data: Mapping[str, Any]) -> None:
-        found = schema_faults(data)
+        found = SCHEMA.faults(data)
         self.raw = data
         self.data: dict[str, Any] = without(data, found)
         self.faults = [Fault(fault.place, fault.message) for fault in found]

@@ -4,15 +4,19 @@ import copy
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit.circuit import INTEGER_PARAMS, Circuit, Device
+from layoutkit.circuit.readers.json_cells import SCHEMA, _keywords, _Shapes
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
 from layoutkit.errors import NetlistError
+from layoutkit.file_schema import JsonSchema
+from layoutkit.technology.device_kinds import KINDS
 
-SCHEMA = Path(__file__).parents[3] / "skills/netlist-parse/assets/netlist.schema.json"
+ROOT = Path(__file__).parents[3]
 
 
 def mos(name="M1", **changes):
@@ -197,20 +201,129 @@ WRONG = st.sampled_from([None, True, 3.5, [], [1], {}, "a b", -1, {"x": None}])
 
 
 @given(place=st.sampled_from(PLACES), value=WRONG)
-def test_the_hand_check_is_as_strict_as_the_schema_file(place, value):
-    """The schema beside the skill is the documentation; what it refuses, the reader refuses with a schema message."""
-    import jsonschema
-
+def test_what_the_schema_refuses_the_reader_refuses(place, value):
     document = copy.deepcopy(VALID)
     part = document
     for step in place[:-1]:
         part = part[step]
     part[place[-1]] = value
-    accepts = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).is_valid(document)
-    if not accepts:
+    if not jsonschema.Draft202012Validator(SCHEMA.content).is_valid(document):
         with pytest.raises(NetlistError) as caught:
             circuit_from_json(document)
         assert caught.value.code == "INVALID_PARAM"
+
+
+LEAVES = st.one_of(
+    st.sampled_from([None, True, 0, -1, 1, 1.0, 1.5, 2, 1e-3, 999e-6, 1e-6, 10**6, 10**6 + 1, 10**400, 1e400, -1e400]),
+    st.sampled_from(["", "a", "a b", "a=b", "x" * 4096, "x" * 4097, "nmos", "d", [], ["a"], {}, {"a": {"b": ["c"]}}]),
+)
+DEVICES = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": LEAVES,
+        "type": st.one_of(st.sampled_from(list(KINDS)), LEAVES),
+        "model": LEAVES,
+        "params": st.one_of(LEAVES, st.dictionaries(st.sampled_from(["w", "l", "m", "nf", "r", "area", "x"]), LEAVES)),
+        "terminals": st.one_of(
+            LEAVES, st.dictionaries(st.sampled_from("dgsbpnce"), st.sampled_from(["a", "b", "a b", None]))
+        ),
+    },
+)
+
+
+@given(st.lists(DEVICES, max_size=4), st.lists(st.sampled_from(list(KINDS)), max_size=2))
+def test_the_reader_accepts_what_the_schema_accepts_and_nothing_else(changes, kinds):
+    """The reader validates each shape once; the schema judges each device, and both agree."""
+    fine = [
+        mos(f"K{i}", type=kind, params={}, terminals=dict.fromkeys(KINDS[kind].terminals, "n"))
+        for i, kind in enumerate(kinds)
+    ]
+    devices = [*fine, *({**mos(), **change, "id": change.get("id", f"M{i}")} for i, change in enumerate(changes))]
+    ids = [device["id"] for device in devices if isinstance(device["id"], str)]
+    assume(len(set(ids)) == len(ids))
+    document = {"name": "a", "devices": devices}
+    if jsonschema.Draft202012Validator(SCHEMA.content).is_valid(document):
+        assert [device.id for device in circuit_from_json(document).devices] == ids
+    else:
+        with pytest.raises(NetlistError):
+            circuit_from_json(document)
+
+
+def test_the_schema_uses_only_keywords_that_depend_on_the_shape():
+    assert {keyword for keyword, _ in _keywords(SCHEMA.content)} <= _Shapes.KEYWORDS
+
+
+def test_the_skill_shows_the_schema_that_the_engine_reads():
+    shown = ROOT / "skills/netlist-parse/assets/netlist.schema.json"
+    assert shown.read_bytes() == SCHEMA.file.read_bytes()
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_the_schema_knows_the_terminals_of_each_kind(kind):
+    def accepted(names, **params):
+        device = mos(type=kind.name, params=params, terminals=dict.fromkeys(names, "n"))
+        return SCHEMA.accepts(device, "device")
+
+    assert accepted(kind.terminals)
+    assert accepted(kind.all_terminals)
+    assert not accepted((*kind.all_terminals, "x"))
+    for terminal in kind.terminals:
+        assert not accepted(name for name in kind.terminals if name != terminal)
+    assert accepted(kind.terminals, area=1e-5) is ("area" not in kind.compared)
+
+
+def test_the_schema_knows_the_kinds_of_devices():
+    properties = SCHEMA.content["$defs"]["device"]["properties"]
+    assert set(properties["type"]["enum"]) == set(KINDS)
+    counts = {name for name, rule in properties["params"]["properties"].items() if rule["$ref"].endswith("/count")}
+    assert counts == INTEGER_PARAMS
+
+
+@pytest.mark.parametrize("size", [10, 1000])
+def test_devices_of_equal_shape_are_validated_once(monkeypatch, size):
+    calls = []
+    accepts = JsonSchema.accepts
+
+    def counted(self, data, part=""):
+        calls.append(part)
+        return accepts(self, data, part)
+
+    monkeypatch.setattr(JsonSchema, "accepts", counted)
+    devices = [mos(f"M{i}", params={"w": 2e-6 + i * 1e-9, "m": i + 2, "r": i + 1.5}) for i in range(size)]
+    assert len(circuit_from_json({"name": "a", "devices": devices}).devices) == size
+    assert calls == ["content", "device", "device", "device", "device"]
+
+
+def test_the_explanation_of_very_many_faults_ends_after_a_thousand(monkeypatch):
+    calls = []
+    faults = JsonSchema.faults
+    monkeypatch.setattr(JsonSchema, "faults", lambda *given: calls.append(given) or faults(*given))
+    devices = [mos(f"M{i}", model=i) for i in range(3000)]
+    with pytest.raises(
+        NetlistError, match=r"devices\[9\]\.model - must be a string.*; and at least 990 more$"
+    ) as caught:
+        circuit_from_json({"name": "a", "devices": devices})
+    assert len(calls) == len(caught.value.details["faults"]) == 1000
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "reason"),
+    [
+        ({"type": "NMSO"}, "devices[0].type", "Unknown device type: NMSO (did you mean 'nmos'?)"),
+        ({"params": {"W": 3}}, "devices[0].params.W", "must be between 0 and 0.001 metres, got 3; write 3e-6 for 3 um"),
+        ({"params": {"W": 1e-6, "w": 1e-6}}, "devices[0].params", "parameter 'w' is given twice"),
+        (
+            {"terminals": {"Drain": 1, "g": "a", "s": "a", "b": "a"}},
+            "devices[0].terminals.Drain",
+            "must be a string, got number",
+        ),
+        ({"id": "a\u200bb"}, "devices[0].id", "must be a word of printable characters; got 'a\\u200bb'"),
+    ],
+)
+def test_a_fault_is_reported_in_the_spelling_of_the_document(change, field, reason):
+    with pytest.raises(NetlistError) as caught:
+        circuit_from_json({"name": "a", "devices": [mos(**change)]})
+    assert caught.value.details["faults"] == [{"field": field, "reason": reason}]
 
 
 NAMES = st.text("abcXYZ019_.[]<>+-!", min_size=1, max_size=8)

@@ -1,6 +1,5 @@
 """The shipped technology files agree with themselves and with the page that describes their format."""
 
-import json
 import re
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from layoutkit.drc.rule_cases import fields_of, kind_of
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import load, names
 from layoutkit.technology.expressions import require
-from layoutkit.technology.file_schema import SCHEMA as SCHEMA_FILE
+from layoutkit.technology.inspection import SCHEMA as TECHNOLOGY_SCHEMA
 from layoutkit.technology.technology import PURPOSES
 from layoutkit.technology.technology_reader import SHIPPED, read_rule
 
@@ -141,7 +140,7 @@ def test_drawing_a_transistor_loads_no_reader_of_netlists():
     assert not [name for name in done.stdout.split() if name.startswith(("layoutkit.circuit", "yaml", "numpy"))]
 
 
-SCHEMA = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+SCHEMA = TECHNOLOGY_SCHEMA.content
 
 
 @pytest.mark.parametrize("name", sorted(TECHNOLOGIES))

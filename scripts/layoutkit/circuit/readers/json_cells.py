@@ -1,31 +1,40 @@
-"""Checking the cells, devices and modules of a JSON netlist by hand: every fault with the path of its field.
+"""Read the cells, devices and modules of a JSON netlist; every fault is reported with the path of its field.
 
-The same rules are written as a JSON Schema in the ``netlist-parse`` skill; a test keeps the two in step. They are
-checked here so that the engine needs no schema library and its messages can say what to write instead.
+``netlist.schema.json`` states the format in plain names such as ``nmos``, ``w`` and ``d``. Other spellings are replaced
+before the check. What a schema cannot say is checked here: names are printable, and nothing is given twice.
+
+jsonschema needs about a millisecond per device, so it sees each shape once (``_Shapes``). A parameter is checked
+without the others; otherwise the combinations of parameters would make too many shapes.
 """
 
 from __future__ import annotations
 
-import math
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.circuit import INTEGER_PARAMS, Device, RecognisedModule
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.spice_expressions import parse_number
+from layoutkit.errors import did_you_mean
+from layoutkit.file_schema import JsonSchema, json_place
 from layoutkit.technology.device_kinds import KINDS
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Hashable, Iterator
+
 Faults = list[tuple[str, str]]
+Place = tuple[Any, ...]
 
-LARGEST_SIZE_M = 1e-3
-LARGEST_COUNT = 1_000_000
-LARGEST_NUMBER = 10**30
-MAX_NAME_LENGTH = 4096
+SCHEMA = JsonSchema(Path(__file__).with_name("netlist.schema.json"))
+MAX_FAULTS = 1000
+MAX_NAME = 200  # characters of a name in a message
+LIKELY_UM = (0.01, 1e6)  # sizes between these numbers are probably in micrometres
 
-_NAME = re.compile(rf"[^\s,;='\"(){{}}]{{1,{MAX_NAME_LENGTH}}}")
-_NAME_RULE = f"must be a word of 1 to {MAX_NAME_LENGTH} characters without spaces, quotes, (), braces, '=', ',' or ';'"
-_TYPE_ALIASES = {other: name for name, kind in KINDS.items() for other in kind.other_names}
+_TYPES = {other: name for name, kind in KINDS.items() for other in (name, *kind.other_names)}
 
 
 @dataclass(frozen=True)
@@ -49,197 +58,289 @@ class Cell:
     modules: tuple[RecognisedModule, ...] = ()
 
 
-class CellChecker:
-    """Turns document parts into cells and collects what is wrong with them.
+class _Shapes:
+    """Finds the shape of a value: the schema accepts all values of one shape, or none of them.
+
+    Two numbers have the same shape if no bound of the schema lies between them, and two texts if the same patterns and
+    lengths of the schema hold for both. The order and the number of entries of a list or an object do not count. This
+    holds for ``KEYWORDS``; the schema uses no others.
+    """
+
+    KEYWORDS = frozenset((
+        "type", "enum", "const", "required", "properties", "additionalProperties", "propertyNames", "items",
+        "uniqueItems", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
+        "exclusiveMaximum", "$ref", "allOf", "if", "then", "else", "not",
+    ))  # fmt: skip
+    DEPTH = 2  # levels of a part whose content the schema looks at
+
+    def __init__(self, schema: Any) -> None:
+        stated: dict[str, set[Any]] = {keyword: set() for keyword in self.KEYWORDS}
+        self._words: set[Any] = set()
+        for keyword, rule in _keywords(schema):
+            if isinstance(rule, str | int | float):
+                stated[keyword].add(rule)
+            elif keyword in ("enum", "required", "properties"):
+                self._words.update(rule)
+        self._words |= stated["const"]
+        bounds = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+        self._bounds = sorted(set().union(*(stated[keyword] for keyword in bounds)))
+        self._lengths = sorted({*stated["minLength"], *(length + 1 for length in stated["maxLength"])})
+        self._searches = [re.compile(pattern).search for pattern in sorted(stated["pattern"])]
+
+    def of(self, value: Any, depth: int = 0) -> Hashable:
+        """Return the shape of ``value``."""
+        kind = type(value)
+        if kind is str:
+            return self.of_text(value)
+        if kind is float or kind is int:
+            below, above = bisect_left(self._bounds, value), bisect_right(self._bounds, value)
+            return "number", below, above, kind is int or value.is_integer()
+        if depth >= self.DEPTH or kind not in (dict, list):
+            return kind, value if kind is bool else None
+        if kind is dict:
+            return kind, frozenset([(self.of_text(key), self.of(item, depth + 1)) for key, item in value.items()])
+        return kind, frozenset([self.of(item, depth + 1) for item in value]), _is_unique(value)
+
+    def of_text(self, value: str) -> Hashable:
+        """Return the shape of a text or a key."""
+        if value in self._words:
+            return value
+        return "text", bisect_right(self._lengths, len(value)), *(search(value) is None for search in self._searches)
+
+
+def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every keyword of a schema and of its parts, with its rule, except what only describes."""
+    for keyword, rule in schema.items() if isinstance(schema, dict) else ():
+        if keyword in ("$schema", "title", "description", "x-error"):
+            continue
+        if keyword != "$defs":
+            yield keyword, rule
+        if keyword in ("$defs", "properties"):
+            parts = list(rule.values())
+        else:
+            parts = rule if isinstance(rule, list) else [rule]
+        for part in parts:
+            yield from _keywords(part)
+
+
+def _is_unique(items: list[Any]) -> bool:
+    texts = [item for item in items if isinstance(item, str)]
+    return len(texts) == len(items) and len(set(texts)) == len(texts)
+
+
+@cache
+def _shapes() -> _Shapes:
+    return _Shapes(SCHEMA.content)
+
+
+@cache
+def _fields(part: str) -> dict[str, Any]:
+    """Return the fields of a part of the format, with their schemas."""
+    fields: dict[str, Any] = SCHEMA.content["$defs"][part]["properties"]
+    return fields
+
+
+class CellReader:
+    """Turns the parts of a document into cells and collects what is wrong with them.
 
     Attributes:
-        faults: Pairs of field path and reason.
+        faults: Pairs of field path and reason; the schema's faults are no longer collected after ``MAX_FAULTS``.
         ignored: Names of fields that are not part of the format.
     """
 
     def __init__(self) -> None:
         self.faults: Faults = []
         self.ignored: set[str] = set()
+        self._accepted: dict[Hashable, bool] = {}
 
-    def fault(self, field: str, reason: str) -> None:
-        """Record a fault of one field."""
-        self.faults.append((field, reason))
-
-    def ignore_unknown(self, data: dict[str, Any], known: set[str], field: str) -> None:
-        """Note the fields of ``data`` that are not in ``known``."""
-        prefix = re.sub(r"\[\d+\]", "[]", f"{field}." if field else "")
-        self.ignored.update(f"{prefix}{name[:MAX_NAME_LENGTH]}" for name in data.keys() - known)
-
-    def cell(self, data: Any, field: str, *, needs_name: bool = True) -> Cell:
-        """Return the cell of ``data``; parts with faults are left out."""
-        if not isinstance(data, dict):
-            self.fault(field, f"must be an object, got {type_name(data)}")
+    def cell(self, data: Any, place: Place = (), part: str = "cell") -> Cell:
+        """Return the cell of ``data``; it is incomplete where it has faults."""
+        if not self.fits(part, data, place) and not isinstance(data, dict):
             return Cell("")
-        known = {"name", "ports", "devices", "instances", "nets", "modules", "description", "warnings"}
-        self.ignore_unknown(data, known, field)
-        name = self._name(data, "name", field) if needs_name or data.get("name") else ""
-        ports = [self.word(port, _at(_join(field, "ports"), i)) for i, port in self._items(data, "ports", field)]
-        if len(set(ports)) < len(ports):
-            self.fault(_join(field, "ports"), "names a port twice")
-        devices = [self._device(d, _at(_join(field, "devices"), i)) for i, d in self._items(data, "devices", field)]
-        instances = [
-            self._instance(item, _at(_join(field, "instances"), i)) for i, item in self._items(data, "instances", field)
-        ]
-        modules = [self._module(m, _at(_join(field, "modules"), i)) for i, m in self._items(data, "modules", field)]
-        ids = [item.id for item in (*devices, *instances) if item is not None and item.id]
+        self.note_unknown(data, "content", place)
+        name, ports = data.get("name", ""), _listed(data, "ports")
+        self.check_printable((*place, "name"), name)
+        for index, port in enumerate(ports):
+            self.check_printable((*place, "ports", index), port)
+        devices = self._each(self._device, data, "devices", place)
+        instances = self._each(self._instance, data, "instances", place)
+        modules = self._each(self._module, data, "modules", place)
+        entries = [*_listed(data, "devices"), *_listed(data, "instances")]
+        ids = [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
         for twice in sorted(repeated(ids)):
-            self.fault(_join(field, "devices"), f"id '{twice}' is used twice")
-        return Cell(
-            name,
-            tuple(ports),
-            tuple(d for d in devices if d is not None),
-            tuple(i for i in instances if i is not None),
-            tuple(m for m in modules if m is not None),
+            self.faults.append((json_place((*place, "devices")), f"id '{twice[:MAX_NAME]}' is used twice"))
+        return Cell(name if isinstance(name, str) else "", tuple(ports), devices, instances, modules)
+
+    def _each(self, read: Callable[[Any, Place], Any], data: dict[str, Any], key: str, place: Place) -> tuple[Any, ...]:
+        found = [read(item, (*place, key, index)) for index, item in enumerate(_listed(data, key))]
+        return tuple(item for item in found if item is not None)
+
+    def _device(self, data: Any, place: Place) -> Device | None:
+        plain = _in_plain_names(data) if isinstance(data, dict) else data
+        fits = self._device_fits(plain, data, place)
+        if isinstance(data, dict):
+            self._given_twice(plain, data, place)
+        if not fits:
+            return None
+        self.note_unknown(data, "device", place)
+        kind, nets = KINDS[plain["type"]], plain["terminals"]
+        model = plain.get("model", kind.name)
+        for key, name in (("id", plain["id"]), ("model", model)):
+            self.check_printable((*place, key), name)
+        for terminal, net in nets.items():
+            self.check_printable((*place, "terminals", terminal), net)
+        params = {
+            name: int(value) if name in INTEGER_PARAMS else float(value)
+            for name, value in plain.get("params", {}).items()
+        }
+        terminals = {terminal: nets[terminal] for terminal in kind.all_terminals if terminal in nets}
+        return Device(plain["id"], kind.name, model, params, terminals)
+
+    def _device_fits(self, plain: Any, data: Any, place: Place) -> bool:
+        params = plain.get("params") if isinstance(plain, dict) else None
+        if not isinstance(params, dict):
+            return self.fits("device", plain, place, data)
+        plain = {key: value for key, value in plain.items() if key in _fields("device")}
+        bare = {**plain, "params": {}}
+        shapes, shape = _shapes(), _shapes().of(bare)
+        if self._is_accepted("device", shape, bare) and all(
+            self._is_accepted("device", (shape, shapes.of_text(name), shapes.of(value)), plain, {name: value})
+            for name, value in params.items()
+        ):
+            return True
+        self._explain("device", plain, place, data)
+        return False
+
+    def _given_twice(self, plain: dict[str, Any], data: dict[str, Any], place: Place) -> None:
+        """Report the parameters and terminals that ``data`` gives in two spellings."""
+        for key, noun in (("params", "parameter"), ("terminals", "terminal")):
+            names = data.get(key)
+            if isinstance(names, dict) and len(plain[key]) < len(names):
+                aliases = _aliases(plain) if key == "terminals" else {}
+                for twice in repeated(aliases.get(name.lower(), name.lower()) for name in names):
+                    self.faults.append((json_place((*place, key)), f"{noun} '{twice[:MAX_NAME]}' is given twice"))
+
+    def _instance(self, data: Any, place: Place) -> Instance | None:
+        if not self.fits("instance", data, place):
+            return None
+        self.note_unknown(data, "instance", place)
+        nets = data.get("terminals", {})
+        for key in ("id", "cell"):
+            self.check_printable((*place, key), data[key])
+        for port, net in nets.items():
+            self.check_printable((*place, "terminals", port), net)
+        return Instance(data["id"], data["cell"], dict(nets), json_place(place))
+
+    def _module(self, data: Any, place: Place) -> RecognisedModule | None:
+        if not self.fits("module", data, place):
+            return None
+        for key in ("id", "type"):
+            self.check_printable((*place, key), data[key])
+        devices = tuple(data.get("devices", ()))
+        for index, device in enumerate(devices):
+            self.check_printable((*place, "devices", index), device)
+        return RecognisedModule(data["id"], data["type"], devices, dict(data.get("properties", {})))
+
+    def fits(self, part: str, value: Any, place: Place, data: Any = None) -> bool:
+        """Return whether ``value`` is such a part of the format; entries that are checked on their own are left out.
+
+        Args:
+            part: Name of the part in ``$defs`` of the schema.
+            value: The part.
+            place: Where it is in the document.
+            data: The part in the spelling of the document, where that differs.
+        """
+        if isinstance(value, dict):
+            fields = SCHEMA.content["$defs"]["content" if part == "cell" else part].get("properties", {})
+            apart = ("cells", "devices", "instances", "modules") if part != "module" else ("properties",)
+            value = {
+                key: type(item)() if key in apart and isinstance(item, list | dict) else item
+                for key, item in value.items()
+                if fields.get(key, {}).keys() - {"description"}
+            }
+        if self._is_accepted(part, _shapes().of(value), value):
+            return True
+        self._explain(part, value, place, data)
+        return False
+
+    def _is_accepted(self, part: str, shape: Hashable, value: Any, params: dict[str, Any] | None = None) -> bool:
+        key = part, shape
+        found = self._accepted.get(key)
+        if found is None:
+            value = value if params is None else {**value, "params": params}
+            found = self._accepted[key] = SCHEMA.accepts(value, part)
+        return found
+
+    def _explain(self, part: str, value: Any, place: Place, data: Any) -> None:
+        if len(self.faults) >= MAX_FAULTS:
+            return
+        for fault in SCHEMA.faults(value, part):
+            path = fault.path if fault.place == json_place(fault.path) else fault.path[:-1]
+            spelled = _spelled(path, value, data)
+            self.faults.append((json_place((*place, *spelled)), _reason(part, fault.path, fault.message, value)))
+
+    def note_unknown(self, data: dict[str, Any], part: str, place: Place) -> None:
+        """Note the fields of ``data`` that are not part of the format."""
+        unknown = data.keys() - _fields(part).keys()
+        if unknown:
+            prefix = re.sub(r"\[\d+\]", "[]", f"{json_place(place)}.") if place else ""
+            self.ignored.update(f"{prefix}{name[:MAX_NAME]}" for name in unknown)
+
+    def check_printable(self, place: Place, name: Any) -> None:
+        """Report a name with characters that cannot be shown; a portable pattern cannot list them."""
+        if isinstance(name, str) and not name.isprintable():
+            self.faults.append((json_place(place), f"must be a word of printable characters; got {name[:40]!r}"))
+
+
+def _in_plain_names(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a device with its type, parameters and terminals in the names of the schema."""
+    kind, params, terminals = data.get("type"), data.get("params"), data.get("terminals")
+    plain = dict(data)
+    if isinstance(kind, str):
+        plain["type"] = _TYPES.get(kind.lower(), kind)
+    if isinstance(params, dict):
+        plain["params"] = {name.lower(): value for name, value in params.items()}
+    if isinstance(terminals, dict):
+        aliases = _aliases(plain)
+        plain["terminals"] = {aliases.get(name.lower(), name.lower()): net for name, net in terminals.items()}
+    return plain
+
+
+def _aliases(plain: dict[str, Any]) -> Any:
+    kind = plain.get("type")
+    return KINDS[kind].terminal_names if isinstance(kind, str) and kind in KINDS else {}
+
+
+def _listed(data: dict[str, Any], key: str) -> list[Any]:
+    items = data.get(key)
+    return items if isinstance(items, list) else []
+
+
+def _spelled(path: Place, plain: Any, data: Any) -> Place:
+    """Return ``path`` with the name of a parameter or terminal as ``data`` spells it."""
+    if len(path) < 2 or data is None or path[0] not in ("params", "terminals"):
+        return path
+    aliases: Collection[Any] | Any = _aliases(plain) if path[0] == "terminals" else {}
+    names = (name for name in data[path[0]] if path[1] in (name.lower(), aliases.get(name.lower())))
+    return (path[0], next(names, path[1]), *path[2:])
+
+
+def _reason(part: str, path: Place, message: str, value: Any) -> str:
+    """Return the message of a fault, with what to write instead."""
+    if part != "device" or not isinstance(value, dict):
+        return message
+    if path == ("type",):
+        kind = value.get("type")
+        if "type" not in value:
+            return f"{message}; known types: {', '.join(KINDS)}"
+        return (
+            f"Unknown device type: {kind[:MAX_NAME]}{did_you_mean(kind, _TYPES)}" if isinstance(kind, str) else message
         )
-
-    def _device(self, data: Any, field: str) -> Device | None:
-        if not isinstance(data, dict):
-            self.fault(field, f"must be an object, got {type_name(data)}")
-            return None
-        self.ignore_unknown(data, {"id", "type", "model", "params", "terminals", "name"}, field)
-        device_id = self._name(data, "id", field)
-        device_type = self._type(data, field)
-        model = self.word(data["model"], f"{field}.model") if "model" in data else device_type
-        params = self._params(data.get("params", {}), f"{field}.params")
-        kind = KINDS.get(device_type)
-        area = params.get("area") if kind is not None and "area" in kind.compared else None
-        if area is not None and not 0 < area < LARGEST_SIZE_M**2:
-            reason = f"must be between 0 and {LARGEST_SIZE_M**2:g} square metres, got {area:g}"
-            self.fault(f"{field}.params.area", reason)
-        terminals = self._terminals(data, device_type, field)
-        return Device(device_id, device_type, model, params, terminals) if device_id and device_type else None
-
-    def _type(self, data: dict[str, Any], field: str) -> str:
-        if "type" not in data:
-            self.fault(f"{field}.type", f"is missing; known types: {', '.join(KINDS)}")
-            return ""
-        value = data["type"]
-        if not isinstance(value, str):
-            self.fault(f"{field}.type", f"must be a string, got {type_name(value)}")
-            return ""
-        lowered = _TYPE_ALIASES.get(value.lower(), value.lower())
-        if lowered not in KINDS:
-            self.fault(f"{field}.type", f"Unknown device type: {value[:MAX_NAME_LENGTH]}")
-            return ""
-        return lowered
-
-    def _params(self, data: Any, field: str) -> dict[str, float]:
-        if not isinstance(data, dict):
-            self.fault(field, f"must be an object, got {type_name(data)}")
-            return {}
-        result: dict[str, float] = {}
-        for name, value in data.items():
-            reason = _param_fault(name.lower(), value)
-            if reason:
-                self.fault(f"{field}.{name}", reason)
-            else:
-                result[name.lower()] = int(value) if name.lower() in INTEGER_PARAMS else float(value)
-        return result
-
-    def _terminals(self, data: dict[str, Any], device_type: str, field: str) -> dict[str, str]:
-        terminals = data.get("terminals")
-        field = f"{field}.terminals"
-        if not isinstance(terminals, dict):
-            self.fault(field, "is missing" if terminals is None else f"must be an object, got {type_name(terminals)}")
-            return {}
-        kind = KINDS.get(device_type)
-        aliases = {} if kind is None else kind.terminal_names
-        nets: dict[str, str] = {}
-        for name, net in terminals.items():
-            terminal = aliases.get(name.lower(), name.lower())
-            if terminal in nets:
-                self.fault(field, f"terminal '{terminal}' is given twice")
-            nets[terminal] = self.word(net, f"{field}.{name}")
-        if kind is None:
-            return nets
-        needed = ", ".join(kind.terminals)
-        for terminal in kind.terminals:
-            if terminal not in nets:
-                self.fault(field, f"terminal '{terminal}' is missing; {device_type} has {needed}")
-        for terminal in nets:
-            if terminal not in kind.all_terminals:
-                self.fault(f"{field}.{terminal}", f"{device_type} has no such terminal; it has {needed}")
-        return {terminal: nets[terminal] for terminal in kind.all_terminals if terminal in nets}
-
-    def _instance(self, data: Any, field: str) -> Instance | None:
-        if not isinstance(data, dict):
-            self.fault(field, f"must be an object, got {type_name(data)}")
-            return None
-        self.ignore_unknown(data, {"id", "cell", "terminals"}, field)
-        instance_id, cell = self._name(data, "id", field), self._name(data, "cell", field)
-        terminals = data.get("terminals", {})
-        if not isinstance(terminals, dict):
-            self.fault(f"{field}.terminals", f"must be an object, got {type_name(terminals)}")
-            return None
-        nets = {port: self.word(net, f"{field}.terminals.{port}") for port, net in terminals.items()}
-        return Instance(instance_id, cell, nets, field) if instance_id and cell else None
-
-    def _module(self, data: Any, field: str) -> RecognisedModule | None:
-        if not isinstance(data, dict):
-            self.fault(field, f"must be an object, got {type_name(data)}")
-            return None
-        module_id, kind = self._name(data, "id", field), self._name(data, "type", field)
-        devices = [self.word(d, _at(f"{field}.devices", i)) for i, d in self._items(data, "devices", field)]
-        properties = data.get("properties", {})
-        if not isinstance(properties, dict):
-            self.fault(f"{field}.properties", f"must be an object, got {type_name(properties)}")
-            properties = {}
-        return RecognisedModule(module_id, kind, tuple(devices), properties)
-
-    def _items(self, data: dict[str, Any], name: str, field: str) -> list[tuple[int, Any]]:
-        items = data.get(name, [])
-        if not isinstance(items, list):
-            self.fault(_join(field, name), f"must be an array, got {type_name(items)}")
-            return []
-        return list(enumerate(items))
-
-    def _name(self, data: dict[str, Any], key: str, field: str) -> str:
-        if key not in data:
-            self.fault(_join(field, key), "is missing")
-            return ""
-        return self.word(data[key], _join(field, key))
-
-    def word(self, value: Any, field: str) -> str:
-        """Return ``value``, or an empty text and a fault where it is no name."""
-        if not isinstance(value, str):
-            self.fault(field, f"must be a string, got {type_name(value)}")
-            return ""
-        if _NAME.fullmatch(value) is None or not value.isprintable():
-            self.fault(field, f"{_NAME_RULE}; got {value[:40]!r}")
-            return ""
-        return value
-
-
-def _param_fault(name: str, value: Any) -> str:
-    """Return what is wrong with a parameter, or an empty text."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        number = parse_number(value) if isinstance(value, str) else None
-        hint = "" if number is None else f" (write {number:g})"
-        return f"must be a number in SI units, got {type_name(value)}{hint}"
-    if (isinstance(value, int) and abs(value) > LARGEST_NUMBER) or not math.isfinite(value):
-        return "is out of range"
-    if name in {"w", "l"} and not 0 < value < LARGEST_SIZE_M:
-        hint = f"; write {value:g}e-6 for {value:g} um" if value >= 0.01 else ""
-        return f"must be between 0 and {LARGEST_SIZE_M:g} metres, got {value:g}{hint}"
-    if name in INTEGER_PARAMS and not (1 <= value <= LARGEST_COUNT and float(value).is_integer()):
-        return f"must be an integer from 1 to {LARGEST_COUNT}, got {value:g}"
-    return ""
-
-
-def type_name(value: Any) -> str:
-    """Return what JSON calls the type of a value."""
-    names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
-    return "null" if value is None else names[type(value)]
-
-
-def _join(field: str, name: str) -> str:
-    return f"{field}.{name}" if field else name
-
-
-def _at(field: str, index: int) -> str:
-    return f"{field}[{index}]"
+    if len(path) == 2 and path[0] == "params":
+        given = value["params"][path[1]]
+        number = parse_number(given) if isinstance(given, str) else None
+        if number is not None:
+            return f"{message} (write {number:g})"
+        if path[1] in ("w", "l") and isinstance(given, int | float) and LIKELY_UM[0] <= given < LIKELY_UM[1]:
+            return f"{message}; write {given:g}e-6 for {given:g} um"
+    return message

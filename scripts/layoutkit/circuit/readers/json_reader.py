@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.circuit import BlackBox, Circuit, Device
 from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed
 from layoutkit.circuit.readers.findings import repeated
-from layoutkit.circuit.readers.json_cells import Cell, CellChecker, Instance, type_name
+from layoutkit.circuit.readers.json_cells import MAX_FAULTS, Cell, CellReader, Instance
 from layoutkit.circuit.readers.source import read_text
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS
@@ -83,57 +83,55 @@ def circuit_from_json(data: Any, *, top: str | None = None, black_boxes: Collect
     """
     if isinstance(data, dict) and isinstance(data.get("circuit"), dict) and "devices" not in data:
         data = data["circuit"]
-    checker = CellChecker()
+    reader = CellReader()
     if isinstance(data, dict) and "devices" in data and "cells" not in data:
-        cells, named_top = [checker.cell(data, "", needs_name=False)], ""
+        cells, named_top = [reader.cell(data, part="content")], ""
     else:
-        cells, named_top = _document(data, checker)
-    _raise_faults(checker.faults)
+        cells, named_top = _document(data, reader)
+    _raise_faults(reader.faults)
     by_name = {cell.name: cell for cell in cells}
     if not cells:
         if top:
             raise NetlistError(f"Top cell '{top}' not found; the netlist defines none")
         return Circuit(named_top)
     chosen = _choose_top(cells, by_name, top or named_top)
-    expansion = _Expansion(by_name, checker.faults, black_boxes)
+    expansion = _Expansion(by_name, reader.faults, black_boxes)
     expansion.expand(chosen, "", {port: port for port in chosen.ports}, (chosen.name,))
-    _raise_faults(checker.faults)
+    _raise_faults(reader.faults)
     check_listed(black_boxes, expansion.black_boxes)
-    warnings = tuple(f"ignored field: {name}" for name in sorted(checker.ignored))
+    warnings = tuple(f"ignored field: {name}" for name in sorted(reader.ignored))
     boxes = tuple(expansion.black_boxes)
     return Circuit(chosen.name, tuple(expansion.devices), chosen.ports, chosen.modules, boxes, warnings)
 
 
-def _document(data: Any, checker: CellChecker) -> tuple[list[Cell], str]:
-    if not isinstance(data, dict):
-        checker.fault("(document)", f"must be an object with 'cells' or 'devices', got {type_name(data)}")
+def _document(data: Any, reader: CellReader) -> tuple[list[Cell], str]:
+    """Return the cells of a document and the top that it names, both empty where it has faults."""
+    fits = reader.fits("netlist" if not isinstance(data, dict) else "cells", data, ())
+    if not isinstance(data, dict) or "cells" not in data:
         return [], ""
-    if "cells" not in data:
-        checker.fault("cells", "is missing; a netlist has 'cells' and 'top', or 'name' and 'devices'")
-        return [], ""
-    checker.ignore_unknown(data, {"cells", "top", "name", "version", "description"}, "")
-    top = checker.word(data["top"], "top") if data.get("top", "") != "" else ""
-    if not isinstance(data["cells"], list):
-        checker.fault("cells", f"must be an array, got {type_name(data['cells'])}")
-        return [], top
-    cells = [checker.cell(cell, f"cells[{index}]") for index, cell in enumerate(data["cells"])]
+    reader.note_unknown(data, "cells", ())
+    listed = data["cells"] if isinstance(data["cells"], list) else []
+    cells = [reader.cell(cell, ("cells", index)) for index, cell in enumerate(listed)]
     for name in sorted(repeated(cell.name for cell in cells if cell.name)):
-        checker.fault("cells", f"cell '{name}' is defined twice")
-    return cells, top
+        reader.faults.append(("cells", f"cell '{name}' is defined twice"))
+    reader.check_printable(("top",), data.get("top"))
+    return cells, data.get("top", "") if fits else ""
 
 
 def _raise_faults(faults: Faults) -> None:
     if not faults:
         return
     details = {
-        "faults": [{"field": field, "reason": reason} for field, reason in faults[:1000]],
+        "faults": [{"field": field, "reason": reason} for field, reason in faults[:MAX_FAULTS]],
         "known_types": list(KINDS),
     }
     if all(reason.startswith("Unknown device type: ") for _, reason in faults):
-        types = list(dict.fromkeys(reason.removeprefix("Unknown device type: ") for _, reason in faults))
+        named = (reason.removeprefix("Unknown device type: ").partition(" (did you mean ")[0] for _, reason in faults)
+        types = list(dict.fromkeys(named))
         raise NetlistError(f"Unknown device type: {', '.join(types[:MAX_SHOWN])}", details=details)
     shown = "; ".join(f"{field} - {reason}" for field, reason in faults[:MAX_SHOWN])
-    more = f"; and {len(faults) - MAX_SHOWN} more" if len(faults) > MAX_SHOWN else ""
+    at_least = "at least " if len(faults) >= MAX_FAULTS else ""
+    more = f"; and {at_least}{len(faults) - MAX_SHOWN} more" if len(faults) > MAX_SHOWN else ""
     raise NetlistError(f"Schema validation failed: {shown}{more}", details=details)
 
 

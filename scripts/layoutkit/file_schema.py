@@ -1,0 +1,223 @@
+"""Check files against their JSON Schemas and explain every fault.
+
+Beside the keywords of JSON Schema 2020-12, a subschema may hold ``x-error``: one text for whatever is wrong with the
+value or its parts, or a mapping of keyword to text. In a text for ``required``, ``{name}`` is the missing name.
+"""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from reprlib import repr as short
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from layoutkit.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    Steps = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class SchemaFault:
+    """What is wrong with one part of a file.
+
+    Attributes:
+        path: Keys and indexes that lead to the part, which may be missing from the file; ends in None where the fault
+            is about an entry as a whole.
+        place: The entry to look at, such as ``layers.met1``.
+        message: What is wrong with it, and what is allowed.
+    """
+
+    path: Steps
+    place: str
+    message: str
+
+
+class FileSchema:
+    """The JSON Schema of one kind of file; subclasses choose the words in which its faults are reported.
+
+    Args:
+        file: The schema.
+
+    Attributes:
+        file: The schema.
+        words: What a user calls the types of JSON.
+    """
+
+    words: ClassVar[Mapping[str, str]] = {
+        "object": "a mapping", "array": "a list", "string": "a text", "number": "a number", "integer": "a whole number",
+        "boolean": "true or false", "null": "null",
+    }  # fmt: skip
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """The schema as JSON data."""
+        data: dict[str, Any] = json.loads(self.file.read_text(encoding="utf-8"))
+        return data
+
+    def faults(self, data: Any, part: str = "") -> list[SchemaFault]:
+        """Return every fault of ``data``, in the order of the schema.
+
+        Args:
+            data: The content of a file.
+            part: Name in ``$defs`` of the part that ``data`` is; the whole file by default.
+        """
+        found = [fault for error in self._of(part).iter_errors(data) for fault in self._explained(error, data)]
+        explained = {fault.path for fault, own in found if own}
+        kept: dict[tuple[str, str], SchemaFault] = {}
+        for fault, own in found:
+            inside = any(fault.path[: len(path)] == path for path in explained)
+            if own or not inside:
+                kept.setdefault((fault.place, fault.message), fault)
+        return list(kept.values())
+
+    def accepts(self, data: Any, part: str = "") -> bool:
+        """Return whether ``faults`` finds none; this is quicker."""
+        return bool(self._of(part).is_valid(data))
+
+    def _of(self, part: str) -> Any:
+        """Return the validator of one part, or of the whole file."""
+        return self._validator.evolve(schema=self.content["$defs"][part]) if part else self._validator
+
+    @cached_property
+    def _validator(self) -> Any:
+        """The validator; jsonschema is loaded here, because it is slow to load and many commands check no file."""
+        from jsonschema import Draft202012Validator, ValidationError, validators
+
+        def own_text(validator: Any, text: Any, value: Any, schema: dict[str, Any]) -> Iterator[Any]:
+            plain = {keyword: rule for keyword, rule in schema.items() if keyword != "x-error"}
+            if isinstance(text, str) and not validator.evolve(schema=plain).is_valid(value):
+                yield ValidationError(text)
+
+        extend: Any = validators.extend
+        return extend(Draft202012Validator, {"x-error": own_text})(self.content)
+
+    def _explained(self, error: Any, data: Any) -> Iterator[tuple[SchemaFault, bool]]:
+        """Yield the faults of one error, each with whether its text is that of ``x-error`` for the whole value."""
+        path, rule, value = tuple(error.absolute_path), error.validator_value, error.instance
+        texts = error.schema.get("x-error") if isinstance(error.schema, dict) else None
+        own = texts.get(error.validator) if isinstance(texts, dict) else None
+        place = self.place(path, data)
+        if error.validator == "x-error":
+            yield SchemaFault(path, place, f"{error.message}, got {short(value)}"), True
+        elif error.validator == "required":
+            for name in (name for name in rule if name not in value):
+                where, message = self.missing(path, name, data)
+                where = place if own and "{name}" in own else where
+                yield SchemaFault((*path, name), where, own.replace("{name}", name) if own else message), False
+        elif error.validator == "additionalProperties":
+            known = error.schema["properties"]
+            for name in (name for name in value if name not in known):
+                meant = did_you_mean(name, known) or f"; allowed: {', '.join(known)}"
+                yield SchemaFault((*path, name), place, f"unknown {short(name)}{meant}"), False
+        elif error.validator == "dependentRequired":
+            for name, needed in rule.items():
+                for other in (other for other in needed if name in value and other not in value):
+                    yield SchemaFault((*path, name), place, f"'{name}' needs '{other}'"), False
+        else:
+            yield self._value_fault(error, own, data), False
+
+    def _value_fault(self, error: Any, own: str | None, data: Any) -> SchemaFault:
+        """Return the fault of a value that is present."""
+        path, rule, value = tuple(error.absolute_path), error.validator_value, error.instance
+        is_name = "propertyNames" in error.absolute_schema_path
+        path = (*path, value) if is_name else path
+        whole = error.validator in ("anyOf", "minItems")
+        message = own or self._requirement(error.validator, rule, error.message)
+        if error.validator != "anyOf" and not (own and is_name):
+            message += f", got {len(value) if whole else self.received(error)}"
+        if error.validator == "enum":
+            message += did_you_mean(value, rule)
+        return SchemaFault((*path, None) if whole else path, self.place(path, data), message)
+
+    def _requirement(self, keyword: str, rule: Any, message: str) -> str:
+        if keyword == "type":
+            return "must be " + " or ".join(self.words[name] for name in ([rule] if isinstance(rule, str) else rule))
+        if keyword == "enum":
+            return f"must be one of {', '.join(map(str, rule))}"
+        limits = {
+            "minimum": "at least", "maximum": "at most", "exclusiveMinimum": "greater than", "minItems": "at least",
+        }  # fmt: skip
+        return f"must be {limits[keyword]} {rule}" if keyword in limits else message
+
+    def missing(self, path: Steps, name: str, data: Any) -> tuple[str, str]:
+        """Return the place and the message for ``name``, which the entry at ``path`` lacks."""
+        return (self.place(path, data), f"'{name}' is missing") if path else (name, "is missing")
+
+    def received(self, error: Any) -> str:
+        """Return what a message shows of the value that has ``error``."""
+        return short(error.instance)
+
+    def place(self, path: Sequence[Any], data: Any) -> str:
+        """Return ``path`` as a user reads it: entries of lists by their name or id, where they have one."""
+        words: list[str] = []
+        for step in path:
+            data = data[step] if isinstance(data, list) or (isinstance(data, dict) and step in data) else None
+            name = next((data[key] for key in ("name", "id") if isinstance(data, dict) and key in data), None)
+            if not isinstance(step, int):
+                words.append(str(step))
+            elif isinstance(name, str):
+                words.append(name)
+            else:
+                words[-1] = f"{words[-1]}[{step}]"
+        return ".".join(words) or "file"
+
+
+class JsonSchema(FileSchema):
+    """The schema of a JSON file: types are called as in JSON, and a place is a path such as ``devices[0].id``."""
+
+    words: ClassVar[Mapping[str, str]] = {
+        "object": "an object", "array": "an array", "string": "a string", "number": "a number",
+        "integer": "an integer", "boolean": "true or false", "null": "null",
+    }  # fmt: skip
+
+    def missing(self, path: Steps, name: str, data: Any) -> tuple[str, str]:
+        """Return the place where ``name`` is missing, and the message."""
+        return self.place((*path, name), data), "is missing"
+
+    def received(self, error: Any) -> str:
+        """Return the value that has ``error``, or its type where that is the fault."""
+        kind = json_type(error.instance)
+        fraction = kind == "number" and error.validator_value == "integer"
+        return kind if error.validator == "type" and not fraction else short(error.instance)
+
+    def place(self, path: Sequence[Any], data: Any) -> str:  # noqa: ARG002 - the path is enough
+        """Return ``path`` with points and brackets."""
+        return json_place(path)
+
+
+def json_place(path: Sequence[Any]) -> str:
+    """Return keys and indexes as one text, such as ``cells[0].name``."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".") or "(document)"
+
+
+def json_type(value: Any) -> str:
+    """Return what JSON calls the type of a value."""
+    names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
+    return "null" if value is None else names[type(value)]
+
+
+def without(data: Any, faults: Iterable[SchemaFault]) -> Any:
+    """Return a copy of ``data`` without the parts that have ``faults``; the rest keeps the schema's types."""
+    copy, indexes = deepcopy(data), []
+    for fault in faults:
+        if not fault.path:
+            return {}
+        parent = copy
+        for step in fault.path[:-1]:
+            parent = parent[step]
+        if isinstance(parent, list) and fault.path[-1] is not None:
+            indexes.append((parent, fault.path[-1]))
+        elif isinstance(parent, dict):
+            parent.pop(fault.path[-1], None)
+    for parent, index in sorted(indexes, key=lambda item: -item[1]):
+        parent[index : index + 1] = []
+    return copy
