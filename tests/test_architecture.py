@@ -121,11 +121,6 @@ ROOMS = (
     {"errors"},
 )
 WITHIN_A_LEVEL = {("lvs", "extract"), ("drc", "extract")}
-# Offences that remain, each to be removed with its entry. None may be added.
-REMAINING_SCRIPTS = {
-    "netlist-to-gds/scripts/build_layout.py",
-    "constraint-planning/scripts/suggest_constraints.py",
-}
 
 
 def modules():
@@ -227,7 +222,7 @@ def test_a_skills_script_builds_on_the_tools_of_the_engine():
         wrong = {name for name in ours if not any(f"{name}.".startswith(f"{home}.") for home in SCRIPTS_BUILD_ON)}
         if wrong:
             offenders[path.relative_to(ROOT / "skills").as_posix()] = sorted(wrong)
-    assert {path: wrong for path, wrong in offenders.items() if path not in REMAINING_SCRIPTS} == {}
+    assert offenders == {}
 
 
 def test_a_modules_name_stands_for_one_thing():

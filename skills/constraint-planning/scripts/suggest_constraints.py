@@ -23,11 +23,11 @@ TOOL = "plan.suggest_constraints"
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the constraints, who proposed them, and every attempt with a model."""
-    from layoutkit.circuit.suggested_constraints import suggest_constraints
+    from layoutkit.tools.constraint_request import read_circuit, save_constraints, suggested_by_recognition
 
     circuit = read_circuit(params)
     settings = settings_for(params)
-    suggested = suggest_constraints(circuit).to_json()
+    suggested = suggested_by_recognition(circuit)
     data: dict[str, Any] = {
         "circuit": circuit.name,
         "source": "recognition",
@@ -39,35 +39,8 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     if settings is not None:
         data.update(ask(circuit, suggested, settings, params, context))
     if params.get("workspace"):
-        from layoutkit.layout.workspace import Workspace
-
-        written = Workspace(params["workspace"]).write_json("constraints.json", data["constraints"])
-        data["constraints_path"] = str(written)
+        data["constraints_path"] = save_constraints(params["workspace"], data["constraints"])
     return data
-
-
-def read_circuit(params: dict[str, Any]) -> Circuit:
-    """Return the circuit with its modules, from the netlist or from what netlist.parse answered."""
-    from layoutkit.circuit import read_netlist, recognise
-    from layoutkit.circuit.readers.json_reader import circuit_from_json
-    from skillscript import SkillError
-
-    if ("netlist_path" in params) is ("circuit" in params):
-        raise SkillError("INVALID_PARAM", "give either netlist_path or circuit", {"param_name": "netlist_path"})
-    if "netlist_path" in params:
-        return read_netlist(
-            params["netlist_path"],
-            top=params.get("top"),
-            black_boxes=params.get("black_boxes", ()),
-            parameters=params.get("parameters"),
-        )
-    if "top" in params:
-        raise SkillError("INVALID_PARAM", "top chooses in a netlist; a circuit is flat already", {"param_name": "top"})
-    if "parameters" in params:
-        text = "parameters need netlist_path: the sizes of a circuit given as circuit are numbers, without parameters"
-        raise SkillError("INVALID_PARAM", text, {"param_name": "parameters"})
-    circuit = circuit_from_json(params["circuit"], black_boxes=params.get("black_boxes", ()))
-    return circuit.with_modules(recognise(circuit))
 
 
 def settings_for(params: dict[str, Any]) -> ModelSettings | None:
@@ -93,7 +66,7 @@ def ask(
     context: dict[str, Any],
 ) -> dict[str, Any]:
     """Return a model's constraints, which name nothing that the circuit lacks."""
-    from layoutkit.circuit.constraints import Constraints, find_faults
+    from layoutkit.tools.constraint_request import proposal_faults
     from skillscript import Fault, Task, ask_model, load_tool, prompt_variables, render_file
 
     output_schema = load_tool(__file__, TOOL, execute).output_schema
@@ -102,7 +75,7 @@ def ask(
     task = Task(
         prompt=render_file(__file__, "assets/suggest_constraints.jinja", variables),
         schema={"$ref": "#/$defs/constraints", "$defs": output_schema["$defs"]},
-        check=lambda value: [Fault(*fault) for fault in find_faults(Constraints.from_json(value), circuit)],
+        check=lambda value: [Fault(*fault) for fault in proposal_faults(value, circuit)],
         system="You plan analog integrated circuit layout. You answer with one JSON object and nothing else.",
     )
     answer = ask_model(task, settings)

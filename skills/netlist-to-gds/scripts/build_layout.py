@@ -17,20 +17,16 @@ except ModuleNotFoundError:  # the same lines in every script: a Python without 
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the report of the whole job; raise with the same report when the design is not clean."""
-    from layoutkit.flow.build import build_layout
-    from layoutkit.flow.design import LayoutRequest
-    from layoutkit.flow.summary import faults, summary
+    from layoutkit.tools.whole_flow import build
 
-    report = build_layout(LayoutRequest.of(params), progress=_tell)
-    _tell(summary(report))
-    found = faults(report)
+    report, found = build(params, _print_progress)
     if found:
         code = ErrorCode.LAYOUT_CONFLICT if report["drc"]["passed"] else ErrorCode.DRC_VIOLATION
         raise SkillError(code, "; ".join(found), {"faults": found}, report)
     return report
 
 
-def _tell(text: str) -> None:
+def _print_progress(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 

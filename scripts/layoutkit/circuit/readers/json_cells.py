@@ -24,7 +24,7 @@ from layoutkit.file_schema import JsonSchema, json_place
 from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
 Faults = list[tuple[str, str]]
 Place = tuple[Any, ...]
@@ -306,7 +306,8 @@ def _in_plain_names(data: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _aliases(plain: dict[str, Any]) -> Any:
+def _aliases(plain: dict[str, Any]) -> Mapping[str, str]:
+    """Return the other names of the terminals of a device."""
     kind = plain.get("type")
     return KINDS[kind].terminal_names if isinstance(kind, str) and kind in KINDS else {}
 
@@ -320,7 +321,7 @@ def _spelled(path: Place, plain: Any, data: Any) -> Place:
     """Return ``path`` with the name of a parameter or terminal as ``data`` spells it."""
     if len(path) < 2 or data is None or path[0] not in ("params", "terminals"):
         return path
-    aliases: Collection[Any] | Any = _aliases(plain) if path[0] == "terminals" else {}
+    aliases = _aliases(plain) if path[0] == "terminals" else {}
     names = (name for name in data[path[0]] if path[1] in (name.lower(), aliases.get(name.lower())))
     return (path[0], next(names, path[1]), *path[2:])
 

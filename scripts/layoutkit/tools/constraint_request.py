@@ -1,0 +1,57 @@
+"""``plan.suggest_constraints``: constraints that follow from a circuit, and the check of a model's proposal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit import read_netlist, recognise
+from layoutkit.circuit.constraints import Constraints, find_faults
+from layoutkit.circuit.readers.json_reader import circuit_from_json
+from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.errors import LayoutkitError
+from layoutkit.layout.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.circuit import Circuit
+    from layoutkit.circuit.constraints import ConstraintFault
+
+
+def read_circuit(params: Mapping[str, Any]) -> Circuit:
+    """Return the circuit with its modules, from the netlist or from what ``netlist.parse`` answered.
+
+    Raises:
+        LayoutkitError: If ``params`` name both or neither, or the circuit cannot be read.
+    """
+    if ("netlist_path" in params) is ("circuit" in params):
+        raise LayoutkitError("give either netlist_path or circuit", details={"param_name": "netlist_path"})
+    if "netlist_path" in params:
+        return read_netlist(
+            params["netlist_path"],
+            top=params.get("top"),
+            black_boxes=params.get("black_boxes", ()),
+            parameters=params.get("parameters"),
+        )
+    if "top" in params:
+        raise LayoutkitError("top chooses in a netlist; a circuit is flat already", details={"param_name": "top"})
+    if "parameters" in params:
+        text = "parameters need netlist_path: the sizes of a circuit given as circuit are numbers, without parameters"
+        raise LayoutkitError(text, details={"param_name": "parameters"})
+    circuit = circuit_from_json(params["circuit"], black_boxes=params.get("black_boxes", ()))
+    return circuit.with_modules(recognise(circuit))
+
+
+def suggested_by_recognition(circuit: Circuit) -> dict[str, Any]:
+    """Return the constraints that follow from the modules of ``circuit`` as JSON data."""
+    return suggest_constraints(circuit).to_json()
+
+
+def proposal_faults(proposal: Any, circuit: Circuit) -> list[ConstraintFault]:
+    """Return what is wrong with proposed constraints, given as JSON data, for ``circuit``."""
+    return find_faults(Constraints.from_json(proposal), circuit)
+
+
+def save_constraints(folder: str, constraints: Mapping[str, Any]) -> str:
+    """Save constraints in the workspace ``folder``; return the path of their file."""
+    return str(Workspace(folder).write_json("constraints.json", constraints))
