@@ -265,8 +265,8 @@ def net_outcomes(
         path = f"net_currents[{index}]"
         rails = "rails of modules are not judged"
         entry = outcome(path, (load.net,), overloaded, f"wires and vias carry the current; {rails}")
-        alone = entry.obeyed and load.net not in wired  # all metal of the net lies in one module
-        found.append(replace(entry, obeyed=None, reason=f"{entry.reason}; {rails}") if alone else entry)
+        in_one_module = entry.obeyed and load.net not in wired
+        found.append(replace(entry, obeyed=None, reason=f"{entry.reason}; {rails}") if in_one_module else entry)
     return found
 
 
