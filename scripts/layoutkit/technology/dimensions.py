@@ -55,7 +55,7 @@ WITH_MARKERS = {
 WITH_COVERS = {
     "cover_enclosure": "the device's covers beyond its tap ring",
     "cover_space": "their spacing",
-    "cover_to_others": "covers to whatever has none",
+    "cover_to_others": "covers to devices that do not have them",
 }
 OPTIONAL = {
     "well_fill": "a merged well's gaps below this are filled, where a layer is made from wide wells",
