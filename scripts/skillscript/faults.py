@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-MAX_TOLD = 50  # faults listed in one answer; a thousand wrong items are usually one mistake
+MAX_REPORTED = 50  # faults listed in one answer; a thousand wrong items are usually one mistake
 MAX_JOINED = 10  # faults spelled out in the one-line message
 MAX_SHOWN = 80  # characters of a received value in a message
 MAX_ECHOED = 400  # characters of a received value in the details
@@ -77,9 +77,9 @@ def fault_details(faults: Sequence[Fault]) -> dict[str, Any]:
     details: dict[str, Any] = {
         "param_name": first.path,
         "provided_value": echo(first.value),
-        "errors": [fault.to_dict() for fault in faults[:MAX_TOLD]],
+        "errors": [fault.to_dict() for fault in faults[:MAX_REPORTED]],
     }
-    if len(faults) > MAX_TOLD:
+    if len(faults) > MAX_REPORTED:
         details["error_count"] = len(faults)
     return details
 

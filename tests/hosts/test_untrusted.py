@@ -1,4 +1,4 @@
-"""A pack by somebody else: nothing of it is executed until one of its tools is called, and that tool gets no secrets."""
+"""A pack by somebody else: none of it is executed until one of its tools is called, and that tool gets no secrets."""
 
 import json
 

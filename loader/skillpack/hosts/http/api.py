@@ -42,7 +42,7 @@ from skillpack.hosts.listening import serve
 from skillpack.hosts.pack import pack_version
 from skillpack.registry.definitions import SkillRegistry
 from skillscript.envelope import ErrorCode, SkillError, to_json
-from skillscript.faults import MAX_TOLD, Fault, did_you_mean, fault_details, joined
+from skillscript.faults import MAX_REPORTED, Fault, did_you_mean, fault_details, joined
 from skillscript.schema import find_faults
 from skillscript.strict_json import NotJsonError, parse_json, path_text
 
@@ -201,7 +201,7 @@ class PackApi:
         """Check parameters, or a result, against a skill's schemas; nothing runs."""
         tool = _tool(await self._view(), body.skill_id)
         errors = await anyio.to_thread.run_sync(_faults, tool, body.model_dump(exclude_unset=True))
-        return _json(200, {"valid": not errors, "errors": errors[:MAX_TOLD]})
+        return _json(200, {"valid": not errors, "errors": errors[:MAX_REPORTED]})
 
     async def execute(self, request: Request, tool_id: Annotated[str, Path(alias="id")], body: ExecuteBody) -> Response:
         """Call a skill; a client that disconnects has its call killed."""
