@@ -194,7 +194,8 @@ def parse_constraints(text: str) -> Constraints:
     try:
         data = parse_json(text)
     except LayoutkitError as error:
-        message = f"the file of constraints is not JSON ({_short(str(error))}); give a file as plan.suggest_constraints writes it"
+        reason = _short(str(error))
+        message = f"the file of constraints is not JSON ({reason}); give a file as plan.suggest_constraints writes it"
         raise LayoutkitError(message, details={"param_name": "constraints"}) from error
     return Constraints.from_json(data)
 

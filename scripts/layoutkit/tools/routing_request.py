@@ -101,8 +101,8 @@ def with_constraints(job: RoutingJob, constraints: Constraints) -> RoutingJob:
     if others:
         more = f" and {len(others) - MAX_SHOWN} more" if len(others) > MAX_SHOWN else ""
         warnings.append(
-            f"the constraints name nets that are not in this request: {', '.join(others[:MAX_SHOWN])}{more}; a net that "
-            "needs no wires may be left out, any other name is a mistake"
+            f"the constraints name nets that are not in this request: {', '.join(others[:MAX_SHOWN])}{more}; a net "
+            "that needs no wires may be left out, any other name is a mistake"
         )
     return replace(job, nets=tuple(nets), warnings=tuple(warnings))
 

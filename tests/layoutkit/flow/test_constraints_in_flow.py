@@ -228,7 +228,7 @@ def test_a_file_that_cannot_be_obeyed_is_refused_with_its_faults(build, tmp_path
 
 
 def test_files_that_are_no_constraints_are_refused_without_quoting_them(tmp_path):
-    twice = '{"matching": [{"devices": 1, "%s": 1, "%s": 2}]}' % ("x" * 9999, "x" * 9999)
+    twice = '{"matching": [{"devices": 1, "NAME": 1, "NAME": 2}]}'.replace("NAME", "x" * 9999)
     for content, reason in (
         ("secret words", "not JSON"),
         ("[" * 100_000, "nested too deeply"),
