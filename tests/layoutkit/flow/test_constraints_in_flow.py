@@ -174,6 +174,19 @@ def test_what_is_not_obeyed_is_reported_and_warned_of(build):
     assert len(warned) == len(not_obeyed) == report["constraints"]["not_obeyed"] > 2
 
 
+def test_a_proximity_group_brings_devices_of_a_row_together(build):
+    apart = {}
+    for proximity in ([], [{"devices": ["M1", "M6"]}]):
+        report = build(BUFFERS, {"proximity": proximity})
+        layout = kdb.Layout()
+        layout.read(report["files"]["gds"])
+        row = [instance for instance in layout.top_cell().each_inst() if instance.cell.name.startswith("nmos")]
+        order = [instance.cell.name for instance in sorted(row, key=lambda instance: instance.bbox().left)]
+        apart[len(proximity)] = abs(order.index("nmos_M1") - order.index("nmos_M6"))
+    assert apart[0] > 1 == apart[1]
+    assert outcomes(report)["proximity[0]"] == (True, "the modules are neighbours")
+
+
 def test_a_port_is_labelled_on_its_metal_nearest_to_the_wanted_side(build):
     found = {}
     for side in ("left", "right", "bottom", "top"):
