@@ -1,5 +1,8 @@
 """Diodes from netlist to verdict: drawn clean, extracted with the area and perimeter of arithmetic, compared."""
 
+import re
+import shutil
+import subprocess
 from dataclasses import replace
 
 import klayout.db as kdb
@@ -18,6 +21,7 @@ from layoutkit.flow.design import LayoutRequest
 from layoutkit.lvs.compare import compare
 from layoutkit.technology import load, names
 from layoutkit.technology.passive_sizes import PassiveSize
+from patience import WATCHDOG_S
 
 DIODES = [(name, spec.name) for name in names() for spec in load(name).passives.values() if spec.kind.name == "diode"]
 REAL = sorted({name for name, _ in DIODES})
@@ -236,7 +240,30 @@ def test_cards_state_a_diode_by_sides_or_by_area_in_the_units_of_their_process(t
 
 def test_the_library_of_sky130_scales_areas_itself():
     card = write_spice(circuit("diode_pw2nd_05v5", 1.5, 0.5, 2), load("sky130A")).splitlines()[2]
-    assert card == "XD1 a k sky130_fd_pr__diode_pw2nd_05v5 area=0.75e12 perim=4e6 m=2"
+    assert card == "D1 a k sky130_fd_pr__diode_pw2nd_05v5 area=0.75e12 pj=4e6 m=2"
+
+
+@pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
+@pytest.mark.parametrize(
+    ("technology", "unit", "option"), [("sky130A", 1e-6, ".option scale=1u"), ("gf180mcuD", 1.0, "")]
+)
+def test_ngspice_finds_the_area_and_perimeter_through_a_model_as_the_library_has_it(tmp_path, technology, unit, option):
+    """The libraries declare diodes by ``.model``, sky130's per um2 and um. Capacitances at 0 V: 1 fF/um2, 0.1 fF/um."""
+    flavour = ANODE_IS_SUBSTRATE[technology]
+    cards = [
+        line
+        for line in write_spice(circuit(flavour, 1.5, 0.5, 2), load(technology)).splitlines()
+        if line[:1] not in "*."
+    ]
+    model = f".model {MODELS.get(technology, '')}{flavour} d level=3 cjo={1e-3 * unit**2} cjp={1e-10 * unit}"
+    deck = ["* diode", option, model, *cards, "Va a 0 0", "Vk k 0 dc 0 ac 1", ".control", "ac lin 1 1meg 1meg"]
+    deck += ["let farad = -imag(i(vk)) / (2 * pi * 1meg)", "print farad", ".endc", ".end"]
+    (tmp_path / "deck.spice").write_text("\n".join(deck) + "\n")
+    command = ["ngspice", "-b", str(tmp_path / "deck.spice")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WATCHDOG_S)
+    printed = re.search(r"farad = (\S+)", done.stdout)
+    assert printed, done.stdout + done.stderr
+    assert float(printed[1]) == pytest.approx(2 * (0.75 * 1e-15 + 4 * 1e-16), rel=1e-3)
 
 
 def test_json_netlists_state_sides_or_an_area(tmp_path):
