@@ -307,7 +307,8 @@ class _Mapping:
 
     def _change(self, device: Device, field: str, values: tuple[str | float | None, str | float], reason: str) -> None:
         self.changes.append(Change(device.id, field, *values, reason))
-        self.findings.warn(reason if field == "model" else f"{reason} ({_shown_change(field, *values)})", device.id)
+        is_plain = field == "model" or values[0] == values[1]
+        self.findings.warn(reason if is_plain else f"{reason} ({_shown_change(field, *values)})", device.id)
 
     def _choose(self, device: Device) -> TargetDevice:
         exact = self._exact(device)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     Report = Callable[[str, str | float | None, str | float, str], None]
 
 
+_ROUNDING = 1e-9  # relative difference of two equal sizes
+
+
 class _Choice(NamedTuple):
     spec: Any
     exact: bool
@@ -171,13 +174,19 @@ def _foreign_rectangle(technology: Any, spec: Any, size: PassiveSize, report: Re
     """Return the plate or junction of a device of another process, grown where this one has none so small."""
     unit = technology.dbu_um * 1e-6
     width, length = max(size.w_m, spec.min_w * unit), max(size.l_m, spec.min_l * unit)
-    if width * length < spec.min_area * unit**2:
+    if width * length < spec.min_area * unit**2 * (1 - _ROUNDING):
         width = length = technology.snap_up(math.sqrt(spec.min_area)) * unit
-    if (width, length) == (size.w_m, size.l_m):
+    grown = [
+        (name, before, after)
+        for name, before, after in (("w", size.w_m, width), ("l", size.l_m, length))
+        if abs(after - before) > _ROUNDING * before
+    ]
+    for name, before, after in grown:
+        report(name, before, after, f"{spec.kind.noun}s smaller than this process allows became the smallest")
+    if not grown:
         reason = f"{spec.kind.noun}s of other processes keep their size, which is another value here"
-    else:
-        reason = f"{spec.kind.noun}s smaller than this process allows became the smallest"
-    report("w", size.w_m, width, reason)
+        report("w", size.w_m, size.w_m, reason)
+        return size
     return PassiveSize(width, length, size.m)
 
 

@@ -71,3 +71,13 @@ def test_a_foreign_diode_is_in_the_substrate_only_where_its_anode_is(technology)
             assert result.circuit.devices[0].model == expected, (anode, cathode)
     stated = Circuit("x", (Device("D1", "diode", substrate, {"area": 4e-12}, {"p": "a", "n": "k"}),))
     assert map_circuit(stated, Target.from_technology(load(technology))).circuit.devices[0].model == substrate
+
+
+def test_only_the_side_that_grew_is_reported():
+    """0.48 um is the minimum of both sides in sg13g2."""
+    for sides, expected in (((40e-6, 0.48e-6), (40e-6, 0.48e-6)), ((2e-6, 0.2e-6), (2e-6, 0.48e-6))):
+        device, warnings = mapped("sg13g2", "diode", "other", {"w": sides[0], "l": sides[1]})
+        assert (device.w, device.l) == pytest.approx(expected)
+        assert ("became the smallest (l: 0.2 um became 0.48 um)" in warnings) == (sides != expected)
+        assert ("keep their size, which is another value here" in warnings) == (sides == expected)
+        assert "w:" not in warnings
