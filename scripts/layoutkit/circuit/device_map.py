@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 # ASAP7, whose model names the FinFET netlists in circulation use, has fins every 27 nm (Clark et al. 2016).
 ASAP7_FIN_PITCH_M = 27e-9
 
+_LISTED_FAULTS = 20
+
 
 @dataclass(frozen=True)
 class TargetDevice:
@@ -240,17 +242,26 @@ class _Mapping:
         """Return the devices of the technology, in order.
 
         Raises:
-            NetlistError: If fingers are too narrow; the error names all of them and both readings of ``w``.
+            NetlistError: If fingers are too narrow; the error names all of them and both readings of ``w``. If sizes
+                cannot be drawn; the error names all of these devices.
         """
         drafts = [self._draft(device) if device.is_mos else None for device in devices]
         if self._narrow:
             raise narrow_error(self._narrow)
         stated = (draft.width for draft in drafts if draft is not None and draft.is_stated)
         fingers = dividing_fingers(stated, self._target.grid)
-        return tuple(
-            self._passive(device) if draft is None else self._transistor(draft, fingers)
-            for device, draft in zip(devices, drafts, strict=True)
-        )
+        mapped, faults = [], []
+        for device, draft in zip(devices, drafts, strict=True):
+            try:
+                found = self._passive(device) if draft is None else self._transistor(draft, fingers)
+            except NetlistError as error:
+                faults.append(str(error))
+                continue
+            mapped.append(found)
+        if faults:
+            rest = f"; and {len(faults) - _LISTED_FAULTS} more" if len(faults) > _LISTED_FAULTS else ""
+            raise NetlistError("; ".join(faults[:_LISTED_FAULTS]) + rest)
+        return tuple(mapped)
 
     def _passive(self, device: Device) -> Device:
         return map_passive(

@@ -1,5 +1,7 @@
 """Resistors and capacitors carried into a process: by model, by size, by value."""
 
+from dataclasses import replace
+
 import pytest
 
 from layoutkit.circuit import Target, map_circuit
@@ -81,3 +83,16 @@ def test_only_the_side_that_grew_is_reported():
         assert ("became the smallest (l: 0.2 um became 0.48 um)" in warnings) == (sides != expected)
         assert ("keep their size, which is another value here" in warnings) == (sides == expected)
         assert "w:" not in warnings
+
+
+def test_the_faults_of_all_devices_are_reported_at_once():
+    stated = [{}, {"area": -1e-12}, {"area": 4e-12, "perimeter": 1e-6}, {"area": 4e-12}]
+    devices = [Device(f"D{n}", "diode", "d", params, {"p": "a", "n": "b"}) for n, params in enumerate(stated)]
+    target = Target.from_technology(load("sg13g2"))
+    with pytest.raises(
+        NetlistError, match=r"'D0' .* states neither .*; 'D1': no rectangle .*; 'D2': no rectangle"
+    ) as refused:
+        map_circuit(Circuit("x", tuple(devices)), target)
+    assert "D3" not in str(refused.value)
+    with pytest.raises(NetlistError, match="; and 3 more"):
+        map_circuit(Circuit("x", tuple(replace(devices[0], id=f"D{n}") for n in range(23))), target)
