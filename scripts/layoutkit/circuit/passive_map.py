@@ -141,8 +141,8 @@ def _size(
         report("w", None, width, f"missing width of {device.type}s taken as the minimum")
     if width is not None and length is not None and (choice.exact or key not in params):
         return _legal(technology, device, choice, PassiveSize(width, length), report)
-    if params.get(key, 0) <= 0:
-        other = f"a value {key}" if key else "an area"
+    if params.get(key, 0) <= 0 or device.type not in SIZE_OF_VALUE:
+        other = f"a value {key}" if device.type in SIZE_OF_VALUE else "an area"
         raise NetlistError(f"'{device.id}' ({device.model}) states neither w and l nor {other}")
     size = SIZE_OF_VALUE[device.type](technology, spec, params[key])
     report(key, params[key], size.l_m, f"sizes of {device.type}s follow from their values")

@@ -1,9 +1,10 @@
 """The kinds of devices: each is declared here once, and every other module reads its declaration.
 
 A declaration states the terminals and what they are for, the parameters and how closely LVS compares them, how netlists
-name the device, how several devices fold into one, and what a technology file states about it. Two tables refer to the
-kinds by name: ``layoutkit.draw.generators.GENERATORS`` draws them, ``layoutkit.extract.passive_devices.RECIPES`` finds
-them in a layout. A kind that neither table holds can be read from netlists, but is neither drawn nor compared.
+name the device, how several devices fold into one, and what a technology file states about it. Three tables refer to
+the kinds by name: ``layoutkit.draw.generators.GENERATORS`` draws them, ``layoutkit.extract.passive_devices.RECIPES``
+finds them in a layout, and ``layoutkit.technology.passive_sizes.SIZE_OF_VALUE`` holds those whose size can follow from
+their value. A kind that the first two lack can be read from netlists, but is neither drawn nor compared.
 """
 
 from __future__ import annotations

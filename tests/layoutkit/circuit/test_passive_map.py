@@ -6,8 +6,12 @@ import pytest
 
 from layoutkit.circuit import Target, map_circuit
 from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.draw.generators import GENERATORS
 from layoutkit.errors import NetlistError, UnsupportedOperationError
+from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.technology import load
+from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, PASSIVE_KINDS
+from layoutkit.technology.passive_sizes import SIZE_OF_VALUE
 
 
 def mapped(technology, kind, model, params):
@@ -96,3 +100,15 @@ def test_the_faults_of_all_devices_are_reported_at_once():
     assert "D3" not in str(refused.value)
     with pytest.raises(NetlistError, match="; and 3 more"):
         map_circuit(Circuit("x", tuple(replace(devices[0], id=f"D{n}") for n in range(23))), target)
+
+
+def test_every_kind_that_technologies_have_is_drawn_found_and_sized():
+    assert set(GENERATORS) == set(PASSIVE_KINDS)
+    assert set(RECIPES) == set(DRAWN_KINDS)
+    assert set(SIZE_OF_VALUE) == {name for name in PASSIVE_KINDS if KINDS[name].value}
+
+
+def test_a_value_from_which_no_size_follows_is_refused(monkeypatch):
+    monkeypatch.delitem(SIZE_OF_VALUE, "resistor")
+    with pytest.raises(NetlistError, match=r"'D1' .* states neither w and l nor an area"):
+        mapped("sky130A", "resistor", "res", {"r": 1e3})
