@@ -97,8 +97,25 @@ class FileSchema:
             if isinstance(text, str) and not validator.evolve(schema=plain).is_valid(value):
                 yield ValidationError(text)
 
+        def unique_texts(_validator: Any, rule: Any, value: Any, _schema: Any) -> Iterator[Any]:
+            # jsonschema compares each pair of other items, and recurses into them
+            texts = [item for item in value if isinstance(item, str)] if rule and isinstance(value, list) else []
+            if len(set(texts)) < len(texts):
+                yield ValidationError("must not repeat an entry")
+
+        def ordered_additions(validator: Any, rule: Any, value: Any, schema: Any) -> Iterator[Any]:
+            # jsonschema walks through a set of names, whose order differs from run to run
+            if not isinstance(rule, dict) or not isinstance(value, dict) or "patternProperties" in schema:
+                yield from Draft202012Validator.VALIDATORS["additionalProperties"](validator, rule, value, schema)
+                return
+            for name in (name for name in value if name not in schema.get("properties", {})):
+                yield from validator.descend(value[name], rule, path=name)
+
         extend: Any = validators.extend
-        return extend(Draft202012Validator, {"x-error": own_text})(self.content)
+        own_keywords = {
+            "x-error": own_text, "uniqueItems": unique_texts, "additionalProperties": ordered_additions,
+        }  # fmt: skip
+        return extend(Draft202012Validator, own_keywords)(self.content)
 
     def _explained(self, error: Any, data: Any) -> Iterator[tuple[SchemaFault, bool]]:
         """Yield the faults of one error, each with whether its text is that of ``x-error`` for the whole value."""
@@ -106,6 +123,8 @@ class FileSchema:
         texts = error.schema.get("x-error") if isinstance(error.schema, dict) else None
         own = texts.get(error.validator) if isinstance(texts, dict) else None
         place = self.place(path, data)
+        if error.validator == "enum" and not self._has_type(value, error.schema):
+            return  # its type is the fault
         if error.validator == "x-error":
             yield SchemaFault(path, place, f"{error.message}, got {short(value)}"), True
         elif error.validator == "required":
@@ -124,6 +143,10 @@ class FileSchema:
                     yield SchemaFault((*path, name), place, f"'{name}' needs '{other}'"), False
         else:
             yield self._value_fault(error, own, data), False
+
+    def _has_type(self, value: Any, schema: Mapping[str, Any]) -> bool:
+        kind = schema.get("type")
+        return not isinstance(kind, str) or bool(self._validator.is_type(value, kind))
 
     def _value_fault(self, error: Any, own: str | None, data: Any) -> SchemaFault:
         """Return the fault of a value that is present."""

@@ -306,9 +306,25 @@ def test_the_explanation_of_very_many_faults_ends_after_a_thousand(monkeypatch):
     assert len(calls) == len(caught.value.details["faults"]) == 1000
 
 
+@pytest.mark.parametrize("item", ["[" * 500 + "]" * 500, '{"a":' * 500 + "0" + "}" * 500])
+def test_entries_nested_deeply_are_refused(item):
+    for key in ("ports", "devices", "instances", "modules"):
+        with pytest.raises(NetlistError, match=rf"{key}\[1\]"):
+            circuit_from_json({"name": "a", "devices": [], key: parse_json(f"[{item}, {item}]")})
+
+
+def test_the_faults_of_a_device_are_reported_in_the_order_of_the_document():
+    params = {f"p{i}": "x" for i in range(50)}
+    with pytest.raises(NetlistError) as caught:
+        circuit_from_json({"name": "a", "devices": [mos(params=params)]})
+    fields = [fault["field"] for fault in caught.value.details["faults"]]
+    assert fields == [f"devices[0].params.{name}" for name in params]
+
+
 @pytest.mark.parametrize(
     ("change", "field", "reason"),
     [
+        ({"type": None}, "devices[0].type", "must be a string, got null"),
         ({"type": "NMSO"}, "devices[0].type", "Unknown device type: NMSO (did you mean 'nmos'?)"),
         ({"params": {"W": 3}}, "devices[0].params.W", "must be between 0 and 0.001 metres, got 3; write 3e-6 for 3 um"),
         ({"params": {"W": 1e-6, "w": 1e-6}}, "devices[0].params", "parameter 'w' is given twice"),

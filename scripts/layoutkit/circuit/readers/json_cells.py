@@ -125,7 +125,7 @@ def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:
 
 def _is_unique(items: list[Any]) -> bool:
     texts = [item for item in items if isinstance(item, str)]
-    return len(texts) == len(items) and len(set(texts)) == len(texts)
+    return len(set(texts)) == len(texts)
 
 
 @cache
@@ -274,10 +274,12 @@ class CellReader:
     def _explain(self, part: str, value: Any, place: Place, data: Any) -> None:
         if len(self.faults) >= MAX_FAULTS:
             return
-        for fault in SCHEMA.faults(value, part):
+        spellings = _spellings(value, data) if isinstance(value, dict) else {}
+        for fault in SCHEMA.faults(value, part)[: MAX_FAULTS - len(self.faults)]:
             path = fault.path if fault.place == json_place(fault.path) else fault.path[:-1]
-            spelled = _spelled(path, value, data)
-            self.faults.append((json_place((*place, *spelled)), _reason(part, fault.path, fault.message, value)))
+            if path[:2] in spellings:
+                path = (path[0], spellings[path[:2]], *path[2:])
+            self.faults.append((json_place((*place, *path)), _reason(part, fault.path, fault.message, value)))
 
     def note_unknown(self, data: dict[str, Any], part: str, place: Place) -> None:
         """Note the fields of ``data`` that are not part of the format."""
@@ -317,13 +319,16 @@ def _listed(data: dict[str, Any], key: str) -> list[Any]:
     return items if isinstance(items, list) else []
 
 
-def _spelled(path: Place, plain: Any, data: Any) -> Place:
-    """Return ``path`` with the name of a parameter or terminal as ``data`` spells it."""
-    if len(path) < 2 or data is None or path[0] not in ("params", "terminals"):
-        return path
-    aliases = _aliases(plain) if path[0] == "terminals" else {}
-    names = (name for name in data[path[0]] if path[1] in (name.lower(), aliases.get(name.lower())))
-    return (path[0], next(names, path[1]), *path[2:])
+def _spellings(plain: Any, data: Any) -> dict[tuple[str, str], str]:
+    """Return the parameters and terminals of a device by their plain names, as ``data`` spells them."""
+    if data is None or data is plain:
+        return {}
+    found = {}
+    for key, aliases in (("params", {}), ("terminals", _aliases(plain))):
+        names = data.get(key)
+        for name in names if isinstance(names, dict) else ():
+            found[key, aliases.get(name.lower(), name.lower())] = name
+    return found
 
 
 def _reason(part: str, path: Place, message: str, value: Any) -> str:
@@ -331,9 +336,9 @@ def _reason(part: str, path: Place, message: str, value: Any) -> str:
     if part != "device" or not isinstance(value, dict):
         return message
     if path == ("type",):
-        kind = value.get("type")
         if "type" not in value:
             return f"{message}; known types: {', '.join(KINDS)}"
+        kind = value["type"]
         return (
             f"Unknown device type: {kind[:MAX_NAME]}{did_you_mean(kind, _TYPES)}" if isinstance(kind, str) else message
         )
@@ -342,6 +347,6 @@ def _reason(part: str, path: Place, message: str, value: Any) -> str:
         number = parse_number(given) if isinstance(given, str) else None
         if number is not None:
             return f"{message} (write {number:g})"
-        if path[1] in ("w", "l") and isinstance(given, int | float) and LIKELY_UM[0] <= given < LIKELY_UM[1]:
+        if path[1] in ("w", "l") and type(given) in (int, float) and LIKELY_UM[0] <= given < LIKELY_UM[1]:
             return f"{message}; write {given:g}e-6 for {given:g} um"
     return message
