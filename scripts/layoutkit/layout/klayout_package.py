@@ -33,6 +33,7 @@ _ENGINE = Path(__file__).parents[1]
 _MODULES = (
     "__init__.py",
     "errors.py",
+    "file_schema.py",
     "layout/__init__.py",
     "layout/bounds.py",
     "layout/cells.py",
