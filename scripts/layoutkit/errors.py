@@ -37,7 +37,7 @@ class GeometryError(LayoutkitError):
 
 
 class TechnologyError(LayoutkitError):
-    """A technology file that is missing, malformed or lacks what was asked of it."""
+    """A technology file that is missing, malformed or lacks a required entry."""
 
 
 class NetlistError(LayoutkitError):

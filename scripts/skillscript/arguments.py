@@ -346,7 +346,7 @@ def _document(name: str, text: str, request: Request) -> Any:
 def _file_text(name: str) -> bytes:
     path = Path(name)
     if not path.is_file() and not name.startswith(("/dev/", "/proc/")) and path.exists():
-        raise NotJsonError(f"is no regular file: {name}")
+        raise NotJsonError(f"is not a regular file: {name}")
     with path.open("rb") as file:
         return _bounded(file.read)
 

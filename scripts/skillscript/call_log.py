@@ -10,7 +10,7 @@ import os
 import time
 
 from .envelope import to_json
-from .standard_streams import tell
+from .standard_streams import print_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def append_record(path: str, record: dict[str, Any]) -> bool:
     try:
         _append(path, line)
     except OSError as error:
-        tell(f"warning: the call log {path} cannot be written: {error.strerror}")
+        print_error(f"warning: the call log {path} cannot be written: {error.strerror}")
         return False
     return True
 

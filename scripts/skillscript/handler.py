@@ -31,7 +31,7 @@ def load_handler(path: str | Path) -> Handler:
 
     spec = spec_from_file_location(_MODULE, path)
     if spec is None or spec.loader is None:
-        raise _unusable(f"{path} is no Python module")
+        raise _unusable(f"{path} is not a Python module")
     module = sys.modules[_MODULE] = module_from_spec(spec)
     spec.loader.exec_module(module)
     found: Any = getattr(module, "execute", None)

@@ -14,7 +14,7 @@ from .envelope import ErrorCode, SkillError
 from .faults import Fault, joined
 from .model_client import ModelFaultError, complete
 from .schema import fill_defaults, find_faults
-from .standard_streams import tell
+from .standard_streams import print_error
 from .strict_json import NotJsonError, parse_json
 
 TYPE_CHECKING = False
@@ -138,7 +138,7 @@ class _Conversation:
         if errors is not None:
             entry["errors"] = [blotted(error) for error in errors]
         self._attempts.append(entry)
-        tell(f"model {self._endpoint.model}: {outcome}: {reason}")
+        print_error(f"model {self._endpoint.model}: {outcome}: {reason}")
 
 
 def _read(text: str, task: Task) -> tuple[Any, Sequence[Fault]]:
@@ -146,7 +146,7 @@ def _read(text: str, task: Task) -> tuple[Any, Sequence[Fault]]:
     try:
         value = parse_json(_unfenced(text))
     except NotJsonError as error:
-        return None, [Fault("", f"the answer is no JSON value: {error}")]
+        return None, [Fault("", f"the answer is not a JSON value: {error}")]
     faults: Sequence[Fault] = find_faults(value, task.schema)
     if not faults and task.check is not None:
         faults = task.check(value)

@@ -8,7 +8,7 @@ from .call_log import log_path
 from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
 from .faults import invalid_params
 from .runtime import Stopped, call, error_of, stop_on_signals
-from .standard_streams import take_stdout, tell
+from .standard_streams import print_error, take_stdout
 from .supervisor import Call, split
 from .tool import load_tool
 
@@ -50,12 +50,12 @@ def main(
         return _run(tool, sys.argv[1:] if argv is None else argv, stdout)
     except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
         error, traceback = error_of(problem)
-        tell(traceback)
+        print_error(traceback)
         result = SkillResult.failure(error)
         try:
             stdout.write_line(result.to_json())
         except OSError as unwritable:
-            tell(f"the answer cannot be written: {unwritable.strerror}")
+            print_error(f"the answer cannot be written: {unwritable.strerror}")
         return result.exit_code
 
 
@@ -84,7 +84,7 @@ def serve_tools(
         error = SkillError(ErrorCode.INVALID_PARAM, f"this program takes --serve only, got {' '.join(given)!r}")
     except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
         error, traceback = error_of(problem)
-        tell(traceback)
+        print_error(traceback)
     result = SkillResult.failure(error)
     stdout.write_line(result.to_json())
     return result.exit_code
@@ -121,11 +121,11 @@ def _written(stdout: EnvelopeStream, text: str, code: int) -> int:
     if stdout.write_line(text):
         return code
     if stdout.was_closed:
-        tell("the answer cannot be written: standard output is closed")
+        print_error("the answer cannot be written: standard output is closed")
     return EXIT_CODES[ErrorCode.INTERNAL_ERROR]
 
 
 def _summarise(result: SkillResult, request: Request) -> None:
     """Report an error on the terminal in words; a program reads the envelope instead."""
     if result.error is not None and sys.stderr is not None and sys.stderr.isatty():
-        tell(f"{result.error.code}: {result.error.message}" + ("\nsee --help" if request.faults else ""))
+        print_error(f"{result.error.code}: {result.error.message}" + ("\nsee --help" if request.faults else ""))

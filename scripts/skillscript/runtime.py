@@ -10,7 +10,7 @@ from .confinement import confined
 from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, own_codes
 from .faults import Fault, fault_details, invalid_params, joined, show
 from .schema import fill_defaults, find_faults
-from .standard_streams import tell
+from .standard_streams import print_error
 from .strict_json import WRAPPED, NotJsonError, path_text, plain
 from .tool import CONTEXT_SCHEMA
 
@@ -56,7 +56,7 @@ def call(
         error, traceback = error_of(problem, own_codes(tool.output_schema))
         stopped = isinstance(problem, (KeyboardInterrupt, Stopped))
         result = SkillResult.failure(error, _milliseconds(start), stopped=stopped)
-        tell(traceback)
+        print_error(traceback)
     if log is not None:
         from .call_log import append_record, call_record
 

@@ -86,7 +86,7 @@ def _is_open(descriptor: int) -> bool:
     return True
 
 
-def tell(text: str | None) -> None:
+def print_error(text: str | None) -> None:
     """Print ``text`` to standard error, if there is any text and any standard error."""
     if text and sys.stderr is not None:
         sys.stderr.write(text.rstrip() + "\n")

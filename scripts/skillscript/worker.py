@@ -26,7 +26,7 @@ from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
 from .faults import Fault, invalid_params
 from .runtime import Stopped, call
 from .schema import find_faults
-from .standard_streams import take_stdin, tell
+from .standard_streams import print_error, take_stdin
 from .strict_json import MAX_BYTES, NotJsonError, parse_json
 from .supervisor import split
 
@@ -67,7 +67,7 @@ def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) ->
         log: File to append call records to.
     """
     if stdout.was_closed:
-        tell("no answer can be written: standard output is closed")
+        print_error("no answer can be written: standard output is closed")
         return EXIT_CODES[ErrorCode.INTERNAL_ERROR]
     split(stdout, tools, None, log)
     requests = take_stdin()

@@ -90,7 +90,7 @@ def test_it_gives_the_definition_of_one_skill(address):
     ],
 )
 def test_it_says_whether_parameters_suit_a_skill(address, body, paths):
-    """S4.2: POST /skills/validate with the seed's body."""
+    """S4.2: POST /skills/validate with the body that the specification shows."""
     status, answer, _ = ask(address, "POST", "/skills/validate", {"skill_id": "bench.echo_text", **body})
     assert status == 200
     assert answer["valid"] is not paths and answer["valid"] == (not paths)  # noqa: PT018 - one statement

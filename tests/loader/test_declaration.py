@@ -114,7 +114,7 @@ def test_references_that_leave_the_folder_of_the_skills_are_refused_with_all_oth
     (fault,) = tools_of({**ENTRY, "input_schema": in_place}).faults
     assert "leads out of the folder of the skills" in fault.reason
     assert "'https://example.org/x.json#/$defs/x' is not followed" in fault.reason
-    assert "pattern '(' is no regular expression" in fault.reason
+    assert "pattern '(' is not a regular expression" in fault.reason
     assert "hunter2" not in fault.reason
 
 
@@ -171,17 +171,17 @@ def test_a_skill_without_declaration_has_no_tools(write_skill, tmp_path):
         ({"models": {"primry": ""}}, "models has an unknown field 'primry'; did you mean 'primary'?"),
         ({"context": {"retrieve_top_k": -1}}, "'context.retrieve_top_k' must be at least 0, got -1"),
         ({"dependencies": ["b.c@latest"]}, "dependency 'b.c@latest': 'latest' is not a version"),
-        ({"environment": ["A B"]}, "'A B' is no variable's name"),
-        ({"input_schema": {"type": "nmber"}}, "input_schema is no valid JSON Schema: $.type"),
-        ({"input_schema": {"pattern": "("}}, "is no regular expression"),
+        ({"environment": ["A B"]}, "'A B' is not the name of a variable"),
+        ({"input_schema": {"type": "nmber"}}, "input_schema is not a valid JSON Schema: $.type"),
+        ({"input_schema": {"pattern": "("}}, "is not a regular expression"),
         ({"input_schema": {"pattern": "^(a+)+$"}}, "repeats a repetition, which may take for ever"),
         ({"input_schema": {"$ref": "#/$defs/x"}}, "leads to nothing in the schema"),
         ({"input_schema": {"allOf": [{"$ref": "#"}]}}, "a $ref leads back to itself"),
         ({"input_schema": LONG_CHAIN}, "or through more than 50 others"),
         ({"input_schema": DOUBLING}, "one value would be checked by 4194302 schemas, more than the 5000 allowed"),
         ({"input_schema": {"$ref": "https://example.org/x"}}, "$ref 'https://example.org/x' is not followed"),
-        ({"input_schema": {"$ref": "#/$defs/x", "$defs": {"x": 3}}}, "input_schema is no valid JSON Schema"),
-        ({"input_schema": {"$ref": "#/odd", "odd": {"type": "nmber"}}}, "input_schema is no valid JSON Schema"),
+        ({"input_schema": {"$ref": "#/$defs/x", "$defs": {"x": 3}}}, "input_schema is not a valid JSON Schema"),
+        ({"input_schema": {"$ref": "#/odd", "odd": {"type": "nmber"}}}, "input_schema is not a valid JSON Schema"),
         ({"input_schema": {"$dynamicRef": "#x"}}, "$dynamicRef is not followed; write $ref"),
         (
             {"input_schema": {"not": {"$id": "x:y", "$ref": "#/$defs/z"}, "$defs": {"z": {}}}},

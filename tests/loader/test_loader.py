@@ -1,4 +1,4 @@
-"""The three layers as the seed writes them (S3.1, S3.2, S3.3, S3.5)."""
+"""The three layers (S3.1, S3.2, S3.3, S3.5)."""
 
 import hashlib
 import os
@@ -35,7 +35,7 @@ def loader(pdf, write_skill, tmp_path):
 
 
 def test_descriptions_are_one_line_a_skill(loader):
-    """S3.1: the seed's ``get_descriptions``."""
+    """S3.1, S3.5: ``get_descriptions``."""
     assert loader.get_descriptions() == (
         "- data-analysis: Analyse data.\n"
         "- pdf: Process PDF files - extract text, read content, create PDFs, merge or split documents."
@@ -43,7 +43,7 @@ def test_descriptions_are_one_line_a_skill(loader):
 
 
 def test_the_prompt_section_is_the_seeds(loader):
-    """S3.1: what the seed appends to the system prompt."""
+    """S3.1: the section that is appended to the system prompt."""
     assert (
         loader.get_prompt_section()
         == f"""
@@ -59,7 +59,7 @@ When a task matches a skill, request its full content.
 
 
 def test_content_is_the_body_and_the_list_of_resources(loader, pdf):
-    """S3.2: the seed's ``get_skill_content``, resources sorted."""
+    """S3.2, S3.5: ``get_skill_content``, resources sorted."""
     assert loader.get_skill_content("pdf") == (
         "# PDF Processing Skill\n\nYou now have expertise in PDF file processing."
         "\n\n## Available Resources\n"

@@ -300,8 +300,8 @@ def test_another_folder_runs_everything_again(runner, failed, tmp_path, monkeypa
     ("content", "reason"),
     [
         ("{", "Invalid JSON format"),
-        ("[]", "is no state of a pipeline"),
-        ('{"format": 1}', "is no state of a pipeline"),
+        ("[]", "is not a state of a pipeline"),
+        ('{"format": 1}', "is not a state of a pipeline"),
         ('{"format": 1, "pipeline": "other", "steps": {}}', "is the state of the pipeline 'other'"),
     ],
 )

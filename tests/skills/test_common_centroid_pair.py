@@ -35,7 +35,7 @@ def drawn_centres(path, count):
     return sorted(((box.left + box.right) / 2, (box.bottom + box.top) / 2) for box in boxes)
 
 
-# ---- the seed's test table, row by row
+# ---- the test table of the specification, row by row (S0.5)
 
 
 def test_standard_abba(draw, tmp_path):
@@ -100,7 +100,7 @@ def test_type_mismatch(draw, tmp_path):
     assert not (tmp_path / "ws/layout.gds").exists()
 
 
-# ---- the seed's error table
+# ---- the error table of the specification
 
 
 def test_invalid_arrangement(draw):

@@ -25,7 +25,7 @@ def parents(data):
     return [unit["parent"] for unit in sorted(data["device_instances"], key=lambda unit: unit["position"])]
 
 
-# ---- the seed's test table, row by row
+# ---- the test table of the specification, row by row (S0.6)
 
 
 def test_one_to_one(draw):

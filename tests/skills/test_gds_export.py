@@ -1,4 +1,4 @@
-"""export.gds through its command line: the seed's parameters and answer (S0.9), and every kind of bad file."""
+"""export.gds through its command line: the specified parameters and answer (S0.9), and every kind of bad file."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""eval.compute_metrics through its command line: the seed's parameters and answer (S0.10)."""
+"""eval.compute_metrics through its command line: the specified parameters and answer (S0.10)."""
 
 import klayout.db as kdb
 import pytest

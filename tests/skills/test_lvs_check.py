@@ -1,4 +1,4 @@
-"""The tool lvs.run_check through its command line, as in the seed's tables for the other checks."""
+"""The tool lvs.run_check through its command line: verdicts, places and bad input."""
 
 import json
 import shutil

@@ -33,7 +33,7 @@ def draw(run_script, tmp_path):
     return call
 
 
-# ---- the seed's test table, row by row
+# ---- the test table of the specification, row by row (S0.4)
 
 
 def test_standard_nmos(draw, tmp_path):
@@ -97,7 +97,7 @@ def test_illegal_width(draw, tmp_path):
     assert not (tmp_path / "ws/layout.gds").exists()
 
 
-# ---- the seed's error table
+# ---- the error table of the specification
 
 
 @pytest.mark.parametrize(

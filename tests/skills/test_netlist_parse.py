@@ -1,4 +1,4 @@
-"""The tool netlist.parse through its real command line (seed 000, section 3.3.1; S0.3)."""
+"""The tool netlist.parse through its real command line (S0.3)."""
 
 import json
 import re

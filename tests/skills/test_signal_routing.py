@@ -1,4 +1,4 @@
-"""layout.route_signal_nets_basic through its command line: the seed's parameters and answer (S0.7)."""
+"""layout.route_signal_nets_basic through its command line: the specified parameters and answer (S0.7)."""
 
 import itertools
 import json
@@ -510,7 +510,7 @@ def test_a_constraints_file_that_contradicts_itself_is_refused_with_every_fault(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mirror_of": "nosuch"}, "net 'outn' cannot mirror 'nosuch', which is no other net of this request"),
+        ({"mirror_of": "nosuch"}, "net 'outn' cannot mirror 'nosuch', which is not another net of this request"),
         ({"mirror_of": "outn"}, "net 'outn' cannot mirror 'outn'"),
     ],
 )

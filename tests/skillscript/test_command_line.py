@@ -119,7 +119,7 @@ def test_one_fault_gives_exactly_the_message_of_the_seed(skill):
         (["--params", '{"w": NaN}'], "--params: Invalid JSON format: NaN is not a JSON number"),
         (["--params", '{"w": 1e999}'], "--params: w is inf, which JSON cannot hold"),
         (["--params", "nowhere.json"], '--params: cannot read string "nowhere.json": No such file or directory'),
-        (["--params", "."], "--params: is no regular file: ."),
+        (["--params", "."], "--params: is not a regular file: ."),
         (["--w", "1", "--label", ""], "'label' must not be empty"),
         (["--w", "nan"], "'w' must be a number, got string \"nan\""),
         (["--w", "1_0"], "'w' must be a number, got string \"1_0\""),

@@ -100,9 +100,9 @@ def test_an_answer_in_parts_is_read(service):
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        pytest.param("The pairs are M1 and M2.", "the answer is no JSON value", id="prose"),
-        pytest.param(f"Here you are: {json.dumps(GOOD)}", "the answer is no JSON value", id="prose around JSON"),
-        pytest.param('{"pairs": [["M1", "M2"]', "the answer is no JSON value", id="truncated JSON"),
+        pytest.param("The pairs are M1 and M2.", "the answer is not a JSON value", id="prose"),
+        pytest.param(f"Here you are: {json.dumps(GOOD)}", "the answer is not a JSON value", id="prose around JSON"),
+        pytest.param('{"pairs": [["M1", "M2"]', "the answer is not a JSON value", id="truncated JSON"),
         pytest.param('{"pairs": [], "pairs": []}', "appears twice", id="a key twice"),
         pytest.param('{"pairs": NaN}', "is not a JSON number", id="NaN"),
         pytest.param({}, "Missing required param: pairs", id="lacks fields"),

@@ -37,7 +37,7 @@ def run(tmp_path):
 
 
 def test_a_handler_beside_its_declaration_takes_the_schemas_it_names(run):
-    """The folder that seed 001 shows."""
+    """The folder of S1.1."""
     files = {
         "handler.py": BODY,
         "schemas/input.schema.json": TAKES["topic"],

@@ -70,7 +70,7 @@ def _program_answer(outcome: Outcome) -> tuple[SkillResult | str, int]:
 
 
 def _worker_answer(outcome: Outcome) -> tuple[SkillResult | str, int]:
-    """Return the one line a worker answered with, or why it is no answer, and the exit code in it."""
+    """Return the one line a worker answered with, or why it is not an answer, and the exit code in it."""
     if outcome.returncode != 0 or not outcome.stdout:
         return "it ended before it answered", outcome.returncode
     if outcome.stdout.count(b"\n") != 1:
@@ -92,11 +92,11 @@ def _envelope(text: bytes) -> dict[str, Any] | str:
         return f"it is nested deeper than the {MAX_DEPTH} levels allowed"
     except ValueError:
         return "what it printed is not JSON"
-    return value if isinstance(value, dict) else "what it printed is no JSON object"
+    return value if isinstance(value, dict) else "what it printed is not a JSON object"
 
 
 def _result(value: dict[str, Any] | str) -> SkillResult | str:
-    """Return the result an object describes, or why it is no envelope."""
+    """Return the result an object describes, or why it is not an envelope."""
     if isinstance(value, str):
         return value
     try:

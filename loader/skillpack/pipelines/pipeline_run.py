@@ -125,7 +125,7 @@ class _Run:
             or state.get("format") != STATE_FORMAT
             or not isinstance(state.get("steps"), dict)
         ):
-            raise _bad_state(path, "is no state of a pipeline")
+            raise _bad_state(path, "is not a state of a pipeline")
         if state.get("pipeline") != self.pipeline.name:
             raise _bad_state(path, f"is the state of the pipeline {state.get('pipeline')!r}")
         if state.get("input_files") == self.files_at_start:

@@ -412,5 +412,5 @@ def _read_schema(skill: Skill, key: str, source: str | Mapping[str, Any]) -> tup
         problems.append(str(error))
     problems += [problem for problem in schema_problems(schema) if not (problems and problem.startswith("$ref"))]
     if problems:
-        raise SkillFileError(f"{label} is no valid JSON Schema: {'; '.join(problems[:3])}")
+        raise SkillFileError(f"{label} is not a valid JSON Schema: {'; '.join(problems[:3])}")
     return schema, files

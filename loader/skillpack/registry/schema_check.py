@@ -135,7 +135,7 @@ def _pattern_problems(schema: dict[str, Any]) -> list[str]:
             if never_ends(pattern):
                 problems.append(f"pattern {pattern!r} repeats a repetition, which may take for ever; write (a+)+ as a+")
         except (re.error, OverflowError, RecursionError) as error:  # noqa: PERF203 - a handful
-            problems.append(f"pattern {pattern!r} is no regular expression: {error}")
+            problems.append(f"pattern {pattern!r} is not a regular expression: {error}")
     return problems
 
 

@@ -43,7 +43,7 @@ def parse_version(text: str) -> Version:
     """Return the version that ``text`` names; missing parts are 0 and build metadata does not count.
 
     Raises:
-        VersionError: If it is no semantic version.
+        VersionError: If it is not a semantic version.
     """
     match = _VERSION.fullmatch(text) if isinstance(text, str) else None
     if match is None:

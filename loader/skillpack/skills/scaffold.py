@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 TOOL_ID = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_DESCRIPTION = "Count the words of a text. Use when asked how long a text is in words. Not for characters or lines."
+_DESCRIPTION = (
+    "Count the words of a text. Use when someone wants to know how many words a text has. Not for characters or lines."
+)
 
 
 class Plan(NamedTuple):

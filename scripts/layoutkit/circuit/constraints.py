@@ -187,7 +187,7 @@ def parse_constraints(text: str) -> Constraints:
     """Return the constraints of a JSON text.
 
     Raises:
-        LayoutkitError: If it is no JSON, or has another format; the details list every fault.
+        LayoutkitError: If it is not JSON, or has another format; the details list every fault.
     """
     from layoutkit.circuit.readers.json_reader import parse_json
 

@@ -1,4 +1,4 @@
-"""Map resistors, capacitors and other devices that are no transistors to a technology: device and legal size.
+"""Map resistors, capacitors and other devices that are not transistors to a technology: device and legal size.
 
 - **Device**: the technology's device of the same model (a model of fixed width states its width); else its default. A
   junction of another process is drawn in the substrate only where one end is the net of the substrate, else in a well.
@@ -40,7 +40,7 @@ def map_passive(technology: Any, device: Device, report: Report, substrate: str 
 
     Args:
         technology: A ``layoutkit.technology.Technology`` that has devices of this type.
-        device: Device that is no transistor, as a reader returned it.
+        device: Device that is not a transistor, as a reader returned it.
         report: Receives field, value before, value after and reason of every change.
         substrate: Net of the substrate; empty where the circuit names none.
 

@@ -1,4 +1,4 @@
-"""Which generator draws a kind of device: one entry per kind that is no transistor."""
+"""Which generator draws a kind of device: one entry per kind that is not a transistor."""
 
 from __future__ import annotations
 

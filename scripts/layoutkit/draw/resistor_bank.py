@@ -72,7 +72,7 @@ class Track:
     rails: list[tuple[str, int, int]] = field(default_factory=list)
 
     def has_room(self, left: int, right: int, space: int) -> bool:
-        """Tell whether a rail from ``left`` to ``right`` keeps ``space`` from those of the track."""
+        """Return whether a rail from ``left`` to ``right`` keeps ``space`` from those of the track."""
         return all(
             right + space <= other_left or left - space >= other_right for _, other_left, other_right in self.rails
         )
@@ -155,7 +155,7 @@ class BankPlan:
         return bars
 
     def to_ring(self, net: str) -> bool:
-        """Tell whether heads on ``net`` run on to the ring."""
+        """Return whether heads on ``net`` extend to the ring."""
         return self.spec.ring and net == self.spec.bulk_net
 
     def cuts(self, bar: Bar) -> range:

@@ -99,7 +99,9 @@ def klayout_program() -> str:
     named = os.environ.get(PROGRAM_VARIABLE)
     program = shutil.which(named) if named else shutil.which("klayout")
     if program is None:
-        missing = f"${PROGRAM_VARIABLE} names '{named}', which is no program" if named else "klayout is not installed"
+        missing = (
+            f"${PROGRAM_VARIABLE} names '{named}', which is not a program" if named else "klayout is not installed"
+        )
         raise MissingProgramError(
             f"a rule deck is run by the KLayout application, and {missing}; {HINT}", details={"program": "klayout"}
         )
@@ -274,7 +276,7 @@ def read_deck_report(path: Path, cell: kdb.Cell) -> tuple[Verdict, ...]:
         cell: The checked cell; what was found in a cell below counts at each of its places.
 
     Raises:
-        FileError: If it is no report database.
+        FileError: If it is not a report database.
     """
     from klayout import rdb
 

@@ -61,7 +61,7 @@ def with_rules_of(path: str | os.PathLike[str], technology: Technology) -> Techn
     if not isinstance(entries, list) or not entries:
         faults.append('the file must hold {"rules": [...]} with at least one rule')
         entries = []
-    if isinstance(data, dict) and entries:  # otherwise it is no rule file and must not be quoted
+    if isinstance(data, dict) and entries:  # otherwise it is not a rule file and must not be quoted
         faults += [f"unknown field '{name}' beside 'rules'" for name in sorted(set(map(str, data)) - _TOP_FIELDS)]
     derived = data.get("derived", {}) if isinstance(data, dict) else {}
     if not isinstance(derived, dict) or not all(isinstance(text, str) for text in derived.values()):

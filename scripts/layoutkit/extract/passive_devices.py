@@ -35,7 +35,7 @@ Loose = list[tuple[kdb.Region, str]]
 
 @dataclass
 class PassiveLayers:
-    """The devices of one flat cell that are no transistors.
+    """The devices of one flat cell that are not transistors.
 
     Attributes:
         shapes: Device name to its shapes: cores of resistors, plates of capacitors.
@@ -225,7 +225,7 @@ def _loose_junctions(
     every = layer("active") if technology.role("tap") is None else layer("active") + layer("tap")
     for marker in sorted({marker for spec in diodes for marker in spec.markers[:1]}):
         covered = every.merged() & layer(marker)
-        found.append((covered - known - taps, f"{marker} covers diffusion that is no diode"))
+        found.append((covered - known - taps, f"{marker} covers diffusion that is not a diode"))
         found.append((layer(marker).not_interacting(known), f"{marker} marks no diode"))
     return [(region, reason) for region, reason in found if not region.is_empty()]
 
@@ -240,7 +240,7 @@ def _other_cores(technology: Technology, spec: PassiveSpec) -> set[str]:
 
 
 def _drawn_alike(one: PassiveSpec, other: PassiveSpec) -> bool:
-    """Whether two types are drawn on the same layers, so that only their markers tell them apart."""
+    """Whether two types are drawn on the same layers, so that only their markers distinguish them."""
     return all(one.parts.get(part) == other.parts.get(part) for part in ("body", "core", "bottom", "plate"))
 
 

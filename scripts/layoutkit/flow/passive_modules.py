@@ -1,4 +1,4 @@
-"""Devices of a circuit that are no transistors: which are drawn together, and drawing them.
+"""Devices of a circuit that are not transistors: which are drawn together, and drawing them.
 
 Resistors of one flavour, width and length match: up to eight of them are one bank with a common centroid. A device of a
 kind that is not drawn in banks is a block of its own.
@@ -43,7 +43,7 @@ class PassiveGroup:
 
 
 def group_passives(circuit: Circuit, technology: Technology) -> tuple[PassiveGroup, ...]:
-    """Return the devices of ``circuit``, mapped to ``technology``, that are no transistors, in groups."""
+    """Return the devices of ``circuit``, mapped to ``technology``, that are not transistors, in groups."""
     banks: dict[tuple[str, str, float, float], list[Device]] = {}
     groups = []
     substrate = substrate_net(circuit)

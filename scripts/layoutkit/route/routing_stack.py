@@ -153,7 +153,7 @@ def make_stack(technology: Technology, layers: Sequence[str], touched: Sequence[
     Preferred directions alternate over the whole stack: conductors[1] is horizontal, [2] vertical, [3] horizontal.
 
     Raises:
-        TechnologyError: If a name is no conductor or no wiring layer is given.
+        TechnologyError: If a name is not a conductor or no wiring layer is given.
     """
     names = [conductor.name for conductor in technology.conductors]
     wired = {names.index(technology.conductor(layer).name) for layer in layers}

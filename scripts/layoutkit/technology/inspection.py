@@ -262,7 +262,7 @@ class Inspection:
             return None
         steps = value / self.dbu_um
         if abs(steps - round(steps)) > 1e-6:
-            self.add(place, f"{value:g} um is no whole number of database units of {self.dbu_um:g} um")
+            self.add(place, f"{value:g} um is not a whole number of database units of {self.dbu_um:g} um")
         elif place != "grid_um" and abs(value / self.grid_um - round(value / self.grid_um)) > 1e-6:
             self.add(place, f"{value:g} um is off the {self.grid_um:g} um grid")
         return value

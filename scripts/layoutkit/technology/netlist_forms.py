@@ -52,7 +52,7 @@ def read_card_form(text: object, kind: str, model: str, lengths: str) -> CardFor
     """Return the card that ``text`` states for a device of type ``kind`` with this model.
 
     Raises:
-        TechnologyError: If it is no card of such a device; the message says what it must look like.
+        TechnologyError: If it is not a card of such a device; the message says what it must look like.
     """
     words = str(text).split()
     first = next((i for i, word in enumerate(words) if "=" in word), len(words))

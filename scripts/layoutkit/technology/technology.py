@@ -169,7 +169,7 @@ def width_name(width_um: float) -> str:
 
 @dataclass(frozen=True)
 class PassiveSpec:
-    """One device that is no transistor: what is drawn for it, its value and which sizes it may have. [dbu, dbu2]
+    """One device that is not a transistor: what is drawn for it, its value and which sizes it may have. [dbu, dbu2]
 
     Attributes:
         name: Name in the technology.

@@ -148,7 +148,7 @@ def read_rule(entry: Mapping[str, Any], dbu_um: float) -> Rule:
     """Return the rule that one entry of a ``rules`` list states, its number in database units.
 
     Raises:
-        TechnologyError: If it has no ``id`` or ``kind``, or its value is no number.
+        TechnologyError: If it has no ``id`` or ``kind``, or its value is not a number.
     """
     try:
         kind, raw, rule_id = str(entry["kind"]), entry.get("value"), str(entry["id"])

@@ -91,7 +91,7 @@ class CurrentLayout:
             kept += [] if home is None else [home.layout_path, home.circuit_path, home.record_path]
         if target in {Path(each).resolve() for each in kept}:
             raise FileError(
-                f"a report must not replace {path}, which is no report; give another name", details={"path": path}
+                f"a report must not replace {path}, which is not a report; give another name", details={"path": path}
             )
 
     def sources(self, *, circuit: bool = False) -> dict[str, str]:

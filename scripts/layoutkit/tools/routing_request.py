@@ -325,7 +325,9 @@ class _Reader:
                 continue
             path, of = f"nets[{number}].mirror_of", net.mirror_of
             if of not in names or of == net.name:
-                self._fault(path, f"net '{net.name}' cannot mirror '{of}', which is no other net of this request", of)
+                self._fault(
+                    path, f"net '{net.name}' cannot mirror '{of}', which is not another net of this request", of
+                )
             elif of in images or originals.count(of) > 1:
                 self._fault(path, f"net '{net.name}' cannot mirror '{of}', which is in another mirrored pair", of)
 

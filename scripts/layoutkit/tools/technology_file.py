@@ -114,7 +114,7 @@ def validate(name_or_path: str) -> Validation:
     """Return everything that is wrong with a technology file.
 
     Raises:
-        TechnologyError: If there is no such file, or it is no YAML mapping, or has nothing of a technology.
+        TechnologyError: If there is no such file, or it is not a YAML mapping, or has nothing of a technology.
     """
     path = file_of(name_or_path)
     data = read_document(path)

@@ -1,4 +1,4 @@
-"""Tell what a technology has: layers, wiring, devices with their limits, and how many rules."""
+"""Describe a technology: layers, wiring, devices with their limits, and how many rules."""
 
 from typing import Any
 

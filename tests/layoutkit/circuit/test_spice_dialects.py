@@ -455,7 +455,7 @@ def test_names_that_meet_after_flattening_are_kept_apart(spice):
     ("card", "reason"),
     [
         ("M1 d g s nmos w=1u l=1u", "has 3 nodes; a MOS transistor needs drain, gate, source and bulk"),
-        ("M1 d g s s zzz w=1u l=1u", "cannot tell whether model 'zzz' is nmos or pmos"),
+        ("M1 d g s s zzz w=1u l=1u", "it is unknown whether model 'zzz' is nmos or pmos"),
         ("M1 d g s s nmos w=-1u l=1u", "w must be positive"),
         ("M1 d g s s nmos w=1u l=1u nf=1.5", "nf must be an integer"),
         ("M1 d g s s nmos w=1u l=1u m=0", "m must be positive"),
@@ -466,7 +466,7 @@ def test_names_that_meet_after_flattening_are_kept_apart(spice):
         ("J1 d g s jfet", "cards of type 'J' are not supported"),
         ("X1 d g nmos", "has 2 nodes; it needs d g s b"),
         ("X1 d g inner", "connects 2 nodes to 'inner', which has 1 ports"),
-        ("Q1 d g s zzz", "cannot tell whether model 'zzz' is npn or pnp"),
+        ("Q1 d g s zzz", "it is unknown whether model 'zzz' is npn or pnp"),
         (".if (a==1)", "chooses devices by condition"),
         (".connect d g", "joins nets"),
         ("M1 d g s s nmos w=1u l=1u\nM1 d g s s nmos w=1u l=1u", "the name 'M1' is used twice"),

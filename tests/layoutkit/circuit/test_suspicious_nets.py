@@ -38,7 +38,7 @@ def test_gates_and_bulks_alone_drive_nothing(warnings):
 
 def test_a_supply_without_a_port_is_told(warnings):
     (told,) = warnings(STAGE.replace(" vdd vss\nM1", " vdd\nM1"))
-    assert told.startswith("supplies that are no ports")
+    assert told.startswith("supplies that are not ports")
     assert told.endswith(": vss")
 
 

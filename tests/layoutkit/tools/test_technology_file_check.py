@@ -97,7 +97,7 @@ FAULTS = {
     "an unknown role": (lambda d: d["roles"].update(polly="poly"), "roles", "unknown 'polly'"),
     "two conductors": (lambda d: d["stack"]["conductors"].pop(), "stack.conductors", "3 conductors"),
     "a cut that joins nothing": (lambda d: d["stack"]["cuts"][0].update(above="m3"), "stack.cuts", "in this order"),
-    "a length that is no rule": (
+    "a length that is not a rule": (
         lambda d: d["dimensions"].update(gate_space="PO.spce"), "dimensions.gate_space", "PO.space"
     ),
     "a length off the grid": (lambda d: d["dimensions"].update(well_width=1.005), "dimensions.well_width", "off the"),

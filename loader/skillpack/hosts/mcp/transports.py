@@ -57,7 +57,7 @@ def run_http(pack: Pack, style: NameStyle, access: Access, port: int) -> None:
 
 
 async def _without_malformed(lines: Any, messages: Any, answers: Any) -> None:
-    """Pass messages on; answer a line that is no message, which the SDK would drop while its sender waits."""
+    """Pass messages on; answer a line that is not a message, which the SDK would drop while its sender waits."""
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has ended
         async with messages:
             async for item in lines:

@@ -1,4 +1,4 @@
-"""What is legal in a netlist and yet often a mistake: nets that lead nowhere, supplies without a port."""
+"""What is legal in a netlist and yet often a mistake: nets with too few terminals, supplies without a port."""
 
 from __future__ import annotations
 
@@ -26,9 +26,12 @@ def suspicious_nets(circuit: Circuit) -> tuple[str, ...]:
             ends = " ".join(f"{each.device}.{each.terminal}" for each in connections[:MAX_TERMINALS])
             more = " ..." if len(connections) > MAX_TERMINALS else ""
             subject = f"{net} ({ends}{more})"
-            findings.warn("nets that lead nowhere and are no ports, a typing error or a forgotten port", subject)
+            findings.warn(
+                "nets that are not ports and have one terminal or only gates (a typing error or a forgotten port)",
+                subject,
+            )
         elif net in supplies:
-            findings.warn("supplies that are no ports, so that a layout has no pin for them", net)
+            findings.warn("supplies that are not ports; the layout has no pin for them", net)
     return findings.warnings
 
 

@@ -131,7 +131,7 @@ def _mos(words: list[str], statement: Statement, definition: Subcircuit) -> tupl
     model = words[5]
     kind = definition.model_type(model) or classify_model(model, on_mos_card=True)
     if kind not in MOS_KINDS:
-        raise NetlistError(f"'{words[0]}': cannot tell whether model '{model}' is nmos or pmos; add a .model card")
+        raise NetlistError(f"'{words[0]}': it is unknown whether model '{model}' is nmos or pmos; add a .model card")
     return kind, model, words[1:5], params
 
 
@@ -179,7 +179,7 @@ def _junction(
     kind = definition.model_type(model) or classify_model(model)
     if kind not in kinds:
         choice = " or ".join(kinds)
-        raise NetlistError(f"'{words[0]}': cannot tell whether model '{model}' is {choice}; add a .model card")
+        raise NetlistError(f"'{words[0]}': it is unknown whether model '{model}' is {choice}; add a .model card")
     return kind, model, words[1:-1], params
 
 
