@@ -185,7 +185,7 @@ class _Collected:
         del self.folders[""]
 
     def place_of(self, schema: Mapping[str, Any], file: str) -> Place | None:
-        """Return the definition of another file that ``schema``, which stands in ``file``, refers to."""
+        """Return the definition of another file to which ``schema``, a schema of ``file``, refers."""
         reference = schema.get("$ref")
         if not isinstance(reference, str) or (not file and reference.startswith("#")):
             return None
@@ -270,7 +270,7 @@ class _Bundle:
         return {**result, "$defs": {**result.get("$defs", {}), **added}} if added else result
 
     def _moved(self, schema: Any, file: str, depth: int) -> Any:
-        """Return a schema that stands in ``file`` as it stands in the result; ``depth`` schemas lie around it."""
+        """Return a schema of ``file`` in its resolved form; it is nested in ``depth`` other schemas."""
         if not isinstance(schema, dict):
             return schema
         moved = map_children(schema, lambda inner: self._moved(inner, file, depth + 1))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_DEPTH = 32
-NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # the plain scalars that stand for no value
+NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # the plain scalars that mean no value
 _TextLoader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _TypedLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -217,7 +217,7 @@ class Outcome:
     Attributes:
         path: Its place, such as ``symmetry[0].pairs[1]``.
         names: The devices, nets or port that it names.
-        obeyed: Whether the layout obeys it; None where a later step decides.
+        obeyed: Whether the layout obeys it; None if a later step decides.
         reason: How it is obeyed, or why it is not.
     """
 

@@ -1,4 +1,4 @@
-"""Following symmetry from a pair outwards: what hangs alike on the two sides of a differential pair is a pair too."""
+"""Find further symmetric pairs from known ones: devices with equal connections on both sides are a pair too."""
 
 from __future__ import annotations
 

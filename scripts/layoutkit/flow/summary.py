@@ -48,7 +48,7 @@ def faults(report: Mapping[str, Any]) -> list[str]:
 
 
 def constraints_data(design: Design, tried: TriedPlacement, routes: Routes | None) -> tuple[dict[str, Any], list[str]]:
-    """Return what became of the constraints of a design, and a warning for each one of a file that is not obeyed."""
+    """Return whether each constraint of a design is obeyed, and a warning for each one of a file that is not."""
     from layoutkit.flow.routing import net_outcomes
 
     outcomes = (*tried.placed.outcomes, *net_outcomes(design.constraints, tried.job, routes))

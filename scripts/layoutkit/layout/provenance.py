@@ -33,7 +33,7 @@ def sha256_of(path: str | os.PathLike[str]) -> str | None:
     """Return the SHA-256 of the file ``path`` as hexadecimal digits; None if it is not a regular file."""
     digest = hashlib.sha256()
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - reading a pipe would block for ever
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - reading a pipe would block forever
             return None
         with open(path, "rb") as stream:  # noqa: PTH123 - hashed in pieces because it may be large
             while piece := stream.read(1 << 20):

@@ -65,7 +65,7 @@ def cut_index(stack: Stack, name: str) -> int:
 
 
 def wire_rects(wire: Wire) -> Iterator[Rect]:
-    """Yield one rectangle a segment, reaching half a width beyond both ends."""
+    """Yield one rectangle per segment, which extends half a width beyond both ends."""
     half = wire.width // 2
     for (x1, y1), (x2, y2) in pairwise(wire.points):
         yield min(x1, x2) - half, min(y1, y2) - half, max(x1, x2) + half, max(y1, y2) + half

@@ -44,7 +44,7 @@ class CardForm:
 
     @property
     def counts_units(self) -> bool:
-        """Whether one card stands for all units of a device; else there is a card for each."""
+        """Whether one card describes all units of a device; otherwise each unit has a card."""
         return any(quantity in ("m", *OF_ALL_UNITS) for _, quantity, _ in self.params)
 
 

@@ -40,7 +40,7 @@ _THICK_OXIDE_VOLTS = 3.3
 
 
 def classify_model(name: str, *, on_mos_card: bool = False) -> str | None:
-    """Return the device type that a model or primitive name stands for, or ``None`` when it does not say.
+    """Return the device type that a model or primitive name states, or ``None`` if it states none.
 
     Args:
         name: Model name of any process.
