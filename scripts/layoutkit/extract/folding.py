@@ -12,7 +12,7 @@ both sides, and the result reports it. A net with a name leads out of the circui
 A transistor is a dummy if its source and drain are one net and its gate is tied to them or to the bulk, or if its gate
 is tied to the bulk and source or drain leads nowhere: to an unnamed net that meets only such transistors. A MOS
 capacitor (source and drain tied, gate driven) and a transistor that is merely off between two nets are not dummies.
-Any other device is a dummy if both its terminals are on one net, or if nothing else is on their nets.
+Any other device is a dummy if both its terminals are on one net, or if both lead nowhere.
 """
 
 from __future__ import annotations
