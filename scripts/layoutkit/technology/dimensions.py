@@ -58,7 +58,7 @@ WITH_COVERS = {
     "cover_to_others": "covers to devices that do not have them",
 }
 OPTIONAL = {
-    "well_fill": "a merged well's gaps below this are filled, where a layer is made from wide wells",
+    "well_fill": "gaps of a merged well below this width are filled, where a layer is made from wide wells",
 }
 KNOWN = {**ALWAYS, **OPTIONAL, **WITH_POLY_CONTACT_MARKER, **WITH_MARKERS, **WITH_COVERS}
 
