@@ -153,7 +153,7 @@ class FileSchema:
         path, rule, value = tuple(error.absolute_path), error.validator_value, error.instance
         is_name = "propertyNames" in error.absolute_schema_path
         path = (*path, value) if is_name else path
-        whole = error.validator in ("anyOf", "minItems")
+        whole = error.validator in ("anyOf", "minItems", "maxItems")
         message = own or self._requirement(error.validator, rule, error.message)
         if error.validator != "anyOf" and not (own and is_name):
             message += f", got {len(value) if whole else self.received(error)}"
@@ -167,9 +167,11 @@ class FileSchema:
         if keyword == "enum":
             return f"must be one of {', '.join(map(str, rule))}"
         limits = {
-            "minimum": "at least", "maximum": "at most", "exclusiveMinimum": "greater than", "minItems": "at least",
+            "minimum": "be at least {}", "maximum": "be at most {}", "exclusiveMinimum": "be greater than {}",
+            "minItems": "have at least {} entries", "maxItems": "have at most {} entries",
+            "minLength": "have at least {} characters",
         }  # fmt: skip
-        return f"must be {limits[keyword]} {rule}" if keyword in limits else message
+        return f"must {limits[keyword].format(rule)}" if keyword in limits else message
 
     def missing(self, path: Steps, name: str, data: Any) -> tuple[str, str]:
         """Return the place and the message for ``name``, which the entry at ``path`` lacks."""

@@ -207,6 +207,7 @@ FOREIGN_FILES = {
     "js": f"x\n  .connect('{SECRET}')\n  .end()\nd {SECRET}\n",
     "key": f"-----BEGIN KEY-----\n{SECRET}{SECRET}\n-----END KEY-----\n",
 }
+OTA = str(ROOT / "skills/netlist-to-gds/assets/ota_5t.spice")
 SUFFIXES = (".txt", ".sp", ".json", ".yaml", ".gds", ".lyrdb")
 
 
@@ -233,6 +234,7 @@ def test_no_answer_quotes_a_file_that_is_something_else(tmp_path, monkeypatch, k
         ("layout.create_nmos_pcell", {"device_id": "M1", "w": 1e-6, "l": 5e-7, "workspace": "."}),
         ("plan.suggest_constraints", {"netlist_path": "file.sp"}),
         ("flow.build_layout", {"netlist_path": "file.sp"}),
+        *(("flow.build_layout", {"netlist_path": OTA, "constraints": f"file{suffix}"}) for suffix in SUFFIXES),
         ("lvs.run_check", {"netlist_path": "file.txt", "layout_path": str(example)}),
         *(("drc.run_check", {"drc_rules_path": f"file{suffix}", "layout_path": str(example)}) for suffix in SUFFIXES),
         *(("drc.run_check", {"layout_path": f"file{suffix}"}) for suffix in (".gds", ".txt")),

@@ -18,17 +18,20 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.recognise import same_size
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import LayoutkitError, did_you_mean
+from layoutkit.file_schema import JsonSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
 
+SCHEMA = JsonSchema(Path(__file__).with_name("constraints.schema.json"))
 MAX_NAME = 200  # characters of a name in a message
 MAX_HINTED = 50  # faults that suggest another name
 MAX_SHOWN = 10  # faults in a message; the details hold all
@@ -118,7 +121,12 @@ class Constraints:
         Raises:
             LayoutkitError: If ``data`` does not follow ``constraints.schema.json``; the details list every fault.
         """
-        _raise_faults(schema_faults(data), "the constraints do not have the format of plan.suggest_constraints")
+        if isinstance(data, dict) and data and not any(did_you_mean(name, _ENTRIES) for name in data):
+            # A file of another kind, which no message may quote.
+            text = f"the file is not a file of constraints: it has none of {', '.join(_ENTRIES)}"
+            raise LayoutkitError(text, details={"param_name": "constraints"})
+        faults = [ConstraintFault(fault.place, fault.message) for fault in SCHEMA.faults(data)]
+        _raise_faults(faults, "the constraints do not have the format of plan.suggest_constraints")
         return cls(
             **{name: tuple(_entry(_ENTRIES[name], entry) for entry in entries) for name, entries in data.items()}
         )
@@ -229,29 +237,6 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as JSON data."""
         return {"constraint": self.path, "names": list(self.names), "obeyed": self.obeyed, "reason": self.reason}
-
-
-def schema_faults(data: Any) -> list[ConstraintFault]:
-    """Return where ``data`` departs from ``constraints.schema.json``."""
-    import json
-    from importlib.resources import files
-
-    from jsonschema import Draft202012Validator
-
-    schema = json.loads(files("layoutkit.circuit").joinpath("constraints.schema.json").read_text("utf-8"))
-    found = []
-    for error in Draft202012Validator(schema).iter_errors(data):
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
-        # The library's message quotes the value, which may be any file's.
-        unknown = error.validator == "additionalProperties" and isinstance(error.instance, dict)
-        if unknown:
-            allowed = sorted(error.schema["properties"])
-            names = [_short(str(name)) for name in error.instance if name not in allowed]
-            message = f"unknown key {', '.join(map(repr, names[:MAX_SHOWN]))}; allowed: {', '.join(allowed)}"
-        else:
-            message = f"must have {error.validator} {json.dumps(error.validator_value)}"
-        found.append(ConstraintFault(path.lstrip(".") or "(document)", message))
-    return found
 
 
 def _raise_faults(faults: Sequence[ConstraintFault], what: str) -> None:

@@ -261,7 +261,8 @@ def test_every_fault_of_a_format_is_reported():
         Constraints.from_json(data)
     paths = [fault["path"] for fault in caught.value.details["errors"]]
     assert sorted(paths) == [
-        "(document)", "matching[0].devices", "matching[1]", "net_priorities[0].net", "net_priorities[0].priority",
+        "(document)", "matching[0].devices", "matching[1].devices", "net_priorities[0].net",
+        "net_priorities[0].priority",
     ]  # fmt: skip
 
 

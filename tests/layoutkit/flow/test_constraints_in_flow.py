@@ -225,11 +225,11 @@ def test_a_current_widens_the_wires_of_its_net(build):
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
-        ({"symetry": []}, "unknown key 'symetry'"),
-        ({"matching": [{"devices": ["M1"]}]}, "matching[0].devices: must have minItems 2"),
-        ({"net_currents": [{"net": "out", "current": -1}]}, "net_currents[0].current: must have exclusiveMinimum 0"),
+        ({"symetry": []}, "unknown 'symetry' (did you mean 'symmetry'?)"),
+        ({"matching": [{"devices": ["M1"]}]}, "matching[0].devices: must have at least 2 entries, got 1"),
+        ({"net_currents": [{"net": "out", "current": -1}]}, "net_currents[0].current: must be greater than 0, got -1"),
         ({"matching": [{"devices": ["M1", "M9"]}]}, "the circuit has no device 'M9'"),
-        ([], "must have type"),
+        ([], "must be an object, got array"),
         ({"net_priorities": [{"net": "out", "priority": 2}]}, "net_priorities contradicts the constraints: out (1;"),
     ],
 )
