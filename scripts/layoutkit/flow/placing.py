@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
-from layoutkit.errors import GeometryError
 from layoutkit.flow.modules import draw_groups
 from layoutkit.flow.routing import find_routes, placed_job, track_pitch
 from layoutkit.flow.symmetric_modules import matching_outcomes, plan_symmetry
@@ -99,26 +98,20 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     if request.row_gap is not None:
         gap = technology.snap_up(technology.to_dbu(request.row_gap))
         return _placement(design, PlacementOptions(row_gap=gap, seed=request.seed))
-    best: TriedPlacement | None = None
-    for attempt, tracks in enumerate(ROW_GAP_TRACKS, start=1):
-        tried = _placement(design, PlacementOptions(row_gap=tracks * pitch, seed=request.seed))
-        routes = find_routes(tried.placed.layout, tried.placed.cell, tried.job)
-        tried = replace(tried, routes=routes)
-        if best is None or best.routes is None or len(routes.result.failed) < len(best.routes.result.failed):
-            best = tried
-        best = replace(best, attempts=attempt)
-        if not routes.result.failed:
+    tried: list[tuple[TriedPlacement, Routes]] = []
+    for tracks in ROW_GAP_TRACKS:
+        placement = _placement(design, PlacementOptions(row_gap=tracks * pitch, seed=request.seed))
+        tried.append((placement, find_routes(placement.placed.layout, placement.placed.cell, placement.job)))
+        if not tried[-1][1].result.failed:
             break
-    else:
-        failed = ", ".join(net.name for net in best.routes.result.failed) if best and best.routes else ""
+    best, routes = min(tried, key=lambda each: len(each[1].result.failed))
+    warnings = best.warnings
+    if routes.result.failed:
+        failed = ", ".join(net.name for net in routes.result.failed)
         gap_um = technology.to_um(ROW_GAP_TRACKS[-1] * pitch)
-        text = (
-            f"no way was found for {failed} with up to {gap_um:g} um between rows; try a larger row_gap or another seed"
-        )
-        best = replace(best, warnings=(*best.warnings, text)) if best else best
-    if best is None:
-        raise GeometryError("no placement was tried")
-    return best
+        text = f"no way was found for {failed} with up to {gap_um:g} um between rows"
+        warnings = (*warnings, f"{text}; try a larger row_gap or another seed")
+    return replace(best, routes=routes, attempts=len(tried), warnings=warnings)
 
 
 def _placement(design: Design, options: PlacementOptions) -> TriedPlacement:
