@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.module import Gate, Instance, Module, Pin
-from layoutkit.draw.passive import nets_of, rectangle_on_grid, spec_of_kind
+from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid, spec_of_kind
 from layoutkit.draw.ring import draw_tap_ring, module_covers, ring_sizes, row_covers
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
+    from layoutkit.technology import DeviceSpec, Technology
     from layoutkit.technology.passive_sizes import PassiveSize
 
 _MOST_CONTACTS = 60  # on a side of one rectangle
@@ -39,28 +39,8 @@ _MOST_CUTS = 24  # from one rectangle to the rail
 
 
 @dataclass(frozen=True)
-class Diode:
-    """A diode in database units: ``m`` equal rectangles in parallel.
-
-    Attributes:
-        id: Instance name.
-        spec: Flavour.
-        width: Longer side of a rectangle. [dbu]
-        length: Shorter side. [dbu]
-        m: Rectangles.
-        p: Net of the anode.
-        n: Net of the cathode.
-        warnings: What was rounded, in words.
-    """
-
-    id: str
-    spec: PassiveSpec
-    width: int
-    length: int
-    m: int
-    p: str
-    n: str
-    warnings: tuple[str, ...] = ()
+class Diode(EqualRectangles):
+    """A diode: ``width`` is the longer side of a rectangle, ``p`` the net of the anode, ``n`` that of the cathode."""
 
 
 def diode(

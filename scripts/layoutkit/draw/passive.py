@@ -54,17 +54,17 @@ class Resistor:
 
 
 @dataclass(frozen=True)
-class Capacitor:
-    """A plate capacitor in database units: ``m`` equal plates in parallel.
+class EqualRectangles:
+    """A device in database units that consists of ``m`` equal rectangles in parallel.
 
     Attributes:
         id: Instance name.
         spec: Flavour.
-        width: Width of one plate. [dbu]
-        length: Length of one plate. [dbu]
-        m: Plates.
-        p: Net of the top plates.
-        n: Net of the bottom plate.
+        width: Width of one rectangle. [dbu]
+        length: Length of one rectangle. [dbu]
+        m: Rectangles.
+        p: Net of the first terminal.
+        n: Net of the second terminal.
         warnings: What was rounded, in words.
     """
 
@@ -76,6 +76,11 @@ class Capacitor:
     p: str
     n: str
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Capacitor(EqualRectangles):
+    """A plate capacitor: ``p`` is the net of the top plates, ``n`` that of the bottom plate."""
 
     def farad(self, dbu_um: float) -> float:
         """Return the capacitance of the drawn plates by area and edge. [F]"""
