@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))  # forked.py, model_service.py and the like
 from forked import SMALL_PICTURE, run_program  # noqa: E402
+from installed_wheel import build_wheel, install  # noqa: E402
 
 # A busy machine must not turn a slow example into a failure: Hypothesis' own limits are wall time.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -84,6 +85,22 @@ def small_pictures():
     from layoutkit.flow import build
 
     build.PICTURE_SIDE = SMALL_PICTURE
+
+
+@pytest.fixture(scope="session")
+def built_wheel(tmp_path_factory):
+    """Return a folder that holds the wheel of this checkout and nothing else; ``UV_FIND_LINKS`` may name it."""
+    pytest.importorskip("hatchling.builders.wheel", reason="skipped: needs hatchling")
+    folder = tmp_path_factory.mktemp("built_wheel")
+    build_wheel(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel_environment(built_wheel, tmp_path_factory):
+    """Return an environment with the wheel and its declared dependencies, but no extra; see ``installed_wheel``."""
+    pytest.importorskip("pip", reason="skipped: needs pip")
+    return install(next(built_wheel.glob("*.whl")), tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture
