@@ -2,9 +2,7 @@
 
 import ast
 import importlib
-import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -290,30 +288,6 @@ def test_a_package_itself_imports_only_the_standard_library_and_itself(package):
 def test_no_public_name_is_that_of_a_module_which_would_hide_it_once_loaded(package):
     public = set(importlib.import_module(package).__all__)
     assert public & {path.stem for path in PACKAGES[package].iterdir()} == set()
-
-
-def opening(source):
-    """Return how a script imports ``skillscript``, without the names it imports."""
-    (block,) = (node for node in ast.parse(source).body if isinstance(node, ast.Try))
-    block.body[0].names = []
-    return ast.dump(block)
-
-
-def test_every_script_answers_an_envelope_where_the_package_is_not_installed(tmp_path):
-    """By one and the same code, that of the template of ``skillpack new`` too."""
-    from skillpack.skills.scaffold import _script
-
-    openings = {opening(_script("layout.x"))}
-    for script in sources("skills"):
-        openings.add(opening(script.read_text(encoding="utf-8")))
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", str(script)], capture_output=True, text=True, cwd=tmp_path, check=False
-        )
-        envelope = json.loads(done.stdout)
-        assert (done.returncode, done.stderr, envelope["ok"]) == (3, "", False), script
-        assert (envelope["error"]["code"], envelope["data"]) == ("SERVICE_UNAVAILABLE", None)
-        assert "pip install -e ." in envelope["error"]["message"]
-    assert len(openings) == 1
 
 
 def test_no_text_advises_to_install_from_a_registry_that_does_not_have_the_package():

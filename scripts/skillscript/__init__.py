@@ -11,7 +11,10 @@ Every name below is imported when it is first used, so that ``import skillscript
 cheap. The command line, codes and exit codes are described in ``references/envelope.md``.
 """
 
-from __future__ import annotations
+import sys
+
+if sys.version_info < (3, 10):  # noqa: UP036 - a copy of a skill has this package beside it, whatever Python runs it
+    raise ImportError("skillscript needs Python 3.10 or newer", name="skillscript")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from patience import WATCHDOG_S
+from skillscript.install import install_command
 
 WITHOUT = """
 import sys
@@ -36,7 +37,7 @@ def run(command, package="nothing", *arguments, **environment):
 def test_a_missing_extra_is_named_in_one_line(command, package, extra):
     done = run(command, package)
     assert done.returncode == 2
-    assert f"pip install -e '.[{extra}]' in a clone" in done.stderr
+    assert install_command(extra) in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -12,6 +12,7 @@ from model_service import drips, fails, hangs, model_service, says  # noqa: I001
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from skillpack import Runner, find_tools, scan
+from skillscript.install import install_command
 
 SKILLS = Path(__file__).parents[2] / "skills"
 TOOL = "plan.suggest_constraints"
@@ -127,7 +128,7 @@ def test_without_the_libraries_the_answer_says_what_to_install(ask, tmp_path):
     (tmp_path / "jinja2.py").write_text("raise ImportError('hidden')")
     code, envelope = ask(says(GOOD), PYTHONPATH=str(tmp_path))
     assert (code, envelope["error"]["code"]) == (3, "SERVICE_UNAVAILABLE")
-    assert "pip install -e '.[models]' in a clone" in envelope["error"]["message"]
+    assert envelope["error"]["details"] == {"missing": "jinja2", "command": install_command("models")}
 
 
 @pytest.mark.parametrize(

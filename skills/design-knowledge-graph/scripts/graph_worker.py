@@ -1,3 +1,7 @@
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["analog-layout-skills"]
+# ///
 """One warm process for all tools of this skill, so that a large graph is in memory only once.
 
     python skills/design-knowledge-graph/scripts/graph_worker.py --serve
@@ -6,17 +10,31 @@
 It speaks the protocol of ``--serve`` (references/envelope.md of the pack); a request names its tool.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 try:
     from skillscript import serve_tools
-except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
-    HELP = "this Python lacks analog-layout-skills: in a clone run python3 -m venv .venv && .venv/bin/pip install -e . "
-    HELP += "(elsewhere .venv/bin/pip install its wheel), then start the script with .venv/bin/python"
-    ERROR = f'{{"code": "SERVICE_UNAVAILABLE", "message": "{HELP}", "details": {{"missing": "skillscript"}}}}'
-    print(f'{{"ok": false, "error": {ERROR}, "data": null, "duration_ms": 0}}')
+except ImportError as problem:  # the same lines in every script: any Python 3 without the package answers an envelope
+    if problem.name != "skillscript":
+        raise
+    import json
+    import sys
+    from pathlib import Path
+    from shlex import quote
+    from shutil import which
+    from sysconfig import get_path
+
+    TREE = next((str(home) for home in Path(__file__).resolve().parents if (home / "loader/skillpack").is_dir()), "")
+    COMMAND = " ".join(["uv run", *([f"--project {quote(TREE)} python"] if TREE else []), *map(quote, sys.argv)])
+    MANAGED = sys.prefix == sys.base_prefix and Path(get_path("stdlib"), "EXTERNALLY-MANAGED").is_file()
+    if not which("uv") and (MANAGED or sys.version_info < (3, 10)):  # pip installs nothing, or not this package, here
+        OWN = "~/.analog-layout-skills/bin/python -m"
+        COMMAND = f"{quote(sys.executable)} -m venv ~/.analog-layout-skills && {OWN} pip install uv && {OWN} {COMMAND}"
+    elif not which("uv"):
+        COMMAND = f"{quote(sys.executable)} -m pip install {f'-e {quote(TREE)}' if TREE else 'analog-layout-skills'}"
+    HELP = f"Python {sys.version.split()[0]} here lacks analog-layout-skills, which needs 3.10 or newer; run: {COMMAND}"
+    ERROR = {"code": "SERVICE_UNAVAILABLE", "message": HELP, "details": {"missing": "skillscript", "command": COMMAND}}
+    print(json.dumps({"ok": False, "error": ERROR, "data": None, "duration_ms": 0}))
     raise SystemExit(3) from None
 
 if TYPE_CHECKING:
@@ -40,7 +58,7 @@ PROGRAMS = {
 }
 
 
-def operation(tool: str) -> Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]:
+def operation(tool: str) -> "Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]":
     """Return the function that carries out one of the eight operations."""
 
     def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:

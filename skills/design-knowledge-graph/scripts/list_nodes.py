@@ -1,14 +1,34 @@
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["analog-layout-skills"]
+# ///
 """List the nodes of a design graph, or those of one type."""
 
 from typing import Any
 
 try:
     from skillscript import main
-except ModuleNotFoundError:  # the same lines in every script: a Python without the package answers an envelope, too
-    HELP = "this Python lacks analog-layout-skills: in a clone run python3 -m venv .venv && .venv/bin/pip install -e . "
-    HELP += "(elsewhere .venv/bin/pip install its wheel), then start the script with .venv/bin/python"
-    ERROR = f'{{"code": "SERVICE_UNAVAILABLE", "message": "{HELP}", "details": {{"missing": "skillscript"}}}}'
-    print(f'{{"ok": false, "error": {ERROR}, "data": null, "duration_ms": 0}}')
+except ImportError as problem:  # the same lines in every script: any Python 3 without the package answers an envelope
+    if problem.name != "skillscript":
+        raise
+    import json
+    import sys
+    from pathlib import Path
+    from shlex import quote
+    from shutil import which
+    from sysconfig import get_path
+
+    TREE = next((str(home) for home in Path(__file__).resolve().parents if (home / "loader/skillpack").is_dir()), "")
+    COMMAND = " ".join(["uv run", *([f"--project {quote(TREE)} python"] if TREE else []), *map(quote, sys.argv)])
+    MANAGED = sys.prefix == sys.base_prefix and Path(get_path("stdlib"), "EXTERNALLY-MANAGED").is_file()
+    if not which("uv") and (MANAGED or sys.version_info < (3, 10)):  # pip installs nothing, or not this package, here
+        OWN = "~/.analog-layout-skills/bin/python -m"
+        COMMAND = f"{quote(sys.executable)} -m venv ~/.analog-layout-skills && {OWN} pip install uv && {OWN} {COMMAND}"
+    elif not which("uv"):
+        COMMAND = f"{quote(sys.executable)} -m pip install {f'-e {quote(TREE)}' if TREE else 'analog-layout-skills'}"
+    HELP = f"Python {sys.version.split()[0]} here lacks analog-layout-skills, which needs 3.10 or newer; run: {COMMAND}"
+    ERROR = {"code": "SERVICE_UNAVAILABLE", "message": HELP, "details": {"missing": "skillscript", "command": COMMAND}}
+    print(json.dumps({"ok": False, "error": ERROR, "data": None, "duration_ms": 0}))
     raise SystemExit(3) from None
 
 
