@@ -79,11 +79,11 @@ class WheelEnvironment:
         )
 
 
-def build_wheel(folder):
-    """Build the wheel into ``folder`` and return its path."""
+def build_wheel(folder, source=ROOT):
+    """Build the wheel of ``source`` into ``folder`` and return its path."""
     from hatchling.builders.wheel import WheelBuilder
 
-    (path,) = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    (path,) = WheelBuilder(str(source)).build(directory=str(folder), versions=["standard"])
     return Path(path)
 
 

@@ -244,10 +244,10 @@ def _definitions(path: str, _changed_ns: int, size: int) -> dict[str, Any]:
 
 
 def _installed_skills() -> Path:
-    """Return the folder of the skills installed with this package: in a checkout, or in the wheel."""
+    """Return the folder of the skills installed with this package: in the wheel, or in a checkout."""
     packages = Path(__file__).resolve().parents[1]
-    checkout = packages.parent / "skills"
-    return checkout if checkout.is_dir() else packages / "skillpack" / "bundled_skills"
+    bundled = packages / "skillpack" / "bundled_skills"
+    return bundled if bundled.is_dir() else packages.parent / "skills"
 
 
 class _Bundle:

@@ -71,9 +71,7 @@ def _expanded(part: str) -> list[str]:
 
 
 def bundled_root() -> str:
-    """Return the folder of the skills in this package: ``skills`` of the checkout, or the copy in the wheel."""
+    """Return the folder of the skills in this package: the copy in the wheel, or ``skills`` of the checkout."""
     package = Path(__file__).resolve().parents[1]
-    checkout = package.parent.parent
-    if (checkout / "pyproject.toml").is_file() and (checkout / "skills").is_dir():
-        return str(checkout / "skills")
-    return str(package / "bundled_skills")
+    bundled = package / "bundled_skills"
+    return str(bundled if bundled.is_dir() else package.parents[1] / "skills")
