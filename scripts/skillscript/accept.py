@@ -115,6 +115,20 @@ def _unique(rule: Any, value: Any, _schema: dict[str, Any], _root: dict[str, Any
     return all(type(item) is str for item in value) and len(set(value)) == len(value)
 
 
+def _one_of(rule: Any, value: Any, _schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    """Return whether exactly one branch holds; only branches that this module decides exactly can be counted."""
+    return all(_is_exact(sub) for sub in rule) and sum(accepts(sub, value, root) for sub in rule) == 1
+
+
+def _not(rule: Any, value: Any, _schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    return _is_exact(rule) and not accepts(rule, value, root)
+
+
+def _is_exact(schema: Any) -> bool:
+    """Return whether ``accepts`` is false only for invalid values: a schema that just requires properties."""
+    return isinstance(schema, dict) and set(schema) == {"required"}
+
+
 def _bound(kinds: tuple[type, ...], holds: Callable[[Any, Any], bool]) -> Check:
     """Return a check that ``holds(value, rule)`` for values of ``kinds`` and passes all others."""
 
@@ -136,6 +150,8 @@ _CHECKS: dict[str, Check] = {
     "prefixItems": _prefix_items,
     "uniqueItems": _unique,
     "anyOf": lambda rule, value, _schema, root: any(accepts(sub, value, root) for sub in rule),
+    "oneOf": _one_of,
+    "not": _not,
     "allOf": lambda rule, value, _schema, root: all(accepts(sub, value, root) for sub in rule),
     "required": _bound((dict,), lambda value, rule: all(name in value for name in rule)),
     "minProperties": _bound((dict,), lambda value, rule: len(value) >= rule),

@@ -84,6 +84,8 @@ def _faults_of(error: ValidationError, root: dict[str, Any]) -> list[tuple[Path,
         unknown = list(islice((name for name in error.instance if name not in known), MAX_FOUND))
         return [((*path, name), keyword, _unknown(error, path, name, known)) for name in unknown]
     own = _own_message(error.schema, keyword)
+    if keyword in ("oneOf", "not") and own is None:
+        own = _choice(rule=error.validator_value, received=error.instance)
     if keyword in ("anyOf", "oneOf") and own is None:
         nearest = _nearest_branch(error)
         if nearest:
@@ -109,6 +111,23 @@ def _unknown(error: ValidationError, path: Path, name: str, known: list[str]) ->
     hint = did_you_mean(name, known) or (f"; allowed: {', '.join(known)}" if known else "; none is allowed here")
     message = _rendered(own or "Unknown param: {param}{hint}", full, error.instance[name], known, hint)
     return Fault(path_text(full), message, error.instance[name], known)
+
+
+def _choice(rule: Any, received: Any) -> str | None:
+    """Return the message of a rule by which properties exclude one another; None for any other rule.
+
+    ``oneOf`` with branches that each require properties wants one of them; ``not`` with a list of required properties
+    refuses them together.
+    """
+    branches = rule if isinstance(rule, list) else [rule]
+    if not isinstance(received, dict) or not all(
+        isinstance(each, dict) and set(each) == {"required"} for each in branches
+    ):
+        return None
+    names = list(dict.fromkeys(name for branch in branches for name in branch["required"]))
+    given = [name for name in names if name in received]
+    number = "exactly" if isinstance(rule, list) else "only"
+    return f"give {number} one of {', '.join(names)}; received {', '.join(given) or 'none of them'}"
 
 
 def _nearest_branch(error: ValidationError) -> list[ValidationError]:

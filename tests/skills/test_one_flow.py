@@ -50,8 +50,10 @@ def test_the_flow_and_its_tools_step_by_step_draw_the_same_bytes(runner, drawing
         more = {**more, "constraints": str(path)}
     report = build_layout(LayoutRequest(str(netlist), technology, str(tmp_path / "flow"), **more))
     assert faults(report) == []
+    if constraints is not None:
+        more = {**more, "constraints": constraints}  # the same by value, as a caller elsewhere gives them
     inputs = {
-        "netlist_path": str(netlist),
+        "netlist_text": netlist.read_text(encoding="utf-8"),
         "technology": technology,
         "output_path": str(tmp_path / "out.gds"),
         "workspace": str(tmp_path / "steps"),
@@ -65,4 +67,5 @@ def test_the_flow_and_its_tools_step_by_step_draw_the_same_bytes(runner, drawing
     assert (tmp_path / "out.gds").read_bytes() == whole
     assert steps["place"]["placement"]["attempts"] == report["placement"]["attempts"]
     assert report["placement"]["attempts"] == (2 if case == "second attempt" else 1)
-    assert steps["place"]["constraints"] == report["constraints"]
+    told = {**report["constraints"], "source": "recognition" if constraints is None else "constraints"}
+    assert steps["place"]["constraints"] == told

@@ -25,6 +25,7 @@ MAX_NAME = 64  # characters; the smallest limit of a widespread host
 _DIGITS = 8
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _OURS = ("x-error", "x-error-codes", "x-env", "x-path", "x-programs")  # for this pack's programs, not for a caller
+_COMBINATIONS = ("oneOf", "anyOf", "allOf", "not")
 _ROOT_ONLY = ("$schema", "$id", "examples", "title")
 
 
@@ -52,8 +53,12 @@ def served_names(tool_ids: Iterable[str], style: NameStyle, taken: Iterable[str]
 
 
 def input_schema(tool: ToolDeclaration) -> dict[str, Any]:
-    """Return the schema of a tool's parameters for a caller."""
-    schema = travelling(tool.input_schema, "#")
+    """Return the schema of a tool's parameters for a caller.
+
+    Rules on combinations of parameters are left out, as models' services refuse ``oneOf`` and the like at the top; the
+    parameters' descriptions say the same, and the call is checked with the whole schema.
+    """
+    schema = {key: rule for key, rule in travelling(tool.input_schema, "#").items() if key not in _COMBINATIONS}
     return {"$schema": DIALECT, **schema, "type": "object"}
 
 

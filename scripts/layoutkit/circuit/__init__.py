@@ -6,6 +6,7 @@ Nothing heavy is imported here or below.
 from layoutkit.circuit.circuit import Circuit, Connection, Device, RecognisedModule
 from layoutkit.circuit.device_map import MapOptions, MappedCircuit, Target, TargetDevice, map_circuit
 from layoutkit.circuit.readers.netlist import read_netlist
+from layoutkit.circuit.readers.source import given_netlist
 from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.circuit.supplies import Supplies, find_supplies
@@ -23,6 +24,7 @@ __all__ = [
     "Target",
     "TargetDevice",
     "find_supplies",
+    "given_netlist",
     "join_taps",
     "map_circuit",
     "narrow_warnings",

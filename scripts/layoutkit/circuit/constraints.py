@@ -122,8 +122,8 @@ class Constraints:
             LayoutkitError: If ``data`` does not follow ``constraints.schema.json``; the details list every fault.
         """
         if isinstance(data, dict) and data and not any(did_you_mean(name, _ENTRIES) for name in data):
-            # A file of another kind, which no message may quote.
-            text = f"the file is not a file of constraints: it has none of {', '.join(_ENTRIES)}"
+            # A document of another kind, which no message may quote.
+            text = f"not a document of layout constraints: it has none of {', '.join(_ENTRIES)}"
             raise LayoutkitError(text, details={"param_name": "constraints"})
         faults = [ConstraintFault(fault.place, fault.message) for fault in SCHEMA.faults(data)]
         _raise_faults(faults, "the constraints do not have the format of plan.suggest_constraints")

@@ -70,7 +70,7 @@ def build_layout(request: LayoutRequest, progress: Callable[[str], None] = lambd
     stages = _Stages(progress)
     workspace = Workspace(request.workspace)
     technology = workspace.technology(request.technology)
-    with stages.stage("parse", request.netlist_path):
+    with stages.stage("parse", str(request.netlist)):
         circuit, warnings = read_circuit(request, technology)
     job = _Job(request, technology, circuit, workspace, stages)
     return job.run(warnings)

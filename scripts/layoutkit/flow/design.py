@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit
+    from layoutkit.circuit.readers.source import NetlistText
     from layoutkit.flow.groups import Group
     from layoutkit.flow.passive_modules import PassiveGroup
     from layoutkit.technology import Technology
 
 MAX_CONSTRAINTS_BYTES = 4 << 20
 RECOGNITION = "recognition"
+GIVEN = "constraints"
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class LayoutRequest:
     """What to lay out.
 
     Attributes:
-        netlist_path: SPICE, CDL, Spectre or JSON netlist.
+        netlist_path: SPICE, CDL, Spectre or JSON netlist; None if ``netlist_text`` is given.
         technology: Name of a shipped technology or path of a technology file; None for the workspace's.
         workspace: Folder that receives every file; None for the default one.
         top: Subcircuit; None for the netlist's own top.
@@ -37,12 +39,14 @@ class LayoutRequest:
         seed: Seed of the placement search.
         waived_layers: Layers that DRC need not judge and LVS need not read.
         black_boxes: Empty or undefined subcircuits whose instances are kept as black boxes: not drawn, not compared.
-        constraints: File of constraints as ``plan.suggest_constraints`` writes it; None for those of recognition.
+        constraints: Constraints as ``plan.suggest_constraints`` writes them, as JSON data or by the path of their file;
+            None for those of recognition.
         row_gap: Room between rows beyond what the rules need; None to try how much the wires need. [um]
         net_priorities: Nets with a priority in routing of their own, as ``{net, priority}``.
+        netlist_text: The netlist itself; it cannot include files.
     """
 
-    netlist_path: str
+    netlist_path: str | None = None
     technology: str | None = None
     workspace: str | None = None
     top: str | None = None
@@ -52,14 +56,26 @@ class LayoutRequest:
     seed: int = 1
     waived_layers: Sequence[str] = ()
     black_boxes: tuple[str, ...] = ()
-    constraints: str | None = None
+    constraints: str | Mapping[str, Any] | None = None
     row_gap: float | None = None
     net_priorities: Sequence[Mapping[str, Any]] = ()
+    netlist_text: str | None = None
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
         """Return the request in a tool's parameters, which have these names; other parameters are ignored."""
         return cls(**{each.name: params[each.name] for each in fields(cls) if each.name in params})
+
+    @property
+    def netlist(self) -> str | NetlistText:
+        """Return the netlist, by its path or itself.
+
+        Raises:
+            NetlistError: If the request gives both or neither.
+        """
+        from layoutkit.circuit import given_netlist
+
+        return given_netlist({"netlist_path": self.netlist_path, "netlist_text": self.netlist_text})
 
 
 @dataclass(frozen=True)
@@ -73,7 +89,7 @@ class Design:
         supplies: Power and ground nets.
         dummies: Dummy fingers at each end of a matched row.
         constraints: What placement and routing obey.
-        source: Where the constraints come from: the path of a file, or ``RECOGNITION``.
+        source: Where the constraints come from: the path of a file, ``GIVEN`` or ``RECOGNITION``.
     """
 
     technology: Technology
@@ -98,8 +114,9 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     """
     from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist, recognise
 
+    netlist = request.netlist
     read = read_netlist(
-        request.netlist_path,
+        netlist,
         top=request.top,
         identify_modules=False,
         black_boxes=request.black_boxes,
@@ -107,7 +124,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     )
     mapped = map_circuit(read, Target.from_technology(technology), MapOptions(width_per=request.width_per))
     if not mapped.circuit.devices:
-        raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {request.netlist_path}")
+        raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {netlist}")
     circuit = mapped.circuit.with_modules(recognise(mapped.circuit))
     return circuit, [*read.warnings, *(w for w in mapped.circuit.warnings if w not in read.warnings)]
 
@@ -140,13 +157,23 @@ def make_design(request: LayoutRequest, technology: Technology, circuit: Circuit
         frozenset({*supplies.power, *supplies.ground}),
         request.dummies,
         constraints,
-        request.constraints or RECOGNITION,
+        source_of(request.constraints),
     )
     return design, list(notes)
 
 
-def read_constraints(path: str) -> Constraints:
-    """Return the constraints of a JSON file; whether they fit a circuit is not checked.
+def source_of(constraints: str | Mapping[str, Any] | None) -> str:
+    """Return where constraints come from: the path of a file, ``GIVEN`` in the request itself, or ``RECOGNITION``."""
+    if constraints is None:
+        return RECOGNITION
+    return constraints if isinstance(constraints, str) else GIVEN
+
+
+def read_constraints(given: str | Mapping[str, Any]) -> Constraints:
+    """Return the constraints of a JSON file or JSON data; whether they fit a circuit is not checked.
+
+    Args:
+        given: Path of the file, or the data itself.
 
     Raises:
         FileError: If the file cannot be read.
@@ -154,7 +181,9 @@ def read_constraints(path: str) -> Constraints:
     """
     from layoutkit.layout.files import read_bytes
 
-    return parse_constraints(read_bytes(path, max_bytes=MAX_CONSTRAINTS_BYTES).decode("utf-8-sig", "replace"))
+    if not isinstance(given, str):
+        return Constraints.from_json(given)
+    return parse_constraints(read_bytes(given, max_bytes=MAX_CONSTRAINTS_BYTES).decode("utf-8-sig", "replace"))
 
 
 def _with_priorities(constraints: Constraints, request: LayoutRequest, circuit: Circuit) -> Constraints:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.readers.json_reader import parse_json
 from layoutkit.circuit.readers.netlist import read_netlist
+from layoutkit.circuit.readers.source import NetlistText, given_netlist
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import FileError, LayoutkitError
@@ -41,15 +42,15 @@ def design_nodes(params: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return what a netlist and its workspace say about a design, as ``circuit_nodes`` does, and warnings.
 
     Args:
-        params: ``netlist_path`` or ``workspace``, and optionally ``top``, ``black_boxes``, ``parameters``,
-            ``constraints``. Constraints and the report of the layout flow are read from the workspace.
+        params: ``netlist_path``, ``netlist_text`` or ``workspace``, and optionally ``top``, ``black_boxes``,
+            ``parameters``, ``constraints``. Constraints and the report of the layout flow are read from the workspace.
 
     Raises:
         LayoutkitError: If a file cannot be read, or a constraint names something that the circuit does not have.
     """
-    path = _netlist_path(params)
+    netlist = _netlist(params)
     circuit = read_netlist(
-        path,
+        netlist,
         top=params.get("top"),
         black_boxes=params.get("black_boxes", ()),
         parameters=params.get("parameters"),
@@ -58,11 +59,11 @@ def design_nodes(params: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     report, warnings = _flow_report(params)
     nodes = circuit_nodes(
         circuit,
-        path,
+        str(netlist),
         constraints=_read_json(params, CONSTRAINTS_FILE) if constraints is None else constraints,
         report=report,
     )
-    none = [] if circuit.devices else [f"{path} has no devices"]
+    none = [] if circuit.devices else [f"{netlist} has no devices"]
     return nodes, [*circuit.warnings, *warnings, *none]
 
 
@@ -77,7 +78,7 @@ def circuit_nodes(
 
     Args:
         circuit: The circuit.
-        path: File it was read from.
+        path: File it was read from, or ``netlist_text``.
         constraints: A list of ``{kind, ...}``, or lists by kind; ``None`` for those that follow from recognition.
         report: ``summary.json`` of a layout flow.
 
@@ -102,11 +103,11 @@ def circuit_nodes(
     }
 
 
-def _netlist_path(params: Mapping[str, Any]) -> str:
-    if "netlist_path" in params:
-        return str(params["netlist_path"])
+def _netlist(params: Mapping[str, Any]) -> str | NetlistText:
+    if "netlist_path" in params or "netlist_text" in params:
+        return given_netlist(params)
     if "workspace" not in params:
-        text = "give netlist_path, or a workspace in which a netlist was parsed or laid out"
+        text = "give netlist_path or netlist_text, or a workspace in which a netlist was parsed or laid out"
         raise LayoutkitError(text, details={"param_name": "netlist_path"})
     return str(Path(params["workspace"], "circuit.json"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import read_netlist, recognise
+from layoutkit.circuit import given_netlist, read_netlist, recognise
 from layoutkit.circuit.constraints import Constraints, find_faults
 from layoutkit.circuit.readers.json_reader import circuit_from_json
 from layoutkit.circuit.suggested_constraints import suggest_constraints
@@ -22,13 +22,11 @@ def read_circuit(params: Mapping[str, Any]) -> Circuit:
     """Return the circuit with its modules, from the netlist or from what ``netlist.parse`` answered.
 
     Raises:
-        LayoutkitError: If ``params`` name both or neither, or the circuit cannot be read.
+        LayoutkitError: If ``params`` do not give exactly one netlist or circuit, or the circuit cannot be read.
     """
-    if ("netlist_path" in params) is ("circuit" in params):
-        raise LayoutkitError("give either netlist_path or circuit", details={"param_name": "netlist_path"})
-    if "netlist_path" in params:
+    if "circuit" not in params:
         return read_netlist(
-            params["netlist_path"],
+            given_netlist(params),
             top=params.get("top"),
             black_boxes=params.get("black_boxes", ()),
             parameters=params.get("parameters"),
@@ -36,7 +34,7 @@ def read_circuit(params: Mapping[str, Any]) -> Circuit:
     if "top" in params:
         raise LayoutkitError("top chooses in a netlist; a circuit is flat already", details={"param_name": "top"})
     if "parameters" in params:
-        text = "parameters need netlist_path: the sizes of a circuit given as circuit are numbers, without parameters"
+        text = "parameters need a netlist: the sizes of a circuit given as circuit are numbers, without parameters"
         raise LayoutkitError(text, details={"param_name": "parameters"})
     circuit = circuit_from_json(params["circuit"], black_boxes=params.get("black_boxes", ()))
     return circuit.with_modules(recognise(circuit))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import MapOptions, Target, join_taps, map_circuit, read_netlist, read_widths
+from layoutkit.circuit import MapOptions, Target, given_netlist, join_taps, map_circuit, read_netlist, read_widths
+from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.extract.extractor import extract
 from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.workspace import Workspace
@@ -36,10 +37,14 @@ class NetlistComparison:
         self.params = params
         self.current = current
         self.technology = current.technology()
-        self.netlist: str | Path = params.get("netlist_path") or Workspace(params.get("workspace")).circuit_path
+        self.given = "netlist_path" in params or "netlist_text" in params
+        self.netlist: str | Path | NetlistText = (
+            given_netlist(params) if self.given else Workspace(params.get("workspace")).circuit_path
+        )
+        inputs = () if isinstance(self.netlist, NetlistText) else (self.netlist,)
         for name in ("report_path", "extracted_path"):
             if name in params:
-                current.check_target(params[name], self.netlist)
+                current.check_target(params[name], *inputs)
         self.circuit = self._circuit()
 
     def _circuit(self) -> Circuit:
@@ -69,7 +74,7 @@ class NetlistComparison:
         reports = []
         if "report_path" in self.params:
             files["report"] = self.params["report_path"]
-            write_report(result, files["report"], self.current.sources(circuit="netlist_path" not in self.params))
+            write_report(result, files["report"], self.current.sources(circuit=not self.given))
             reports.append(files["report"])
         if "extracted_path" in self.params:
             files["extracted"] = self.params["extracted_path"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import find_supplies, narrow_warnings, read_netlist
+from layoutkit.circuit import find_supplies, given_netlist, narrow_warnings, read_netlist
 from layoutkit.layout.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def parse(params: Mapping[str, Any]) -> Circuit:
-    """Return the circuit of the netlist that ``params`` (of ``netlist.parse``) name.
+    """Return the circuit of the netlist that ``params`` (of ``netlist.parse``) give.
 
     Raises:
         LayoutkitError: If the netlist cannot be read; the message lists every fault.
     """
     return read_netlist(
-        params["netlist_path"],
+        given_netlist(params),
         netlist_format=params["format"],
         top=params.get("top") or None,
         identify_modules=params["identify_modules"],

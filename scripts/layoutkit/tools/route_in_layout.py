@@ -21,7 +21,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
         LayoutkitError: If the request, the constraints or the layout cannot be used; nothing is written then.
     """
     from layoutkit.circuit.constraints import Constraints, check_constraints
-    from layoutkit.flow.design import read_constraints
+    from layoutkit.flow.design import read_constraints, source_of
     from layoutkit.flow.routing import draw_job, find_routes, net_outcomes
     from layoutkit.flow.summary import outcomes_data
     from layoutkit.layout.cells import check_flat_size, choose_cell, fresh_cell, store_cell
@@ -53,7 +53,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
         cell_name = cell.name
     saved = workspace.saved
     outcomes = net_outcomes(constraints_of(job, constraints), job, routes, all_nets=False)
-    listed, ignored = outcomes_data(params.get("constraints", "nets"), outcomes)
+    listed, ignored = outcomes_data(source_of(params["constraints"]) if "constraints" in params else "nets", outcomes)
     return {
         **_report(job, routes.result),
         "constraints": listed,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
 from layoutkit.circuit.readers.netlist_warnings import suspicious_nets
-from layoutkit.circuit.readers.source import read_text
+from layoutkit.circuit.readers.source import NetlistText, read_text
 from layoutkit.circuit.readers.spice_reader import read_spice
 from layoutkit.circuit.recognise import recognise
 from layoutkit.errors import NetlistError
@@ -32,7 +32,7 @@ _SPICE_LINE = re.compile(
 
 
 def read_netlist(
-    path: str | Path,
+    path: str | Path | NetlistText,
     *,
     netlist_format: str = "auto",
     top: str | None = None,
@@ -40,11 +40,12 @@ def read_netlist(
     black_boxes: Collection[str] = (),
     parameters: Mapping[str, str | float] | None = None,
 ) -> Circuit:
-    """Return the flat circuit of a netlist file.
+    """Return the flat circuit of a netlist.
 
     Args:
-        path: JSON, SPICE, CDL or Spectre netlist.
-        netlist_format: ``json``, ``spice`` (which includes CDL and Spectre) or ``auto``: by suffix, then by content.
+        path: JSON, SPICE, CDL or Spectre netlist: a file, or the text itself.
+        netlist_format: ``json``, ``spice`` (which includes CDL and Spectre) or ``auto``: by suffix, then by content; a
+            text is JSON if it begins with a brace or bracket.
         top: Cell or subcircuit to read; default: the one the netlist marks or the only one nobody instantiates.
         identify_modules: Whether to recognise differential pairs, current mirrors and other groups.
         black_boxes: Subcircuits that may be empty or undefined; their instances are kept as black boxes.
@@ -59,7 +60,7 @@ def read_netlist(
     if netlist_format not in FORMATS:
         raise NetlistError(f"Unknown netlist format '{netlist_format}'; known are {', '.join(FORMATS)}")
     text = read_text(path)
-    if netlist_format == "json" or (netlist_format == "auto" and _is_json(text, Path(path).suffix.lower())):
+    if netlist_format == "json" or (netlist_format == "auto" and _is_json(text, path)):
         if parameters:
             text = f"a JSON netlist has no parameters: {', '.join(sorted(parameters))}; its sizes are numbers"
             raise NetlistError(text, details={"param_name": "parameters"})
@@ -71,9 +72,10 @@ def read_netlist(
     return circuit.with_modules(recognise(circuit)) if identify_modules else circuit
 
 
-def _is_json(text: str, suffix: str) -> bool:
-    if text.lstrip().startswith(("{", "[")) or suffix == ".json":
+def _is_json(text: str, path: str | Path | NetlistText) -> bool:
+    if text.lstrip().startswith(("{", "[")):
         return True
-    if suffix in _SPICE_SUFFIXES:
-        return False
+    suffix = ".spice" if isinstance(path, NetlistText) else Path(path).suffix.lower()
+    if suffix == ".json" or suffix in _SPICE_SUFFIXES:
+        return suffix == ".json"
     return _SPICE_LINE.search(text) is None

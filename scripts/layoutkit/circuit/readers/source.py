@@ -1,12 +1,18 @@
-"""Reading netlist text from disk: bounded in size, regular files only, never binary."""
+"""The text of a netlist, from a file or given itself: bounded in size, regular files only, never binary."""
 
 from __future__ import annotations
 
 import re
 import stat
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from layoutkit.errors import FileError
+from layoutkit.errors import FileError, NetlistError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 MAX_NETLIST_BYTES = 16 * 1024 * 1024
 
@@ -28,6 +34,38 @@ _NETLIST_LINE = re.compile(
 )
 
 
+@dataclass(frozen=True)
+class NetlistText:
+    """A netlist given as text instead of a file. It has no folder, so it cannot include files."""
+
+    text: str
+
+    name = "netlist_text"
+    """What messages call it, after the parameter."""
+    stem = "netlist"
+    """Name of its circuit if the text contains no subcircuit, as from a file ``netlist.spice``."""
+
+    def __str__(self) -> str:
+        """Return what messages call it."""
+        return self.name
+
+
+def given_netlist(params: Mapping[str, Any]) -> str | NetlistText:
+    """Return the netlist that a request gives as ``netlist_path`` or as ``netlist_text``.
+
+    Raises:
+        NetlistError: If it gives both or neither.
+    """
+    path, text = params.get("netlist_path"), params.get("netlist_text")
+    if (path is None) is (text is None):
+        received = "neither" if path is None else "both"
+        message = (
+            f"give exactly one of netlist_path (a file) and netlist_text (the netlist itself), received {received}"
+        )
+        raise NetlistError(message, details={"param_name": "netlist_path", "allowed": ["netlist_path", "netlist_text"]})
+    return str(path) if text is None else NetlistText(text)
+
+
 def is_netlist(text: str) -> bool:
     """Return whether some line of a text is one of a SPICE, CDL or Spectre netlist.
 
@@ -36,17 +74,19 @@ def is_netlist(text: str) -> bool:
     return _NETLIST_LINE.search(text) is not None
 
 
-def read_text(path: str | Path, *, limit: int = MAX_NETLIST_BYTES) -> str:
-    """Return the text of a netlist file.
+def read_text(path: str | Path | NetlistText, *, limit: int = MAX_NETLIST_BYTES) -> str:
+    """Return the text of a netlist.
 
     Args:
-        path: File to read. Pipes, devices and folders are refused before they are opened.
+        path: File to read, or the text itself. Pipes, devices and folders are refused before they are opened.
         limit: Largest size accepted. [bytes]
 
     Raises:
-        FileError: If the file is missing, not a regular file, unreadable, too large, or not text.
+        FileError: If the file is missing, not a regular file or unreadable, or the netlist too large or not text.
     """
     shown = str(path)
+    if isinstance(path, NetlistText):
+        return _checked_text(path, limit)
     try:
         status = Path(path).stat()
     except (OSError, ValueError):
@@ -72,3 +112,16 @@ def read_text(path: str | Path, *, limit: int = MAX_NETLIST_BYTES) -> str:
     except UnicodeDecodeError:
         # Schematic tools of the nineties wrote comments in Latin-1; names are ASCII all the same.
         return data.decode("latin-1")
+
+
+def _checked_text(given: NetlistText, limit: int) -> str:
+    """Return the text of a netlist that was given as text, within the bounds of a file."""
+    size = len(given.text.encode("utf-8", "surrogatepass"))
+    if size > limit:
+        raise FileError(
+            f"{given} is too large: it has {size} bytes, at most {limit} are read",
+            details={"param_name": given.name, "bytes": size, "limit": limit},
+        )
+    if "\0" in given.text:
+        raise FileError(f"{given} is binary, not text: it contains NUL", details={"param_name": given.name})
+    return given.text.removeprefix("\ufeff")

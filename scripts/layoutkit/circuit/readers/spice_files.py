@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.readers.findings import MAX_NAME
 from layoutkit.circuit.readers.model_names import classify_model
-from layoutkit.circuit.readers.source import MAX_NETLIST_BYTES, is_netlist, read_text
+from layoutkit.circuit.readers.source import MAX_NETLIST_BYTES, NetlistText, is_netlist, read_text
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.circuit.readers.spice_lines import LogicalLine, Statement, logical_lines, split_statement
 from layoutkit.errors import FileError, NetlistError
@@ -31,13 +32,13 @@ class StatementReader:
     """Reads one netlist and what it includes.
 
     Args:
-        path: The netlist file.
+        path: The netlist file, or the text itself.
         findings: Receives faults and warnings.
     """
 
-    def __init__(self, path: Path, findings: Findings) -> None:
+    def __init__(self, path: Path | NetlistText, findings: Findings) -> None:
         self._main = path
-        self._root = path.resolve().parent
+        self._file = None if isinstance(path, NetlistText) else path.resolve()
         self._findings = findings
         self._files = 0
         self._bytes = 0
@@ -56,7 +57,7 @@ class StatementReader:
         self._look_at(text, self._main.name)
         lines: Iterable[LogicalLine] = logical_lines(text)
         subcircuits = {match[1].lower() for match in _SUBCIRCUIT.finditer(text)}
-        yield from self._expand(self._without_title(lines, subcircuits), [self._main.resolve()], "")
+        yield from self._expand(self._without_title(lines, subcircuits), [self._file] if self._file else [], "")
 
     def _without_title(self, lines: Iterable[LogicalLine], subcircuits: set[str]) -> Iterator[LogicalLine]:
         """Leave out a first line that is a title: simulators always do, netlists for layout rarely have one."""
@@ -72,7 +73,7 @@ class StatementReader:
     def _expand(self, lines: Iterable[LogicalLine], stack: list[Path], section: str) -> Iterator[Statement]:
         inside = ""  # the .lib section being passed, when the file is a library
         for line in lines:
-            place = f"line {line.number}" if len(stack) == 1 else f"{stack[-1].name} line {line.number}"
+            place = f"line {line.number}" if len(stack) <= 1 else f"{stack[-1].name} line {line.number}"
             try:
                 statement = split_statement(line, place)
             except NetlistError as error:
@@ -99,6 +100,13 @@ class StatementReader:
             self._findings.fault(statement.where, f"{statement.head} names no file")
             return
         name = _unquoted(statement.words[1])
+        if self._file is None:
+            self._findings.fault(
+                statement.where,
+                f"netlist_text cannot include '{name[:MAX_NAME]}': a text has no folder; write the lines of that file "
+                "here, or give both as files, by netlist_path",
+            )
+            return
         target = self._inside(stack[-1].parent / name)
         if target is None:
             self.skipped_includes.append(name)
@@ -126,7 +134,8 @@ class StatementReader:
         """Return the real file, or ``None`` when it does not exist or lies outside the netlist's folder."""
         try:
             real = path.resolve()
-            return real if real.is_relative_to(self._root) and real.is_file() else None
+            inside = self._file is not None and real.is_relative_to(self._file.parent)
+            return real if inside and real.is_file() else None
         except (OSError, ValueError, RuntimeError):  # too long, a null character, a loop of links
             return None
 

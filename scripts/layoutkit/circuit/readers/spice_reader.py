@@ -9,6 +9,7 @@ from layoutkit.circuit.circuit import Circuit
 from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed, refuse_empty
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.parameters import GivenParameters, Scope
+from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.readers.spice_cards import SOURCE, read_card
 from layoutkit.circuit.readers.spice_deck import Deck, DeckBuilder, Subcircuit
 from layoutkit.circuit.readers.spice_files import StatementReader
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def read_spice(
-    path: str | Path,
+    path: str | Path | NetlistText,
     *,
     top: str | None = None,
     black_boxes: Collection[str] = (),
@@ -29,7 +30,7 @@ def read_spice(
     """Return the flat circuit of a SPICE, CDL or Spectre netlist.
 
     Args:
-        path: The netlist; files it includes are read only from its own folder.
+        path: The netlist: a file, which can include files of its own folder, or the text itself, which cannot.
         top: Subcircuit to read. Default: Spectre's ``topckt``, else the only subcircuit nobody instantiates, else the
             devices outside of subcircuits.
         black_boxes: Subcircuits that may be empty or undefined; their instances are kept as black boxes.
@@ -42,12 +43,13 @@ def read_spice(
             names every fault with its line.
     """
     findings = Findings()
-    reader = StatementReader(Path(path), findings)
+    source = path if isinstance(path, NetlistText) else Path(path)
+    reader = StatementReader(source, findings)
     try:
         deck = DeckBuilder(findings).build(reader.statements())
         findings.raise_faults("Invalid netlist")
         flattener = Flattener(deck, findings, GivenParameters(parameters), black_boxes)
-        circuit = _circuit(deck, _choose_top(deck, top, findings), Path(path).stem, flattener)
+        circuit = _circuit(deck, _choose_top(deck, top, findings), source.stem, flattener)
     except NetlistError:
         if not reader.foreign:
             raise
