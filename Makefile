@@ -7,6 +7,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   ?= build/demo
+# What a skill's script may need beside the package's own requirements; LOCK_OPTIONS=--upgrade takes the newest versions.
+LOCKED_EXTRAS := functions models
 SOURCES := loader scripts skills tests
 # pip compiles what it installs, but not what it only links to; without this every start pays for it where
 # PYTHONDONTWRITEBYTECODE is set.
@@ -18,7 +20,7 @@ COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader script
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick hierarchy check fix bench lint types docs coverage host-tools clean
+.PHONY: help demo test test-quick hierarchy check fix bench lint types docs coverage host-tools locks clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -80,6 +82,15 @@ fix: $(VENV)/.installed-dev ## Apply the formatter and the safe lint fixes
 
 bench: $(VENV)/.installed-dev ## Print start-up and flow costs as ratios measured in one run
 	@$(BIN)/python tests/bench/run.py
+
+# Without this machine's settings of uv, so that the file names no other index than pypi.org.
+locks: $(VENV)/.installed-dev ## Update skills/scripts.lock, from which exported scripts get their locks (needs uv)
+	@mkdir -p build/locks
+	@$(BIN)/python -m skillpack.copies.locks $(LOCKED_EXTRAS) > build/locks/scripts.py
+	@cp skills/scripts.lock build/locks/scripts.py.lock 2>/dev/null || true
+	@env -i PATH="$$PATH" HOME="$$HOME" HTTPS_PROXY="$$HTTPS_PROXY" SSL_CERT_FILE="$$SSL_CERT_FILE" UV_NO_CONFIG=1 \
+	  uv lock --script build/locks/scripts.py --default-index https://pypi.org/simple $(LOCK_OPTIONS)
+	@mv build/locks/scripts.py.lock skills/scripts.lock
 
 host-tools: ## Install the npm programs that some host tests use: MCP Inspector, Claude Code, Node for both
 	@npm install --prefix build/npm --no-audit --no-fund --silent node@22.23.3 @modelcontextprotocol/inspector@2.12.0 @anthropic-ai/claude-code@2.1.197

@@ -76,12 +76,11 @@ def _unusable(text: str) -> Exception:
     return SkillError(ErrorCode.INTERNAL_ERROR, text)
 
 
-def _run() -> int:
-    """Run the handler that the command line names as a skill script, and return its exit code."""
-    _, path, tool_id, *arguments = sys.argv
-    from pathlib import Path
+def run_handler(path: str, tool_id: str, arguments: list[str]) -> int:
+    """Run the handler at ``path`` as a skill script with these arguments, and return its exit code."""
+    import os
 
-    sys.path[0] = str(Path(path).resolve().parent)  # where a script's own modules are; not this package's folder
+    sys.path.insert(0, os.path.dirname(os.path.realpath(path)))  # noqa: PTH120 - where its own modules are
     sys.argv = [path, *arguments]
     from skillscript.program import main
 
@@ -96,4 +95,5 @@ def _run() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(_run())
+    del sys.path[0]  # this package's own folder, whose modules are no modules of their own
+    raise SystemExit(run_handler(sys.argv[1], sys.argv[2], sys.argv[3:]))

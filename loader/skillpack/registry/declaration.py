@@ -205,6 +205,15 @@ def read_tools(skill: Skill) -> tuple[list[ToolDeclaration], list[ToolFault]]:
     return list(tools.values()), faults
 
 
+def declared_version(skill: Skill) -> str | None:
+    """Return the version at the top of a skill's declaration; None if there is none that can be read."""
+    try:
+        found = _read_declaration(skill, _declaration_path(skill)).get("version")
+    except (FileNotFoundError, FileRefusedError, SkillFileError, YamlError):
+        return None
+    return found if isinstance(found, str) else None
+
+
 def _file_reasons(skill: Skill, path: str, declared: dict[str, Any], single: bool) -> list[str]:
     """Return what is wrong with a declaration apart from its tools."""
     reasons = []

@@ -35,6 +35,10 @@ class ScaffoldError(SkillpackError):
     """A new skill cannot be created as requested."""
 
 
+class CopyError(SkillpackError):
+    """A skill cannot be copied as requested; the message lists all reasons."""
+
+
 class VersionError(SkillpackError):
     """A text is not a semantic version, or not a version requirement."""
 

@@ -1,0 +1,98 @@
+"""The lock of one script (``x.py.lock`` of uv), cut from the lock file of the pack."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from skillpack.copies.module_index import own_distribution
+from skillpack.copies.requirements import Requirement, normal_name, parse_requirement, required_by
+from skillpack.copies.script_header import parse_toml, with_header
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+DEFAULT_PYTHON = ">=3.10"
+LOCK_FILE = "scripts.lock"  # beside the skills' folders; `make locks` of this pack writes it
+_PACKAGE = "[[package]]\n"
+_MANIFEST = "[manifest]\n"
+
+
+class Lock(NamedTuple):
+    """A lock file of uv.
+
+    Attributes:
+        head: Its text before the requirements.
+        requirements: What it was made for, each as a line of the file and as a requirement.
+        packages: Texts of the locked distributions, all versions, by name; each with the names of those it needs.
+        requires_python: The Pythons it was made for.
+    """
+
+    head: str
+    requirements: dict[Requirement, str]
+    packages: dict[str, tuple[str, frozenset[str]]]
+    requires_python: str
+
+    def cut(self, requirements: Iterable[str], requires_python: str) -> str | None:
+        """Return the lock of a script with these requirements, or None if this one does not cover them."""
+        known = {_without_marker_text(requirement): line for requirement, line in self.requirements.items()}
+        wanted = [_without_marker_text(parse_requirement(text)) for text in requirements]
+        if requires_python != self.requires_python or not all(item in known for item in wanted):
+            return None
+        needed: set[str] = set()
+        waiting = [item.name for item in wanted]
+        while waiting:
+            name = waiting.pop()
+            if name not in needed and name in self.packages:
+                needed.add(name)
+                waiting += self.packages[name][1]
+        lines = "".join(f"    {known[item]},\n" for item in sorted(set(wanted)))
+        manifest = f"\n{_MANIFEST}requirements = [\n{lines}]\n" if lines else ""
+        return self.head + manifest + "".join(text for name, (text, _) in self.packages.items() if name in needed)
+
+
+def read_lock(text: str) -> Lock:
+    """Return the lock file that uv wrote for a script.
+
+    Raises:
+        ValueError: If it is not such a file.
+    """
+    content = parse_toml(text)
+    head, _, rest = text.partition(f"\n{_MANIFEST}")
+    listed = [
+        line.strip().rstrip(",") for line in rest.partition("[[package]]")[0].split("\n") if line.startswith("    {")
+    ]
+    required = content.get("manifest", {}).get("requirements", [])
+    packages: dict[str, tuple[str, frozenset[str]]] = {}
+    texts = [f"\n{_PACKAGE}{part.rstrip()}\n" for part in rest.split(_PACKAGE)[1:]]
+    for part, package in zip(texts, content.get("package", []), strict=True):
+        before = packages.get(package["name"], ("", frozenset()))
+        packages[package["name"]] = before[0] + part, before[1] | _needs(package)
+    requirements = {_requirement(item): line for item, line in zip(required, listed, strict=True)}
+    return Lock(head, requirements, packages, content.get("requires-python", ""))
+
+
+def _needs(package: dict[str, Any]) -> frozenset[str]:
+    groups = [package.get("dependencies", []), *package.get("optional-dependencies", {}).values()]
+    return frozenset(item["name"] for group in groups for item in group)
+
+
+def _requirement(item: dict[str, Any]) -> Requirement:
+    extras = tuple(sorted(normal_name(extra) for extra in item.get("extras", ())))
+    return Requirement(normal_name(item["name"]), extras, item.get("specifier", ""), item.get("marker", ""))
+
+
+def _without_marker_text(requirement: Requirement) -> Requirement:
+    """Return a requirement for comparing: uv writes markers and the order of versions in its own way."""
+    versions = ",".join(sorted(requirement.specifier.split(",")))
+    return requirement._replace(specifier=versions, marker="*" if requirement.marker else "")
+
+
+def script_to_lock(extras: Iterable[str]) -> str:
+    """Return a script that requires all that this distribution requires with ``extras``, for ``uv lock --script``."""
+    required = required_by(own_distribution() or "", tuple(extras))
+    return with_header("", DEFAULT_PYTHON, [str(requirement) for _, requirement in sorted(required.items())])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(script_to_lock(sys.argv[1:]))
