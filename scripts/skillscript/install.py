@@ -36,6 +36,48 @@ def install_command(extra: str = "") -> str:
     return join([sys.executable, "-m", "pip", "install", *package])
 
 
+def copied_requirements() -> list[str]:
+    """Return the libraries that the running script of a copied skill requires; none if it is not in such a copy.
+
+    In a copy this package lies beside the script, and the script's header (PEP 723) lists what is to be installed.
+    """
+    import json
+    import re
+    from pathlib import Path
+
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if script is None or Path(script).resolve().parent != Path(__file__).resolve().parents[1]:
+        return []
+    text = Path(script).read_text(encoding="utf-8", errors="replace")
+    header = re.search(r"^# /// script$.*?^# dependencies = \[\n(.*?)^# \]$", text, re.MULTILINE | re.DOTALL)
+    return [str(json.loads(line[1:].strip(" ,"))) for line in header[1].splitlines()] if header else []
+
+
+def copy_command(requirements: list[str]) -> str:
+    """Return the one command that makes a script of a copied skill run.
+
+    It repeats the call with uv, which installs what the script requires, or installs that into this Python. A Python
+    without pip, or one that the system manages and that refuses installations (PEP 668), gets an environment of its own.
+    """
+    from importlib.util import find_spec
+    from pathlib import Path
+    from shlex import join, quote
+    from shutil import which
+    from sysconfig import get_path
+
+    is_worker = "--serve" in sys.argv  # started by a program, which cannot start it in another way
+    if which("uv") and not is_worker:
+        return join(["uv", "run", *sys.argv])
+    is_managed = sys.prefix == sys.base_prefix and Path(get_path("stdlib"), "EXTERNALLY-MANAGED").is_file()
+    if (is_managed or find_spec("pip") is None) and not is_worker:
+        own = f"~/.{DISTRIBUTION}/bin/python"
+        make = f"{quote(sys.executable)} -m venv ~/.{DISTRIBUTION} && {own} -m pip install {join(requirements)}"
+        return f"{make} && {own} {join(sys.argv)}"
+    if which("uv"):
+        return join(["uv", "pip", "install", "--python", sys.executable, *requirements])
+    return join([sys.executable, "-m", "pip", "install", *requirements])
+
+
 def _editable_folder(installed: Distribution) -> str:
     """Return the folder of a clone that is installed as editable, else "". It is recorded as PEP 610 describes."""
     import json
@@ -55,12 +97,13 @@ def missing_library(library: str, purpose: str) -> SkillError:
 def missing_requirement(problem: BaseException) -> SkillError | None:
     """Return the error for a failed import of a library that the package requires."""
     library = (problem.name or "").partition(".")[0] if isinstance(problem, ModuleNotFoundError) else ""
-    if library not in _REQUIRED:
+    if library not in _REQUIRED and not (library and copied_requirements()):
         return None
     return _missing(library, f"this Python lacks the library {library}, which the package requires")
 
 
 def _missing(library: str, what: str, extra: str = "") -> SkillError:
-    command = install_command(extra)
+    requirements = copied_requirements()
+    command = copy_command(requirements) if requirements else install_command(extra)
     details = {"missing": library, "command": command}
     return SkillError(ErrorCode.SERVICE_UNAVAILABLE, f"{what}; run: {command}", details)
