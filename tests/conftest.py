@@ -1,8 +1,10 @@
 """What tests of several rooms share."""
 
 import json
+import shutil
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))  # forked.py, model_service.py and the like
 from forked import SMALL_PICTURE, run_program  # noqa: E402
-from installed_wheel import build_wheel, install  # noqa: E402
+from installed_wheel import build_wheel, install, run_uv  # noqa: E402
 
 # A busy machine must not turn a slow example into a failure: Hypothesis' own limits are wall time.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -51,7 +53,7 @@ def hanging_oasis():
 SLOW_BY_FOLDER = {
     "designgraph": "pictures processes startup",
     "docs": "documents registry_pages",
-    "hosts": "confinement http http_fuzz mcp_inspector mcp_tools mcp_transports options plugin",
+    "hosts": "confinement http http_fuzz mcp_inspector mcp_tools mcp_transports options plugin uvx",
     "layoutkit/drc": "drc_application drc_deck drc_hierarchy drc_mutants drc_oracle",
     "layoutkit/circuit": "netlist_fuzz",
     "layoutkit/draw": "flavours matched mos resistors_and_capacitors stack",
@@ -101,6 +103,20 @@ def wheel_environment(built_wheel, tmp_path_factory):
     """Return an environment with the wheel and its declared dependencies, but no extra; see ``installed_wheel``."""
     pytest.importorskip("pip", reason="skipped: needs pip")
     return install(next(built_wheel.glob("*.whl")), tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def uv(tmp_path_factory):
+    """Return a function that runs uv: ``uv("tool", "run", ..., cwd=folder, UV_FIND_LINKS=...)``.
+
+    It returns the completed process, its output as text. The home is empty, the cache the user's. A test is skipped
+    where there is no uv, or no index for what the cache lacks.
+    """
+    beside = Path(sys.executable).with_name("uv")
+    program = str(beside) if beside.exists() else shutil.which("uv")
+    if program is None:
+        pytest.skip("skipped: needs uv")
+    return partial(run_uv, program, tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ import sysconfig
 import venv
 from pathlib import Path
 
+import pytest
+
 from patience import WATCHDOG_S
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -125,3 +127,25 @@ def link_dependencies(distribution, folder, extras=()):
                 for top in {file.parts[0] for file in dependency.files} - {"..", "__pycache__"}:
                     if not (folder / top).exists():
                         (folder / top).symlink_to(Path(dependency.locate_file(top)).resolve())
+
+
+def run_uv(program, home, *arguments, cwd, stdin="", **variables):
+    """Run uv with an empty home and the user's cache; skip the test if a package cannot be had. See the fixture."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "VIRTUAL_ENV", "PYTHON"))}
+    cache = (
+        os.environ.get("UV_CACHE_DIR")
+        or subprocess.run([program, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
+    )
+    done = subprocess.run(
+        [program, *map(str, arguments)],
+        cwd=cwd,
+        env={**kept, "HOME": str(home), "UV_CACHE_DIR": cache, "UV_PYTHON": sys.executable, **variables},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WATCHDOG_S,
+    )
+    if done.returncode and re.search(r"error sending request|Failed to fetch|dns error", done.stderr, re.IGNORECASE):
+        pytest.skip("skipped: needs a package index")
+    return done
