@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from .envelope import ErrorCode, SkillError
@@ -45,12 +46,19 @@ def copied_requirements() -> list[str]:
     import re
     from pathlib import Path
 
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    if script is None or Path(script).resolve().parent != Path(__file__).resolve().parents[1]:
+    script = _running_script()
+    if not script or Path(script).resolve().parent != Path(__file__).resolve().parents[1]:
         return []
     text = Path(script).read_text(encoding="utf-8", errors="replace")
     header = re.search(r"^# /// script$.*?^# dependencies = \[\n(.*?)^# \]$", text, re.MULTILINE | re.DOTALL)
     return [str(json.loads(line[1:].strip(" ,"))) for line in header[1].splitlines()] if header else []
+
+
+def _running_script() -> str:
+    """Return the path of the program that runs, as it was given, or "" if there is none."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+    given = sys.argv[0] if sys.argv else ""
+    return given if os.path.realpath(given) == os.path.realpath(script) else script
 
 
 def copy_command(requirements: list[str]) -> str:
@@ -67,12 +75,12 @@ def copy_command(requirements: list[str]) -> str:
 
     is_worker = "--serve" in sys.argv  # started by a program, which cannot start it in another way
     if which("uv") and not is_worker:
-        return join(["uv", "run", *sys.argv])
+        return join(["uv", "run", _running_script(), *sys.argv[1:]])
     is_managed = sys.prefix == sys.base_prefix and Path(get_path("stdlib"), "EXTERNALLY-MANAGED").is_file()
     if (is_managed or find_spec("pip") is None) and not is_worker:
         own = f"~/.{DISTRIBUTION}/bin/python"
         make = f"{quote(sys.executable)} -m venv ~/.{DISTRIBUTION} && {own} -m pip install {join(requirements)}"
-        return f"{make} && {own} {join(sys.argv)}"
+        return f"{make} && {own} {join([_running_script(), *sys.argv[1:]])}"
     if which("uv"):
         return join(["uv", "pip", "install", "--python", sys.executable, *requirements])
     return join([sys.executable, "-m", "pip", "install", *requirements])

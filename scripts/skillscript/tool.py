@@ -75,17 +75,19 @@ def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdic
 
     Raises:
         SkillError: INTERNAL_ERROR if a schema is missing, is not a JSON object or has a reference that cannot be used.
+        ModuleNotFoundError: If skill.yaml must be read and this Python cannot read YAML.
     """
     script = Path(script_file).resolve()
     skill_dir = skill_dir_of(script)
-    usual = [script.parent.parent / "schemas" / f"{tool_id}.{part}.json" for part in ("input", "output")]
+    is_handler = script.name == HANDLER
+    names = HANDLER_SCHEMAS if is_handler else [f"schemas/{tool_id}.{part}.json" for part in ("input", "output")]
+    usual = [(skill_dir if is_handler else script.parent.parent) / name for name in names]
     schemas: list[Any] = list(usual)
-    if script.name == HANDLER or not all(path.is_file() for path in usual) or _has_versions(skill_dir, tool_id):
-        _, entry = _declaration(skill_dir, tool_id, script)
+    are_there = all(path.is_file() for path in usual)
+    if is_handler or not are_there or _has_versions(skill_dir, tool_id):
+        _, entry = _declaration(skill_dir, tool_id, script, needed=not are_there)
         declared = [entry.get(f"{part}_schema") for part in ("input", "output")]
         named = [skill_dir / place if isinstance(place, str) else place for place in declared]
-        if script.name == HANDLER:
-            usual = [skill_dir / name for name in HANDLER_SCHEMAS]
         schemas = [place or path for place, path in zip(named, usual, strict=True)]
     input_schema, output_schema = (_read_schema(schema, skill_dir) for schema in schemas)
     return Tool(tool_id, execute, input_schema, output_schema, violates, skill_dir, script)
@@ -132,12 +134,17 @@ def _read_schema(source: Path | dict[str, Any], skill_dir: Path) -> dict[str, An
     raise SkillError(ErrorCode.INTERNAL_ERROR, f"the tool's schema{name} is not a JSON object")
 
 
-def _declaration(skill_dir: Path, tool_id: str, script: Path | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+def _declaration(
+    skill_dir: Path, tool_id: str, script: Path | None = None, *, needed: bool = False
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what a skill declares and its entry for one tool; {} for what cannot be read.
 
     Of several versions it is the one with this ``script``, else the first.
+
+    Raises:
+        ModuleNotFoundError: If the declaration is ``needed`` and this Python cannot read YAML.
     """
-    declared = _read_declaration(skill_dir)
+    declared = _read_declaration(skill_dir, needed=needed)
     tools = [declared] if "id" in declared else declared.get("tools")
     entries = [entry for entry in tools if isinstance(entry, dict)] if isinstance(tools, list) else []
     entries = [entry for entry in entries if entry.get("id") == tool_id]
@@ -145,11 +152,13 @@ def _declaration(skill_dir: Path, tool_id: str, script: Path | None = None) -> t
     return declared, next(iter([*own, *entries]), {})
 
 
-def _read_declaration(skill_dir: Path) -> dict[str, Any]:
+def _read_declaration(skill_dir: Path, *, needed: bool = False) -> dict[str, Any]:
     """Return the content of skill.yaml, or else of skill.json."""
     try:
         import yaml
     except ImportError:
+        if needed and any((skill_dir / name).is_file() for name in DECLARATIONS):
+            raise
         return {}
     for name in DECLARATIONS:
         try:

@@ -5,24 +5,28 @@ from __future__ import annotations
 import json
 import os
 from functools import cache
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from skillpack.copies.requirements import distribution, owners_of
-
-if TYPE_CHECKING:
-    from importlib.metadata import Distribution
+from skillpack.copies.requirements import distribution, normal_name, owners_of
 
 _IGNORED = ("__pycache__",)
 
 
+@cache
 def own_distribution() -> str | None:
     """Return the distribution that this package is part of, or None if it is not installed."""
     package = __name__.partition(".")[0]
-    found = [name for name in owners_of(package) if distribution(name) is not None]
-    return found[0] if found else None
+    here = Path(__file__).resolve().parents[1] / "__init__.py"
+    for own in metadata.distributions():
+        name = normal_name(own.metadata["Name"])
+        is_editable = any(file.suffix == ".pth" for file in own.files or ())
+        found = modules_of(name).get(package) if is_editable or name in owners_of(package) else None
+        if found is not None and found.resolve() == here:
+            return name
+    return None
 
 
 @cache
@@ -50,7 +54,7 @@ def project_folder(name: str) -> Path | None:
     return Path(unquote(urlsplit(place["url"]).path)) if editable else None
 
 
-def _top_level(own: Distribution) -> list[Path]:
+def _top_level(own: metadata.Distribution) -> list[Path]:
     """Return the packages and single modules that a distribution puts on the path of modules."""
     found: dict[str, Path] = {}
     for file in own.files or ():

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-_FORM = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*([^;]*?)\s*(?:;\s*(.*?)\s*)?", re.ASCII | re.DOTALL)
+_VERSIONS = r"(?:(?:===|[<>=!~]=|[<>])\s*[\w.*+!-]+\s*,?\s*)*"
+_FORM = re.compile(
+    r"\s*([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[([\w.,\s-]*)\])?\s*"
+    rf"({_VERSIONS}|\(\s*{_VERSIONS}\)|@\s*[^\s;]+)\s*(?:;\s*(.*?)\s*)?",
+    re.ASCII | re.DOTALL,
+)
 _EXTRA = re.compile(r"""\bextra\s*==\s*(['"])(.*?)\1""")
 _AND = re.compile(r"^\s*and\s+|\s+and\s*$")
 

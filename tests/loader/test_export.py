@@ -1,0 +1,487 @@
+"""``skillpack export``: self-contained copies of skills, of this pack and of others, and what is refused."""
+
+import hashlib
+import json
+import os
+import stat
+import subprocess
+import sys
+import zipfile
+from modulefinder import ModuleFinder
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from skillpack import SkillLoader, validate
+from skillpack.__main__ import command as skillpack
+from skillpack.copies.skill_copy import copy_of
+from skillpack.copies.writing import archive_bytes, changes_of, export_skill, export_skills
+from skillpack.skills.exceptions import CopyError, SkillpackError
+
+ROOT = Path(__file__).parents[2]
+SKILLS = sorted(path.parent.name for path in (ROOT / "skills").glob("*/SKILL.md"))
+OBJECT = '{"type": "object", "additionalProperties": false, "properties": {}}'
+SCRIPT = """\
+from skillscript import main
+
+def execute(params, context):
+    return {}
+
+if __name__ == "__main__":
+    raise SystemExit(main(__file__, "own.run", execute))
+"""
+
+
+@pytest.fixture(scope="session")
+def pack():
+    return SkillLoader(str(ROOT / "skills"))
+
+
+@pytest.fixture(scope="session")
+def copies(pack):
+    """Return the copies of all skills of this pack by name."""
+    return {name: copy_of(pack.skills[name]) for name in SKILLS}
+
+
+@pytest.fixture
+def own_skill(tmp_path):
+    """Return a function that writes a skill of another pack and returns it."""
+
+    def write(files=(), *, tool="scripts/run.py", header="", script=SCRIPT, name="own"):
+        home = tmp_path / "packs" / name
+        content = {"SKILL.md": f"---\nname: {name}\ndescription: Does something. Use when needed.\n---\n# Own\n"}
+        if tool:
+            stem = "schemas/" if tool == "handler.py" else "schemas/own.run."
+            places = [f"{stem}{part}{'.schema' if tool == 'handler.py' else ''}.json" for part in ("input", "output")]
+            schemas = f"input_schema: {places[0]}, output_schema: {places[1]}"
+            content["skill.yaml"] = (
+                f'skill: {name}\nversion: "2.1.0"\ntools:\n  - {{id: own.run, script: {tool}, {schemas}}}\n'
+            )
+            content |= dict.fromkeys(places, OBJECT)
+            content[tool] = header + script
+        for path, text in {**content, **dict(files)}.items():
+            (home / path).parent.mkdir(parents=True, exist_ok=True)
+            (home / path).write_text(text, encoding="utf-8")
+        return SkillLoader(str(home.parent)).skills[name]
+
+    return write
+
+
+def header_of(*dependencies, more=""):
+    listed = ", ".join(json.dumps(item) for item in dependencies)
+    return f'# /// script\n# requires-python = ">=3.10"\n# dependencies = [{listed}]\n{more}# ///\n'
+
+
+def modules_in(copy):
+    """Return the names of the modules that lie in the copy's packages."""
+    paths = [
+        path.removeprefix("scripts/") for path in copy.files if path.startswith("scripts/") and path.endswith(".py")
+    ]
+    return {path[:-3].replace("/", ".").removesuffix(".__init__") for path in paths if "/" in path}
+
+
+def run(program, *arguments, folder, path=""):
+    return subprocess.run(
+        [sys.executable, str(program), *arguments], cwd=folder, capture_output=True, text=True, check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(path)},
+    )  # fmt: skip
+
+
+# --- what a copy has
+
+
+@pytest.mark.parametrize("name", SKILLS)
+def test_every_module_in_a_copy_is_reached_by_an_import_of_its_scripts(name, copies, tmp_path, pack):
+    home = export_skill(pack.skills[name], tmp_path).path
+    finder = ModuleFinder([str(home / "scripts")])
+    for script in sorted((home / "scripts").glob("*.py")):
+        finder.run_script(str(script))
+    unreached = modules_in(copies[name]) - set(finder.modules)
+    # The package for KLayout's window contains the modules of the device generators as files.
+    expected = ("layoutkit.pcells", "layoutkit.draw", "layoutkit.technology")
+    assert not [module for module in unreached if name != "technology-files" or not module.startswith(expected)]
+
+
+def test_a_copy_has_only_what_its_scripts_import(copies):
+    rooms = {module.rpartition(".")[0] for module in modules_in(copies["layout-metrics"])}
+    assert rooms.isdisjoint({"designgraph", "skillpack", "layoutkit.route", "layoutkit.flow", "layoutkit.draw"})
+    kg = copies["design-knowledge-graph"]
+    assert "designgraph.types" not in modules_in(kg)
+    assert {"scripts/designgraph/types.json", "scripts/designgraph/pictures/page.js"} <= set(kg.files)
+    assert "skillscript.model_client" in modules_in(copies["constraint-planning"])
+    assert "skillscript.model_client" not in modules_in(copies["mos-pcell"])
+
+
+def test_a_header_lists_what_the_script_reaches_and_no_accelerator(copies):
+    header = copies["netlist-to-gds"].files["scripts/build_layout.py"].decode().partition('"""')[0]
+    assert '"klayout>=0.30.10"' in header
+    assert '"numpy>=1.26"' in header
+    assert "numba" not in header
+    assert "httpx" not in header
+    planning = copies["constraint-planning"].files["scripts/suggest_constraints.py"].decode().partition('"""')[0]
+    assert '"httpx>=0.27"' in planning
+    graph = copies["design-knowledge-graph"].files["scripts/create_node.py"].decode().partition('"""')[0]
+    assert "klayout" not in graph
+    assert "analog-layout-skills" not in graph
+
+
+@pytest.mark.parametrize("name", SKILLS)
+def test_a_copy_is_self_contained_and_valid(name, copies, tmp_path, pack):
+    home = export_skill(pack.skills[name], tmp_path).path
+    assert [finding for finding in validate(home).findings if finding.level == "error"] == []
+    assert b"analog-layout.schema.json" not in b"".join(
+        data for path, data in copies[name].files.items() if path.startswith("schemas/")
+    )
+    places = [path for path, data in copies[name].files.items() if str(ROOT).encode() in data]
+    assert places == []
+    assert not any("__pycache__" in path or Path(path).name.startswith(".") for path in copies[name].files)
+
+
+@pytest.mark.parametrize("name", SKILLS)
+def test_the_schemas_of_a_copy_mean_what_they_meant(name, pack, tmp_path):
+    from skillpack import find_tools
+
+    export_skill(pack.skills[name], tmp_path)
+    copied = find_tools(SkillLoader(str(tmp_path)).skills.values())
+    original = find_tools([pack.skills[name]])
+    assert copied.faults == ()
+    assert [tool.to_json() for tool in copied.by_id.values()] == [tool.to_json() for tool in original.by_id.values()]
+
+
+def test_the_manifest_lists_every_file(pack, tmp_path):
+    home = export_skill(pack.skills["drc-check"], tmp_path).path
+    manifest = json.loads((home / "manifest.json").read_text())
+    present = {path.relative_to(home).as_posix(): path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    present.pop("manifest.json")
+    assert {item["path"]: item["sha256"] for item in manifest["files"]} == {
+        path: hashlib.sha256(data).hexdigest() for path, data in present.items()
+    }
+    assert all(item["size"] == len(present[item["path"]]) for item in manifest["files"])
+    assert manifest["tools"] == ["drc.run_check"]
+    from importlib.metadata import version
+
+    assert (manifest["name"], manifest["version"]) == ("drc-check", version("analog-layout-skills"))
+
+
+def test_two_exports_have_the_same_bytes(tmp_path):
+    """Another folder, umask, hash seed, working folder and time; folders and archives."""
+    digests = []
+    for number, umask in ((1, 0o077), (2, 0o000)):
+        target = tmp_path / f"a b {number}"
+        code = f"import os; os.umask({umask}); from skillpack.__main__ import command\n"
+        for more in ([], ["--archive"]):
+            arguments = ["export", "gds-export", "design-knowledge-graph", "--to", str(target), *more]
+            code += f"command({arguments!r}, standalone_mode=False)\n"
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, check=True, env={**os.environ, "PYTHONHASHSEED": str(number)}
+        )
+        files = sorted(path for path in target.rglob("*"))
+        digests.append(
+            [(path.relative_to(target).as_posix(), stat.S_IMODE(path.stat().st_mode), path.is_file() and path.read_bytes())
+             for path in files]
+        )  # fmt: skip
+    assert digests[0] == digests[1]
+
+
+def test_an_archive_unpacks_to_the_folder(pack, tmp_path):
+    skill = pack.skills["mos-pcell"]
+    (written,) = export_skills([skill], tmp_path, archive=True)
+    with zipfile.ZipFile(written.path) as file:
+        assert file.testzip() is None
+        file.extractall(tmp_path / "unpacked")
+        assert {entry.date_time for entry in file.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    folder = export_skill(skill, tmp_path / "folder").path
+    found = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    unpacked = tmp_path / "unpacked" / "mos-pcell"
+    assert {path.relative_to(unpacked): path.read_bytes() for path in unpacked.rglob("*") if path.is_file()} == found
+    skills_ref = pytest.importorskip("skills_ref", reason="skipped: needs skills-ref")
+    assert skills_ref.validate(unpacked) == []
+
+
+def test_a_copy_of_a_copy_is_the_copy(pack, copies, tmp_path):
+    home = export_skill(pack.skills["mos-pcell"], tmp_path).path
+    again = copy_of(SkillLoader(str(home.parent)).skills["mos-pcell"])
+    assert again.files == copies["mos-pcell"].files
+
+
+# --- skills of other packs
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("", ["jsonschema>=4.20", "pyyaml>=6.0"]),
+        (header_of(), ["jsonschema>=4.20", "pyyaml>=6.0"]),
+        (header_of("analog-layout-skills"), ["jsonschema>=4.20", "pyyaml>=6.0"]),
+        (header_of("Analog_Layout.Skills>=0.1", "requests>=2"), ["jsonschema>=4.20", "pyyaml>=6.0", "requests>=2"]),
+        (
+            header_of("click>=8; python_version < '4'"),
+            ["click>=8; python_version < '4'", "jsonschema>=4.20", "pyyaml>=6.0"],
+        ),
+    ],
+)
+def test_a_skill_of_another_pack_takes_its_dependencies_from_its_header(own_skill, header, expected):
+    copy = copy_of(own_skill(header=header))
+    text = copy.files["scripts/run.py"].decode()
+    listed = [json.loads(line[2:].strip(" ,")) for line in text.split("# ]")[0].split("\n") if line.startswith("#   ")]
+    assert listed == expected
+    assert text.endswith(SCRIPT)
+    locked = "scripts/run.py.lock" in copy.files
+    assert locked == ("requests>=2" not in expected and not any("click" in item for item in expected))
+    assert locked or any("has no lock" in note for note in copy.notes)
+    assert copy.version
+
+
+def test_a_skill_with_modules_of_its_own_runs_from_its_copy(own_skill, tmp_path):
+    script = SCRIPT.replace("    return {}", "    import parts.second, first\n    return {}")
+    files = {
+        "scripts/first.py": "import json\nfrom layoutkit.errors import FileError\n",
+        "scripts/parts/__init__.py": "",
+        "scripts/parts/second.py": "from . import third\n",
+        "scripts/parts/third.py": "import designgraph.values\n",
+        "scripts/unused.py": "import no_such_library\n",
+        "references/notes.md": "x",
+        "scripts/__pycache__/x.pyc": "x",
+        ".DS_Store": "x",
+        "scripts/run.py~": "x",
+        "scripts/.run.py.swp": "x",
+    }
+    written = export_skill(own_skill(files, script=script), tmp_path / "out")
+    assert {"scripts/first.py", "scripts/parts/third.py", "scripts/unused.py", "references/notes.md"} <= set(
+        written.copy.files
+    )
+    assert {"layoutkit", "layoutkit.errors", "designgraph", "designgraph.values"} <= modules_in(written.copy)
+    assert not any(name.endswith(("~", ".swp", ".pyc", ".DS_Store")) for name in written.copy.files)
+    program = (
+        "import runpy, sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p and p not in CHECKOUT]\n"
+    )
+    place = str(ROOT)
+    code = f"CHECKOUT = ({place + '/loader'!r}, {place + '/scripts'!r})\n{program}"
+    code += f"sys.argv = ['run.py']; sys.path[0] = {str(written.path / 'scripts')!r}\n"
+    code += f"runpy.run_path({str(written.path / 'scripts' / 'run.py')!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert json.loads(done.stdout)["ok"], done.stdout + done.stderr
+
+
+def test_a_handler_gets_a_program_that_runs_it(own_skill, tmp_path):
+    handler = "import beside\nfrom layoutkit.errors import FileError\n\ndef execute(params, context):\n    return {}\n"
+    written = export_skill(own_skill({"beside.py": ""}, tool="handler.py", script=handler), tmp_path / "out")
+    assert "scripts/skillscript/handler.py" in written.copy.files
+    done = subprocess.run(
+        [sys.executable, "-S", str(written.path / "scripts" / "run.py")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert json.loads(done.stdout)["ok"], done.stdout + done.stderr
+    called = CliRunner().invoke(skillpack, ["run", "own.run", "--skills-dir", str(tmp_path / "out")])
+    assert json.loads(called.output)["ok"], called.output
+
+
+def test_a_skill_without_scripts_is_copied(own_skill, tmp_path):
+    written = export_skill(own_skill({"references/a.md": "a"}, tool=""), tmp_path / "out")
+    assert sorted(written.copy.files) == ["SKILL.md", "manifest.json", "references/a.md"]
+
+
+def test_modules_named_by_strings_are_found(own_skill):
+    script = SCRIPT.replace(
+        "    return {}",
+        '    import subprocess, sys\n    from importlib import import_module\n    import_module("designgraph.values")\n'
+        '    subprocess.run([sys.executable, "-m", "layoutkit.errors"])\n'
+        '    subprocess.run([sys.executable, "-c", "from layoutkit.technology.dimensions import x"])\n    return {}',
+    )
+    names = modules_in(copy_of(own_skill(script=script)))
+    assert {"designgraph.values", "layoutkit.errors", "layoutkit.technology.dimensions"} <= names
+
+
+def test_an_import_for_type_checkers_is_not_followed(own_skill):
+    script = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import layoutkit.errors\n" + SCRIPT
+    assert not {name for name in modules_in(copy_of(own_skill(script=script))) if name.startswith("layoutkit")}
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        ({}, {"script": "import requests_of_nobody\n" + SCRIPT}, "imports requests_of_nobody"),
+        ({}, {"header": "# /// script\n# dependencies = 3\n# ///\n"}, "header"),
+        ({}, {"header": "# /// script\n# dependencies = [\n# ///\n"}, "not TOML"),
+        ({}, {"header": header_of() + "\n" + header_of()}, "2 headers"),
+        ({}, {"header": header_of("not a requirement!")}, "is not a requirement"),
+        (
+            {},
+            {"header": header_of("x", more='# [tool.uv.sources]\n# x = { path = "../x" }\n')},
+            "takes x from a folder of this machine",
+        ),
+        ({}, {"script": "def broken(:\n"}, "not Python"),
+        ({"manifest.json": "{}"}, {}, "manifest.json of its own"),
+        ({"schemas/own.run.input.json": '{"$ref": "../../../x.json#/$defs/y"}'}, {}, "leads out"),
+        ({"schemas/own.run.input.json": '{"$ref": "../../x.json#/$defs/y"}'}, {}, "x.json cannot be read"),
+    ],
+)
+def test_what_cannot_be_made_self_contained_is_refused(own_skill, tmp_path, files, options, message):
+    with pytest.raises(CopyError, match=message.replace("(", "\\(")):
+        export_skill(own_skill(files, **options), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("link", ["../../secret.txt", "/etc/hostname", "missing", "../own"])
+def test_links_out_of_the_skill_are_refused(own_skill, tmp_path, link):
+    skill = own_skill({"references/a.md": "a", "../../secret.txt": "secret"})
+    Path(skill.dir, "references", "link").symlink_to(link)
+    with pytest.raises(CopyError, match="link"):
+        copy_of(skill)
+
+
+def test_a_link_within_the_skill_is_copied_as_a_file(own_skill, tmp_path):
+    skill = own_skill({"references/a.md": "a"})
+    Path(skill.dir, "references", "b.md").symlink_to("a.md")
+    written = export_skill(skill, tmp_path / "out")
+    assert (written.path / "references" / "b.md").read_text() == "a"
+    assert not (written.path / "references" / "b.md").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/b", "UPPER", ".hidden", "con trol"])
+def test_a_name_that_is_no_name_of_a_skill_is_refused(own_skill, tmp_path, name):
+    skill = own_skill(tool="")._replace(name=name)
+    with pytest.raises(CopyError, match="is not 1-64 characters"):
+        export_skill(skill, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["packs"]
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\\b", "a\x1bb", "a\u202eb"])
+def test_a_file_name_that_deceives_is_refused(own_skill, name):
+    skill = own_skill(tool="")
+    Path(skill.dir, name).write_text("x")
+    with pytest.raises(CopyError, match="file name"):
+        copy_of(skill)
+
+
+def test_a_pipe_in_a_skill_is_refused(own_skill):
+    skill = own_skill(tool="")
+    os.mkfifo(Path(skill.dir, "pipe"))
+    with pytest.raises(CopyError, match="FIFO"):
+        copy_of(skill)
+
+
+# --- where it is written
+
+
+def test_only_an_unchanged_copy_is_replaced(pack, own_skill, tmp_path):
+    skill = own_skill({"references/a.md": "a", "references/old.md": "old"})
+    home = export_skill(skill, tmp_path).path
+    Path(skill.dir, "references", "a.md").write_text("new")
+    Path(skill.dir, "references", "old.md").unlink()
+    (home / "scripts" / "__pycache__").mkdir()
+    (home / "scripts" / "__pycache__" / "run.cpython-311.pyc").write_bytes(b"x")
+    export_skill(skill, tmp_path)
+    assert (home / "references" / "a.md").read_text() == "new"
+    assert not (home / "references" / "old.md").exists()
+    (home / "references" / "a.md").write_text("mine")
+    (home / "more.txt").write_text("mine")
+    assert changes_of(home) == ["more.txt", "references/a.md"]
+    with pytest.raises(CopyError, match=r"was changed since it was written \(more.txt, references/a.md\); --force"):
+        export_skill(skill, tmp_path)
+    assert (home / "references" / "a.md").read_text() == "mine"
+    export_skill(skill, tmp_path, force=True)
+    assert changes_of(home) == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link", "manifest of another"])
+def test_what_no_export_wrote_is_kept(pack, tmp_path, kind):
+    target = tmp_path / "mos-pcell"
+    if kind == "file":
+        target.write_text("mine")
+    elif kind == "link":
+        (tmp_path / "elsewhere").mkdir()
+        target.symlink_to(tmp_path / "elsewhere")
+    else:
+        target.mkdir()
+        (target / "manifest.json" if kind != "folder" else target / "SKILL.md").write_text('{"name": "mine"}')
+    for force in (False, True):
+        with pytest.raises(CopyError, match="exists and is no copy|is a link"):
+            export_skill(pack.skills["mos-pcell"], tmp_path, force=force)
+    assert target.is_symlink() or target.is_file() or len(list(target.iterdir())) == 1
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_copy_is_not_written_into_its_skill(own_skill, tmp_path):
+    skill = own_skill(tool="")
+    for folder in (Path(skill.dir), Path(skill.dir, "copies", "x"), Path(skill.dir).parent, Path(skill.dir, "..")):
+        with pytest.raises(CopyError, match="the skill itself"):
+            export_skill(skill, folder)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written_is_reported(own_skill, tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    with pytest.raises(CopyError, match="cannot be written"):
+        export_skill(own_skill(tool=""), tmp_path / "locked")
+
+
+def test_a_target_that_is_a_file_is_reported(own_skill, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(CopyError, match="cannot be written"):
+        export_skill(own_skill(tool=""), tmp_path / "file" / "below")
+
+
+def test_a_failed_move_restores_the_earlier_copy(own_skill, tmp_path, monkeypatch):
+    skill = own_skill({"references/a.md": "a"})
+    home = export_skill(skill, tmp_path).path
+    Path(skill.dir, "references", "a.md").write_text("new")
+    real = Path.rename
+
+    def rename(self, target):
+        if Path(target) == home and self.name == "own":
+            raise OSError(28, "No space left on device")
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(CopyError, match="No space left"):
+        export_skill(skill, tmp_path)
+    monkeypatch.undo()
+    assert changes_of(home) == []
+    assert (home / "references" / "a.md").read_text() == "a"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["own", "packs"]
+
+
+# --- the command
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(skillpack, ["export", *map(str, arguments)])
+
+
+def test_all_faults_are_reported_and_nothing_is_written(tmp_path):
+    (tmp_path / "mos-pcell").mkdir()
+    (tmp_path / "drc-check").write_text("mine")
+    done = invoke("mos-pcell", "drc-check", "gds-export", "--to", tmp_path)
+    assert isinstance(done.exception, SkillpackError)
+    assert str(done.exception).count("exists and is no copy") == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["drc-check", "mos-pcell"]
+    unknown = invoke("mos-pcel", "no-such-skill", "--to", tmp_path / "out")
+    assert unknown.exit_code == 2
+    assert "'mos-pcell'" in unknown.output
+    assert "no-such-skill" in unknown.output
+    for wrong in (["--to", tmp_path], ["mos-pcell", "--all", "--to", tmp_path], ["mos-pcell"]):
+        assert invoke(*wrong).exit_code == 2
+
+
+def test_the_answer_as_json(tmp_path):
+    done = invoke("gds-export", "gds-export", "--to", tmp_path, "--json")
+    (found,) = json.loads(done.output)["copies"]
+    assert (found["name"], found["tools"], found["notes"]) == ("gds-export", ["export.gds"], [])
+    assert Path(found["path"]) == tmp_path / "gds-export"
+    assert found["files"] == len([path for path in (tmp_path / "gds-export").rglob("*") if path.is_file()])
+
+
+def test_an_archive_replaces_only_an_archive_of_an_export(pack, tmp_path):
+    target = tmp_path / "gds-export.skill"
+    target.write_text("mine")
+    assert isinstance(invoke("gds-export", "--archive", "--to", tmp_path).exception, CopyError)
+    target.write_bytes(archive_bytes(copy_of(pack.skills["gds-export"])))
+    assert invoke("gds-export", "--archive", "--to", tmp_path).exit_code == 0
