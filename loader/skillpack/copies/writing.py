@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import os
 import shutil
@@ -11,6 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from skillpack.copies.installed_skill import installed_skill
 from skillpack.copies.skill_copy import MANIFEST, copy_of, manifest_in
 from skillpack.skills.exceptions import CopyError
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 ARCHIVE_SUFFIX = ".skill"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a ZIP file can state
 _FILE_MODE, _PROGRAM_MODE, _FOLDER_MODE = 0o644, 0o755, 0o755
-_MADE_BY_PYTHON = "__pycache__"
 
 
 class Written(NamedTuple):
@@ -92,28 +91,8 @@ def archive_bytes(copy: SkillCopy) -> bytes:
 
 def changes_of(folder: Path) -> list[str] | None:
     """Return the files of a copy that were changed, added or removed since it was written; None for no copy."""
-    try:
-        manifest = manifest_in((folder / MANIFEST).read_bytes())
-    except OSError:
-        return None
-    if manifest is None:
-        return None
-    expected = {
-        str(item.get("path")): item.get("sha256") for item in manifest.get("files", ()) if isinstance(item, dict)
-    }
-    present = {}
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != _MADE_BY_PYTHON]
-        for name in [*names, *(name for name in folders if Path(parent, name).is_symlink())]:
-            path = Path(parent, name)
-            present[path.relative_to(folder).as_posix()] = _digest(path)
-    present.pop(MANIFEST, None)
-    return sorted(name for name in {*expected, *present} if expected.get(name) != present.get(name))
-
-
-def _digest(path: Path) -> str:
-    """Return the SHA-256 of a regular file, "" of anything else."""
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() and not path.is_symlink() else ""
+    found = installed_skill(folder)
+    return None if found is None else sorted([*found.changed, *found.added])
 
 
 def _check_target(skill: Skill, target: Path, *, force: bool) -> None:
@@ -161,7 +140,7 @@ def _write_all(copies: Sequence[Written], folder: Path) -> None:
     try:
         for copy, target in copies:
             if target.name == copy.name:
-                _write_folder(copy, beside / target.name)
+                write_folder(copy, beside / target.name)
             else:
                 (beside / target.name).write_bytes(archive_bytes(copy))
                 (beside / target.name).chmod(_FILE_MODE)
@@ -187,7 +166,8 @@ def _move(source: Path, target: Path, aside: Path) -> None:
         raise
 
 
-def _write_folder(copy: SkillCopy, home: Path) -> None:
+def write_folder(copy: SkillCopy, home: Path) -> None:
+    """Write the files of a copy into the folder ``home``, with fixed permissions."""
     for name, data in copy.files.items():
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)

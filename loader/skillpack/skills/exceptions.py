@@ -39,6 +39,14 @@ class CopyError(SkillpackError):
     """A skill cannot be copied as requested; the message lists all reasons."""
 
 
+class InstallError(SkillpackError):
+    """Skills cannot be installed, updated or removed; ``problems`` lists all reasons."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
 class VersionError(SkillpackError):
     """A text is not a semantic version, or not a version requirement."""
 

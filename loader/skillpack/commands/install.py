@@ -1,0 +1,163 @@
+"""``skillpack install``."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from skillpack.commands import JSON, SKILLS_DIR, fail, open_loader, print_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from skillpack.copies.host_folders import HostFolder
+    from skillpack.copies.installation import Outcome
+
+
+@click.command("install")
+@click.argument("names", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All skills of this pack; with --remove: all installed ones.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="claude, codex, agents, gemini, or a folder; repeat for several. [default of --list and --update: all four]",
+)
+@click.option("--user", "scope", flag_value="user", help="The host's folder for you, such as ~/.claude/skills.")
+@click.option(
+    "--project",
+    "scope",
+    flag_value="project",
+    help="The host's folder in the working folder, such as .claude/skills. [default; --list and --update: both]",
+)
+@click.option("--list", "action", flag_value="list", help="List what is installed, and which files were changed since.")
+@click.option("--update", "action", flag_value="update", help="Install anew what is installed, or of that only NAMES.")
+@click.option("--remove", "action", flag_value="remove", help="Remove NAMES that are installed.")
+@click.option("--force", is_flag=True, help="Overwrite or remove skills although their files were edited.")
+@SKILLS_DIR
+@JSON
+def command(
+    names: tuple[str, ...],
+    action: str | None,
+    scope: str | None,
+    hosts: tuple[str, ...],
+    *,
+    skills_dirs: tuple[str, ...],
+    **flags: bool,
+) -> None:
+    """Install the skills NAMES as self-contained copies into the folder of a host.
+
+    Claude Code looks in .claude/skills, Gemini CLI in .gemini/skills; Codex and many others, which --host agents means
+    too, in .agents/skills. A skill whose files were edited, and a folder that this command did not make, stay as they
+    are; so do files that you added to a skill, such as a layout, when it is updated.
+    """
+    _check(names, action, hosts, everything=flags["everything"])
+    from skillpack.copies.host_folders import PROJECT, USER, host_folders
+
+    both = (PROJECT, USER) if action in {"list", "update"} else (PROJECT,)
+    folders = host_folders(hosts, (scope,) if scope else both)
+    if action == "list":
+        _list(folders, names, as_json=flags["as_json"])
+        return
+    roots = [place.folder for place in folders]
+    outcomes = _act(action, names, roots, skills_dirs, flags)
+    if flags["as_json"]:
+        print_json([_described(outcome) for outcome in outcomes])
+    else:
+        _report(outcomes)
+
+
+def _check(names: tuple[str, ...], action: str | None, hosts: tuple[str, ...], *, everything: bool) -> None:
+    """Refuse combinations of options that mean nothing."""
+    if names and everything:
+        raise click.UsageError("give either NAMES or --all")
+    if action in {"list", "update"}:
+        return
+    if not names and not everything:
+        raise click.UsageError("give NAMES of skills, or --all")
+    if not hosts:
+        raise click.UsageError("give --host: claude, codex, agents, gemini or a folder")
+
+
+def _act(
+    action: str | None,
+    names: tuple[str, ...],
+    roots: list[Path],
+    skills_dirs: tuple[str, ...],
+    flags: dict[str, bool],
+) -> list[Outcome]:
+    """Install, update or remove, and return what was done."""
+    from skillpack.copies.installation import install, uninstall, update
+
+    wanted, force = list(dict.fromkeys(names)), flags["force"]
+    if action == "remove":
+        return uninstall(roots, wanted, force=force)
+    skills = open_loader(skills_dirs).skills
+    if action == "update":
+        return update(skills, roots, wanted, force=force)
+    unknown = [name for name in wanted if name not in skills]
+    if unknown:
+        from skillscript.faults import did_you_mean
+
+        fail("\n".join(f"{name}: no such skill{did_you_mean(name, skills)}" for name in unknown))
+    return install([skills[name] for name in (skills if flags["everything"] else wanted)], roots, force=force)
+
+
+def _report(outcomes: list[Outcome]) -> None:
+    """Print what was done, one line per skill and folder."""
+    for outcome in outcomes:
+        version = f" {outcome.version}" if outcome.version else ""
+        if outcome.action == "updated" and outcome.before != outcome.version:
+            version = f" {outcome.before or '?'} -> {outcome.version}"
+        why = "; this pack does not have it" if outcome.action == "kept" else ""
+        click.echo(f"{outcome.action} {outcome.name}{version} in {outcome.folder.parent}{why}")
+    for note in dict.fromkeys(note for outcome in outcomes for note in outcome.notes):
+        click.echo(f"skillpack: note: {note}", err=True)
+    if not outcomes:
+        click.echo("nothing is installed there", err=True)
+
+
+def _list(folders: list[HostFolder], names: tuple[str, ...], *, as_json: bool) -> None:
+    """Print what is installed in folders."""
+    from skillpack.copies.folder_swap import locked
+    from skillpack.copies.installed_skill import installed_skills
+
+    for place in folders:
+        with suppress(OSError), locked(place.folder):  # restores what an interruption left
+            pass
+    found = [(place, skill) for place in folders for skill in installed_skills(place.folder)]
+    found = [(place, skill) for place, skill in found if not names or skill.name in names]
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": skill.name,
+                    "version": skill.version,
+                    "folder": str(skill.folder),
+                    "hosts": list(place.hosts),
+                    "scope": place.scope,
+                    "changed": list(skill.changed),
+                    "added": list(skill.added),
+                }
+                for place, skill in found
+            ]
+        )
+        return
+    heading = None
+    for place, skill in found:
+        if place != heading:
+            click.echo(str(place))
+        heading = place
+        changed = f"  changed: {', '.join(skill.changed)}" if skill.changed else ""
+        added = f"  added: {len(skill.added)} files" if skill.added else ""
+        click.echo(f"    {skill.name} {skill.version or '?'}{changed}{added}")
+    if not found:
+        click.echo(f"nothing is installed in {', '.join(map(str, folders))}", err=True)
+
+
+def _described(outcome: Outcome) -> dict[str, Any]:
+    """Return what was done as ``--json`` prints it."""
+    return {**outcome._asdict(), "folder": str(outcome.folder), "notes": list(outcome.notes)}

@@ -1,0 +1,88 @@
+"""The folders in which hosts look for skills."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from skillpack.skills.exceptions import RootError
+from skillscript.faults import did_you_mean
+
+USER, PROJECT = "user", "project"
+# Below the home folder (of a user's skills) and below the working folder (of a project's).
+_FOLDERS = {
+    "claude": ".claude/skills",
+    "codex": ".agents/skills",
+    "agents": ".agents/skills",
+    "gemini": ".gemini/skills",
+}
+HOSTS = tuple(_FOLDERS)
+
+
+class HostFolder(NamedTuple):
+    """A folder of skills.
+
+    Attributes:
+        folder: Where it is.
+        hosts: The hosts that look there, as far as they were asked for; empty for a folder given by its path.
+        scope: ``user`` or ``project``; "" for a folder given by its path.
+    """
+
+    folder: Path
+    hosts: tuple[str, ...] = ()
+    scope: str = ""
+
+    def __str__(self) -> str:
+        """Return the folder, and whose it is."""
+        return f"{self.folder} ({', '.join(self.hosts)}; {self.scope})" if self.hosts else str(self.folder)
+
+
+def host_folders(wanted: tuple[str, ...], scopes: tuple[str, ...]) -> list[HostFolder]:
+    """Return the folders of hosts, each once, also if several hosts share it or one is a link to another.
+
+    Args:
+        wanted: Names of hosts, or paths of folders; all known hosts if empty.
+        scopes: ``user``, ``project`` or both; a folder given by its path has none.
+
+    Raises:
+        RootError: If a name is neither a host nor a folder; the message gives all such names.
+    """
+    unknown = [name for name in wanted if name not in _FOLDERS and not _is_path(name)]
+    if unknown:
+        raise RootError("; ".join(map(_not_a_host, unknown)))
+    found: dict[str, HostFolder] = {}
+    for name in dict.fromkeys(wanted or HOSTS):
+        for scope in scopes if name in _FOLDERS else ("",):
+            folder = _place(name, scope)
+            key = os.path.realpath(folder)
+            known = found.get(key, HostFolder(folder, (), scope))
+            hosts = (*known.hosts, name) if name in _FOLDERS else known.hosts
+            found[key] = known._replace(hosts=tuple(dict.fromkeys(hosts)))
+    return list(found.values())
+
+
+def _place(name: str, scope: str) -> Path:
+    """Return the folder of a host, or the one that a path names, as an absolute path."""
+    if name not in _FOLDERS:
+        return Path(os.path.abspath(os.path.expanduser(name)))  # noqa: PTH100, PTH111 - a link stays a link
+    if scope == PROJECT:
+        return Path.cwd() / _FOLDERS[name]
+    configured = os.environ.get("CLAUDE_CONFIG_DIR") if name == "claude" else None
+    if configured:  # where Claude Code keeps what is otherwise in ~/.claude
+        return Path(configured).absolute() / "skills"
+    try:
+        return Path.home() / _FOLDERS[name]
+    except RuntimeError as error:
+        raise RootError("no home folder is known: set HOME, or choose --project or a folder") from error
+
+
+def _is_path(name: str) -> bool:
+    """Return whether a name can only mean a folder."""
+    return name.startswith(("~", ".")) or "/" in name or os.sep in name or Path(name).is_dir()
+
+
+def _not_a_host(name: str) -> str:
+    hosts = ", ".join(HOSTS)
+    hint = did_you_mean(name, HOSTS)
+    return f"{name!r} is neither a host ({hosts}) nor a folder{hint}; write ./{name} for a folder to be created"

@@ -1,0 +1,264 @@
+"""Install copies of skills into hosts' folders, update them and remove them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple
+
+from skillpack.copies.folder_swap import discard, locked, remove, replace_with_staged, staging
+from skillpack.copies.installed_skill import installed_skill, installed_skills
+from skillpack.copies.skill_copy import MANIFEST, copy_of, manifest_in
+from skillpack.copies.writing import write_folder
+from skillpack.skills.exceptions import CopyError, InstallError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from skillpack.copies.installed_skill import InstalledSkill
+    from skillpack.copies.skill_copy import SkillCopy
+    from skillpack.skills.skill_md import Skill
+
+_MAX_NAMED = 3  # files that a message names
+
+
+class Outcome(NamedTuple):
+    """What was done with one skill in one folder.
+
+    Attributes:
+        action: ``installed``, ``updated``, ``unchanged``, ``kept`` (this pack does not have the skill) or ``removed``.
+        name: Name of the skill.
+        version: Its version now, or the one that was removed; "" if it has none.
+        folder: Where it lies or lay.
+        before: The version that it replaced; "" if there was none.
+        notes: What the user may want to know.
+    """
+
+    action: str
+    name: str
+    version: str
+    folder: Path
+    before: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def install(skills: Iterable[Skill], roots: Sequence[Path], *, force: bool = False) -> list[Outcome]:
+    """Install skills into folders and return what was done; either all of them are written or none.
+
+    Args:
+        skills: What to install.
+        roots: The folders; those that do not exist are created.
+        force: Whether installed skills are replaced although their files were edited.
+
+    Raises:
+        InstallError: With all reasons why nothing was installed.
+    """
+    copies, faults = _copies(skills)
+    made: list[Path] = []
+    faults += [fault for root in roots if (fault := _created(root, made))]
+    try:
+        _refuse(faults)
+        with ExitStack() as stack:
+            _lock(stack, roots)
+            return _installed([(root, copy) for root in roots for copy in copies], force)
+    except BaseException:
+        for folder in reversed(made):
+            _remove_if_empty(folder)
+        raise
+
+
+def update(skills: Mapping[str, Skill], roots: Sequence[Path], names: Sequence[str], *, force: bool) -> list[Outcome]:
+    """Install the skills in folders anew and return what was done; either all of them are written or none.
+
+    Args:
+        skills: The skills of this pack by name. Others stay as they are.
+        roots: The folders.
+        names: Which skills to update; all that are installed there if empty.
+        force: Whether skills are replaced although their files were edited.
+
+    Raises:
+        InstallError: With all reasons why nothing was updated, such as a name that is not installed.
+    """
+    with ExitStack() as stack:
+        present = [root for root in roots if root.is_dir()]
+        _lock(stack, present)
+        found, faults = _chosen(present, names)
+        faults += [f"{name}: this pack has no such skill" for name in names if name not in skills]
+        copies, more = _copies(skills[name] for name in sorted({one.name for one in found} & skills.keys()))
+        _refuse(faults + more)
+        by_name = {copy.name: copy for copy in copies}
+        kept = [Outcome("kept", one.name, one.version, one.folder) for one in found if one.name not in by_name]
+        jobs = [(one.folder.parent, by_name[one.name]) for one in found if one.name in by_name]
+        return [*_installed(jobs, force), *kept]
+
+
+def uninstall(roots: Sequence[Path], names: Sequence[str], *, force: bool) -> list[Outcome]:
+    """Remove skills that were installed in folders and return what was done; either all are removed or none.
+
+    Args:
+        roots: The folders.
+        names: Which skills to remove; all that were installed there if empty.
+        force: Whether skills are removed with files that were edited or added.
+
+    Raises:
+        InstallError: With all reasons why nothing was removed.
+    """
+    with ExitStack() as stack:
+        present = [root for root in roots if root.is_dir()]
+        _lock(stack, present)
+        found, faults = _chosen(present, names)
+        if not force:
+            edited = [one for one in found if one.changed or one.added]
+            told = [_not_as_installed(one, [*one.changed, *one.added]) for one in edited]
+            faults += [f"{fault}; --force removes it all the same" for fault in told]
+        _refuse(faults)
+        outcomes: list[Outcome] = []
+        try:
+            for one in found:
+                remove(one.folder.parent, one.name)
+                outcomes.append(Outcome("removed", one.name, one.version, one.folder))
+        except OSError as error:
+            raise InstallError([_failure(error.filename, "removed", error, outcomes)]) from error
+        return outcomes
+
+
+def _copies(skills: Iterable[Skill]) -> tuple[list[SkillCopy], list[str]]:
+    """Return the copies of skills, and why others cannot be copied."""
+    faults: list[str] = []
+    made = [_copy(skill, faults) for skill in skills]
+    return [copy for copy in made if copy is not None], faults
+
+
+def _copy(skill: Skill, faults: list[str]) -> SkillCopy | None:
+    try:
+        return copy_of(skill)
+    except CopyError as error:
+        faults.append(str(error))
+        return None
+
+
+def _refuse(faults: list[str]) -> None:
+    """Raise an exception with all faults, if there is any."""
+    if faults:
+        raise InstallError(faults)
+
+
+def _created(root: Path, made: list[Path]) -> str:
+    """Create a folder for skills, add what was created to ``made`` and return why it is of no use, or ""."""
+    missing = [folder for folder in (root, *root.parents) if not os.path.lexists(folder)]
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        made += reversed(missing)
+        if not os.access(root, os.R_OK | os.W_OK | os.X_OK):
+            return f"{root} cannot be written: Permission denied"
+    except OSError as error:
+        made += [folder for folder in reversed(missing) if folder.is_dir()]
+        reason = "it is a link to a folder that does not exist" if _dangles(root) else error.strerror or error
+        return f"{root} cannot be created: {reason}"
+    return ""
+
+
+def _dangles(path: Path) -> bool:
+    """Return whether a path, or a folder above it, is a link to nothing."""
+    return any(place.is_symlink() and not place.exists() for place in (path, *path.parents))
+
+
+def _lock(stack: ExitStack, roots: Iterable[Path]) -> None:
+    """Keep other processes from changing these folders until ``stack`` is closed."""
+    try:
+        for root in sorted(roots):
+            stack.enter_context(locked(root))
+    except OSError as error:
+        raise InstallError([f"{error.filename} cannot be changed: {error.strerror or error}"]) from error
+
+
+def _chosen(roots: Iterable[Path], names: Sequence[str]) -> tuple[list[InstalledSkill], list[str]]:
+    """Return what is installed in folders, as far as it was named, and a fault for each name that is nowhere."""
+    everything = [one for root in roots for one in installed_skills(root)]
+    found = {one.name for one in everything}
+    lost = [f"{name}: not installed there by skillpack" for name in names if name not in found]
+    return [one for one in everything if not names or one.name in names], lost
+
+
+def _installed(jobs: Sequence[tuple[Path, SkillCopy]], force: bool) -> list[Outcome]:
+    """Write copies into folders: all of them are staged before the first one is put in place."""
+    present = [installed_skill(root / copy.name) for root, copy in jobs]
+    faults = [_fault(root, copy, one, force) for (root, copy), one in zip(jobs, present, strict=True)]
+    _refuse([fault for fault in faults if fault])
+    planned = [_outcome(root, copy, one) for (root, copy), one in zip(jobs, present, strict=True)]
+    writing = [job for job, outcome in zip(jobs, planned, strict=True) if outcome.action != "unchanged"]
+    done: list[Outcome] = []
+    try:
+        for root, copy in writing:
+            _stage(root, copy, installed_skill(root / copy.name))
+        for root, copy in writing:
+            replace_with_staged(root, copy.name)
+            done.append(next(one for one in planned if one.folder == root / copy.name))
+    except OSError as error:
+        raise InstallError([_failure(error.filename or root, "written", error, done)]) from error
+    finally:
+        for root, copy in writing:
+            discard(root, copy.name)
+    return planned
+
+
+def _failure(place: object, what: str, error: OSError, done: Sequence[Outcome]) -> str:
+    """Return what failed in the middle, and what was done before it."""
+    before = "; ".join(f"{one.action} {one.folder}" for one in done) or "nothing"
+    return f"{place} cannot be {what}: {error.strerror or error} (done before: {before})"
+
+
+def _fault(root: Path, copy: SkillCopy, present: InstalledSkill | None, force: bool) -> str:
+    """Return why a copy must not be put into a folder, or ""."""
+    place = root / copy.name
+    if present is None:
+        kind = "a link" if place.is_symlink() else "there"
+        return f"{place} is {kind}, and skillpack did not install it; move it away" if os.path.lexists(place) else ""
+    clashes = sorted(set(present.added) & copy.files.keys())
+    if clashes:
+        return f"{place}: {_some(clashes)} would be overwritten, and skillpack did not install it; move it away"
+    if force:
+        return ""
+    origin = (manifest_in(copy.files[MANIFEST]) or {}).get("distribution") or ""
+    if present.distribution != origin:
+        return f"{place} is from {present.distribution or 'no distribution'}, not from {origin}; --force replaces it"
+    return f"{_not_as_installed(present, present.changed)}; --force overwrites them" if present.changed else ""
+
+
+def _not_as_installed(skill: InstalledSkill, files: Sequence[str]) -> str:
+    return f"{skill.folder} is not as it was installed: {_some(files)}"
+
+
+def _some(files: Sequence[str]) -> str:
+    """Return the first of some files, and how many more there are."""
+    more = len(files) - _MAX_NAMED
+    return ", ".join(files[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _outcome(root: Path, copy: SkillCopy, present: InstalledSkill | None) -> Outcome:
+    """Return what is to be done with a copy."""
+    place = root / copy.name
+    if present is None:
+        return Outcome("installed", copy.name, copy.version, place, "", copy.notes)
+    same = not present.changed and (place / MANIFEST).read_bytes() == copy.files[MANIFEST]
+    action = "unchanged" if same else "updated"
+    return Outcome(action, copy.name, copy.version, place, present.version, copy.notes)
+
+
+def _stage(root: Path, copy: SkillCopy, present: InstalledSkill | None) -> None:
+    """Write a copy beside its place, with the files that the user added to the skill that is there."""
+    folder = staging(root, copy.name)
+    write_folder(copy, folder)
+    for path in present.added if present is not None else ():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / copy.name / path, target, follow_symlinks=False)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return
