@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,18 +43,27 @@ def test_the_description_given_is_the_one_found(tmp_path):
 
 
 def test_the_commands_it_prints_and_writes_run(tmp_path):
-    """As a person would: in the folder where ``new`` ran, with this Python first on PATH."""
+    """As a person would: in the folder where ``new`` ran, and the command of the body in a copy of the skill's folder.
+
+    ``uv run`` is this Python, which has the package.
+    """
     made = skillpack("new", "word-count", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     validated, ran = (line.strip() for line in made.stdout.splitlines()[1:])
     body = (tmp_path / "skills" / "word-count" / "SKILL.md").read_text()
     (written,) = re.findall(r"^```bash\n(.*)\n```$", body, re.MULTILINE)
+    copy = shutil.copytree(tmp_path / "skills" / "word-count", tmp_path / "a copy" / "word-count")
+    assert "(MCP: `word_count_run`)" in body
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     outputs = [
         subprocess.run(
-            shlex.split(line), capture_output=True, text=True, cwd=tmp_path, env=environment, check=True
+            shlex.split(line), capture_output=True, text=True, cwd=folder, env=environment, check=True
         ).stdout
-        for line in (validated, ran, written)
+        for line, folder in (
+            (validated, tmp_path),
+            (ran, tmp_path),
+            (written.replace("uv run ", f"{shlex.quote(sys.executable)} "), copy),
+        )
     ]
     assert outputs[0] == "1 skill: no findings\n"
     assert [json.loads(output)["data"] for output in outputs[1:]] == [{"words": 3}, {"words": 3}]

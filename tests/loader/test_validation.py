@@ -123,9 +123,42 @@ def test_references_that_are_there_or_lie_elsewhere_on_purpose_are_fine(found):
     body = (
         "[a](references/a.md#part) [b](https://x.org/y) [c](#part) [d](mailto:a@b)\n"
         "`scripts/<name>.py` `references/*.md`\n"
-        "```bash\npython skills/s/scripts/none.py [x](none.md)\n```\n`scripts/run.py`"
+        "```python\nopen('assets/none.md') # [x](none.md)\n```\n`scripts/run.py`"
     )
     assert found(skill(body=body), files={"references/a.md": "", "scripts/run.py": ""}) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "rule"),
+    [
+        ("uv run scripts/run.py --params @assets/a.json --to build/out.gds", None),
+        ("cd build && python ../scripts/run.py", "command-path"),
+        ("python scripts/none.py", "command-missing"),
+        ("./scripts/none.sh", "command-missing"),
+        ("uv run scripts/run.py --params=assets/none.json", "command-missing"),
+        ("python tools/none.py", "command-missing"),
+        ("python skills/s/scripts/run.py", "command-path"),
+        ("python skills/s/run.py", "command-path"),
+        ("python s/scripts/run.py", "command-path"),
+        ("python ~/.claude/skills/s/scripts/run.py", "command-path"),
+        ("python /home/me/s/scripts/run.py", "command-path"),
+        ('python "../t/scripts/none.py"', "command-path"),
+        ("skillpack pipeline run t/assets/p.yaml", "command-path"),
+        ("uv run --project SKILL_FOLDER python SKILL_FOLDER/scripts/run.py", None),
+        (
+            "python {baseDir}/scripts/x.py $HOME/scripts/x.py path/to/scripts/x.py src/main.py /usr/share/scripts/x",
+            None,
+        ),
+        ("curl https://x.org/skills/s/scripts/run.py -o build/x.py", None),
+        ("skillpack validate skills/s", None),
+    ],
+)
+@pytest.mark.parametrize("form", ["```bash\n{}\n```", "  ```sh\n  {}\n  ```", "| a | run `{}` |"])
+def test_a_command_names_files_from_the_skills_own_folder(write_skill, found, command, rule, form):
+    write_skill("t", files={"assets/p.yaml": ""})
+    files = {"scripts/run.py": "", "assets/a.json": "", "run.py": "", "tools/a.py": ""}
+    expected = [] if rule is None else [("warning", rule)]
+    assert found(skill(body=form.replace("{}", command)), files=files) == expected
 
 
 @pytest.mark.parametrize(

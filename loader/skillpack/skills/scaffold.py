@@ -22,6 +22,14 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DESCRIPTION = (
     "Count the words of a text. Use when someone wants to know how many words a text has. Not for characters or lines."
 )
+_HOW_TO_RUN = """\
+Run a command in this skill's folder as printed, or in your project's folder with the full path of the script: relative
+paths start where you run it. `uv run` installs what the script needs; without uv, use the `python` of an environment
+with analog-layout-skills. Over MCP call the tool named in brackets with the same parameters."""
+_HOW_TO_RUN_A_HANDLER = """\
+Run a command in this skill's folder as printed, or in your project's folder with the path of this folder in place of
+`.`. `skillpack` is the program of analog-layout-skills. Over MCP call the tool named in brackets with the same
+parameters."""
 
 
 class Plan(NamedTuple):
@@ -117,23 +125,22 @@ def _skill_file(plan: Plan) -> str:
 def _body(plan: Plan) -> str:
     """Return the instructions in SKILL.md."""
     title = f"# {plan.name.replace('-', ' ').capitalize()}\n\n"
-    home = (plan.parent / plan.name).as_posix()
-    command = shlex.join(["python", f"{home}/{plan.script}", "--text", "three short words"])
-    parameters = "`--help` lists every parameter."
-    if plan.handler:
-        params = '{"text": "three short words"}'
-        command = shlex.join(["skillpack", "run", plan.tool or "", "--skills-dir", home, "--params", params])
-        parameters = shlex.join(["skillpack", "tools", plan.tool or "", "--skills-dir", home])
-        parameters = f"`{parameters}` shows every parameter."
     if plan.tool is None:
         return title + (
             "| task | what to do |\n| --- | --- |\n"
             "| count the words of a text | split it at blanks and count the parts |\n\n"
             "## Gotchas\n\n- Several blanks in a row separate two words, not three.\n"
         )
+    program, how, parameters = f"uv run {plan.script}", _HOW_TO_RUN, "`--help` lists every parameter."
+    command = shlex.join([*program.split(), "--text", "three short words"])
+    if plan.handler:
+        program, how = f"skillpack run {plan.tool} --skills-dir .", _HOW_TO_RUN_A_HANDLER
+        command = f"""{program} --params '{{"text": "three short words"}}'"""
+        parameters = f"`skillpack tools {plan.tool} --skills-dir .` shows every parameter."
+    served = plan.tool.replace(".", "_")
     return title + (
-        "| task | command |\n| --- | --- |\n"
-        "| count the words of a text | the command below, with the text as `text` |\n\n"
+        f"{how}\n\n| task | command |\n| --- | --- |\n"
+        f"| count the words of a text | `{program}` (MCP: `{served}`), with the text as `text` |\n\n"
         f"{parameters}\n\n## Quick start\n\n```bash\n{command}\n```\n\n"
         "The answer is one JSON envelope: `data.words` is 3.\n\n"
         "## Gotchas\n\n- Words are what blanks separate; several blanks in a row count as one.\n\n"

@@ -13,7 +13,7 @@ from skillpack.skills.catalog import scan
 from skillpack.skills.exceptions import RootError, SkillFileError
 from skillpack.skills.layer1 import estimate_tokens
 from skillpack.skills.plain_text import HIDING, written_out
-from skillpack.skills.skill_md import SKILL_FILE, read_skill_file
+from skillpack.skills.skill_md import RESOURCE_FOLDERS, SKILL_FILE, read_skill_file
 from skillpack.skills.skill_rules import (
     HOSTS,
     LEVELS,
@@ -42,7 +42,12 @@ ALL_HOSTS = "all"
 CODEX_LISTING = 8000  # characters of all descriptions
 _MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+[^)]*)?\)")
 _CODE_SPAN = re.compile(r"(?<!`)`((?:assets|references|scripts)/[^`\s]+)`(?!`)")
-_PLACEHOLDER = re.compile(r"[<>{}*$]|\.\.\.")
+_SHELL_BLOCK = re.compile(
+    r"^ *(```|~~~)(?:bash|sh|shell|console|zsh)\b[^\n]*\n(.*?)^ *\1", re.MULTILINE | re.DOTALL | re.IGNORECASE
+)
+_COMMAND_SPAN = re.compile(r"(?<!`)`([^`\s]+ [^`\n]+|\./[^`\s]+)`(?!`)")
+_COMMAND_PATH = re.compile(r"[^\s'\"`=@(),;|&]*/[^\s'\"`(),;|&]*")
+_PLACEHOLDER = re.compile(r"[<>{}*$]|\.\.\.|^[A-Z_]+/|path/to/")
 
 
 class Report(NamedTuple):
@@ -137,6 +142,7 @@ def _file_findings(path: str) -> list[Finding]:
     found += _body_findings(document.body)
     found += _hiding_findings(header, document.body)
     found += _reference_findings(folder, document.body)
+    found += _command_findings(folder, document.body)
     found += _link_findings(folder)
     return [finding._replace(path=path) for finding in found]
 
@@ -178,6 +184,44 @@ def _targets(body: str) -> list[str]:
     named = [*_MARKDOWN_LINK.findall(prose), *_CODE_SPAN.findall(prose)]
     paths = (name.partition("#")[0].partition("?")[0] for name in named if not re.match(r"[a-zA-Z][\w+.-]*:", name))
     return [path for path in dict.fromkeys(paths) if path and not _PLACEHOLDER.search(path)]
+
+
+def _command_findings(folder: str, body: str) -> Iterator[Finding]:
+    """Yield findings on the files that the commands of the body name: paths that do not start in the skill's folder."""
+    commands = [block[1] for block in _SHELL_BLOCK.findall(body)]
+    commands += _COMMAND_SPAN.findall(_SHELL_BLOCK.sub("", body))
+    named = (path for command in commands for path in _COMMAND_PATH.findall(command))
+    for path in dict.fromkeys(named):
+        if "://" not in path and not _PLACEHOLDER.search(path):
+            yield from _command_path_findings(folder, path)
+
+
+def _command_path_findings(folder: str, path: str) -> Iterator[Finding]:
+    """Yield the finding on a path in a command, if a copy of the skill does not have that path."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    leads_out = path.startswith(("/", "~")) or ".." in parts
+    if not parts or (not leads_out and _has(folder, "/".join(parts))):
+        return
+    if not leads_out and os.path.isdir(os.path.join(folder, parts[0])):
+        yield warning("command-missing", f"a command uses {path!r}, which does not exist in the skill")
+        return
+    starts = [place for place, part in enumerate(parts[:-1]) if part in RESOURCE_FOLDERS]
+    starts += [place + 2 for place, part in enumerate(parts[:-2]) if part == "skills"]
+    own = next((rest for rest in ("/".join(parts[start:]) for start in starts) if _has(folder, rest)), None)
+    beside = os.path.isfile(os.path.join(os.path.dirname(folder), parts[0], SKILL_FILE))
+    if own is not None:
+        text = f"a command uses {path!r}; write {own!r}, because a path starts in the skill's folder"
+        yield warning("command-path", text)
+    elif "skills" in parts[:-2] or (starts and (beside or ".." in parts)):
+        text = f"a command uses {path!r}, which a copy of the skill does not have; name the other skill instead"
+        yield warning("command-path", text)
+    elif starts and starts[0] == 0 and not leads_out:
+        yield warning("command-missing", f"a command uses {path!r}, which does not exist in the skill")
+
+
+def _has(folder: str, path: str) -> bool:
+    """Return whether a folder contains a file or folder with this relative path."""
+    return os.path.exists(os.path.join(folder, path))
 
 
 def _link_findings(folder: str) -> Iterator[Finding]:
