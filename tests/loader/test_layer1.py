@@ -2,9 +2,11 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 import xml.etree.ElementTree as ET  # the text is ours
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -26,12 +28,14 @@ def test_compact_text_is_one_line_a_skill():
     assert layer1(THREE[:1], "compact") == ("- a: short", 1, 1, 0)
 
 
-def test_the_markdown_section_is_the_seeds_to_the_letter():
+def test_the_markdown_section_is_the_seeds_to_the_letter_and_says_how_to_get_a_body():
     expected = (
         "\n\n## Available Skills\n\nYou have access to the following domain expertise:\n- a: short\n\n"
         "When a task matches a skill, request its full content.\n"
     )
-    assert layer1(THREE[:1]).text == expected
+    assert layer1(THREE[:1], how="").text == expected
+    assert layer1(THREE[:1], how="Call `x`.").text == f"{expected}Call `x`.\n"
+    assert "`skill_request`" in layer1(THREE[:1]).text.removeprefix(expected)
 
 
 def test_xml_is_escaped_and_can_be_read_back():
@@ -99,8 +103,19 @@ def test_xml_tells_what_is_missing_in_its_attributes():
     assert int(root.attrib["shortened"]) == 2
 
 
-def test_tokens_are_a_quarter_of_ascii_and_each_other_character():
+def test_tokens_are_a_quarter_of_letters_three_of_marks_and_each_other_character():
     assert [estimate_tokens(text) for text in ("", "abcd", "abcde", "画一个", "a画")] == [0, 1, 2, 3, 2]
+    assert [estimate_tokens(text) for text in ("a b\n", "1,2;", "é\udc80")] == [1, 3, 2]
+
+
+def test_the_packs_own_descriptions_and_their_section_are_short():
+    """100 tokens a description, 2,000 in all. The estimate is 1.0 to 1.45 times what three tokenizers count."""
+    loader = SkillLoader(Path(__file__).parents[2] / "skills")
+    assert len(loader.skills) == 16
+    assert {name: size for name, item in loader.skills.items() if (size := estimate_tokens(item.summary)) > 100} == {}
+    assert estimate_tokens(loader.get_prompt_section()) <= 1750  # 250 to spare
+    whole = loader.layer1("markdown", Budget(2000, "tokens"))
+    assert (whole.shown, whole.shortened) == (16, 0)
 
 
 NAMES = st.lists(st.from_regex(r"[a-z0-9]{1,12}", fullmatch=True), min_size=1, max_size=30, unique=True)
@@ -155,6 +170,14 @@ def test_the_time_grows_with_the_number_of_skills_and_no_faster():
     assert cost(4_000) < 5 * cost(1_000)  # 4 when linear, 16 when quadratic
 
 
+def test_the_command_that_the_prompt_names_prints_the_body(write_skill, tmp_path):
+    write_skill("one", "---\nname: one\ndescription: d\n---\nThe body.\n", root="my skills")
+    printed = run("--skills-dir", str(tmp_path / "my skills")).stdout
+    command = shlex.split(re.search(r"Run `skillpack (.*)`", printed)[1].replace("NAME", "one"))
+    assert subprocess.check_output([sys.executable, "-m", "skillpack", *command], text=True) == "The body.\n"
+    assert "Run `skillpack show NAME`." in run().stdout
+
+
 def run(*arguments):
     return subprocess.run(
         [sys.executable, "-m", "skillpack", "prompt", *arguments], capture_output=True, text=True, check=False
@@ -172,5 +195,6 @@ def test_the_command_prints_every_style_within_a_budget(write_skill, tmp_path):
     assert told == loader.layer1("compact", Budget(60, "tokens"))._asdict()
     assert told["shortened"] == 1
     assert len(run("--max-characters", "300", *root).stdout) <= 300
+    assert run("--how", "tool", *root).stdout.strip() == loader.get_prompt_section().strip()
     both = run("--max-characters", "300", "--max-tokens", "3", *root)
     assert (both.returncode, "cannot be combined" in both.stderr) == (2, True)

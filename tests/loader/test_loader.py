@@ -45,7 +45,7 @@ def test_descriptions_are_one_line_a_skill(loader):
 def test_the_prompt_section_is_the_seeds(loader):
     """S3.1: the section that is appended to the system prompt."""
     assert (
-        loader.get_prompt_section()
+        loader.get_prompt_section(how="")
         == f"""
 
 ## Available Skills
@@ -56,6 +56,7 @@ You have access to the following domain expertise:
 When a task matches a skill, request its full content.
 """
     )
+    assert loader.get_prompt_section().startswith(loader.get_prompt_section(how=""))
 
 
 def test_content_is_the_body_and_the_list_of_resources(loader, pdf):

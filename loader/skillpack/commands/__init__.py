@@ -51,7 +51,12 @@ def roots_of(skills_dirs: tuple[str, ...]) -> tuple[str, ...]:
     """Return the folders given after the subcommand, before it, or else the default folders."""
     from skillpack.skills.roots import default_roots
 
-    return default_roots(skills_dirs or click.get_current_context().obj)
+    return default_roots(named_roots(skills_dirs))
+
+
+def named_roots(skills_dirs: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the folders given after the subcommand, or else before it; none if there are none."""
+    return skills_dirs or click.get_current_context().obj or ()
 
 
 def open_tools(loader: SkillLoader) -> Tools:

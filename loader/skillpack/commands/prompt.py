@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from skillpack.commands import JSON, SKILLS_DIR, open_loader, print_json
+from skillpack.commands import JSON, SKILLS_DIR, named_roots, open_loader, print_json
 
 
 @click.command("prompt")
@@ -15,25 +15,48 @@ from skillpack.commands import JSON, SKILLS_DIR, open_loader, print_json
     default="markdown",
     help="A list, a section with that list, or <available_skills>. [default: markdown]",
 )
+@click.option(
+    "--how",
+    type=click.Choice(["shell", "tool"]),
+    default="shell",
+    help="How the agent gets the content of a skill: by 'skillpack show', or by the tool skill_request. "
+    "[default: shell]",
+)
 @click.option("--max-characters", type=click.IntRange(min=1), metavar="N", help="Shorten descriptions to fit.")
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The same in estimated tokens.")
 @JSON
 def command(
-    skills_dirs: tuple[str, ...], style: str, max_characters: int | None, max_tokens: int | None, as_json: bool
+    skills_dirs: tuple[str, ...],
+    style: str,
+    how: str,
+    max_characters: int | None,
+    max_tokens: int | None,
+    as_json: bool,
 ) -> None:
     """Print the section for an agent's system prompt (layer 1).
 
     Descriptions that do not fit are shortened evenly; the text states how many.
     """
-    from skillpack.skills.layer1 import STYLES, Budget
+    from skillpack.skills.layer1 import BY_TOOL, STYLES, Budget
 
     if max_characters is not None and max_tokens is not None:
         raise click.UsageError("--max-characters and --max-tokens cannot be combined")
     budget = None
     if max_characters is not None or max_tokens is not None:
         budget = Budget(max_characters or max_tokens or 1, "characters" if max_characters else "tokens")
-    section = open_loader(skills_dirs).layer1(STYLES[STYLES.index(style)], budget)
+    sentence = BY_TOOL if how == "tool" else _by_command(named_roots(skills_dirs))
+    section = open_loader(skills_dirs).layer1(STYLES[STYLES.index(style)], budget, sentence)
     if as_json:
         print_json(section._asdict())
     else:
         click.echo(section.text.strip("\n"))
+
+
+def _by_command(roots: tuple[str, ...]) -> str:
+    """Return the sentence that says how an agent with a shell gets the content of a skill in ``roots``."""
+    import shlex
+    from pathlib import Path
+
+    named = [root if root.startswith("@") else str(Path(root).absolute()) for root in roots]
+    command = shlex.join(["skillpack", "show", *[word for root in named for word in ("--skills-dir", root)]])
+    return f"Run `{command} NAME`. Paths in the content start in the skill's folder."

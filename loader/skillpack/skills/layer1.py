@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     Style: TypeAlias = Literal["compact", "markdown", "xml"]
 
 STYLES: tuple[Style, ...] = ("compact", "markdown", "xml")
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz \n"
+_MARKS = bytes(range(128))
 _ELLIPSIS = "..."
 _SHORTEST = 12  # a shorter beginning of a description is left out
 _MARKDOWN_HEAD = "\n\n## Available Skills\n\nYou have access to the following domain expertise:\n"
 _MARKDOWN_TAIL = "\n\nWhen a task matches a skill, request its full content.\n"
+BY_TOOL = "Call the tool `skill_request` with the name of the skill. Paths in the content start in the skill's folder."
 
 
 class Layer1(NamedTuple):
@@ -45,8 +48,7 @@ class Budget(NamedTuple):
 
     Attributes:
         limit: Maximum number of characters or tokens.
-        unit: Unit of ``limit``. A token is estimated as four ASCII characters or one other character, which is an
-            upper bound.
+        unit: Unit of ``limit``; see ``estimate_tokens``.
     """
 
     limit: int
@@ -64,11 +66,18 @@ class Budget(NamedTuple):
 
 
 def estimate_tokens(text: str) -> int:
-    """Return an estimate of the tokens in ``text``: one per four ASCII characters, one per other character."""
+    """Return an estimate of the tokens in ``text``, rather too many than too few.
+
+    A quarter of a token per English letter or blank, three quarters per digit or punctuation mark, one token per other
+    character. For skill descriptions, instructions and pages in English and Chinese this is 1.0 to 1.45 times what
+    each of o200k_base, cl100k_base and Claude's published tokenizer counts.
+    """
     return -(-_quarter_tokens(text) // 4)
 
 
-def layer1(skills: Iterable[Skill], style: Style = "markdown", budget: Budget | None = None) -> Layer1:
+def layer1(
+    skills: Iterable[Skill], style: Style = "markdown", budget: Budget | None = None, how: str = BY_TOOL
+) -> Layer1:
     """Return layer 1 of ``skills`` in the order given.
 
     Args:
@@ -76,18 +85,19 @@ def layer1(skills: Iterable[Skill], style: Style = "markdown", budget: Budget | 
         style: "compact": a line ``- name: description`` each; "markdown": the same as a section for a system prompt;
             "xml": ``<available_skills>`` with the place of each SKILL.md.
         budget: Maximum length of the text; by default unlimited.
+        how: Sentence for "markdown" that says how the model gets the content of a skill on this host; "" for none.
 
     Raises:
         ValueError: If there is no such style.
     """
-    if style not in _FORMS:
+    if style not in STYLES:
         raise ValueError(f"the style must be one of {', '.join(STYLES)}, not {style!r}")
     listed = list(skills)
     if not listed:
         return Layer1("", 0, 0, 0)
     if budget is None and style == "compact":  # in one go, as hosts with thousands of skills want it
         return Layer1("\n".join([f"- {skill.name}: {skill.summary}" for skill in listed]), len(listed), len(listed), 0)
-    form = _FORMS[style](listed)
+    form = _Markdown(listed, how) if style == "markdown" else _FORMS[style](listed)
     whole = form.assemble(form.descriptions, "")
     if budget is None or budget.cost(whole) <= budget.parts:
         return Layer1(whole, len(listed), len(listed), 0)
@@ -147,7 +157,11 @@ def _beginning(text: str, room: int, form: _Form, cost: Callable[[str], int]) ->
 
 def _quarter_tokens(text: str) -> int:
     """Return the estimated length of a text in quarters of a token."""
-    return len(text) if text.isascii() else 4 * len(text) - 3 * sum(map(str.isascii, text))
+    data = text.encode("utf-8", "surrogatepass")
+    marked = data.translate(None, _LETTERS)  # punctuation marks, digits, and the bytes of other characters
+    other = marked.translate(None, _MARKS)
+    marks = len(marked) - len(other)
+    return len(text) + 2 * marks + 3 * (len(text) - (len(data) - len(other)))
 
 
 def _writable(path: str) -> str:
@@ -193,9 +207,13 @@ class _Form:
 class _Markdown(_Form):
     """The style of a section in a system prompt."""
 
+    def __init__(self, skills: Sequence[Skill], how: str) -> None:
+        super().__init__(skills)
+        self._tail = f"{_MARKDOWN_TAIL}{how}\n" if how else _MARKDOWN_TAIL
+
     def assemble(self, descriptions: Sequence[str], notice: str) -> str:
         """Return the section."""
-        return _MARKDOWN_HEAD + super().assemble(descriptions, notice) + _MARKDOWN_TAIL
+        return _MARKDOWN_HEAD + super().assemble(descriptions, notice) + self._tail
 
 
 class _Xml(_Form):
@@ -241,4 +259,4 @@ class _Xml(_Form):
         return text if start < 0 or ";" in text[start:] else text[:start]
 
 
-_FORMS: dict[Style, type[_Form]] = {"compact": _Form, "markdown": _Markdown, "xml": _Xml}
+_FORMS: dict[Style, type[_Form]] = {"compact": _Form, "xml": _Xml}
