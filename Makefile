@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   ?= build/demo
+DIST   ?= dist
 # What a skill's script may need beside the package's own requirements; LOCK_OPTIONS=--upgrade takes the newest versions.
 LOCKED_EXTRAS := functions models
 SOURCES := loader scripts skills tests
@@ -20,7 +21,7 @@ COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader script
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick hierarchy check fix bench lint types docs coverage host-tools locks clean
+.PHONY: help demo test test-quick hierarchy check fix bench lint types docs coverage host-tools locks dist try-dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -94,6 +95,23 @@ locks: $(VENV)/.installed-dev ## Update skills/scripts.lock, from which exported
 
 host-tools: ## Install the npm programs that some host tests use: MCP Inspector, Claude Code, Node for both
 	@npm install --prefix build/npm --no-audit --no-fund --silent node@22.23.3 @modelcontextprotocol/inspector@2.12.0 @anthropic-ai/claude-code@2.1.197
+
+dist: $(VENV)/.installed-dev ## Build the files of a release in dist/: archives, checksums, notes
+	@rm -rf $(DIST) && mkdir -p $(DIST)
+	@$(BIN)/python -m hatchling build -d $(abspath $(DIST))
+	@cd $(DIST) && sha256sum -- * > SHA256SUMS
+	@version=$$($(BIN)/python -m hatchling version) && awk -v heading="## $$version " \
+	  'index($$0, "## ") == 1 { inside = index($$0, heading) == 1; next } inside' CHANGELOG.md > $(DIST)/NOTES.md
+
+try-dist: $(VENV)/.installed-dev ## Check the files of dist/, and run the wheel in new environments as users would
+	@cd $(DIST) && sha256sum --check --quiet SHA256SUMS
+	@$(BIN)/uv tool run twine==7.0.0 check --strict $(DIST)/*.whl $(DIST)/*.tar.gz
+	@rm -rf build/try-dist && $(PYTHON) -m venv build/try-dist
+	@build/try-dist/bin/python -m pip install --quiet --disable-pip-version-check $(DIST)/*.whl
+	@cd build/try-dist && bin/skillpack doctor && bin/skillpack read netlist-to-gds assets/ota_5t.spice > ota.spice && \
+	  bin/skillpack run flow.build_layout --params '{"netlist_path": "ota.spice", "technology": "sky130A"}' > ota.json
+	@$(BIN)/uv tool run --from $(DIST)/*.whl skillpack list > build/try-dist/uvx.txt
+	@$(BIN)/uv tool run pipx==1.18.4 run --spec $(DIST)/*.whl skillpack list > build/try-dist/pipx.txt
 
 clean: ## Remove what make created
 	rm -rf $(VENV) build dist
