@@ -198,9 +198,16 @@ def _help_text(name: str, schema: dict[str, Any], tool: Tool) -> str:
         notes.append(f"or ${schema['x-env']}")
     if _types(schema, tool.input_schema) == {"boolean"}:
         notes.append(f"--no-{_kebab(name)} for false")
-    text = str(schema.get("description", "")).strip()
+    text = _paragraphs(str(schema.get("description", "")))
     noted = f"{text} [{'; '.join(notes)}]" if notes else text
     return noted.strip().replace("%", "%%")
+
+
+def _paragraphs(text: str) -> str:
+    """Return a description in one paragraph; the first of several is often a title without a full stop."""
+    paragraphs = [paragraph.strip() for paragraph in text.strip().split("\n\n")]
+    ended = (paragraph if paragraph.endswith((".", ":", "!", "?")) else f"{paragraph}." for paragraph in paragraphs)
+    return paragraphs[0] if len(paragraphs) == 1 else " ".join(ended)
 
 
 def _description(tool: Tool) -> str:

@@ -13,11 +13,13 @@ from jsonschema import Draft202012Validator
 from skillpack.hosts.http.api import PackApi
 from skillpack.hosts.http.openapi import document
 from skillpack.hosts.http.redaction import without_paths
+from skillpack.hosts.lean_schemas import lean_input
 from skillpack.hosts.mcp.images import MAX_IMAGE_BYTES, made_images
 from skillpack.hosts.served_schemas import (
     MAX_NAME,
+    answer_codes,
     answer_schema,
-    input_schema,
+    envelope_schema,
     served_names,
     structured_answer,
     travelling,
@@ -91,7 +93,6 @@ def test_a_schema_says_the_same_wherever_it_has_travelled(value, valid):
     home = {"properties": {"deep": {"anyOf": [travelling(SCHEMA, "#/properties/deep/anyOf/0")]}}}
     assert Draft202012Validator(SCHEMA).is_valid(value) is valid
     assert Draft202012Validator(home).is_valid({"deep": value}) is valid
-    assert Draft202012Validator(input_schema(tool(SCHEMA))).is_valid(value) is valid
 
 
 def test_what_only_this_pack_reads_does_not_travel():
@@ -116,6 +117,8 @@ def test_every_result_conforms_to_the_served_answer_schema(form, result):
     schema = answer_schema(declared)
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(structured_answer(declared, result))
+    envelope = envelope_schema(travelling(declared.output_schema, "#/oneOf/0/properties/data"), answer_codes(declared))
+    Draft202012Validator(envelope).validate(result.to_dict())
 
 
 @pytest.mark.parametrize(
@@ -128,8 +131,9 @@ def test_every_result_conforms_to_the_served_answer_schema(form, result):
         {"ok": True, "error": None, "data": {"box": []}},
     ],
 )
-def test_the_served_answer_schema_refuses_what_no_tool_answers(answer):
-    assert not Draft202012Validator(answer_schema(tool(None, SCHEMA))).is_valid(answer)
+def test_the_envelope_that_http_describes_refuses_what_no_tool_answers(answer):
+    data = travelling(SCHEMA, "#/oneOf/0/properties/data")
+    assert not Draft202012Validator(envelope_schema(data, ["TIMEOUT"])).is_valid(answer)
 
 
 class TestPictures:
@@ -229,7 +233,7 @@ def test_every_schema_of_this_pack_is_served_self_contained(tools_of_the_trade):
     assert any(".json#" in path.read_text() for path in tools_of_the_trade.ROOT.glob("skills/*/schemas/*.json"))
     served = [document(PackApi(None, None).app(), SimpleNamespace(tools=tools), 1, needs_token=False)]
     for declared in tools.by_id.values():
-        served += [input_schema(declared), answer_schema(declared)]
+        served += [lean_input(declared.input_schema), answer_schema(declared)]
         served += [declared.to_json()["input_schema"], declared.to_json()["output_schema"]]
     for schema in served:
         lost = [place for place in set(references(schema)) if resolve_pointer(schema, unquote(place)) is None]

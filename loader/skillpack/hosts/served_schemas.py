@@ -11,7 +11,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Literal
 
+from skillpack.hosts.lean_schemas import lean_output
 from skillscript.envelope import EXIT_CODES, own_codes
+from skillscript.schema import find_faults
 from skillscript.schema_references import map_children
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ MAX_NAME = 64  # characters; the smallest limit of a widespread host
 _DIGITS = 8
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _OURS = ("x-error", "x-error-codes", "x-env", "x-path", "x-programs")  # for this pack's programs, not for a caller
-_COMBINATIONS = ("oneOf", "anyOf", "allOf", "not")
 _ROOT_ONLY = ("$schema", "$id", "examples", "title")
 
 
@@ -52,21 +53,19 @@ def served_names(tool_ids: Iterable[str], style: NameStyle, taken: Iterable[str]
     return names
 
 
-def input_schema(tool: ToolDeclaration) -> dict[str, Any]:
-    """Return the schema of a tool's parameters for a caller.
-
-    Rules on combinations of parameters are left out, as models' services refuse ``oneOf`` and the like at the top; the
-    parameters' descriptions say the same, and the call is checked with the whole schema.
-    """
-    schema = {key: rule for key, rule in travelling(tool.input_schema, "#").items() if key not in _COMBINATIONS}
-    return {"$schema": DIALECT, **schema, "type": "object"}
-
-
 def answer_schema(tool: ToolDeclaration) -> dict[str, Any]:
-    """Return the schema of the tool's answers, success and error, in the form it declares."""
-    data = travelling(tool.output_schema, "#/oneOf/0/properties/data")
-    form = success_schema if answers_success(tool) else envelope_schema
-    return form(data, answer_codes(tool))
+    """Return the short schema of the tool's answers over MCP, success and error, in the form it declares."""
+    data = lean_output(tool.output_schema)
+    if answers_success(tool):
+        fields = {"success": {"type": "boolean"}, "data": data, "error": {"type": "string"}, "code": {"type": "string"}}
+        return {"type": "object", "required": ["success"], "properties": fields}
+    fields = {
+        "ok": {"type": "boolean"},
+        "error": _nullable_object(),
+        "data": {"anyOf": [data, {"type": "null"}]},
+        "duration_ms": {"type": "integer"},
+    }
+    return {"type": "object", "required": ["ok"], "properties": fields}
 
 
 def answer_codes(tool: ToolDeclaration) -> list[str]:
@@ -80,12 +79,23 @@ def answers_success(tool: ToolDeclaration) -> bool:
 
 
 def structured_answer(tool: ToolDeclaration, result: SkillResult) -> dict[str, Any]:
-    """Return a result in the form that ``answer_schema`` describes."""
-    if not answers_success(tool):
-        return result.to_dict()
-    if result.error is None:
-        return {"success": True, "data": result.data or {}}
-    return {"success": False, "error": result.error.message, "code": result.error.code}
+    """Return a result in the form that ``answer_schema`` describes.
+
+    Data of a failed call that contradict the schema are moved to ``failed_data`` in the error's details.
+    """
+    if answers_success(tool):
+        if result.error is None:
+            return {"success": True, "data": result.data or {}}
+        return {"success": False, "error": result.error.message, "code": result.error.code}
+    answer = result.to_dict()
+    if (
+        result.error is not None
+        and result.data is not None
+        and find_faults(result.data, lean_output(tool.output_schema))
+    ):
+        details = {**(answer["error"]["details"] or {}), "failed_data": result.data}
+        return {**answer, "error": {**answer["error"], "details": details}, "data": None}
+    return answer
 
 
 def envelope_schema(data: dict[str, Any], codes: Sequence[str]) -> dict[str, Any]:
@@ -123,21 +133,6 @@ def error_schema(codes: Sequence[str]) -> dict[str, Any]:
 
 def _nullable_object() -> dict[str, Any]:
     return {"anyOf": [{"type": "object"}, {"type": "null"}]}
-
-
-def success_schema(data: dict[str, Any], codes: Sequence[str]) -> dict[str, Any]:
-    """Return the schema of the answer form ``{"success", ...}`` with these error codes."""
-    failure = {
-        "required": ["error", "code"],
-        "properties": {"success": {"const": False}, "error": {"type": "string"}, "code": {"enum": list(codes)}},
-    }
-    return {
-        "$schema": DIALECT,
-        "type": "object",
-        "required": ["success"],
-        "properties": {"success": {"type": "boolean"}},
-        "oneOf": [{"required": ["data"], "properties": {"success": {"const": True}, "data": data}}, failure],
-    }
 
 
 def travelling(schema: Mapping[str, Any], place: str) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
-from skillpack.hosts.served_schemas import DIALECT
 from skillpack.skills.layer1 import Budget
 from skillpack.skills.relevance import MAX_QUERY
+from skillpack.skills.resources import Resource
 from skillscript.envelope import to_json
 from skillscript.faults import joined
 from skillscript.schema import fill_defaults, find_faults
@@ -67,12 +68,25 @@ def _read(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
     """Answer skill_read: a text as text, an image as an image, other bytes as base64."""
     answer = view.loader.read_resource(params["name"], params["path"])
     data = answer.get("data", {})
+    schema = _whole_schema(view, params["name"], data.get("path"))
+    if schema is not None:
+        data = Resource(data["path"], json.dumps(schema, ensure_ascii=False, indent=1).encode()).to_json()
+        answer = {"success": True, "data": data}
     if data.get("encoding") == "utf-8":
         return _result(answer, data["content"])
     if data.get("encoding") == "base64" and data["path"].lower().endswith(_PNG):
         picture = types.ImageContent(data=data["content"], mime_type="image/png")
         return types.CallToolResult(content=[picture], structured_content=answer)
     return _result(answer)
+
+
+def _whole_schema(view: View, name: str, path: str | None) -> Mapping[str, Any] | None:
+    """Return the schema of a tool in the file ``path``, if the file takes definitions from elsewhere, else None."""
+    for tool in view.tools.of_skill(name):
+        for part, schema in (("input_schema", tool.input_schema), ("output_schema", tool.output_schema)):
+            if path is not None and tool.shared_files and tool.entry.get(part) == path:
+                return schema
+    return None
 
 
 def _search(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
@@ -106,9 +120,9 @@ def _listing(view: View) -> str:
 
 
 def _input_schema(name: str, view: View, *, names: bool = True) -> dict[str, Any]:
-    """Return the schema of one tool's arguments; with the names of all skills, or for any name."""
+    """Return the schema of one tool's arguments; skill_request's lists all skills, unless any name is to pass."""
     skill: dict[str, Any] = {"type": "string", "minLength": 1, "description": "Name of the skill."}
-    if names and 0 < len(view.skills) <= MAX_ENUM:
+    if names and name == "skill_request" and 0 < len(view.skills) <= MAX_ENUM:
         skill["enum"] = list(view.skills)
     section = {"type": "string", "minLength": 1, "description": "Heading of the one section wanted. Default: all."}
     path = {"type": "string", "minLength": 1, "description": "Path relative to the skill's folder."}
@@ -125,7 +139,6 @@ def _input_schema(name: str, view: View, *, names: bool = True) -> dict[str, Any
         "skill_search": ({"query": query, "limit": limit}, ["query"]),
     }[name]
     return {
-        "$schema": DIALECT,
         "type": "object",
         "additionalProperties": False,
         "required": required,
@@ -135,55 +148,31 @@ def _input_schema(name: str, view: View, *, names: bool = True) -> dict[str, Any
 
 def _answer_schema(data: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of ``{"success": true, "data"}`` or ``{"success": false, "message", "suggestions"}``."""
-    suggestions = {"type": "array", "items": {"type": "string"}, "description": "Names that may have been meant."}
-    return {
-        "$schema": DIALECT,
-        "type": "object",
-        "required": ["success"],
-        "properties": {"success": {"type": "boolean"}},
-        "oneOf": [
-            {"required": ["data"], "properties": {"success": {"const": True}, "data": data}},
-            {
-                "required": ["message", "suggestions"],
-                "properties": {
-                    "success": {"const": False},
-                    "message": {"type": "string"},
-                    "suggestions": suggestions,
-                },
-            },
-        ],
+    fields = {
+        "success": {"type": "boolean"},
+        "data": data,
+        "message": _TEXT,
+        "suggestions": {"type": "array", "items": _TEXT},
     }
+    return {"type": "object", "required": ["success"], "properties": fields}
 
 
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object that has at least these properties."""
-    return {"type": "object", "required": list(properties), "properties": properties}
+def _object(**properties: str) -> dict[str, Any]:
+    """Return the schema of an object with these properties, by type."""
+    return {"type": "object", "properties": {name: {"type": kind} for name, kind in properties.items()}}
 
 
 _TEXT = {"type": "string"}
-_COUNT = {"type": "integer", "minimum": 0}
 _DATA: dict[str, dict[str, Any]] = {
-    "skill_request": _object(
-        content=_TEXT,
-        name=_TEXT,
-        directory=_TEXT,
-        resources={"type": "array", "items": _object(path=_TEXT, size=_COUNT)},
-        digest=_TEXT,
-    ),
-    "skill_read": _object(path=_TEXT, size=_COUNT, digest=_TEXT, encoding={"enum": ["utf-8", "base64"]}, content=_TEXT),
-    "skill_search": _object(
-        skills={
-            "type": "array",
-            "items": _object(name=_TEXT, description=_TEXT, score={"type": "number"}, excerpt=_TEXT),
-        },
-        total=_COUNT,
-    ),
+    "skill_request": _object(content="string", name="string", directory="string", resources="array", digest="string"),
+    "skill_read": _object(path="string", size="integer", digest="string", encoding="string", content="string"),
+    "skill_search": _object(skills="array", total="integer"),
 }
 SKILL_TOOLS: dict[str, tuple[str, Callable[[View], str], Callable[[View, Mapping[str, Any]], types.CallToolResult]]] = {
     "skill_request": ("Load a skill", _request_description, _request),
     "skill_read": (
         "Read a file of a skill",
-        lambda _: "Read a file of a skill (script, reference, asset), as listed by skill_request.",
+        lambda _: "Read a file of a skill (script, reference, asset, or schema of a tool), as listed by skill_request.",
         _read,
     ),
     "skill_search": ("Find skills", lambda _: "Find the skills that help with a task, best first.", _search),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 
+from skillpack.hosts.lean_schemas import lean_input
 from skillpack.hosts.mcp.skill_tools import SKILL_TOOLS
-from skillpack.hosts.served_schemas import NameStyle, answer_schema, input_schema, served_names, structured_answer
+from skillpack.hosts.served_schemas import NameStyle, answer_schema, served_names, structured_answer
 from skillscript.envelope import to_json
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _described(name: str, tool: ToolDeclaration, *, instructed: bool) -> types.T
         name=name,
         title=title,
         description=_description(tool, instructed=instructed),
-        input_schema=input_schema(tool),
+        input_schema=lean_input(tool.input_schema),
         output_schema=answer_schema(tool),
         annotations=_annotations(tool, title),
         _meta={f"{META}id": tool.id, f"{META}skill": tool.skill, f"{META}version": tool.version},

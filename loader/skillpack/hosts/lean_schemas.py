@@ -1,0 +1,276 @@
+"""The short form of a tool's JSON Schemas, as an MCP server lists it.
+
+A client loads the schemas of all tools at once, and hosts put them into a model's context. Everything that the full
+schema accepts, the short form accepts too: a call is checked with the full schema of its parameters, and its answer
+with the full schema of its data.
+
+The short form uses no reference, since some hosts refuse ``$ref`` in the parameters of a tool, and no ``anyOf``,
+``oneOf`` or ``allOf`` at the top, which the interfaces of several models refuse.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from skillscript.schema_references import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Schema = Mapping[str, Any]
+    Types = frozenset[str]
+
+MAX_SCHEMAS = 2000  # looked at for one tool; what lies further inside a larger one is described by its type
+MAX_REFERENCES = 32  # that lead from one to the next
+MIN_LISTED_LENGTH = 2  # a smaller lower limit on a text or a list only says that it is not empty
+MAX_LISTED_LENGTH = 99  # a larger upper limit on a text is no guidance
+MAX_LISTED_BOUND = 10_000  # larger bounds only keep numbers finite
+_ANY: Types = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
+_NONE: Types = frozenset()
+_GROUPS = ("anyOf", "oneOf")
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_UNIT = re.compile(r"(.*?)\s*(\[[^\[\]]+\])?$")
+_WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
+_CONDITIONAL = ("if", "then", "else", "not", "dependentSchemas")
+_KEPT_AT_TOP = ("required", "properties", "additionalProperties", "dependentRequired")
+_KEPT = (
+    *("default", "enum", "const", "pattern", "format", "minLength", "maxLength"),
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minItems", "maxItems", "minProperties", "maxProperties", "dependentRequired", "deprecated"),
+)
+
+
+def lean_input(schema: Schema) -> dict[str, Any]:
+    """Return the short form of the schema of a tool's parameters.
+
+    It keeps names, types, bounds, units, defaults, and of each description the first paragraph.
+
+    Args:
+        schema: A whole, self-contained schema.
+    """
+    shortening = _Shortening(schema)
+    top = shortening.shortened(schema, frozenset())
+    kept: dict[str, Any] = {key: top[key] for key in _KEPT_AT_TOP if key in top}
+    closed = {"additionalProperties": False} if shortening.is_closed(shortening.parts(schema)[0]) else {}
+    return {"type": "object", **kept, **closed}
+
+
+def lean_output(schema: Schema) -> dict[str, Any]:
+    """Return the short form of the schema of an answer's data: the fields at its top and their types.
+
+    Args:
+        schema: A whole, self-contained schema.
+    """
+    shortening = _Shortening(schema)
+    parts, _ = shortening.parts(schema)
+    fields = {name: _typed(shortening.types(rule)) for name, rule in shortening.fields(parts).items()}
+    short: dict[str, Any] = {"type": "object"}
+    if fields:
+        short["properties"] = fields
+        if not shortening.is_closed(parts):
+            short["additionalProperties"] = True
+    return short
+
+
+class _Shortening:
+    """Shortens one schema.
+
+    Several schemas may apply to a value: a schema, what it refers to and the members of its ``allOf``. They are its
+    parts. Of each keyword, the first part that has it is followed, which accepts no less than all of them.
+    """
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._room = MAX_SCHEMAS
+
+    def parts(self, schema: Any) -> tuple[list[Schema], frozenset[str]]:
+        """Return the schemas that all apply where ``schema`` does, and the references that lead to them."""
+        found: list[Schema] = []
+        followed: set[str] = set()
+        waiting = [schema]
+        while waiting:
+            part = waiting.pop(0)
+            if not isinstance(part, dict):
+                continue
+            found.append(part)
+            reference = part.get("$ref")
+            if isinstance(reference, str) and reference not in followed:
+                followed.add(reference)
+                waiting.append(resolve(part, self._root))
+            waiting += part.get("allOf", ())
+        return found, frozenset(followed)
+
+    def types(self, schema: Any, above: frozenset[str] = frozenset()) -> Types:
+        """Return the JSON types that ``schema`` may accept; ``above`` are the references that led to it."""
+        self._room -= 1
+        parts, followed = self.parts(schema)
+        if self._is_far(followed, above):
+            return _ANY
+        allowed = _ANY
+        for part in parts:
+            allowed &= _own_types(part)
+            for group in _GROUPS:
+                if group in part:
+                    allowed &= _NONE.union(*(self.types(branch, above | followed) for branch in part[group]))
+        return allowed
+
+    def _is_far(self, followed: frozenset[str], above: frozenset[str]) -> bool:
+        """Return whether the references lead in a circle or too far, or too much was looked at."""
+        return self._room < 0 or len(above) > MAX_REFERENCES or not followed.isdisjoint(above)
+
+    def fields(self, parts: list[Schema]) -> dict[str, Any]:
+        """Return the properties that ``parts`` name, also in alternatives, each as one schema."""
+        found: dict[str, list[Any]] = {}
+        for part in parts:
+            for name, rule in part.get("properties", {}).items():
+                found.setdefault(name, []).append(rule)
+        fields = {name: rules[0] if len(rules) == 1 else {"allOf": rules} for name, rules in found.items()}
+        for part in parts:
+            for group in _GROUPS:
+                for name, rule in self._alternatives(part.get(group, ())).items():
+                    fields.setdefault(name, rule)
+        return fields
+
+    def _alternatives(self, branches: list[Any]) -> dict[str, Any]:
+        """Return the properties that the branches name; one that an open branch does not name can have any value."""
+        each = [self.parts(branch)[0] for branch in branches]
+        named = [{name: rule for part in parts for name, rule in part.get("properties", {}).items()} for parts in each]
+        found: dict[str, Any] = {}
+        for name in dict.fromkeys(name for names in named for name in names):
+            rules = [names[name] for names in named if name in names]
+            free = any(
+                name not in names and not self.is_closed(parts) for names, parts in zip(named, each, strict=True)
+            )
+            texts = [rule["description"] for rule in rules if isinstance(rule, dict) and "description" in rule]
+            found[name] = {**({"description": texts[0]} if texts else {}), **({} if free else {"anyOf": rules})}
+        return found
+
+    def is_closed(self, parts: list[Schema]) -> bool:
+        """Return whether no other property can be there than ``parts`` name. If that is unclear, the answer is no."""
+        if any("patternProperties" in part for part in parts):
+            return False
+        if any(part.get("additionalProperties") is False for part in parts):
+            return True
+        unclear = (*_GROUPS, *_CONDITIONAL, "additionalProperties", "$dynamicRef")
+        if any(keyword in part for part in parts for keyword in unclear):
+            return False
+        return any(part.get("unevaluatedProperties") is False for part in parts)
+
+    def shortened(self, schema: Any, above: frozenset[str], name: str = "") -> dict[str, Any]:
+        """Return the short form of ``schema``.
+
+        Args:
+            schema: What to shorten.
+            above: The references that led to it.
+            name: The property that it describes, or "".
+        """
+        self._room -= 1
+        parts, followed = self.parts(schema)
+        short = _described(parts, name)
+        if self._is_far(followed, above):
+            return {**_typed(self.types(schema)), **short}
+        inside = above | followed
+        group = next((part[group] for part in parts for group in _GROUPS if group in part), None)
+        branches = _distinct([self.shortened(branch, inside) for branch in group] if group else [])
+        types = self.types(schema)
+        short = {**_typed(types), **short}
+        if branches and {} not in branches and ("anyOf" in short or _says_more(branches)):
+            short["anyOf"] = branches
+        for keyword in _KEPT:
+            rule = next((part[keyword] for part in parts if keyword in part), None)
+            if rule is not None and _is_listed(keyword, rule):
+                short[keyword] = rule
+        if "object" in types:
+            self._add_properties(short, parts, inside)
+        if "array" in types:
+            self._add_items(short, parts, inside)
+        return short
+
+    def _add_properties(self, short: dict[str, Any], parts: list[Schema], inside: frozenset[str]) -> None:
+        required = list(dict.fromkeys(name for part in parts for name in part.get("required", ())))
+        if required:
+            short["required"] = required
+        fields = self.fields(parts)
+        if fields:
+            short["properties"] = {name: self.shortened(rule, inside, name) for name, rule in fields.items()}
+        others = next((rule for part in parts if isinstance(rule := part.get("additionalProperties"), dict)), None)
+        if others is not None and not any("patternProperties" in part for part in parts):
+            short["additionalProperties"] = self.shortened(others, inside)
+
+    def _add_items(self, short: dict[str, Any], parts: list[Schema], inside: frozenset[str]) -> None:
+        part = next((part for part in parts if "items" in part or "prefixItems" in part), None)
+        if part is None:
+            if short.get("type") == "array":
+                short["items"] = {}  # some hosts refuse an array without items
+            return
+        rest = part.get("items", True)
+        if "prefixItems" in part:
+            rules = [*part["prefixItems"], *([] if rest is False else [rest])]
+            items = _distinct([self.shortened(rule, inside) for rule in rules])
+            short["items"] = {} if {} in items else items[0] if len(items) == 1 else {"anyOf": items}
+        else:
+            short["items"] = self.shortened(rest, inside)
+
+
+def _own_types(part: Schema) -> Types:
+    """Return the types that the keywords ``type``, ``enum`` and ``const`` of one schema allow."""
+    allowed = _ANY
+    if "type" in part:
+        names = part["type"]
+        allowed &= _with_integers({names} if isinstance(names, str) else set(names))
+    for values in (part.get("enum"), [part["const"]] if "const" in part else None):
+        if values is not None:
+            allowed &= _with_integers({_type_of(value) for value in values})
+    return allowed
+
+
+def _with_integers(names: set[str]) -> Types:
+    return frozenset(names | {"integer"} if "number" in names else names)
+
+
+def _type_of(value: Any) -> str:
+    """Return the JSON type of a value."""
+    if value is None:
+        return "null"
+    names = {bool: "boolean", str: "string", list: "array", dict: "object"}
+    return names.get(type(value), "number")
+
+
+def _typed(types: Types) -> dict[str, Any]:
+    """Return the shortest schema that accepts these types; without a list of types, which some hosts refuse."""
+    if types == _ANY or not types:
+        return {}
+    names = sorted(types - {"integer"} if "number" in types else types)
+    return {"type": names[0]} if len(names) == 1 else {"anyOf": [{"type": name} for name in names]}
+
+
+def _is_listed(keyword: str, rule: Any) -> bool:
+    """Return whether a rule tells a model something that it would not do by itself."""
+    if keyword in ("minLength", "minItems"):
+        return bool(rule >= MIN_LISTED_LENGTH)
+    if keyword == "maxLength":
+        return bool(rule <= MAX_LISTED_LENGTH)
+    if keyword in _BOUNDS:
+        return bool(-MAX_LISTED_BOUND <= rule <= MAX_LISTED_BOUND)
+    return keyword != "default" or rule not in ([], {})
+
+
+def _described(parts: list[Schema], name: str) -> dict[str, Any]:
+    """Return the first paragraph of the first description; of one that only repeats the name, the unit."""
+    text = next((part["description"] for part in parts if isinstance(part.get("description"), str)), "")
+    summary = " ".join(text.strip().partition("\n\n")[0].split())
+    words, unit = _UNIT.match(summary).groups("")  # type: ignore[union-attr]
+    if {word.lower() for word in _WORD.findall(words)} <= {word.lower() for word in _WORD.findall(name)}:
+        summary = unit
+    return {"description": summary} if summary else {}
+
+
+def _distinct(schemas: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list({json.dumps(schema, sort_keys=True): schema for schema in schemas}.values())
+
+
+def _says_more(branches: list[dict[str, Any]]) -> bool:
+    """Return whether alternatives of one type differ in more than it."""
+    return len(branches) > 1 or set(branches[0]) - {"type", "description"} != set()

@@ -1,0 +1,321 @@
+"""The short schemas that MCP lists: small, without what hosts refuse, and true for every call and answer."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from skillpack.hosts.lean_schemas import MAX_REFERENCES, MAX_SCHEMAS, lean_input, lean_output
+from skillpack.hosts.served_schemas import answer_schema, structured_answer
+from skillpack.registry.declaration import ToolDeclaration, find_tools
+from skillpack.skills.catalog import scan
+from skillscript.envelope import SkillError, SkillResult
+from skillscript.schema_references import child_schemas, described
+
+MAX_BYTES = 60_000  # of the schemas of all tools of this pack
+UNPORTABLE = ("$ref", "$defs", "$dynamicRef", "oneOf", "allOf", "not", "if", "prefixItems", "patternProperties")
+
+
+def declared(output_schema, **entry):
+    return ToolDeclaration("a.b", "s", "x.py", {}, output_schema, entry=entry)
+
+
+def accepts(schema, value):
+    return Draft202012Validator(schema).is_valid(value)
+
+
+def schemas_in(schema):
+    """Yield every schema in ``schema``; a schema may be a boolean."""
+    yield schema
+    if isinstance(schema, dict):
+        for _, inner in child_schemas(schema):
+            yield from schemas_in(inner)
+
+
+def is_portable(schema):
+    """Return whether hosts take a schema of parameters: plain properties at the top, no reference, no list of types."""
+    inner = list(schemas_in({key: rule for key, rule in schema.items() if key != "additionalProperties"}))
+    return (
+        schema["type"] == "object"
+        and not {"anyOf", "oneOf", "allOf", "enum", "not"} & set(schema)
+        and all(isinstance(part, dict) for part in inner)
+        and not any(keyword in part for part in inner for keyword in UNPORTABLE)
+        and not any(isinstance(part.get("type"), list) for part in inner)
+        and all("items" in part for part in inner if part.get("type") == "array")
+    )
+
+
+def test_the_schemas_of_this_pack_fit_into_sixty_kilobytes(tools_of_the_trade):
+    pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
+    from skillpack.hosts.mcp import skill_tools
+    from skillpack.hosts.mcp.toolbox import Toolbox
+    from skillpack.hosts.pack import Pack
+
+    with Pack([tools_of_the_trade.ROOT / "skills"]) as pack:
+        listed = [*skill_tools.described(pack.view()), *Toolbox(pack.view(), "underscored").described]
+    sizes = {tool.name: len(json.dumps(tool.input_schema)) + len(json.dumps(tool.output_schema)) for tool in listed}
+    print(
+        *(f"{size:6} bytes {name}" for name, size in sizes.items()), f"{sum(sizes.values()):6} bytes in all", sep="\n"
+    )
+    assert sum(sizes.values()) <= MAX_BYTES
+    for tool in listed:
+        Draft202012Validator.check_schema(tool.input_schema)
+        Draft202012Validator.check_schema(tool.output_schema)
+        assert is_portable(tool.input_schema), tool.name
+        fields = tool.output_schema["properties"]  # where FastMCP's client looks for the fields of result.data
+        assert {"data"} < set(fields), tool.name
+        assert {"error", "message"} & set(fields), tool.name
+        data = fields["data"].get("anyOf", [fields["data"]])[0]
+        assert data["properties"], tool.name
+        assert not {"oneOf", "anyOf", "allOf", "$ref"} & {*tool.output_schema, *data}, tool.name
+
+
+@pytest.fixture(scope="module")
+def pack_tools(tools_of_the_trade):
+    return find_tools(scan([tools_of_the_trade.ROOT / "skills"]).skills.values()).by_id
+
+
+def test_a_model_reads_the_names_types_bounds_and_units_of_all_parameters(pack_tools):
+    for tool in pack_tools.values():
+        short = lean_input(tool.input_schema)
+        assert list(short["properties"]) == list(tool.input_schema["properties"])
+        assert short.get("required", []) == tool.input_schema.get("required", [])
+        assert short["additionalProperties"] is False
+        for example in tool.input_schema.get("examples", ()):
+            assert accepts(short, example)
+    width = lean_input(pack_tools["layout.create_nmos_pcell"].input_schema)["properties"]["w"]
+    assert (width["type"], width["exclusiveMinimum"], width["description"][-3:]) == ("number", 0, "[m]")
+
+
+def samples(schema, root, *, full):
+    """Return a value that ``schema`` accepts: all properties and one item of lists, or as little as can be."""
+    schema = described(schema, root)
+    branch = next((schema[group][0 if full else -1] for group in ("oneOf", "anyOf") if group in schema), None)
+    if branch is not None and "type" not in schema:
+        return samples(branch, root, full=full)
+    if "enum" in schema or "const" in schema:
+        return schema.get("enum", [schema.get("const")])[0 if full else -1]
+    types = schema.get("type", "string")
+    kind = types if isinstance(types, str) else types[0 if full else -1]
+    if kind == "object":
+        fields, more = schema.get("properties", {}), schema.get("additionalProperties", {})
+        names = [*(fields if full else ()), *schema.get("required", ()), *(["k"] if full and more else [])]
+        return {name: samples(fields.get(name, more), root, full=full) for name in names}
+    if kind == "array":
+        count = max(schema.get("minItems", 0), int(full))
+        return [samples(schema.get("items", {}), root, full=full)] * count
+    least = schema.get("minimum", int("exclusiveMinimum" in schema))
+    return {"string": "x" * schema.get("minLength", 0), "boolean": full, "null": None}.get(kind, least)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_every_answer_of_this_pack_conforms_to_the_short_schema(pack_tools, full):
+    made = 0
+    for tool in pack_tools.values():
+        data = samples(tool.output_schema, tool.output_schema, full=full)
+        assert accepts(dict(tool.output_schema), data), tool.id
+        for result in (SkillResult.success(data, 3), SkillResult.failure(SkillError("TIMEOUT", "late", None, data), 3)):
+            assert accepts(answer_schema(tool), structured_answer(tool, result)), tool.id
+            made += 1
+    assert made == 2 * len(pack_tools)
+
+
+def test_a_model_can_read_the_whole_schema_of_a_tool(tools_of_the_trade, pack_tools):
+    """The file refers to definitions outside of the skill, which a model cannot read."""
+    pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
+    from skillpack.hosts.mcp import skill_tools
+    from skillpack.hosts.pack import Pack
+
+    with Pack([tools_of_the_trade.ROOT / "skills"]) as pack:
+        for part, schema in (("input", "input_schema"), ("output", "output_schema")):
+            asked = {"name": "drc-check", "path": f"schemas/drc.run_check.{part}.json"}
+            answer = skill_tools.call("skill_read", pack.view(), asked)
+            assert json.loads(answer.content[0].text) == getattr(pack_tools["drc.run_check"], schema)
+            assert answer.structured_content["data"]["size"] == len(answer.content[0].text.encode())
+
+
+RECURSIVE = {
+    "$ref": "#/$defs/node",
+    "$defs": {
+        "node": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"name": {"type": "string"}, "next": {"$ref": "#/$defs/node"}, "same": {"$ref": "#"}},
+        }
+    },
+}
+CHAIN = {
+    "$ref": "#/$defs/d0",
+    "$defs": {f"d{step}": {"properties": {"next": {"$ref": f"#/$defs/d{step + 1}"}}} for step in range(900)},
+}
+WIDE = {
+    "$ref": "#/$defs/d0",
+    "$defs": {
+        f"d{step}": {"properties": {name: {"$ref": f"#/$defs/d{step + 1}"} for name in ("a", "b", "c", "d")}}
+        for step in range(30)
+    },
+}
+ODD = {
+    "recursive": (RECURSIVE, [{"next": {"next": {"next": {"name": "a"}}}}, {"same": {"same": {}}}]),
+    "boolean": ({"properties": {"a": True, "b": False}}, [{"a": [None]}, {"c": 1}]),
+    "true": (True, [{"a": 1}]),
+    "alternatives": (
+        {
+            "type": "object",
+            "oneOf": [
+                {"required": ["a"], "properties": {"a": {"type": "string"}}},
+                {"required": ["b"], "properties": {"b": {"type": "integer"}}},
+                {"required": ["c"], "not": {"required": ["a"]}},
+            ],
+        },
+        [{"a": "x"}, {"b": 3}, {"b": 1, "a": 2}, {"c": [], "b": "text"}],
+    ),
+    "closed alternatives": (
+        {
+            "oneOf": [
+                {"properties": {"a": {"type": "string"}}, "additionalProperties": False, "required": ["a"]},
+                {"properties": {"a": {"type": "integer"}, "b": {}}, "additionalProperties": False},
+            ]
+        },
+        [{"a": "x"}, {"a": 1, "b": None}, {}],
+    ),
+    "unevaluated": (
+        {
+            "allOf": [{"properties": {"a": {"type": "string"}}}],
+            "if": {"required": ["b"]},
+            "then": {"properties": {"b": {"type": "integer"}}},
+            "unevaluatedProperties": False,
+        },
+        [{"a": "x", "b": 2}, {"a": "x"}],
+    ),
+    "dynamic": (
+        {"properties": {"a": {"$dynamicRef": "#n"}}, "$defs": {"n": {"$dynamicAnchor": "n", "type": "object"}}},
+        [{"a": {}}, {"a": {"a": []}}],
+    ),
+    "patterns": (
+        {"patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": {"type": "string"}},
+        [{"x1": 1, "y": "text"}],
+    ),
+    "closed patterns": (
+        {"properties": {"a": {}}, "patternProperties": {"^x": {}}, "additionalProperties": False},
+        [{"x1": 1}, {"a": 1}],
+    ),
+    "tuples": (
+        {"properties": {"a": {"prefixItems": [{"type": "string"}, {"type": "integer"}], "items": False}}},
+        [{"a": ["x", 1]}, {"a": []}],
+    ),
+    "many values": ({"properties": {"a": {"enum": [*range(5000), "x", None]}}}, [{"a": 77}, {"a": "x"}, {"a": None}]),
+    "numbers": ({"properties": {"a": {"type": "integer"}, "b": {"const": 1}}}, [{"a": 1.0, "b": 1.0}]),
+    "said twice": (
+        {"properties": {"a": {"type": ["number", "null"]}}, "allOf": [{"properties": {"a": {"enum": [1, None]}}}]},
+        [{"a": 1}, {"a": None}],
+    ),
+    "chain": (CHAIN, [{"next": {"next": {"next": {}}}}]),
+    "wide": (WIDE, [{"a": {"b": {"c": {"d": 5}}}}]),
+    "lost reference": ({"properties": {"a": {"$ref": "#/$defs/none"}}}, []),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_schemas_become_short_portable_and_stay_true(name):
+    schema, values = ODD[name]
+    shown, data = lean_input(schema), lean_output(schema)
+    for short in (shown, data, answer_schema(declared(schema)), answer_schema(declared(schema, answer="success"))):
+        Draft202012Validator.check_schema(short)
+    assert is_portable(shown)
+    assert len(json.dumps(shown)) < 30 * MAX_SCHEMAS + 40_000
+    assert len(json.dumps(data)) < 500
+    for value in values:
+        assert accepts(schema, value)
+        assert accepts(shown, value)
+        assert accepts(data, value)
+
+
+def test_a_reference_that_leads_in_a_circle_or_too_far_ends_in_the_type():
+    shown = lean_input(RECURSIVE)["properties"]
+    assert shown["next"] == {"type": "object"}
+    assert shown["name"] == {"type": "string"}
+    assert json.dumps(lean_input(CHAIN)).count("next") <= MAX_REFERENCES + 2
+
+
+def test_alternatives_at_the_top_are_listed_as_plain_properties():
+    shown = lean_input(ODD["closed alternatives"][0])
+    assert shown["properties"]["a"] == {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+    assert "required" not in shown
+
+
+NAMES = ("a", "b", "c")
+VALUES = st.recursive(
+    st.sampled_from([None, True, 0, 1, 1.0, 2.5, "", "a", "bb"]),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.sampled_from(NAMES), inner, max_size=3)),
+    max_leaves=5,
+)
+TYPES = st.sampled_from(["array", "boolean", "integer", "null", "number", "object", "string", ["object", "null"]])
+
+
+def _combined(inner):
+    """Return a strategy for schemas with keywords that hold schemas."""
+    maps = st.dictionaries(st.sampled_from(NAMES), inner, min_size=1, max_size=2)
+    groups = st.lists(inner, min_size=1, max_size=2)
+    keywords = {
+        "properties": maps,
+        "additionalProperties": inner,
+        "unevaluatedProperties": st.just(value=False),
+        "patternProperties": st.dictionaries(st.sampled_from(["^a", "b"]), inner, max_size=1),
+        "required": st.lists(st.sampled_from(NAMES), unique=True, max_size=1),
+        **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), groups),
+        **dict.fromkeys(("items", "not", "if", "then", "else", "contains", "propertyNames"), inner),
+        "dependentSchemas": maps,
+    }
+    chosen = st.sets(st.sampled_from(sorted(keywords)), min_size=1, max_size=3)
+    return chosen.flatmap(lambda names: st.fixed_dictionaries({name: keywords[name] for name in sorted(names)}))
+
+
+def _schemas(*references):
+    """Return a strategy for schemas that may refer to these places, and to the whole below a property."""
+    leaves = [{}, {"enum": [1, "a", None]}, {"const": {"a": 1}}, {"minimum": 1}, {"minLength": 2}, {"minItems": 1}]
+    leaves += [{"$ref": place, **more} for place in references for more in ({}, {"type": "object"})]
+    leaves += [{"properties": {"a": {"$ref": "#"}}}] if references else []
+    typed = st.builds(lambda kind: {"type": kind}, TYPES)
+    return st.recursive(st.one_of(st.booleans(), typed, st.sampled_from(leaves)), _combined, max_leaves=6)
+
+
+@settings(max_examples=120)
+@given(_combined(_schemas("#/$defs/d", "#/$defs/e")), _schemas(), _schemas("#/$defs/d"), st.lists(VALUES, max_size=4))
+def test_what_the_full_schema_accepts_the_short_ones_accept(schema, first, second, values):
+    whole = {**schema, "type": "object", "$defs": {"d": first, "e": second}}
+    shown, data = lean_input(whole), lean_output(whole)
+    Draft202012Validator.check_schema(shown)
+    assert is_portable(shown)
+    for value in ({}, {"a": 1}, {"a": "bb", "b": None}, {"a": {"a": 1}, "c": []}, *values):
+        if accepts(whole, value):
+            assert accepts(shown, value)
+            assert accepts(data, value)
+
+
+def test_only_the_first_paragraph_of_a_description_is_listed_and_a_repeated_name_is_not():
+    properties = {
+        "gate_width": {"type": "number", "description": "Gate width [m]\n\nOver all fingers."},
+        "top": {"type": "string", "description": "Subcircuit to lay out.\n\nDefault: the only one."},
+        "note": {"type": "string", "description": "Free text. It may have\nseveral lines."},
+    }
+    shown = lean_input({"type": "object", "properties": properties})["properties"]
+    assert [shown[name].get("description") for name in properties] == [
+        "[m]",
+        "Subcircuit to lay out.",
+        "Free text. It may have several lines.",
+    ]
+
+
+def test_data_of_a_failed_call_that_contradict_the_schema_move_to_the_details():
+    """The full schema says nothing of the data of a failed call; a client checks the answer all the same."""
+    tool = declared({"type": "object", "properties": {"box": {"type": "array"}}})
+    fitting, odd = ({"box": [1]}, {"box": "none"})
+    kept = structured_answer(tool, SkillResult.failure(SkillError("DRC_VIOLATION", "bad", None, fitting)))
+    moved = structured_answer(tool, SkillResult.failure(SkillError("DRC_VIOLATION", "bad", {"rule": "m1"}, odd)))
+    assert kept["data"] == fitting
+    assert moved["data"] is None
+    assert moved["error"]["details"] == {"rule": "m1", "failed_data": odd}
+    assert all(accepts(answer_schema(tool), answer) for answer in (kept, moved))
