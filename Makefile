@@ -93,8 +93,9 @@ locks: $(VENV)/.installed-dev ## Update skills/scripts.lock, from which exported
 	  uv lock --script build/locks/scripts.py --default-index https://pypi.org/simple $(LOCK_OPTIONS)
 	@mv build/locks/scripts.py.lock skills/scripts.lock
 
-host-tools: ## Install the npm programs that some host tests use: MCP Inspector, Claude Code, Node for both
-	@npm install --prefix build/npm --no-audit --no-fund --silent node@22.23.3 @modelcontextprotocol/inspector@2.12.0 @anthropic-ai/claude-code@2.1.197
+host-tools: ## Install the npm programs that some host tests use: MCP Inspector, Claude Code, openskills, skills, and Node
+	@npm install --prefix build/npm --no-audit --no-fund --silent node@22.23.3 @modelcontextprotocol/inspector@2.12.0 \
+	  @anthropic-ai/claude-code@2.1.197 openskills@1.5.0 skills@1.7.4
 
 dist: $(VENV)/.installed-dev ## Build the files of a release in dist/: archives, checksums, notes
 	@rm -rf $(DIST) && mkdir -p $(DIST)
