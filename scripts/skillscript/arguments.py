@@ -216,13 +216,22 @@ def _description(tool: Tool) -> str:
 
 
 def _examples(tool: Tool) -> str:
+    """Return the examples of the schema as commands; a file of the skill gets the path from the current folder."""
     lines = []
     script = sys.argv[0]
     for example in tool.input_schema.get("examples", ()):
         if isinstance(example, dict):
-            words = [word for name, value in example.items() for word in _flag_words(name, value)]
+            words = [word for name, value in example.items() for word in _flag_words(name, _from_here(value, script))]
             lines.append("  python " + " ".join([shlex.quote(script), *words]))
     return "examples:\n" + "\n".join(lines) + "\n\n" if lines else ""
+
+
+def _from_here(value: Any, script: str) -> Any:
+    """Return a value of an example; ``assets/x`` as the path from the current folder to that file of the skill."""
+    if isinstance(value, str) and value.startswith("assets/"):
+        file = Path(script).parent.parent / value
+        return str(file) if file.exists() else value
+    return value
 
 
 def _flag_words(name: str, value: Any) -> list[str]:

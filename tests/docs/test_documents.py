@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,10 @@ def commands(document):
     text = document.read_text(encoding="utf-8")
     lines = [line for block in BLOCK.findall(text) for line in block.replace("\\\n", " ").splitlines()]
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def tools_of(skill):
+    return find_tools([load_skill(skill / "SKILL.md")]).by_id.values()
 
 
 @functools.cache
@@ -124,10 +129,18 @@ def test_the_commands_of_a_skill_run_as_printed_in_a_copy_of_its_folder(skill, c
             assert json.loads(done.stdout)["ok"] or "violat" in done.stdout, f"{line}\n{done.stdout}"
 
 
+@pytest.mark.parametrize("folder", [ROOT, ROOT / "skills" / "layout-metrics"], ids=["root", "skill"])
+def test_the_example_in_a_scripts_help_runs_in_the_folder_where_it_is_printed(folder):
+    script = (ROOT / "skills/layout-metrics/scripts/compute_metrics.py").relative_to(folder)
+    text = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, cwd=folder, check=True)
+    (example,) = re.findall(r"^  python (.*)", text.stdout, re.MULTILINE)
+    subprocess.run([sys.executable, *shlex.split(example)], capture_output=True, cwd=folder, check=True)
+
+
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda s: s.name)
 def test_beside_each_script_stands_the_name_of_its_tool_over_mcp(skill):
     body = (skill / "SKILL.md").read_text(encoding="utf-8").splitlines()
-    for tool in find_tools([load_skill(skill / "SKILL.md")]).by_id.values():
+    for tool in tools_of(skill):
         (name,) = served_names([tool.id], "underscored")
         script = Path(tool.script).name
         assert any(f"`{name}`" in line and re.search(rf"\b{script}\b", line) for line in body), (script, name)
@@ -138,10 +151,10 @@ def test_every_body_says_how_to_run_its_commands_in_the_same_words():
     lines = set()
     for skill in SKILLS:
         (text,) = re.findall(r"(?ms)^Run a command in .*?(?=\n\n)", (skill / "SKILL.md").read_text(encoding="utf-8"))
-        line, flag, key = re.fullmatch(
-            r"(.*): `--([\w-]+) \w\S*` is `\"(\w+)\": .*`\.", " ".join(text.split())
-        ).groups()
-        assert flag.replace("-", "_") == key
+        form = r'(.*): `(--[\w-]+) \w\S*` is `"(\w+)": .*`\.'
+        line, flag, key = re.fullmatch(form, " ".join(text.split())).groups()
+        assert flag == "--" + re.sub("[A-Z]", lambda match: f"-{match[0].lower()}", key).replace("_", "-")
+        assert any(key in tool.input_schema["properties"] for tool in tools_of(skill))
         line = line.replace("script and of `assets/...`", "script").replace("in the last column", "named in brackets")
         lines.add(line)
         assert ("`assets/...`" in text) == (skill / "assets").is_dir()

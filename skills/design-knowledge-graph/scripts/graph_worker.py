@@ -4,7 +4,7 @@
 # ///
 """One warm process for all tools of this skill, so that a large graph is in memory only once.
 
-    python skills/design-knowledge-graph/scripts/graph_worker.py --serve
+    uv run scripts/graph_worker.py --serve
     {"id": 1, "tool": "kg.create_node", "params": {"graphId": "uart", "id": "tx", "type": "Signal"}}
 
 It speaks the protocol of ``--serve`` (references/envelope.md of the pack); a request names its tool.
