@@ -23,7 +23,11 @@ DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "references").rglob("*.md"), *(ROOT / "skills").rglob("*.md")],
 )
 BLOCK = re.compile(r"^```(?:bash|sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"(?:\]\(|^\[[^\]]+\]: )([^)#\s]+)", re.MULTILINE)  # in the text, and as a definition below it
+ADDRESS = re.search(r'^Source = "(.*)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)[1]
+# The addresses at which the files of the branch main are shown, as pages and as they are.
+RAW_ADDRESS = ADDRESS.replace("github.com", "raw.githubusercontent.com")
+IN_REPOSITORY = re.compile(f"(?:{re.escape(ADDRESS)}/(?:blob|tree)|{re.escape(RAW_ADDRESS)})/main/")
 SCRIPT = re.compile(r"uv run (scripts/\w+\.py)")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
@@ -89,9 +93,16 @@ def copied(tmp_path):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
 def test_links_lead_to_files(document):
-    targets = [t for t in LINK.findall(document.read_text(encoding="utf-8")) if "://" not in t and "mailto:" not in t]
-    missing = [t for t in targets if not (document.parent / t).exists()]
-    assert not missing
+    """Also links to pages of the repository. The README is shown on the package index, too: its links are absolute."""
+    targets = [t for t in LINK.findall(document.read_text(encoding="utf-8")) if "mailto:" not in t]
+    relative = [t for t in targets if "://" not in t]
+    absolute = [IN_REPOSITORY.sub("", t) for t in targets if IN_REPOSITORY.match(t)]
+    assert [t for t in relative if not (document.parent / t).exists()] == []
+    assert [t for t in absolute if not (ROOT / t).exists()] == []
+    if document.name == "README.md" and document.parent == ROOT:
+        assert relative == []
+        assert len(absolute) > len(SKILLS)
+        assert {t for t in targets if not IN_REPOSITORY.match(t)} == {f"{ADDRESS}/releases"}
 
 
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda s: s.name)
