@@ -8,6 +8,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 DEMO   ?= build/demo
 DIST   ?= dist
+EXPORTED ?= --all
 # What a skill's script may need beside the package's own requirements; LOCK_OPTIONS=--upgrade takes the newest versions.
 LOCKED_EXTRAS := functions models
 SOURCES := loader scripts skills tests
@@ -97,9 +98,10 @@ host-tools: ## Install the npm programs that some host tests use: MCP Inspector,
 	@npm install --prefix build/npm --no-audit --no-fund --silent node@22.23.3 @modelcontextprotocol/inspector@2.12.0 \
 	  @anthropic-ai/claude-code@2.1.197 openskills@1.5.0 skills@1.7.4
 
-dist: $(VENV)/.installed-dev ## Build the files of a release in dist/: archives, checksums, notes
+dist: $(VENV)/.installed-dev ## Build the files of a release in dist/: wheel, sources, skills, checksums, notes
 	@rm -rf $(DIST) && mkdir -p $(DIST)
 	@$(BIN)/python -m hatchling build -d $(abspath $(DIST))
+	@$(BIN)/skillpack --skills-dir @pack export $(EXPORTED) --archive --to $(DIST) > /dev/null
 	@cd $(DIST) && sha256sum -- * > SHA256SUMS
 	@version=$$($(BIN)/python -m hatchling version) && awk -v heading="## $$version " \
 	  'index($$0, "## ") == 1 { inside = index($$0, heading) == 1; next } inside' CHANGELOG.md > $(DIST)/NOTES.md

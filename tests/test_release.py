@@ -116,9 +116,10 @@ def make(*arguments):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=WATCHDOG_S)
 
 
-def test_the_files_of_a_release_have_their_checksums_and_are_those_that_the_tests_try(built_wheel, tmp_path):
-    pytest.importorskip("hatchling", reason="skipped: needs hatchling")
-    make("dist", f"DIST={tmp_path / 'dist'}")
+def test_the_files_of_a_release_are_those_that_users_build(built_wheel, wheel_environment, tmp_path):
+    """The wheel, and the archive of a skill, which whoever has only the wheel exports with the same bytes."""
+    assert "export --all --archive" in make("-n", "dist").stdout
+    make("dist", f"DIST={tmp_path / 'dist'}", "EXPORTED=mos-pcell")
     files = {path.name: path for path in (tmp_path / "dist").iterdir()}
     sums = dict(line.split("  ")[::-1] for line in files.pop("SHA256SUMS").read_text().splitlines())
     notes = files.pop("NOTES.md").read_text(encoding="utf-8")
@@ -126,6 +127,9 @@ def test_the_files_of_a_release_have_their_checksums_and_are_those_that_the_test
     (wheel,) = built_wheel.glob("*.whl")
     assert files[wheel.name].read_bytes() == wheel.read_bytes()
     assert f"analog_layout_skills-{version()}.tar.gz" in files
+    done = wheel_environment.run("skillpack", "export", "mos-pcell", "--archive", "--to", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/mos-pcell.skill").read_bytes() == files["mos-pcell.skill"].read_bytes()
     section = re.search(rf"^## {re.escape(version())} .*?\n(.*?)(?=^## |\Z)", CHANGELOG, re.MULTILINE | re.DOTALL)
     assert notes == (section[1] if section else "")
 
