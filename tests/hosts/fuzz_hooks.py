@@ -1,16 +1,26 @@
 """Hooks of the schema-driven fuzzer: what the OpenAPI document can say only in words."""
 
 import json
+from urllib.parse import unquote
 
 import schemathesis
+
+from skillpack.hosts.confined_files import name_fault
 
 SHORTEST_S = 10  # a slow machine must not turn a call into a timeout
 
 
 @schemathesis.hook
 def filter_case(context, case):  # noqa: ARG001 - the hook's signature
-    """Return whether a body is strict JSON (integers within 64 bits, no NUL) that no tool refuses in its own words."""
+    """Return whether a body is strict JSON (integers within 64 bits, no NUL) that no tool refuses in its own words.
+
+    The path of a file must be a name that all systems allow, and a file that must be new may be there already.
+    """
     body = case.body
+    path = (case.path_parameters or {}).get("path")
+    if path is not None:
+        must_be_new = {**(case.headers or {})}.get("if-none-match") == "*"
+        return isinstance(path, str) and name_fault(unquote(path)) is None and not must_be_new
     try:
         text = json.dumps(body)
     except TypeError:  # no body

@@ -264,7 +264,7 @@ async def test_a_call_that_waits_too_long_for_a_place_times_out(pack, tmp_path, 
 async def test_a_picture_that_a_call_made_is_shown(mcp_server, tmp_path, tools_of_the_trade):
     async with mcp.Client(mcp_server) as client:
         result = await client.call_tool("bench_draw", {"output_path": str(tmp_path / "a.png")})
-    assert [block.type for block in result.content] == ["text", "image"]
+    assert [block.type for block in result.content] == ["text", "image", "resource_link"]
     assert base64.b64decode(result.content[1].data) == tools_of_the_trade.PNG
     assert result.content[1].mime_type == "image/png"
 

@@ -1,5 +1,6 @@
 """The parts the servers are made of: names, schemas, pictures, redacted texts, who may ask."""
 
+import base64
 import os
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from skillpack.hosts.http.api import PackApi
 from skillpack.hosts.http.openapi import document
 from skillpack.hosts.http.redaction import without_paths
 from skillpack.hosts.lean_schemas import lean_input
-from skillpack.hosts.mcp.images import MAX_IMAGE_BYTES, made_images
+from skillpack.hosts.mcp.work_resources import MAX_IMAGE_BYTES, images
 from skillpack.hosts.served_schemas import (
     MAX_NAME,
     answer_codes,
@@ -24,6 +25,7 @@ from skillpack.hosts.served_schemas import (
     structured_answer,
     travelling,
 )
+from skillpack.hosts.work_files import WorkFiles
 from skillpack.registry.declaration import ToolDeclaration, Tools, find_tools
 from skillpack.skills.catalog import scan
 from skillscript.envelope import SkillError, SkillResult
@@ -144,13 +146,18 @@ class TestPictures:
         monkeypatch.chdir(tmp_path / "work")
 
     def found(self, path, params=None, since=0.0, schema=None):
-        return made_images(tool(schema), params or {}, {"image_path": str(path)}, since)
+        return self.shown(schema, params or {}, {"image_path": str(path)}, since)
+
+    def shown(self, schema, params, data, since=0.0):
+        files = WorkFiles()
+        blocks = images(files, files.made(tool(schema), params, data, since))
+        return [base64.b64decode(block.data) for block in blocks]
 
     def test_one_in_the_working_folder_is_found(self, tmp_path, tools_of_the_trade):
         path = tmp_path / "work" / "a.png"
         path.write_bytes(tools_of_the_trade.PNG)
         assert self.found(path) == [tools_of_the_trade.PNG]
-        assert made_images(tool(), {}, {"files": {"png": str(path), "gds": "a.gds"}}, 0) == [tools_of_the_trade.PNG]
+        assert self.shown(None, {}, {"files": {"png": str(path), "gds": "a.gds"}}) == [tools_of_the_trade.PNG]
 
     def test_one_elsewhere_is_found_only_where_the_call_names_the_folder(
         self, tmp_path, tools_of_the_trade, monkeypatch

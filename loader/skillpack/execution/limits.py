@@ -19,7 +19,7 @@ from skillscript.faults import Fault, invalid_params
 from skillscript.schema_references import described, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from skillpack.registry.declaration import ToolDeclaration
 
@@ -105,6 +105,18 @@ def named_paths(tool: ToolDeclaration, params: Mapping[str, Any]) -> Iterator[Na
             if instead is not None:
                 given[name] = instead
     yield from _paths(schema, given, schema, "", "")
+
+
+def program_suffixes(tools: Iterable[ToolDeclaration]) -> tuple[str, ...]:
+    """Return the suffixes of all files that some tool would run as programs, in lower case."""
+    found: set[str] = set()
+    waiting: list[Any] = [tool.input_schema for tool in tools]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict) and isinstance(part.get("x-programs"), (list, tuple)):
+            found.update(suffix.lower() for suffix in part["x-programs"])
+        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return tuple(sorted(found))
 
 
 def _ends_in(path: str, suffixes: tuple[str, ...]) -> bool:

@@ -90,6 +90,7 @@ class Serving:
         """Return the pack to serve, after entering the working folder."""
         from skillpack.execution.limits import Limits
         from skillpack.hosts.pack import Pack
+        from skillpack.hosts.work_files import WorkFiles
         from skillpack.skills.roots import default_roots
 
         roots = [os.path.abspath(root) for root in default_roots(skills_dirs or click.get_current_context().obj)]  # noqa: PTH100
@@ -99,7 +100,8 @@ class Serving:
             os.chdir(self.directory)
         confined = self.directory is not None and not self.no_confine
         limits = Limits(os.getcwd() if confined else None, programs=self.allow_decks)  # noqa: PTH109 - compared as text
-        pack = Pack(roots, timeout=self.timeout, max_workers=self.workers, limits=limits)
+        files = WorkFiles(None if self.directory is None else os.curdir)
+        pack = Pack(roots, timeout=self.timeout, max_workers=self.workers, limits=limits, files=files)
         warn_about_unnamed(pack.view().loader)
         lost = len(pack.view().tools.faults) + len(pack.view().loader.catalog.errors)
         if lost:

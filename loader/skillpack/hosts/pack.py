@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from skillpack.execution.limits import Limits
+from skillpack.execution.limits import Limits, program_suffixes
 from skillpack.execution.runner import DEFAULT_TIMEOUT_S, Runner
 from skillpack.execution.worker_pool import WorkerPool
+from skillpack.hosts.work_files import WorkFiles
 from skillpack.registry.declaration import Tools, find_tools
 from skillpack.skills.loader import SkillLoader
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from skillpack.skills.skill_md import Skill
 
 FRESH_SECONDS = 2.0
+MAX_UPLOAD_BYTES = 4 << 20
+PROGRAMS = (".py", ".pyc", ".pyd", ".pth", ".so", ".dll", ".dylib", ".exe", ".sh", ".bat", ".cmd", ".ps1")
 IDLE_SECONDS = 600.0  # a server keeps its tools' processes between the turns of a conversation
 
 
@@ -52,7 +55,11 @@ class Pack:
         timeout: Longest duration of a call. [s]
         max_workers: Most tool processes at one time.
         limits: Which paths and programs a call may name. Default: any.
+        files: The files that tools work on. Default: those of the folders that calls use.
     """
+
+    max_upload = MAX_UPLOAD_BYTES
+    """Longest file that a client can hand over. [bytes]"""
 
     def __init__(
         self,
@@ -61,10 +68,12 @@ class Pack:
         timeout: float = DEFAULT_TIMEOUT_S,
         max_workers: int | None = None,
         limits: Limits | None = None,
+        files: WorkFiles | None = None,
     ) -> None:
         self.roots = tuple(roots)
         self.timeout = timeout
         self.limits = limits or Limits()
+        self.files = files or WorkFiles()
         self._loader: SkillLoader | None = None
         self._pool = WorkerPool(max_workers=max_workers, idle_seconds=IDLE_SECONDS)
         self._lock = threading.Lock()
@@ -97,6 +106,12 @@ class Pack:
                 self._view = View(self._loader, tools, runner)
                 self._seen = time.monotonic()
             return self._view
+
+    def refused_programs(self) -> tuple[str, ...]:
+        """Return the suffixes of files that clients may not hand over, because a tool or Python would run them."""
+        if self.limits.programs:
+            return ()
+        return (*PROGRAMS, *program_suffixes(self.view().tools.by_id.values()))
 
     def close(self) -> None:
         """End the tools' processes: idle ones now, busy ones after their calls."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -21,10 +22,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.routing import Match
 
 from skillpack.execution.tool_choice import choose
 from skillpack.hosts.calls import Calls, Order
 from skillpack.hosts.guard import Guard, failure, is_json
+from skillpack.hosts.http import file_routes
 from skillpack.hosts.http.openapi import (
     OUTCOMES,
     REFUSALS,
@@ -182,8 +185,32 @@ class PackApi:
             )
             if method == "GET":
                 add(path, endpoint, methods=["HEAD"], include_in_schema=False)
+        self._add_files(app)
         add("/docs", _docs, methods=["GET", "HEAD"], include_in_schema=False)
         return app
+
+    def _add_files(self, app: FastAPI) -> None:
+        """Add the routes of the files that tools work on."""
+        files = file_routes.FileRoutes(self.pack)
+        listed, written = file_routes.FileList, file_routes.WrittenFile
+        answers = file_routes.ANSWERS
+        for method, path, endpoint, model, more in (
+            ("GET", file_routes.FOLDER, files.list_files, listed, {}),
+            ("GET", file_routes.ROUTE, files.read_file, None, {**answers["read"], **failures(404, 416)}),
+            ("PUT", file_routes.ROUTE, files.write_file, written, {**answers["write"], **failures(412, 422)}),
+        ):
+            app.add_api_route(
+                path,
+                endpoint,
+                methods=[method],
+                operation_id=endpoint.__name__,
+                summary=(endpoint.__doc__ or "").strip(),
+                response_model=model,
+                responses=more,
+                openapi_extra=file_routes.BODY if method == "PUT" else None,
+            )
+            if method == "GET":
+                app.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
 
     async def list_skills(self, intent: _Optional = "") -> Response:
         """List all skills, or those that serve an intent."""
@@ -214,10 +241,11 @@ class PackApi:
         if limit > self.pack.timeout:
             raise HTTPException(422, f"timeout_s must be at most {self.pack.timeout:g}, got {limit:g}")
         order = Order(tool_id, body.params, body.context or None, limit)
+        since = time.time()
         call = await self._while_connected(request, view, order)
         if call is None:
             return Response(status_code=499)  # the client has disconnected
-        return await anyio.to_thread.run_sync(_answered, call, body.model_dump())
+        return await anyio.to_thread.run_sync(self._answered, call, body.model_dump(), since)
 
     async def health(self) -> Response:
         """Report that the server is up."""
@@ -225,6 +253,20 @@ class PackApi:
 
     async def _view(self) -> View:
         return await anyio.to_thread.run_sync(self.pack.view)
+
+    def _answered(self, call: Call, body: Mapping[str, Any], since: float) -> Response:
+        """Return the response for a finished call and the files it made; an error names no folder of this machine."""
+        envelope = call.envelope
+        error = call.result.error
+        if error is not None:
+            envelope = without_paths(envelope, body)
+        headers = {"skillpack-note": "; ".join(call.notes)} if call.notes else {}
+        if call.tool is not None:
+            made = self.pack.files.made(call.tool, body["params"], call.result.data, since)
+            headers |= file_routes.link_header(made)
+        if error is not None and error.code == ErrorCode.SERVICE_UNAVAILABLE:
+            headers["retry-after"] = "1"
+        return _json(200 if error is None else STATUS.get(error.code, 422), envelope, headers)
 
     async def _while_connected(self, request: Request, view: View, order: Order) -> Call | None:
         """Return the finished call, or None if the client disconnected; the tool has been killed then."""
@@ -287,18 +329,6 @@ def _faults(tool: ToolDeclaration, body: Mapping[str, Any]) -> list[dict[str, An
     ]
 
 
-def _answered(call: Call, body: Mapping[str, Any]) -> Response:
-    """Return the response for a finished call; an error names no folder of this machine."""
-    envelope = call.envelope
-    error = call.result.error
-    if error is not None:
-        envelope = without_paths(envelope, body)
-    headers = {"skillpack-note": "; ".join(call.notes)} if call.notes else {}
-    if error is not None and error.code == ErrorCode.SERVICE_UNAVAILABLE:
-        headers["retry-after"] = "1"
-    return _json(200 if error is None else STATUS.get(error.code, 422), envelope, headers)
-
-
 async def _docs() -> Response:
     """Return the page that shows the OpenAPI document; it runs only its own script."""
     return _page()
@@ -340,7 +370,16 @@ async def _refused(request: Request, error: Any) -> Response:
     text = str(error.detail)
     if error.status_code == 404 and text == "Not Found":
         text = "there is nothing here; /openapi.json lists what there is"
-    return await _failed(request, error.status_code, failure(text), error.headers)
+    headers = error.headers
+    if error.status_code == 405 and request.url.path != _VALIDATE:
+        headers = {"allow": ", ".join(_methods(request))}  # Starlette names those of the first route alone
+    return await _failed(request, error.status_code, failure(text), headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """Return the methods of all routes to the path of a request."""
+    routes = (route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE)
+    return sorted({method for route in routes for method in route.methods})
 
 
 async def _failed(

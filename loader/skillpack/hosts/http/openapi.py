@@ -28,14 +28,18 @@ _EXECUTE = "/skills/{id}/execute"
 REFUSALS = {  # what any route may answer
     400: "Malformed request.",
     401: "The token is missing or wrong.",
-    403: "The request comes from a page of another site.",
+    403: "The request comes from a page of another site, or the server takes no files.",
     408: "The body did not arrive in time.",
     413: "The body is too long.",
     415: "The body is not declared as JSON.",
     421: "The Host header names another server.",
 }
+UPLOADS = {
+    412: "There is a file of that name.",
+    416: "The file has no such range.",
+}
 OUTCOMES = {
-    404: "There is no such skill, or not in that version.",
+    404: "There is no such skill or file, or not in that version.",
     409: "DRC_VIOLATION, LAYOUT_CONFLICT: the design does not allow it.",
     422: "INVALID_PARAM, DEVICE_NOT_FOUND, RULE_NOT_FOUND, UNSUPPORTED_OPERATION or a code of the skill's own.",
     500: "INTERNAL_ERROR, KLAYOUT_ERROR.",
@@ -165,7 +169,7 @@ class Health(BaseModel):
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the failures with these statuses as FastAPI declares the answers of a route."""
-    return {status: {"model": Failure, "description": (REFUSALS | OUTCOMES)[status]} for status in statuses}
+    return {status: {"model": Failure, "description": (REFUSALS | OUTCOMES | UPLOADS)[status]} for status in statuses}
 
 
 def document(app: FastAPI, view: View, max_timeout: float, *, needs_token: bool) -> dict[str, Any]:

@@ -15,20 +15,20 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 
 from skillpack.hosts.calls import Calls, Order, StderrLines
-from skillpack.hosts.mcp import skill_resources, skill_tools
-from skillpack.hosts.mcp.images import made_images
+from skillpack.hosts.mcp import skill_resources, skill_tools, upload_tool, work_resources
 from skillpack.hosts.mcp.toolbox import Toolbox, answered
 from skillpack.hosts.pack import pack_version
 from skillscript.faults import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.session import ServerSession
 
     from skillpack.hosts.pack import Pack, View
     from skillpack.hosts.served_schemas import NameStyle
+    from skillpack.registry.declaration import ToolDeclaration
 
 NAME = "skillpack"
 REPORT_SECONDS = 0.2  # shortest time between two progress reports
@@ -62,7 +62,7 @@ class PackServer:
             instructions=(
                 "Tools come with skills: instructions on how to use them, typical errors and their cures. "
                 "Before a task, load the matching skill with skill_request; find one with skill_search; read its files "
-                "with skill_read."
+                "with skill_read. Files that tools make are resources; answers link to them."
             ),
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
@@ -80,7 +80,7 @@ class PackServer:
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Answer ``tools/list``."""
         view = await self._view()
-        tools = [*skill_tools.described(view), *self._toolbox(view).described]
+        tools = [*skill_tools.described(view), *upload_tool.described(self.pack), *self._toolbox(view).described]
         return types.ListToolsResult(tools=tools, ttl_ms=skill_resources.TTL_MS)
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -89,6 +89,8 @@ class PackServer:
         arguments = params.arguments or {}
         if params.name in skill_tools.SKILL_TOOLS:
             return await anyio.to_thread.run_sync(skill_tools.call, params.name, view, arguments)
+        if params.name == upload_tool.NAME:
+            return await anyio.to_thread.run_sync(upload_tool.call, self.pack, arguments)
         toolbox = self._toolbox(view)
         name, at, version = params.name.partition("@")  # parameters for an older version are carried over
         tool = toolbox.find(name)
@@ -100,14 +102,24 @@ class PackServer:
         async with _reporting(context, output):
             call = await self.calls.make(view.runner, Order(f"{tool.id}{at}{version}", arguments, output=output))
         tool = call.tool or tool
-        find = partial(made_images, tool, arguments, call.result.data, since)
+        has_links = context.protocol_version >= work_resources.LINKS_SINCE
+        find = partial(self._attached, tool, arguments, call.result.data, since, has_links=has_links)
         return answered(tool, call, await anyio.to_thread.run_sync(find))
+
+    def _attached(
+        self, tool: ToolDeclaration, params: Mapping[str, Any], data: Any, since: float, *, has_links: bool
+    ) -> list[types.ContentBlock]:
+        """Return the images that a call made, and links to its files. It reads files: call it from a thread."""
+        files = self.pack.files
+        made = files.made(tool, params, data, since)
+        return [*work_resources.images(files, made), *(work_resources.links(made) if has_links else ())]
 
     async def list_resources(
         self, _: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """Answer ``resources/list``."""
-        return await self._from_view(skill_resources.list_resources, params.cursor if params else None)
+        cursor = params.cursor if params else None
+        return await self._from_view(skill_resources.list_resources, self.pack.files, cursor)
 
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
@@ -117,7 +129,7 @@ class PackServer:
 
     async def read_resource(self, _: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         """Answer ``resources/read``."""
-        return await self._from_view(skill_resources.read_resource, str(params.uri))
+        return await self._from_view(skill_resources.read_resource, self.pack.files, str(params.uri))
 
     async def list_skills(self, _: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
         """Answer ``skills/list``."""

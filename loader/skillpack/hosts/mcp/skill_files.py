@@ -29,18 +29,6 @@ SCHEME = "skill://"
 DIRECTORY = "inode/directory"
 MAX_FILES = 512  # SEP-2640: every host must accept this many
 MAX_BYTES = 16 << 20
-_MIME_TYPES = {
-    ".csv": "text/csv",
-    ".html": "text/html",
-    ".json": "application/json",
-    ".md": "text/markdown",
-    ".png": "image/png",
-    ".py": "text/x-python",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain",
-    ".yaml": "application/yaml",
-    ".yml": "application/yaml",
-}
 
 
 @dataclass(frozen=True)
@@ -72,18 +60,6 @@ def parse_uri(uri: str) -> tuple[str, str] | None:
     except UnicodeDecodeError:
         return None
     return None if {"", ".", ".."} & {name, *steps} else (name, "/".join(steps))
-
-
-def mime_type(path: str, content: bytes | None = None) -> str:
-    """Return the media type of a file, from its name or else its content."""
-    known = _MIME_TYPES.get(os.path.splitext(path)[1].lower())  # noqa: PTH122
-    if known is not None or content is None:
-        return known or "application/octet-stream"
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError:
-        return "application/octet-stream"
-    return "text/plain"
 
 
 def is_served(skill: Skill) -> bool:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import mcp_types as types
 from mcp import MCPError
 
-from skillpack.hosts.mcp import skill_files
+from skillpack.hosts.mcp import skill_files, work_resources
+from skillpack.hosts.media_types import media_type
+from skillpack.hosts.work_files import WorkFile
 from skillpack.skills.exceptions import ResourceError
 from skillpack.skills.skill_md import SKILL_FILE
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from skillpack.hosts.pack import View
+    from skillpack.hosts.work_files import WorkFiles
     from skillpack.skills.skill_md import Skill
 
 EXTENSION = "io.modelcontextprotocol/skills"
@@ -32,37 +35,44 @@ class UriParams(types.PaginatedRequestParams):
     uri: str
 
 
-def list_resources(view: View, cursor: str | None) -> types.ListResourcesResult:
-    """Return the SKILL.md of every skill; its other files are found through skills/list or directory reads."""
-    page, following = _page(_served(view), cursor)
-    resources = [
-        types.Resource(
-            uri=skill_files.file_uri(skill.name, SKILL_FILE),
-            name=skill.name,
-            description=skill.summary,
-            mime_type="text/markdown",
-        )
-        for skill in page
-    ]
-    return types.ListResourcesResult(resources=resources, next_cursor=following, ttl_ms=TTL_MS)
+def list_resources(view: View, files: WorkFiles, cursor: str | None) -> types.ListResourcesResult:
+    """Return the SKILL.md of every skill, then the files that tools work on.
+
+    The other files of a skill are found through skills/list or directory reads.
+    """
+    listed: list[Skill | WorkFile] = [*_served(view), *files.listing()[0]]
+    page, following = _page(listed, cursor)
+    resources = [work_resources.resource(item) if isinstance(item, WorkFile) else _resource(item) for item in page]
+    return types.ListResourcesResult(resources=resources, next_cursor=following, ttl_ms=0)
+
+
+def _resource(skill: Skill) -> types.Resource:
+    return types.Resource(
+        uri=skill_files.file_uri(skill.name, SKILL_FILE),
+        name=skill.name,
+        description=skill.summary,
+        mime_type="text/markdown",
+    )
 
 
 def list_templates() -> types.ListResourceTemplatesResult:
-    """Return the URI template of the files of skills."""
+    """Return the URI templates of the files of skills and of those that tools work on."""
     template = types.ResourceTemplate(
         uri_template=f"{skill_files.SCHEME}{{skill}}/{{+path}}",
         name="skill-file",
         description="A file of a skill, by its path relative to the skill's folder.",
     )
-    return types.ListResourceTemplatesResult(resource_templates=[template])
+    return types.ListResourceTemplatesResult(resource_templates=[template, work_resources.TEMPLATE])
 
 
-def read_resource(view: View, uri: str) -> types.ReadResourceResult:
-    """Return one file of a skill, as text if it is UTF-8.
+def read_resource(view: View, files: WorkFiles, uri: str) -> types.ReadResourceResult:
+    """Return one file of a skill, or one that tools work on, as text if it is UTF-8.
 
     Raises:
         MCPError: If no skill serves a file there.
     """
+    if uri.startswith(work_resources.SCHEME):
+        return work_resources.read(files, uri)
     skill, path = _target(view, uri)
     if not path:
         raise _invalid(f"{uri} is a folder; read {uri}/{SKILL_FILE}, or list it with resources/directory/read")
@@ -70,7 +80,7 @@ def read_resource(view: View, uri: str) -> types.ReadResourceResult:
         data = skill_files.content(skill, path)
     except ResourceError as error:
         raise _invalid(f"{uri}: {error}") from error
-    mime_type = skill_files.mime_type(path, data)
+    mime_type = media_type(path, data)
     contents: types.TextResourceContents | types.BlobResourceContents
     try:
         contents = types.TextResourceContents(uri=uri, mime_type=mime_type, text=data.decode("utf-8"))
@@ -122,7 +132,7 @@ def read_directory(view: View, uri: str, cursor: str | None) -> dict[str, Any]:
         {
             "uri": skill_files.file_uri(skill.name, path),
             "name": path.rpartition("/")[2],
-            "mimeType": skill_files.DIRECTORY if is_folder else skill_files.mime_type(path),
+            "mimeType": skill_files.DIRECTORY if is_folder else media_type(path),
         }
         for path, is_folder in page
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 
 from skillpack.hosts.lean_schemas import lean_input
+from skillpack.hosts.mcp import upload_tool
 from skillpack.hosts.mcp.skill_tools import SKILL_TOOLS
 from skillpack.hosts.served_schemas import NameStyle, answer_schema, served_names, structured_answer
 from skillscript.envelope import to_json
@@ -40,7 +40,7 @@ class Toolbox:
     def names(self) -> dict[str, str]:
         """The tool ids by served name."""
         callable_ids = [tool.id for tool in self.view.tools.by_id.values() if tool.script]
-        return served_names(callable_ids, self.style, taken=SKILL_TOOLS)
+        return served_names(callable_ids, self.style, taken=[*SKILL_TOOLS, upload_tool.NAME])
 
     @property
     def renamed(self) -> dict[str, str]:
@@ -110,12 +110,10 @@ def _annotations(tool: ToolDeclaration, title: str) -> types.ToolAnnotations:
     )
 
 
-def answered(tool: ToolDeclaration, call: Call, images: Iterable[bytes] = ()) -> types.CallToolResult:
-    """Return MCP's answer to a finished call: structured, the same as text, and the images it made."""
+def answered(tool: ToolDeclaration, call: Call, attached: Iterable[types.ContentBlock] = ()) -> types.CallToolResult:
+    """Return MCP's answer to a finished call: structured, the same as text, and what is attached to it."""
     structure = structured_answer(tool, call.result)
     content: list[types.ContentBlock] = [types.TextContent(text=to_json(structure))]
     content += [types.TextContent(text=note) for note in call.notes]
-    content += [
-        types.ImageContent(data=base64.b64encode(image).decode("ascii"), mime_type="image/png") for image in images
-    ]
+    content += attached
     return types.CallToolResult(content=content, structured_content=structure, is_error=call.result.error is not None)

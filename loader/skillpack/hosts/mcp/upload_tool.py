@@ -1,0 +1,120 @@
+"""The tool ``file_write``, with which a client without a shared disk hands a file over to the server's tools."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+
+from skillpack.hosts.confined_files import FileExistsAlreadyError
+from skillpack.hosts.mcp.work_resources import file_uri, links
+from skillpack.hosts.served_schemas import DIALECT
+from skillpack.hosts.work_files import WorkFile
+from skillpack.skills.exceptions import FileRefusedError
+from skillscript.envelope import to_json
+from skillscript.faults import joined
+from skillscript.schema import fill_defaults, find_faults
+from skillscript.strict_json import NotJsonError, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from skillpack.hosts.pack import Pack
+
+NAME = "file_write"
+_TEXT = {"type": "string"}
+_INPUT = {
+    "$schema": DIALECT,
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["path"],
+    "properties": {
+        "path": {"type": "string", "minLength": 1, "description": "New file, relative to the server's folder."},
+        "text": {"type": "string", "description": "The content as text. Give this or base64."},
+        "base64": {"type": "string", "description": "The content of a binary file."},
+        "overwrite": {"type": "boolean", "default": False, "description": "Replace a file of that name."},
+    },
+}
+_OUTPUT = {
+    "$schema": DIALECT,
+    "type": "object",
+    "required": ["success"],
+    "properties": {
+        "success": {"type": "boolean"},
+        "message": {"type": "string", "description": "Why nothing was written."},
+        "data": {
+            "type": "object",
+            "required": ["path", "uri", "size", "created"],
+            "properties": {"path": _TEXT, "uri": _TEXT, "size": {"type": "integer"}, "created": {"type": "boolean"}},
+        },
+    },
+}
+
+
+def described(pack: Pack) -> list[types.Tool]:
+    """Return the tool's entry in ``tools/list``; none where the server takes no files."""
+    if not pack.files.takes_uploads:
+        return []
+    return [
+        types.Tool(
+            name=NAME,
+            title="Hand over a file",
+            description=(
+                "Write a file on the server for its tools, which take its path: a netlist with its includes, a "
+                "technology, a layout to check. Results come back as resource links."
+            ),
+            input_schema=_INPUT,
+            output_schema=_OUTPUT,
+            annotations=types.ToolAnnotations(
+                read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+            ),
+        )
+    ]
+
+
+def call(pack: Pack, arguments: Any) -> types.CallToolResult:
+    """Return the answer of the tool. It writes a file: call it from a thread."""
+    try:
+        params = plain(arguments)
+        faults = find_faults(params, _INPUT)
+        if faults:
+            return _failed(joined(faults))
+        params = fill_defaults(params, _INPUT)
+        content = _content(params)
+        if len(content) > pack.max_upload:
+            return _failed(f"the file has {len(content)} bytes; at most {pack.max_upload} are taken")
+        path = params["path"]
+        created = pack.files.write(path, content, replace=params["overwrite"], programs=pack.refused_programs())
+    except (NotJsonError, FileRefusedError) as error:
+        advice = "; give overwrite: true to replace it" if isinstance(error, FileExistsAlreadyError) else ""
+        return _failed(f"{error}{advice}")
+    data = {"path": path, "uri": file_uri(path), "size": len(content), "created": created}
+    answer = {"success": True, "data": data}
+    text: types.ContentBlock = types.TextContent(text=to_json(answer))
+    return types.CallToolResult(content=[text, *links([WorkFile(path, len(content))])], structured_content=answer)
+
+
+def _content(params: Mapping[str, Any]) -> bytes:
+    """Return the bytes that the parameters state.
+
+    Raises:
+        FileRefusedError: If they state none, or two, or base64 that is not.
+    """
+    if ("text" in params) is ("base64" in params):
+        raise FileRefusedError("give exactly one of text and base64")
+    if "text" in params:
+        return str(params["text"]).encode()
+    try:
+        return base64.b64decode("".join(params["base64"].split()), validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise FileRefusedError(f"base64 cannot be decoded: {error}") from error
+
+
+def _failed(message: str) -> types.CallToolResult:
+    """Return the answer about a file that was not written."""
+    answer = {"success": False, "message": message}
+    return types.CallToolResult(
+        content=[types.TextContent(text=to_json(answer))], structured_content=answer, is_error=True
+    )
