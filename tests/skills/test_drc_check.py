@@ -166,9 +166,10 @@ def test_a_foundry_deck_answers_the_same_data_as_rules_do(tmp_path):
     report, image = tmp_path / "deck.lyrdb", tmp_path / "deck.png"
     envelope, status = run(
         "--layout-path", EXAMPLE, "--drc-rules-path", deck, "--deck-variables", '{"least": "0.1"}',
-        "--report-path", report, "--image-path", image,
+        "--report-path", report, "--image-path", image, "--list-passed-rules",
     )  # fmt: skip
-    own = run("--layout-path", EXAMPLE, "--rule-ids", '["M1_MIN_WIDTH", "M1_MIN_SPACE"]')[0]["data"]
+    rules = '["M1_MIN_WIDTH", "M1_MIN_SPACE"]'
+    own = run("--layout-path", EXAMPLE, "--rule-ids", rules, "--list-passed-rules")[0]["data"]
     data = envelope["data"]
     assert status == 1
     assert [entry["rule_id"] for entry in data["violations"]] == ["M1.1", "M1.2"]
@@ -207,8 +208,17 @@ def test_a_picture_marks_the_violations(tmp_path):
     refused("--layout-path", EXAMPLE, "--image-path", tmp_path / "none" / "drc.png")
 
 
+def test_passed_rules_are_counted_and_listed_on_request_only():
+    plain, asked = (run("--layout-path", EXAMPLE, *more)[0]["data"] for more in ((), ("--list-passed-rules",)))
+    assert set(asked) - set(plain) == {"rules_passed"}
+    assert plain["summary"]["rules_passed"] == asked["summary"]["rules_passed"] == len(asked["rules_passed"]) > 80
+    counts = asked["summary"]
+    assert counts["rules_passed"] == counts["rules_checked"] - counts["rules_violated"]
+    assert len(json.dumps(asked)) > 3 * len(json.dumps(plain))
+
+
 def test_every_rule_is_passed_failed_or_unchecked():
-    data = run("--layout-path", EXAMPLE)[0]["data"]
+    data = run("--layout-path", EXAMPLE, "--list-passed-rules")[0]["data"]
     told = [rule["rule_id"] for part in ("violations", "rules_passed", "rules_unchecked") for rule in data[part]]
     assert len(told) == len(set(told)) == data["summary"]["rules_checked"]
     assert any(rule["shapes"] > 0 for rule in data["rules_passed"])

@@ -175,19 +175,25 @@ class DrcReport:
             "violations": violations,
         }
 
-    def to_data(self) -> dict[str, Any]:
-        """Return the whole report as JSON data: the summary with its counts under ``summary``, and what passed."""
+    def to_data(self, *, list_passed_rules: bool = False) -> dict[str, Any]:
+        """Return the whole report as JSON data: the summary with its counts under ``summary``, and what passed.
+
+        Args:
+            list_passed_rules: Whether to list each passed rule under ``rules_passed``; their number is always there.
+        """
+        passed = [_passed(verdict) for verdict in self.verdicts if verdict.status == "passed"]
         verdict = self.summary()
         counts = {
             "total_violations": verdict.pop("total_violations"),
             "rules_checked": verdict.pop("rules_checked"),
             "rules_violated": len(self.violated),
+            "rules_passed": len(passed),
             "check_time_ms": round(self.check_time_ms, 3),
         }
         return {
             "summary": counts,
             **verdict,
-            "rules_passed": [_passed(v) for v in self.verdicts if v.status == "passed"],
+            **({"rules_passed": passed} if list_passed_rules else {}),
             "rules_without_shapes": sum(v.status == "passed" and v.shapes == 0 for v in self.verdicts),
             "notes": list(self._notes()),
             "cell_name": self.cell_name,

@@ -40,7 +40,8 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     current = CurrentLayout(params)
     check = DesignRuleCheck(params, current)
     report = check.run()
-    data = {**report.to_data(), **check.write(report), "layout_sha256": current.sha256}
+    verdict = report.to_data(list_passed_rules=params["list_passed_rules"])
+    data = {**verdict, **check.write(report), "layout_sha256": current.sha256}
     data["notes"] = [*data["notes"], *current.warnings]
     return data
 

@@ -210,7 +210,9 @@ def test_a_layer_that_only_a_flat_kind_looks_at_is_ruled_in_both_modes():
     for mode in ("flat", "hierarchical"):
         report = check_cell(layout, cell, technology, Options(mode=mode))
         assert (report.coverage.unchecked, report.passed) == ((), True)
-        assert report.to_data()["rules_passed"] == [{"rule_id": "OWN", "shapes": 1, "measured": 1.0}]
+        assert report.to_data(list_passed_rules=True)["rules_passed"] == [
+            {"rule_id": "OWN", "shapes": 1, "measured": 1.0}
+        ]
 
 
 def test_rules_about_nets_leave_the_layout_as_it_is():
@@ -247,7 +249,7 @@ def test_an_antenna_ratio_is_measured():
     # gate 0.5 um by 1 um, poly 4 um by 0.5 um: 2 um2 of poly on 0.5 um2 of gate
     technology, _ = with_rule(GENERIC, kind="antenna", layer="poly", gate="gate", value=5)
     sketch = Sketch(GENERIC).box("poly", 0, 0, 4000, 500).box("active", 1000, -1000, 2000, 1500)
-    assert report_on(sketch, technology).to_data()["rules_passed"][0]["measured"] == 4.0
+    assert report_on(sketch, technology).to_data(list_passed_rules=True)["rules_passed"][0]["measured"] == 4.0
 
 
 @pytest.mark.parametrize(("plate", "found"), [(True, None), (False, 12.0)])
