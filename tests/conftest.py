@@ -61,7 +61,7 @@ SLOW_BY_FOLDER = {
     "layoutkit/pcells": "pcells",
     "layoutkit/route": "route_paths route_random",
     "layoutkit/layout": "export klayout_files",
-    "loader": "cli frontmatter pipeline runner search warm_workers",
+    "loader": "cli exported_skills frontmatter pipeline runner search warm_workers",
     "skills": "constraint_planning design_knowledge_graph drc_check extracted_spice gds_export layout_view "
     "lvs_check module_placement netlist_to_gds passive_devices signal_routing workspace_state",
     "skillscript": "command_line model_call outcomes supervisor",

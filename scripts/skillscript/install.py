@@ -65,7 +65,7 @@ def copy_command(requirements: list[str]) -> str:
     """Return the one command that makes a script of a copied skill run.
 
     It repeats the call with uv, which installs what the script requires, or installs that into this Python. A Python
-    without pip, or one that the system manages and that refuses installations (PEP 668), gets an environment of its own.
+    without pip, or one that the system manages and that refuses installations (PEP 668), gets an environment.
     """
     from importlib.util import find_spec
     from pathlib import Path

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -81,11 +82,8 @@ def modules_in(copy):
     return {path[:-3].replace("/", ".").removesuffix(".__init__") for path in paths if "/" in path}
 
 
-def run(program, *arguments, folder, path=""):
-    return subprocess.run(
-        [sys.executable, str(program), *arguments], cwd=folder, capture_output=True, text=True, check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(path)},
-    )  # fmt: skip
+def seen(path):
+    return stat.S_IMODE(path.stat().st_mode), path.is_file() and path.read_bytes()
 
 
 # --- what a copy has
@@ -176,11 +174,7 @@ def test_two_exports_have_the_same_bytes(tmp_path):
         subprocess.run(
             [sys.executable, "-c", code], cwd=tmp_path, check=True, env={**os.environ, "PYTHONHASHSEED": str(number)}
         )
-        files = sorted(path for path in target.rglob("*"))
-        digests.append(
-            [(path.relative_to(target).as_posix(), stat.S_IMODE(path.stat().st_mode), path.is_file() and path.read_bytes())
-             for path in files]
-        )  # fmt: skip
+        digests.append({path.relative_to(target): seen(path) for path in target.rglob("*")})
     assert digests[0] == digests[1]
 
 
@@ -330,7 +324,7 @@ def test_what_cannot_be_made_self_contained_is_refused(own_skill, tmp_path, file
 
 
 @pytest.mark.parametrize("link", ["../../secret.txt", "/etc/hostname", "missing", "../own"])
-def test_links_out_of_the_skill_are_refused(own_skill, tmp_path, link):
+def test_links_out_of_the_skill_are_refused(own_skill, link):
     skill = own_skill({"references/a.md": "a", "../../secret.txt": "secret"})
     Path(skill.dir, "references", "link").symlink_to(link)
     with pytest.raises(CopyError, match="link"):
@@ -371,7 +365,7 @@ def test_a_pipe_in_a_skill_is_refused(own_skill):
 # --- where it is written
 
 
-def test_only_an_unchanged_copy_is_replaced(pack, own_skill, tmp_path):
+def test_only_an_unchanged_copy_is_replaced(own_skill, tmp_path):
     skill = own_skill({"references/a.md": "a", "references/old.md": "old"})
     home = export_skill(skill, tmp_path).path
     Path(skill.dir, "references", "a.md").write_text("new")
@@ -403,13 +397,13 @@ def test_what_no_export_wrote_is_kept(pack, tmp_path, kind):
         target.mkdir()
         (target / "manifest.json" if kind != "folder" else target / "SKILL.md").write_text('{"name": "mine"}')
     for force in (False, True):
-        with pytest.raises(CopyError, match="exists and is no copy|is a link"):
+        with pytest.raises(CopyError, match=r"exists and is no copy|is a link"):
             export_skill(pack.skills["mos-pcell"], tmp_path, force=force)
     assert target.is_symlink() or target.is_file() or len(list(target.iterdir())) == 1
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-def test_a_copy_is_not_written_into_its_skill(own_skill, tmp_path):
+def test_a_copy_is_not_written_into_its_skill(own_skill):
     skill = own_skill(tool="")
     for folder in (Path(skill.dir), Path(skill.dir, "copies", "x"), Path(skill.dir).parent, Path(skill.dir, "..")):
         with pytest.raises(CopyError, match="the skill itself"):
@@ -485,3 +479,132 @@ def test_an_archive_replaces_only_an_archive_of_an_export(pack, tmp_path):
     assert isinstance(invoke("gds-export", "--archive", "--to", tmp_path).exception, CopyError)
     target.write_bytes(archive_bytes(copy_of(pack.skills["gds-export"])))
     assert invoke("gds-export", "--archive", "--to", tmp_path).exit_code == 0
+
+
+# --- distributions
+
+
+@pytest.fixture
+def other_pack(tmp_path, monkeypatch):
+    """Return the skill of an installed distribution whose package the skill's script imports."""
+    site = tmp_path / "site"
+    files = {
+        "otherpack/__init__.py": "",
+        "otherpack/words.py": "import click\nfrom layoutkit.errors import FileError\n",
+        "otherpack/unused.py": "",
+        "otherpack/skills/own/SKILL.md": "---\nname: own\ndescription: Does something.\n---\n# Own\n",
+        "otherpack/skills/own/scripts/run.py": header_of("other-pack") + "import otherpack.words\n" + SCRIPT,
+        "other_pack-3.4.dist-info/METADATA": "Metadata-Version: 2.1\nName: other-pack\nVersion: 3.4\n"
+        "Requires-Dist: analog-layout-skills\nRequires-Dist: click>=8.1\nRequires-Dist: numpy>=1.26\n",
+    }
+    files["other_pack-3.4.dist-info/RECORD"] = "".join(f"{path},,\n" for path in files)
+    for path, text in files.items():
+        (site / path).parent.mkdir(parents=True, exist_ok=True)
+        (site / path).write_text(text)
+    monkeypatch.syspath_prepend(str(site))
+    forget()
+    yield SkillLoader(str(site / "otherpack" / "skills")).skills["own"]
+    forget()
+
+
+def forget():
+    """Forget which distributions are installed."""
+    from skillpack.copies import module_index, requirements
+
+    for remembered in (requirements.distribution, requirements.required_by, requirements._owners):
+        remembered.cache_clear()
+    for remembered in (module_index.modules_of, module_index.own_distribution):
+        remembered.cache_clear()
+
+
+def test_the_distribution_that_ships_a_skill_is_copied_with_what_it_imports(other_pack):
+    copy = copy_of(other_pack)
+    assert {"otherpack", "otherpack.words", "layoutkit.errors", "skillscript"} <= modules_in(copy)
+    assert "otherpack.unused" not in modules_in(copy)
+    header = copy.files["scripts/run.py"].decode().split("# ///\n")[0]
+    assert '"click>=8.1"' in header
+    assert "numpy" not in header
+    assert "other-pack" not in header
+    assert "scripts/run.py.lock" in copy.files
+
+
+def test_without_an_installation_an_export_is_refused(pack, monkeypatch):
+    from skillpack.copies import programs
+
+    monkeypatch.setattr(programs, "own_distribution", lambda: None)
+    with pytest.raises(CopyError, match="install the pack with pip"):
+        copy_of(pack.skills["mos-pcell"])
+
+
+def test_a_header_of_a_skills_own_keeps_its_lock(own_skill):
+    script = header_of("requests>=2") + "import requests\n"
+    copy = copy_of(own_skill({"scripts/run.py.lock": "version = 1\n", "scripts/more.py": script}))
+    assert "scripts/run.py.lock" in copy.files
+    assert copy.files["scripts/run.py.lock"] != b"version = 1\n"
+    assert copy.files["scripts/more.py"].decode() == script
+    kept = copy_of(own_skill({"scripts/more.py": script, "scripts/more.py.lock": "version = 1\n"}))
+    assert kept.files["scripts/more.py.lock"] == b"version = 1\n"
+
+
+# --- a Python that lacks a library
+
+
+def test_a_copy_names_the_command_that_makes_it_run(pack, tmp_path):
+    """The library is missed late, when the handler needs it; with uv, with pip, and for a worker of a server."""
+    home = export_skill(pack.skills["gds-export"], tmp_path / "the copies").path
+    program, example = home / "scripts" / "export_gds.py", home / "assets" / "example.gds"
+    arguments = ["--layout-path", str(example), "--output-path", str(tmp_path / "x.gds")]
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    uv = tmp_path / "uv"
+    uv.write_text("#!/bin/sh\n")
+    uv.chmod(0o755)
+
+    def answer(*more, path):
+        done = subprocess.run(
+            [sys.executable, "-S", str(program), *more], cwd=tmp_path, capture_output=True, text=True, check=False,
+            env={"PATH": str(path)}, input='{"params": {}}\n',
+        )  # fmt: skip
+        (line,) = done.stdout.splitlines()
+        return done.returncode, json.loads(line)["error"]
+
+    code, error = answer(*arguments, path=tmp_path)
+    assert (code, error["code"]) == (3, "SERVICE_UNAVAILABLE")
+    assert error["details"]["command"] == shlex.join(["uv", "run", str(program), *arguments])
+    assert error["message"].endswith(error["details"]["command"])
+    code, error = answer(*arguments, path=nothing)
+    needed = shlex.join(["jsonschema>=4.20", "klayout>=0.30.10", "pyyaml>=6.0"])
+    own = "~/.analog-layout-skills/bin/python"  # -S hides pip
+    assert error["details"]["command"] == (
+        f"{sys.executable} -m venv ~/.analog-layout-skills && {own} -m pip install {needed}"
+        f" && {own} {shlex.join([str(program), *arguments])}"
+    )
+    code, error = answer("--serve", path=nothing)
+    assert error["details"]["command"] == f"{sys.executable} -m pip install {needed}"
+    code, error = answer("--serve", path=tmp_path)
+    assert error["details"]["command"] == f"uv pip install --python {sys.executable} {needed}"
+
+
+def test_a_library_that_only_the_header_of_a_copy_names_is_reported_too(own_skill, tmp_path):
+    script = SCRIPT.replace("    return {}", "    import requests_of_nobody")
+    written = export_skill(own_skill(header=header_of("requests-of-nobody"), script=script), tmp_path / "out")
+    done = subprocess.run(
+        [sys.executable, str(written.path / "scripts" / "run.py")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["error"]["details"]["missing"] == "requests_of_nobody"
+    assert "requests-of-nobody" in done.stdout or "uv run" in done.stdout
+
+
+def test_an_unreadable_declaration_is_no_missing_schema(own_skill, tmp_path):
+    """A Python without YAML cannot read where skill.yaml says that the schemas are."""
+    skill = own_skill()
+    Path(skill.dir, "schemas").rename(Path(skill.dir, "other"))
+    declaration = Path(skill.dir, "skill.yaml")
+    declaration.write_text(declaration.read_text().replace("schemas/", "other/"))
+    written = export_skill(SkillLoader(str(Path(skill.dir).parent)).skills["own"], tmp_path / "out")
+    done = subprocess.run(
+        [sys.executable, "-S", str(written.path / "scripts" / "run.py")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["error"]["details"]["missing"] == "yaml"

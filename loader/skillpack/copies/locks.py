@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.copies.module_index import own_distribution
@@ -51,6 +52,7 @@ class Lock(NamedTuple):
         return self.head + manifest + "".join(text for name, (text, _) in self.packages.items() if name in needed)
 
 
+@lru_cache(maxsize=4)
 def read_lock(text: str) -> Lock:
     """Return the lock file that uv wrote for a script.
 

@@ -6,7 +6,7 @@ import re
 import tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from skillpack.copies.closure import closure_of
 from skillpack.copies.locks import DEFAULT_PYTHON, LOCK_FILE, read_lock
@@ -22,7 +22,6 @@ from skillpack.copies.requirements import (
 from skillpack.copies.script_header import ScriptHeader, read_header, with_header
 from skillpack.skills.exceptions import CopyError
 from skillpack.skills.roots import bundled_root
-from skillscript.tool import HANDLER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,9 +39,17 @@ from pathlib import Path
 from {module} import run_handler
 
 if __name__ == "__main__":
-    raise SystemExit(run_handler(str(Path(__file__).resolve().parents[1] / "{handler}"), "{tool}", sys.argv[1:]))
+    raise SystemExit(run_handler(str(Path(__file__).resolve().parents[{up}] / "{handler}"), "{tool}", sys.argv[1:]))
 '''
 _LOCAL_SOURCES = ("path", "editable", "workspace")
+
+
+class Needs(NamedTuple):
+    """The header of a program in a copy; see ``ScriptHeader``."""
+
+    requires_python: str
+    dependencies: tuple[str, ...]
+    tables: str
 
 
 @dataclass
@@ -67,64 +74,77 @@ def is_program(source: bytes) -> bool:
     return _IS_PROGRAM.search(source) is not None
 
 
-def copied_programs(skill_dir: Path, programs: Iterable[str], handlers: Mapping[str, str]) -> Programs:
+def copied_programs(skill_dir: Path, programs: Iterable[str], handlers: Mapping[str, tuple[str, str]]) -> Programs:
     """Return the programs of a skill as they are in a copy; those of one folder share the modules beside them.
 
     Args:
         skill_dir: The skill's folder.
         programs: Paths of its programs, relative to ``skill_dir``.
-        handlers: Programs to write for modules ``handler.py``: ids of tools by the path of the program.
+        handlers: Programs to write for modules ``handler.py``: the tool's id and the module's path, by the path of the
+            program.
     """
     result = Programs()
-    sources = {program: program for program in programs} | dict.fromkeys(handlers, HANDLER)
-    for program, file in sorted(sources.items()):
+    places = {program: program for program in programs} | {program: path for program, (_, path) in handlers.items()}
+    for program, path in sorted(places.items()):
         try:
-            source = _text_of(skill_dir / file)
+            source = _text_of(skill_dir / path)
             place = _Place(skill_dir, read_header(source))
-            if program in handlers:
-                found = closure_of([skill_dir / file], place.modules, [_RUNS_HANDLERS])
-                source = _STARTER.format(tool=handlers[program], module=_RUNS_HANDLERS, handler=HANDLER)
-            else:
-                found = closure_of([skill_dir / file], place.modules)
-            _add(result, skill_dir, program, source, place, found)
-        except CopyError as error:  # noqa: PERF203 - a few programs
-            result.faults.append(f"{file}: {error}")
+            found = closure_of([skill_dir / path], place.modules, [_RUNS_HANDLERS] if program in handlers else [])
+            _add(result, program, place, found)
+            if program not in handlers:
+                _add_header(result, skill_dir, program, source, place.needs(found))
+                continue
+            if place.header is not None:
+                result.files[path] = with_header(source, *place.needs(found)).encode()
+            up = program.count("/")
+            source = _STARTER.format(tool=handlers[program][0], module=_RUNS_HANDLERS, handler=path, up=up)
+            _add_header(result, skill_dir, program, source, place.needs(found))
+        except CopyError as error:
+            result.faults.append(f"{path}: {error}")
     return result
 
 
-def _add(result: Programs, skill_dir: Path, program: str, source: str, place: _Place, found: Closure) -> None:
-    """Add one program, the modules beside it, and its lock."""
+def _add(result: Programs, program: str, place: _Place, found: Closure) -> None:
+    """Add the modules beside one program, and what is wrong with it."""
     faults = [*found.faults, *place.undeclared(found), *place.source_faults()]
     result.faults += [f"{program}: {fault}" for fault in faults]
-    needed = [str(requirement) for requirement in place.requirements(found)]
     result.distributions |= place.taken(found)
     folder = program.rpartition("/")[0]
     for name, path in found.files.items():
         result.files[f"{folder}/{name}".lstrip("/")] = path.read_bytes()
-    result.files[program] = with_header(source, place.requires_python, needed, place.kept_tables()).encode()
-    lock = _cut(skill_dir, needed, place.requires_python)
+
+
+def _add_header(result: Programs, skill_dir: Path, program: str, source: str, needs: Needs) -> None:
+    """Add one program with its header, unless that stays as it is, and its lock."""
+    is_own = (skill_dir / program).is_file()
+    before = read_header(source)
+    if before is None or (before.requires_python, before.dependencies, before.tables) != needs or not is_own:
+        result.files[program] = with_header(source, *needs).encode()
+    elif (skill_dir / f"{program}.lock").is_file():
+        return  # it belongs to this header
+    lock = _cut(skill_dir, needs)
     if lock is not None:
         result.files[f"{program}.lock"] = lock.encode()
     else:
-        listed = ", ".join(needed) or "nothing"
-        result.notes.append(f"{program} has no lock: no {LOCK_FILE} covers {listed} for Python {place.requires_python}")
+        listed = ", ".join(needs.dependencies) or "nothing"
+        result.notes.append(f"{program} has no lock: no {LOCK_FILE} covers {listed} for Python {needs.requires_python}")
 
 
 class _Place:
     """What a program may take modules and libraries from."""
 
     def __init__(self, skill_dir: Path, header: ScriptHeader | None) -> None:
-        self._header = header
-        self.requires_python = (header and header.requires_python) or DEFAULT_PYTHON
+        self.header = header
         try:
             self.declared = [parse_requirement(text) for text in (header.dependencies if header else ())]
         except ValueError as error:
             raise CopyError(f"its header: {error}") from error
         own = own_distribution()
+        if own is None:
+            raise CopyError("skillpack runs here without being installed; install the pack with pip to export programs")
         named = [requirement for requirement in self.declared if _ships(requirement.name, skill_dir, own)]
         self.copied = {requirement.name: requirement.extras for requirement in named}
-        if own is not None:
-            self.copied.setdefault(own, ())
+        self.copied.setdefault(own, ())
         self.modules: dict[str, Path] = {}
         for name in self.copied:
             self.modules |= modules_of(name)
@@ -134,14 +154,17 @@ class _Place:
         files = set(found.files.values())
         return {name for name in self.copied if not files.isdisjoint(modules_of(name).values())}
 
-    def requirements(self, found: Closure) -> list[Requirement]:
-        """Return the distributions that the program needs from elsewhere, sorted."""
+    def needs(self, found: Closure) -> Needs:
+        """Return the header of the copied program: what it needs from elsewhere."""
         needed = {item.name: item for item in self.declared if item.name not in self.copied}
         for library in found.libraries | set(found.own_libraries):
             requirement = self._providing(library)
             if requirement is not None:
                 needed.setdefault(requirement.name, requirement)
-        return [requirement for _, requirement in sorted(needed.items())]
+        python = (self.header and self.header.requires_python) or DEFAULT_PYTHON
+        if self.header is not None and sorted(needed) == sorted(item.name for item in self.declared):
+            return Needs(self.header.requires_python or python, self.header.dependencies, self._kept_tables())
+        return Needs(python, tuple(str(needed[name]) for name in sorted(needed)), self._kept_tables())
 
     def _providing(self, library: str) -> Requirement | None:
         """Return the requirement of a copied distribution that brings a top-level module."""
@@ -181,21 +204,21 @@ class _Place:
         ]
         return [f"its header takes {name} from a folder of this machine" for name in local]
 
-    def kept_tables(self) -> str:
+    def _kept_tables(self) -> str:
         """Return the tables of the header that its copy keeps."""
         uv = self._uv()
         copied = uv.get("sources") and set(uv["sources"]) <= set(self.copied)
-        only_sources = self._header is not None and set(self._header.tool) == {"uv"} and set(uv) == {"sources"}
-        if self._header is None or (copied and only_sources):
+        only_sources = self.header is not None and set(self.header.tool) == {"uv"} and set(uv) == {"sources"}
+        if self.header is None or (copied and only_sources):
             return ""
-        return self._header.tables
+        return self.header.tables
 
     def _uv(self) -> dict[str, dict[str, object]]:
-        found = self._header.tool.get("uv", {}) if self._header else {}
+        found = self.header.tool.get("uv", {}) if self.header else {}
         return found if isinstance(found, dict) else {}
 
 
-def _ships(name: str, skill_dir: Path, own: str | None) -> bool:
+def _ships(name: str, skill_dir: Path, own: str) -> bool:
     """Return whether a distribution is this package's, or the one that contains the skill."""
     if name == own:
         return True
@@ -225,15 +248,17 @@ def _text_of(path: Path) -> str:
         raise CopyError(f"is not Python in UTF-8: {error}") from error
 
 
-def _cut(skill_dir: Path, requirements: list[str], python: str) -> str | None:
+def _cut(skill_dir: Path, needs: Needs) -> str | None:
     """Return the lock of a program, cut from the lock file of its pack, or else of this one."""
     for folder in (skill_dir.parent, Path(bundled_root())):
         try:
-            lock = read_lock((folder / LOCK_FILE).read_text(encoding="utf-8"))
+            text = (folder / LOCK_FILE).read_text(encoding="utf-8")
         except FileNotFoundError:
             continue
+        try:
+            found = read_lock(text).cut(needs.dependencies, needs.requires_python)
         except (ValueError, KeyError, TypeError) as error:
             raise CopyError(f"the lock file {folder / LOCK_FILE} is not a lock of uv: {error}") from error
-        if (found := lock.cut(requirements, python)) is not None:
+        if found is not None:
             return found
     return None

@@ -30,6 +30,7 @@ MANIFEST_FORMAT = "skillpack copy 1"
 MAX_FILE_BYTES = 32 << 20
 MAX_FILES = 5000
 _LEFT_OUT = re.compile(r"\..*|.*~|#.*#|.*\.py[co]|__pycache__|node_modules|Thumbs\.db|desktop\.ini|.*\.egg-info")
+_PROGRAM = re.compile(r"scripts/[^/]+\.py")
 _REFERS_OUT = re.compile(rb'"\$ref"\s*:\s*"[^"#]')
 
 
@@ -75,8 +76,8 @@ def copy_of(skill: Skill) -> SkillCopy:
     faults += [*file_faults, *schema_faults, *programs.faults, *_collisions(files, found, programs)]
     if faults:
         raise CopyError("\n".join(f"{skill.name}: {fault}" for fault in dict.fromkeys(faults)))
-    for program in found if earlier is None else ():
-        files.pop(f"{program}.lock", None)  # of the old header
+    for program in found & set(programs.files):
+        files.pop(f"{program}.lock", None)  # of the header before
     content = dict(sorted({**files, **schemas, **programs.files}.items()))
     origin = earlier or _origin(skill, programs)
     ids = tuple(sorted({tool.id for tool in tools}))
@@ -132,17 +133,20 @@ def _paths(home: Path) -> Iterator[Path]:
         yield from (Path(parent, name) for name in [*links, *sorted(names)] if not _LEFT_OUT.fullmatch(name))
 
 
-def _programs(skill: Skill, files: dict[str, bytes], tools: list[ToolDeclaration]) -> tuple[set[str], dict[str, str]]:
+def _programs(
+    skill: Skill, files: dict[str, bytes], tools: list[ToolDeclaration]
+) -> tuple[set[str], dict[str, tuple[str, str]]]:
     """Return the paths of a skill's programs, and the programs to write for tools in a ``handler.py``."""
     declared = [path for tool in tools if not tool.is_handler for path in (tool.script, tool.worker) if path]
     found = {os.path.relpath(path, skill.dir).replace(os.sep, "/") for path in declared}
-    found |= {name for name in files if re.fullmatch(r"scripts/[^/]+\.py", name) and is_program(files[name])}
-    handlers: dict[str, str] = {}
+    found |= {name for name in files if _PROGRAM.fullmatch(name) and is_program(files[name])}
+    handlers: dict[str, tuple[str, str]] = {}
     for tool in tools:
         if tool.is_handler:
             short = f"scripts/{tool.id.rpartition('.')[2]}.py"
             taken = short in files or short in handlers
-            handlers[f"scripts/{tool.id.replace('.', '_')}.py" if taken else short] = tool.id
+            path = os.path.relpath(tool.script, skill.dir).replace(os.sep, "/")
+            handlers[f"scripts/{tool.id.replace('.', '_')}.py" if taken else short] = (tool.id, path)
     return found & set(files), handlers
 
 

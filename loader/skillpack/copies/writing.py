@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import shutil
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -131,10 +132,10 @@ def _is_archive_of(path: Path, name: str) -> bool:
 
 def _write_all(copies: Sequence[Written], folder: Path) -> None:
     """Write all copies beside their places, then move them there."""
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        beside = folder / f".skillpack-export.{os.getpid()}"
-        beside.mkdir()
+        beside = Path(tempfile.mkdtemp(prefix=".skillpack-export.", dir=folder))
     except OSError as error:
         raise CopyError(f"the folder {folder} cannot be written: {error.strerror}") from error
     try:
@@ -150,6 +151,9 @@ def _write_all(copies: Sequence[Written], folder: Path) -> None:
         raise CopyError(f"the copies cannot be written to {folder}: {error.strerror}") from error
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+        if is_new:
+            with contextlib.suppress(OSError):  # it has copies
+                folder.rmdir()
 
 
 def _move(source: Path, target: Path, aside: Path) -> None:
