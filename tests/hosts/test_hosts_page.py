@@ -106,15 +106,18 @@ def test_the_configurations_are_well_formed_and_start_the_server(page):
         assert tomllib.loads(text)["mcp_servers"]["analog-layout"]["args"] == ["mcp"]
 
 
-@pytest.mark.parametrize("command", ["mcp", "http"])
+@pytest.mark.parametrize("command", ["mcp", "http", "install"])
 def test_every_option_that_the_page_names_exists(page, command):
     lines = [line for block in blocks(page, "bash") for line in block.splitlines() if f"skillpack {command}" in line]
     shown = {flag for line in lines for flag in re.findall(r"--[a-z-]+", line.partition(f"skillpack {command}")[2])}
-    named = set(re.findall(r"`(--[a-z-]+)", page))
+    servers, _, rest = page.partition("\n## Copies of skills\n")
+    copies, _, rest = rest.partition("\n## ")
+    named = set(re.findall(r"`(--[a-z-]+)", copies if command == "install" else servers + rest))
     done = subprocess.run(
         [sys.executable, "-m", "skillpack", command, "--help"], capture_output=True, text=True, check=True
     )
     offered = set(re.findall(r"--[a-z-]+", done.stdout))
     assert lines
     assert shown - {"--method", "--strict", "--verify"} <= offered
-    assert named - {"--max-body", "--tool-names"} <= offered
+    assert named
+    assert named - {"--max-body", "--tool-names", "--schema"} <= offered  # of http, of mcp and of scripts alone
