@@ -14,8 +14,11 @@ import pytest
 
 from patience import WATCHDOG_S
 from skillpack import find_tools
+from skillpack.copies.skill_copy import _own_files
+from skillpack.hosts.mcp.skill_files import served_files
 from skillpack.hosts.served_schemas import served_names
 from skillpack.skills.skill_md import load_skill
+from skillpack.skills.validation import validate
 
 ROOT = Path(__file__).parents[2]
 SKILLS = sorted(path.parent for path in (ROOT / "skills").glob("*/SKILL.md"))
@@ -129,8 +132,10 @@ def test_every_flag_in_the_text_of_a_body_is_in_the_help_of_one_of_its_scripts(s
 
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda s: s.name)
 def test_the_commands_of_a_skill_run_as_printed_in_a_copy_of_its_folder(skill, copied):
-    """Each command of the body and of the skill's pages runs, in order."""
+    """Each command of the body and of the pages runs, in order. What they write there is no part of the skill."""
     run = copied(skill)
+    home = Path(run("pwd").stdout.strip())
+    shipped = {path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file()}
     lines = [line for page in (skill / "SKILL.md", *skill.glob("references/*.md")) for line in commands(page)]
     assert any(SCRIPT.search(line) for line in lines), f"{skill.name}/SKILL.md shows no command of its script"
     for line in lines:
@@ -138,6 +143,9 @@ def test_the_commands_of_a_skill_run_as_printed_in_a_copy_of_its_folder(skill, c
         assert done.returncode in (0, 1), f"{line}\n{done.stdout}\n{done.stderr}"
         if done.stdout.startswith("{"):
             assert json.loads(done.stdout)["ok"] or "violat" in done.stdout, f"{line}\n{done.stdout}"
+    assert {file.path for file in served_files(load_skill(home / "SKILL.md"))} <= shipped
+    assert set(_own_files(home)[0]) <= shipped
+    assert validate(home, ["all"]).findings == ()
 
 
 @pytest.mark.parametrize("folder", [ROOT, ROOT / "skills" / "layout-metrics"], ids=["root", "skill"])

@@ -192,7 +192,7 @@ async def test_large_catalogues_come_in_pages_and_a_bad_skill_hides_no_other(tmp
 
 
 @pytest.mark.skipif(os.name != "posix", reason="skipped: needs symbolic links")
-async def test_a_link_that_leads_out_of_a_skill_is_not_served(tmp_path):
+async def test_links_that_lead_out_of_a_skill_and_output_in_it_are_not_served(tmp_path):
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.pack import Pack
@@ -203,12 +203,17 @@ async def test_a_link_that_leads_out_of_a_skill_is_not_served(tmp_path):
     (tmp_path / "secret.txt").write_text("secret")
     (home / "references" / "out.txt").symlink_to(tmp_path / "secret.txt")
     (home / "references" / "in.txt").symlink_to(home / "SKILL.md")
+    for folder in ("build", "workspace"):
+        (home / folder).mkdir()
+        (home / folder / "layout.gds").write_text("x")
     with Pack([tmp_path / "skills"]) as pack:
         async with mcp.Client(PackServer(pack, Calls(2)).server()) as client:
             entry = (await ask(client, "skills/list"))["skills"][0]
             assert [resource["uri"].rpartition("/")[2] for resource in entry["resources"]] == ["SKILL.md", "in.txt"]
             with pytest.raises(mcp.MCPError):
                 await client.read_resource("skill://linked/references/out.txt")
+            with pytest.raises(mcp.MCPError):
+                await client.read_resource("skill://linked/build/layout.gds")
 
 
 async def test_all_skills_of_this_pack_can_be_served(tools_of_the_trade):

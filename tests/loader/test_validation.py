@@ -151,12 +151,13 @@ def test_references_that_are_there_or_lie_elsewhere_on_purpose_are_fine(found):
         ),
         ("curl https://x.org/skills/s/scripts/run.py -o build/x.py", None),
         ("skillpack validate skills/s", None),
+        ("uv run scripts/run.py --to build/none.gds", None),
     ],
 )
 @pytest.mark.parametrize("form", ["```bash\n{}\n```", "  ```sh\n  {}\n  ```", "| a | run `{}` |"])
 def test_a_command_names_files_from_the_skills_own_folder(write_skill, found, command, rule, form):
     write_skill("t", files={"assets/p.yaml": ""})
-    files = {"scripts/run.py": "", "assets/a.json": "", "run.py": "", "tools/a.py": ""}
+    files = {"scripts/run.py": "", "assets/a.json": "", "run.py": "", "tools/a.py": "", "build/a.gds": ""}
     expected = [] if rule is None else [("warning", rule)]
     assert found(skill(body=form.replace("{}", command)), files=files) == expected
 

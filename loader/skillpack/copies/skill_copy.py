@@ -15,6 +15,7 @@ from skillpack.copies.requirements import distribution
 from skillpack.skills.exceptions import CopyError, FileRefusedError
 from skillpack.skills.file_access import inside, read_bounded
 from skillpack.skills.plain_text import CONTROL, HIDING
+from skillpack.skills.skill_md import OUTPUT_FOLDERS
 from skillpack.skills.skill_rules import name_problem
 from skillscript.schema_references import ReferenceFault, bundle
 from skillscript.strict_json import NotJsonError, parse_json
@@ -128,7 +129,8 @@ def _own_files(home: Path) -> tuple[dict[str, bytes], list[str]]:
 def _paths(home: Path) -> Iterator[Path]:
     """Yield the files of a skill, links to folders too, sorted within their folders."""
     for parent, folders, names in os.walk(home):
-        folders[:] = sorted(name for name in folders if not _LEFT_OUT.fullmatch(name))
+        left_out = OUTPUT_FOLDERS if Path(parent) == home else ()
+        folders[:] = sorted(name for name in folders if not _LEFT_OUT.fullmatch(name) and name not in left_out)
         links = [name for name in folders if Path(parent, name).is_symlink()]
         yield from (Path(parent, name) for name in [*links, *sorted(names)] if not _LEFT_OUT.fullmatch(name))
 

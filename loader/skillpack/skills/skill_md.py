@@ -21,6 +21,7 @@ SKILL_FILE = "SKILL.md"
 DECLARATION_FILE = "skill.yaml"
 JSON_DECLARATION_FILE = "skill.json"  # the same declaration as JSON
 RESOURCE_FOLDERS = ("assets", "references", "scripts")
+OUTPUT_FOLDERS = ("build", "workspace")  # what commands that run in the skill's folder write; no part of the skill
 MAX_RESOURCES = 2000
 
 

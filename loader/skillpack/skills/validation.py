@@ -13,7 +13,7 @@ from skillpack.skills.catalog import scan
 from skillpack.skills.exceptions import RootError, SkillFileError
 from skillpack.skills.layer1 import estimate_tokens
 from skillpack.skills.plain_text import HIDING, written_out
-from skillpack.skills.skill_md import RESOURCE_FOLDERS, SKILL_FILE, read_skill_file
+from skillpack.skills.skill_md import OUTPUT_FOLDERS, RESOURCE_FOLDERS, SKILL_FILE, read_skill_file
 from skillpack.skills.skill_rules import (
     HOSTS,
     LEVELS,
@@ -202,7 +202,7 @@ def _command_path_findings(folder: str, path: str) -> Iterator[Finding]:
     leads_out = path.startswith(("/", "~")) or ".." in parts
     if not parts or (not leads_out and _has(folder, "/".join(parts))):
         return
-    if not leads_out and os.path.isdir(os.path.join(folder, parts[0])):
+    if not leads_out and parts[0] not in OUTPUT_FOLDERS and os.path.isdir(os.path.join(folder, parts[0])):
         yield warning("command-missing", f"a command uses {path!r}, which does not exist in the skill")
         return
     starts = [place for place, part in enumerate(parts[:-1]) if part in RESOURCE_FOLDERS]

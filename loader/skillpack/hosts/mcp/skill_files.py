@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from skillpack.skills.exceptions import FileRefusedError, ResourceError, SkillFileError, YamlError
 from skillpack.skills.file_access import inside, read_bounded
 from skillpack.skills.resources import read_resource
-from skillpack.skills.skill_md import SKILL_FILE
+from skillpack.skills.skill_md import OUTPUT_FOLDERS, SKILL_FILE
 from skillpack.skills.skill_rules import MAX_NAME, NAME
 from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES, decode, split
 from skillpack.skills.strict_yaml import load_typed_mapping
@@ -140,15 +140,16 @@ def content(skill: Skill, path: str) -> bytes:
         ResourceError: If the skill serves no such file.
     """
     parts = [part for part in path.split("/") if part]
-    if any(_is_hidden(part) for part in parts):
+    if any(_is_hidden(part) for part in parts) or parts[:1] in ([name] for name in OUTPUT_FOLDERS):
         raise ResourceError(f"skill {skill.name!r} has no file {path!r}")
     return read_resource(skill, path, max_bytes=MAX_BYTES).data
 
 
 def _walk(top: str) -> Iterator[str]:
-    """Yield the paths of a skill's regular files, without hidden files, caches and links that lead out of it."""
+    """Yield the paths of a skill's regular files, without hidden files, caches, output and links to outside."""
     for parent, folders, names in os.walk(top):
-        folders[:] = [name for name in folders if not _is_hidden(name)]
+        left_out = OUTPUT_FOLDERS if parent == top else ()
+        folders[:] = [name for name in folders if not _is_hidden(name) and name not in left_out]
         for name in names:
             path = os.path.join(parent, name)
             if not _is_hidden(name) and os.path.isfile(path) and (not os.path.islink(path) or inside(top, path)):  # noqa: PTH113, PTH114
