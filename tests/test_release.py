@@ -57,9 +57,15 @@ def test_the_changelog_and_the_version_agree():
     assert faults(CHANGELOG, version(), os.environ.get("RELEASE_TAG", "")) == []
 
 
-@pytest.mark.parametrize("manifest", ["plugin.json", ".claude-plugin/plugin.json"])
-def test_the_plugin_manifests_have_the_version_of_the_package(manifest):
-    assert json.loads((ROOT / manifest).read_text(encoding="utf-8"))["version"] == version()
+def test_make_manifests_would_change_nothing(tmp_path):
+    """A version that is stale in a manifest would keep a host from updating the plugin."""
+    manifests = pytest.importorskip("manifests", reason="skipped: needs Python 3.11 or tomli")
+    manifests.write(tmp_path, manifests.read_project())
+    for path in manifests.manifests(manifests.read_project()):
+        assert (ROOT / path).read_bytes() == (tmp_path / path).read_bytes(), f"{path}: run make manifests"
+    for path in manifests.links():
+        assert (ROOT / path).readlink() == (tmp_path / path).readlink(), f"{path}: run make manifests"
+    assert f'"version": "{version()}"' in (tmp_path / "plugin.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,6 @@ import pytest
 
 from patience import WATCHDOG_S
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    tomllib = pytest.importorskip("tomli", reason="skipped: needs Python 3.11 or tomli")
-
 MANIFEST_FIELDS = {"$schema", "name", "version", "description", "author", "homepage", "repository", "license"}
 MANIFEST_FIELDS |= {"keywords", "extensions"}
 
@@ -21,16 +16,6 @@ MANIFEST_FIELDS |= {"keywords", "extensions"}
 @pytest.fixture
 def read(tools_of_the_trade):
     return lambda name: json.loads((tools_of_the_trade.ROOT / name).read_text(encoding="utf-8"))
-
-
-def test_the_manifests_say_what_the_distribution_says(read, tools_of_the_trade):
-    """The version is written in pyproject.toml; a stale one here would pin caches."""
-    project = tomllib.loads((tools_of_the_trade.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    claude, portable = read(".claude-plugin/plugin.json"), read("plugin.json")
-    for manifest in (claude, portable):
-        for field in ("name", "version", "license", "keywords"):
-            assert manifest[field] == project[field]
-    assert claude["description"] == portable["description"]
 
 
 def test_the_portable_manifests_have_the_fields_of_agent_plugins_1_0_0_and_no_other(read):
@@ -43,14 +28,7 @@ def test_the_portable_manifests_have_the_fields_of_agent_plugins_1_0_0_and_no_ot
     for server in servers["mcpServers"].values():
         assert set(server) <= {"type", "command", "args", "env", "cwd"}
         assert server["type"] == "stdio"
-
-
-def test_both_formats_start_the_same_server(read):
-    portable = {name: dict(server) for name, server in read("mcp.json")["mcpServers"].items()}
-    for server in portable.values():
-        del server["type"]
-    claude = json.dumps(read(".claude-plugin/plugin.json")["mcpServers"])
-    assert json.loads(claude.replace("${CLAUDE_PLUGIN_ROOT}", "${PLUGIN_ROOT}")) == portable
+        assert re.match(r"\./|\$\{PLUGIN_(ROOT|DATA)\}(/|$)", server["cwd"])
 
 
 def test_the_command_in_the_manifests_starts_a_server(read, tools_of_the_trade):
