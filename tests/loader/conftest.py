@@ -2,10 +2,25 @@
 
 import json
 import textwrap
+from pathlib import Path
 
 import pytest
 
 BODY = "# Title\n\nText."
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory):
+    """Return the copies of all skills of this pack, written into a folder with a space in its name, by skill."""
+    from skillpack import SkillLoader
+    from skillpack.copies.writing import export_skills
+
+    folder = tmp_path_factory.mktemp("exported") / "the skills"
+    written = export_skills(SkillLoader(str(ROOT / "skills")).skills.values(), folder)
+    return {copy.name: (copy, path) for copy, path in written}
 
 
 @pytest.fixture

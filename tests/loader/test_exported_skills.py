@@ -19,8 +19,6 @@ import pytest
 
 from installed_wheel import DISTRIBUTION, GUARD, ROOT, WheelEnvironment, link_dependencies
 from patience import WATCHDOG_S
-from skillpack import SkillLoader
-from skillpack.copies.writing import export_skills
 
 SKILLS = sorted(path.parent.name for path in (ROOT / "skills").glob("*/SKILL.md"))
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -45,7 +43,6 @@ for folder, arguments, answer in json.loads(sys.argv[1]):
 def first_example(folder):
     """Return the program and the arguments of the first command in a body that runs a script."""
     text = (folder / "SKILL.md").read_text(encoding="utf-8")
-    text = text.replace(f"python skills/{folder.name}/", "uv run ").replace(f"skills/{folder.name}/", "")
     lines = "".join(BLOCK.findall(text.replace("\\\n", " "))).splitlines()
     made, command = next(filter(None, map(COMMAND.fullmatch, lines))).groups()
     if made:
@@ -59,15 +56,6 @@ def envelope(text):
     assert sorted(answer) == ["data", "duration_ms", "error", "ok"]
     assert answer["ok"] or answer["error"]["code"] == "DRC_VIOLATION", answer["error"]
     return answer
-
-
-@pytest.fixture(scope="session")
-def exported(tmp_path_factory):
-    """Return a folder with a space in its name that holds the copies of all skills."""
-    folder = tmp_path_factory.mktemp("exported") / "the skills"
-    loader = SkillLoader(str(ROOT / "skills"))
-    export_skills([loader.skills[name] for name in SKILLS], folder)
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +77,7 @@ def libraries(tmp_path_factory):
 def answers(exported, libraries, tmp_path_factory):
     """Return what each skill's first example printed, run by Python."""
     place = tmp_path_factory.mktemp("answers")
-    calls = [[str(exported / name), first_example(exported / name), str(place / name)] for name in SKILLS]
+    calls = [[str(exported[name][1]), first_example(exported[name][1]), str(place / name)] for name in SKILLS]
     done = libraries.run("python", "-c", SEVERAL, json.dumps(calls), cwd=place)
     assert done.returncode == 0, done.stderr
     return {name: (place / name).read_text(encoding="utf-8") for name in SKILLS}
@@ -102,8 +90,9 @@ def test_the_first_example_of_each_skill_runs_without_the_project(name, answers)
 
 
 def test_a_transistor_is_drawn_by_a_plain_python_elsewhere(exported, libraries, tmp_path):
-    program, *arguments = first_example(exported / "mos-pcell")
-    program = exported / "mos-pcell" / program
+    home = exported["mos-pcell"][1]
+    program, *arguments = first_example(home)
+    program = home / program
     done = libraries.run("python", program, *arguments, cwd=tmp_path)
     assert envelope(done.stdout)["data"]["drc"]["passed"], done.stderr
     assert (tmp_path / "build" / "mos" / "layout.gds").is_file()
@@ -142,7 +131,7 @@ def uv(tmp_path_factory):
 @pytest.fixture(scope="session")
 def filled_uv(uv, exported):
     """Return ``uv`` once it has the libraries; skip where no index can be reached."""
-    done = uv("run", "--script", exported / "netlist-to-gds" / "scripts" / "build_layout.py", "--help", cwd=exported)
+    done = uv("run", "--script", exported["netlist-to-gds"][1] / "scripts" / "build_layout.py", "--help", cwd="/")
     if done.returncode != 0 and re.search(r"dns error|[Cc]onnection|timed out|offline", done.stderr):
         pytest.skip("skipped: needs pypi.org, or a cache of uv that has the libraries")
     assert done.returncode == 0, done.stderr
@@ -152,16 +141,16 @@ def filled_uv(uv, exported):
 @pytest.mark.parametrize("name", [name for name in SKILLS if name != "netlist-to-gds"])
 def test_uv_runs_the_first_example_of_each_skill(name, filled_uv, exported):
     """Of netlist-to-gds uv ran the help, and Python the example."""
-    done = filled_uv("run", "--script", *first_example(exported / name), cwd=exported / name)
+    done = filled_uv("run", "--script", *first_example(exported[name][1]), cwd=exported[name][1])
     envelope(done.stdout)
     assert "Updated" not in done.stderr
 
 
 @pytest.mark.parametrize("name", SKILLS)
 def test_uv_finds_every_lock_up_to_date(name, filled_uv, exported):
-    for lock in sorted((exported / name / "scripts").glob("*.py.lock"))[:2]:
-        done = filled_uv("lock", "--check", "--script", lock.with_suffix(""), cwd=exported)
+    for lock in sorted((exported[name][1] / "scripts").glob("*.py.lock"))[:2]:
+        done = filled_uv("lock", "--check", "--script", lock.with_suffix(""), cwd="/")
         assert done.returncode == 0, done.stderr
     assert all(
-        script.with_name(f"{script.name}.lock").exists() for script in (exported / name / "scripts").glob("*.py")
+        script.with_name(f"{script.name}.lock").exists() for script in (exported[name][1] / "scripts").glob("*.py")
     )

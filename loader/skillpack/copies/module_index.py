@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from skillpack.copies.requirements import distribution, normal_name, owners_of
+from skillpack.copies.requirements import distribution, normal_name
 
 _IGNORED = ("__pycache__",)
 
@@ -21,11 +21,12 @@ def own_distribution() -> str | None:
     package = __name__.partition(".")[0]
     here = Path(__file__).resolve().parents[1] / "__init__.py"
     for own in metadata.distributions():
-        name = normal_name(own.metadata["Name"])
-        is_editable = any(file.suffix == ".pth" for file in own.files or ())
-        found = modules_of(name).get(package) if is_editable or name in owners_of(package) else None
-        if found is not None and found.resolve() == here:
-            return name
+        record = own.read_text("RECORD") or ""
+        if f"{package}/__init__.py," in record or ".pth," in record:
+            name = normal_name(own.metadata["Name"])
+            found = modules_of(name).get(package)
+            if found is not None and found.resolve() == here:
+                return name
     return None
 
 
