@@ -161,6 +161,18 @@ def test_what_a_user_edited_is_overwritten_and_removed_only_by_force(skillpack, 
     assert tree(folder) == installed
 
 
+def test_a_lock_that_uv_rewrote_is_reported_and_replaced(skillpack, pack, tmp_path):
+    (pack / "alpha/scripts").mkdir()
+    (pack / "alpha/scripts/x.py.lock").write_text("version = 1\n")
+    skillpack("alpha", "--host", "claude")
+    lock = tmp_path / "my project/.claude/skills/alpha/scripts/x.py.lock"
+    for arguments in (["--update"], ["--remove", "alpha", "--host", "claude"]):
+        lock.write_text("version = 2\n")
+        assert "changed: scripts/x.py.lock" in skillpack("--list")[1]
+        assert skillpack(*arguments)[0] == 0
+    assert not lock.exists()
+
+
 def test_what_a_user_added_survives_an_update_and_stops_a_removal(skillpack, pack, tmp_path):
     home = tmp_path / "my project/.claude/skills/alpha"
     skillpack("alpha", "--host", "claude")

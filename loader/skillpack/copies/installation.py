@@ -110,8 +110,8 @@ def uninstall(roots: Sequence[Path], names: Sequence[str], *, force: bool) -> li
         _lock(stack, present)
         found, faults = _chosen(present, names)
         if not force:
-            edited = [one for one in found if one.changed or one.added]
-            told = [_not_as_installed(one, [*one.changed, *one.added]) for one in edited]
+            edited = [(one, [*one.edited, *one.added]) for one in found]
+            told = [_not_as_installed(one, files) for one, files in edited if files]
             faults += [f"{fault}; --force removes it all the same" for fault in told]
         _refuse(faults)
         outcomes: list[Outcome] = []
@@ -224,7 +224,7 @@ def _fault(root: Path, copy: SkillCopy, present: InstalledSkill | None, force: b
     origin = (manifest_in(copy.files[MANIFEST]) or {}).get("distribution") or ""
     if present.distribution != origin:
         return f"{place} is from {present.distribution or 'no distribution'}, not from {origin}; --force replaces it"
-    return f"{_not_as_installed(present, present.changed)}; --force overwrites them" if present.changed else ""
+    return f"{_not_as_installed(present, present.edited)}; --force overwrites them" if present.edited else ""
 
 
 def _not_as_installed(skill: InstalledSkill, files: Sequence[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_MANIFEST_BYTES = 4 << 20
 _CACHES = frozenset({"__pycache__"})
-_LOCK = ".py.lock"  # uv rewrites it when it resolves anew; no user edits it
+_LOCK = ".py.lock"  # uv rewrites a script's lock when it resolves anew, as with UV_EXCLUDE_NEWER
 
 
 class InstalledSkill(NamedTuple):
@@ -27,7 +26,7 @@ class InstalledSkill(NamedTuple):
         folder: Where it lies.
         version: Version as installed; "" if it has none.
         distribution: The distribution that it came from; "" if it was none.
-        changed: Paths of installed files that were edited or deleted, sorted.
+        changed: Paths of installed files that are not as they were installed, sorted.
         added: Paths of files that were not installed, sorted; caches of Python are left out.
     """
 
@@ -36,6 +35,11 @@ class InstalledSkill(NamedTuple):
     distribution: str
     changed: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
+
+    @property
+    def edited(self) -> tuple[str, ...]:
+        """Return what a user changed: ``changed`` without the locks that uv rewrote."""
+        return tuple(path for path in self.changed if not (path.endswith(_LOCK) and (self.folder / path).is_file()))
 
     @property
     def name(self) -> str:
@@ -92,8 +96,6 @@ def _is_intact(place: Path, path: str, digest: str, present: set[str]) -> bool:
     if path not in present:
         return False
     try:
-        if path.endswith(_LOCK):
-            return stat.S_ISREG((place / path).lstat().st_mode)
         content = read_bounded(str(place / path), MAX_FILE_BYTES, follow=False)
     except (OSError, FileRefusedError):
         return False

@@ -93,7 +93,7 @@ def archive_bytes(copy: SkillCopy) -> bytes:
 def changes_of(folder: Path) -> list[str] | None:
     """Return the files of a copy that were changed, added or removed since it was written; None for no copy."""
     found = installed_skill(folder)
-    return None if found is None else sorted([*found.changed, *found.added])
+    return None if found is None else sorted([*found.edited, *found.added])
 
 
 def _check_target(skill: Skill, target: Path, *, force: bool) -> None:
