@@ -170,7 +170,7 @@ def test_every_body_says_how_to_run_its_commands_in_the_same_words():
     lines = set()
     for skill in SKILLS:
         (text,) = re.findall(r"(?ms)^Run a command in .*?(?=\n\n)", (skill / "SKILL.md").read_text(encoding="utf-8"))
-        form = r'(.*): `(--[\w-]+) \w\S*` is `"(\w+)": .*`\.'
+        form = r'(.*): `(--[\w-]+) \w\S*` is `"(\w+)": .*`; its answer links to the files that it wrote\.'
         line, flag, key = re.fullmatch(form, " ".join(text.split())).groups()
         assert flag == "--" + re.sub("[A-Z]", lambda match: f"-{match[0].lower()}", key).replace("_", "-")
         assert any(key in tool.input_schema["properties"] for tool in tools_of(skill))
