@@ -129,17 +129,24 @@ def link_dependencies(distribution, folder, extras=()):
                         (folder / top).symlink_to(Path(dependency.locate_file(top)).resolve())
 
 
-def run_uv(program, home, *arguments, cwd, stdin="", **variables):
-    """Run uv with an empty home and the user's cache; skip the test if a package cannot be had. See the fixture."""
+def uv_environment(program, home, **variables):
+    """Return the variables for uv and what it starts: uv on PATH, an empty home, the user's cache, this Python."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "VIRTUAL_ENV", "PYTHON"))}
     cache = (
         os.environ.get("UV_CACHE_DIR")
         or subprocess.run([program, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
     )
+    path = f"{Path(program).parent}{os.pathsep}{kept['PATH']}"
+    own = {"PATH": path, "HOME": str(home), "UV_CACHE_DIR": cache, "UV_PYTHON": sys.executable}
+    return {**kept, **own, **variables}
+
+
+def run_uv(program, home, *arguments, cwd, stdin="", **variables):
+    """Run uv in ``uv_environment``; skip the test if a package cannot be had. See the fixture."""
     done = subprocess.run(
         [program, *map(str, arguments)],
         cwd=cwd,
-        env={**kept, "HOME": str(home), "UV_CACHE_DIR": cache, "UV_PYTHON": sys.executable, **variables},
+        env=uv_environment(program, home, **variables),
         input=stdin,
         capture_output=True,
         text=True,
