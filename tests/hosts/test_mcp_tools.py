@@ -264,9 +264,10 @@ async def test_a_call_that_waits_too_long_for_a_place_times_out(pack, tmp_path, 
 async def test_a_picture_that_a_call_made_is_shown(mcp_server, tmp_path, tools_of_the_trade):
     async with mcp.Client(mcp_server) as client:
         result = await client.call_tool("bench_draw", {"output_path": str(tmp_path / "a.png")})
-    assert [block.type for block in result.content] == ["text", "image", "resource_link"]
-    assert base64.b64decode(result.content[1].data) == tools_of_the_trade.PNG
-    assert result.content[1].mime_type == "image/png"
+    assert [block.type for block in result.content] == ["text", "resource_link", "image"]
+    assert base64.b64decode(result.content[2].data) == tools_of_the_trade.PNG
+    assert result.content[2].mime_type == "image/png"
+    assert result.content[1].size == len(tools_of_the_trade.PNG)
 
 
 async def test_new_changed_and_removed_tools_are_seen_without_a_restart(tmp_path, tools_of_the_trade, monkeypatch):

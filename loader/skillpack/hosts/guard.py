@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 MAX_BODY_BYTES = 4 << 20
 BODY_SECONDS = 30.0
+IDLE_SECONDS = 0.3  # without a byte of a body that is refused
+DISCARDED_BODIES = 16  # longest body that is read to be refused, in longest accepted ones
 MIN_TOKEN = 16
 _OPEN_PATHS = frozenset({"/healthz", "/docs"})  # served without a token: they reveal nothing of the pack
 
@@ -130,6 +132,8 @@ class Guard:
             self._check(scope, headers)
             first = await self._body(headers, receive)
         except RefusedError as refusal:
+            if refusal.status == 413:
+                await self._discard(receive)
             await answer_json(send, refusal.status, failure(str(refusal)), refusal.headers)
             return
         if first["type"] != "http.request":  # the client has gone
@@ -185,6 +189,17 @@ class Guard:
                 if not message.get("more_body", False):
                     return {"type": "http.request", "body": bytes(body), "more_body": False}
         raise RefusedError(408, f"the body did not arrive within {self.body_seconds:g} s", {"connection": "close"})
+
+    async def _discard(self, receive: Receive) -> None:
+        """Read on for a while: a client that is still sending when the connection closes never sees the answer."""
+        left = DISCARDED_BODIES * self.max_body
+        with anyio.move_on_after(self.body_seconds):
+            while left > 0:
+                with anyio.move_on_after(IDLE_SECONDS) as idle:
+                    message = await receive()
+                if idle.cancelled_caught or message["type"] != "http.request" or not message.get("more_body", False):
+                    return
+                left -= len(message.get("body", b""))
 
     def _too_long(self) -> RefusedError:
         text = f"the body is longer than the {self.max_body} bytes allowed; keep large data in a file and name that"

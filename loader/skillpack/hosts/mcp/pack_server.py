@@ -109,10 +109,10 @@ class PackServer:
     def _attached(
         self, tool: ToolDeclaration, params: Mapping[str, Any], data: Any, since: float, *, has_links: bool
     ) -> list[types.ContentBlock]:
-        """Return the images that a call made, and links to its files. It reads files: call it from a thread."""
+        """Return links to the files that a call made, and its images. It reads files: call it from a thread."""
         files = self.pack.files
         made = files.made(tool, params, data, since)
-        return [*work_resources.images(files, made), *(work_resources.links(made) if has_links else ())]
+        return [*(work_resources.links(made) if has_links else ()), *work_resources.images(files, made)]
 
     async def list_resources(
         self, _: Context, params: types.PaginatedRequestParams | None
