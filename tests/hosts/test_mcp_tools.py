@@ -299,6 +299,26 @@ async def test_dotted_names_are_served_to_hosts_that_take_them(pack):
         assert not (await client.call_tool("bench_echo_text", {"text": "a"})).is_error
 
 
+async def test_toolsets_narrow_what_is_listed_and_called_but_not_the_skills(pack_dir):
+    from skillpack.hosts.calls import Calls
+    from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.pack import Pack
+
+    with Pack([pack_dir], toolsets=["memory"]) as pack:
+        async with mcp.Client(PackServer(pack, Calls(2)).server()) as client:
+            tools = await listed(client)
+            assert set(tools) == {"skill_request", "skill_read", "skill_search", "memory_count"}
+            assert "Only tools of memory are served here" in tools["skill_request"].description
+            assert not (await client.call_tool("memory.count", {"by": 1})).is_error
+            assert not (await client.call_tool("skill_request", {"name": "bench"})).is_error
+            for name in ("bench_crash", "bench.crash", "bench_crash@1.0.0"):
+                with pytest.raises(mcp.MCPError, match=r"in the toolset bench; .*--toolsets memory") as raised:
+                    await client.call_tool(name, {})
+                assert raised.value.code == -32602
+            with pytest.raises(mcp.MCPError, match="memory_count"):
+                await client.call_tool("memory_cout", {})
+
+
 async def test_an_unexpected_error_tells_the_client_nothing_of_this_machine(mcp_server, pack, monkeypatch):
     def broken():
         raise RuntimeError("/home/somebody/secret")

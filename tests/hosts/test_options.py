@@ -81,6 +81,22 @@ def test_a_timeout_that_is_no_number_is_refused(command):
     assert "must be a number of seconds" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "environment", "said"),
+    [
+        (["--toolsets", "bench,memry,x"], {}, "no toolset 'memry'; did you mean 'memory'?; no toolset 'x'"),
+        (["--toolsets", "bench,"], {}, "no toolset ''"),
+        ([], {"SKILLPACK_TOOLSETS": "banch"}, "no toolset 'banch'; did you mean 'bench'?"),
+    ],
+)
+def test_an_unknown_toolset_is_reported_with_those_that_there_are(pack_dir, arguments, environment, said):
+    pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
+    done = run("mcp", "nothing", "--skills-dir", pack_dir, *arguments, **environment)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "there are: bench, memory" in done.stderr
+
+
 def test_a_tool_that_cannot_have_its_plain_name_is_reported_at_the_start(tmp_path, tools_of_the_trade):
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
     root = tools_of_the_trade.write_pack(tmp_path, ["bench.crash"])

@@ -322,7 +322,7 @@ def test_a_tool_is_found_by_its_names_in_both_styles_and_by_its_id():
 
     known = {name: ToolDeclaration(name, "s", "x.py", {}, {}) for name in ("a.b_c", "a_b.c", "skill.request")}
     known["a.none"] = ToolDeclaration("a.none", "s", "", {}, {})
-    view = SimpleNamespace(tools=SimpleNamespace(by_id=known))
+    view = SimpleNamespace(tools=SimpleNamespace(by_id=known), toolsets=())
     for style in ("underscored", "dotted"):
         box = Toolbox(view, style)
         assert [box.find(name).id for name in box.names] == ["a.b_c", "a_b.c", "skill.request"]

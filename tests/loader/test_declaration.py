@@ -262,6 +262,20 @@ def test_defaults_of_a_registry_entry_are_reported(tools_of):
     assert told["cost"] == {"model_class": "small", "context_size": "small", "expected_rounds": 1}
 
 
+@pytest.mark.parametrize(("top", "first"), [({}, ("a",)), ({"toolsets": ["z"]}, ("z",))])
+def test_toolsets_come_from_the_tool_else_the_file_else_the_id(tools_of, top, first):
+    tools = tools_of(ENTRY, {**ENTRY, "id": "b.run", "toolsets": ["x", "y"]}, **top)
+    assert {tool.id: tool.toolsets for tool in tools.by_id.values()} == {"a.run": first, "b.run": ("x", "y")}
+
+
+@pytest.mark.parametrize("wrong", ["layout", [], ["Layout"], ["a b"], ["a", "a"], [3]])
+@pytest.mark.parametrize("at_top", [True, False])
+def test_toolsets_that_are_no_list_of_words_are_reported(tools_of, wrong, at_top):
+    tools = tools_of(ENTRY, toolsets=wrong) if at_top else tools_of({**ENTRY, "toolsets": wrong})
+    assert tools.by_id == {}
+    assert any("toolsets" in fault.reason for fault in tools.faults)
+
+
 def test_of_two_declarations_the_yaml_is_read_and_the_other_reported(write_skill, tmp_path):
     write_skill("a", files={**FILES, "skill.yaml": json.dumps({"tools": [ENTRY]}), "skill.json": "{"})
     tools = find_tools(scan([tmp_path / "skills"]).skills.values())

@@ -50,6 +50,18 @@ def test_every_file_belongs_to_a_tool():
     }
 
 
+def test_every_tool_is_in_a_toolset_of_the_pack():
+    members = Counter(name for tool in TOOLS.by_id.values() for name in tool.toolsets)
+    assert set(members) == {"check", "graph", "layout", "netlist", "technology"}
+    assert {tool.id for tool in TOOLS.by_id.values() if tool.toolsets == ("graph",)} == {
+        tool for tool in TOOLS.by_id if tool.startswith("kg.")
+    }
+    assert {"flow.build_layout", "layout.create_nmos_pcell", "export.gds"} <= {
+        tool.id for tool in TOOLS.by_id.values() if "layout" in tool.toolsets
+    }
+    assert {"drc.run_check", "lvs.run_check"} <= {tool.id for tool in TOOLS.by_id.values() if "check" in tool.toolsets}
+
+
 @pytest.mark.parametrize("schema", SERVED)
 def test_a_served_schema_is_complete_in_itself_and_strict(schema):
     Draft202012Validator.check_schema(schema)

@@ -11,6 +11,7 @@ from skillpack.hosts.options import LISTENING, SERVING, Listening, Serving
 
 if TYPE_CHECKING:
     from skillpack.hosts.served_schemas import NameStyle
+    from skillpack.registry.declaration import Tools
 
 
 @click.command("mcp")
@@ -22,11 +23,24 @@ if TYPE_CHECKING:
     show_default=True,
     help="Form of the tool names. Some hosts refuse dots; a call can use either form.",
 )
+@click.option(
+    "--toolsets",
+    default="",
+    envvar="SKILLPACK_TOOLSETS",
+    metavar="NAME,...",
+    help="List and call only the tools of these toolsets, which 'skillpack tools' shows. [default: "
+    "SKILLPACK_TOOLSETS, else all tools]",
+)
 @click.option("--http", is_flag=True, help="Serve streamable HTTP at /mcp instead of stdin and stdout.")
 @LISTENING
 @SERVING
 def command(
-    skills_dirs: tuple[str, ...], tool_names: NameStyle, http: bool, listening: Listening, serving: Serving
+    skills_dirs: tuple[str, ...],
+    tool_names: NameStyle,
+    toolsets: str,
+    http: bool,
+    listening: Listening,
+    serving: Serving,
 ) -> None:
     """Serve the skills and their tools over the Model Context Protocol.
 
@@ -40,7 +54,9 @@ def command(
 
         fail(f"this needs the package {error.name}, which is not installed: {install_command('mcp')}")
     access = listening.access() if http else None
-    with serving.open_pack(skills_dirs) as pack:
+    chosen = tuple(dict.fromkeys(name.strip() for name in toolsets.split(","))) if toolsets else ()
+    with serving.open_pack(skills_dirs, chosen) as pack:
+        _check_toolsets(chosen, pack.view().tools)
         for name, tool_id in Toolbox(pack.view(), tool_names).renamed.items():
             click.echo(
                 f"skillpack: {tool_id} is served as {name}; its plain name is another tool's or too long", err=True
@@ -49,3 +65,13 @@ def command(
             run_http(pack, tool_names, access, listening.port)
         else:
             run_stdio(pack, tool_names)
+
+
+def _check_toolsets(chosen: tuple[str, ...], tools: Tools) -> None:
+    """Refuse to start with a toolset that no tool is in."""
+    from skillscript.faults import did_you_mean
+
+    known = sorted({name for tool in tools.by_id.values() for name in tool.toolsets})
+    unknown = [f"no toolset {name!r}{did_you_mean(name, known)}" for name in chosen if name not in known]
+    if unknown:
+        raise click.BadParameter(f"{'; '.join(unknown)}; there are: {', '.join(known)}", param_hint="--toolsets")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
@@ -14,7 +15,7 @@ from skillpack.commands import EXIT_FINDINGS, JSON, SKILLS_DIR, fail, open_loade
 @click.argument("tool", required=False)
 @JSON
 def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> None:
-    """List the tools with their versions, or print the registry entry of TOOL (or TOOL@VERSION) with its schemas.
+    """List tools with versions and toolsets, or print the registry entry of TOOL (or TOOL@VERSION) with its schemas.
 
     Exit code: 1 if a dependency of a tool is missing, has another version or is cyclic.
     """
@@ -22,7 +23,8 @@ def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> No
     from skillpack.skills.exceptions import RegistryError
     from skillpack.skills.plain_text import one_line
 
-    registry = SkillRegistry.from_tools(open_tools(open_loader(skills_dirs)))
+    tools = open_tools(open_loader(skills_dirs))
+    registry = SkillRegistry.from_tools(tools)
     if tool is not None:
         name, _, version = tool.partition("@")
         try:
@@ -33,14 +35,26 @@ def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> No
         return
     problems = [problem.message for problem in registry.dependency_problems()]
     found = [
-        {"id": info.name, "versions": registry.versions(info.name), "description": info.description, "tags": info.tags}
+        {
+            "id": info.name,
+            "versions": registry.versions(info.name),
+            "toolsets": tools.by_id[info.name].toolsets,
+            "description": info.description,
+            "tags": info.tags,
+        }
         for info in registry.list_skills()
     ]
     if as_json:
         print_json({"tools": found, "problems": problems})
     else:
         for entry in found:
-            click.echo(one_line(f"{entry['id']} {', '.join(entry['versions'])}: {entry['description']}"))
+            click.echo(one_line(_line(entry)))
         for problem in problems:
             click.echo(f"problem: {one_line(problem)}", err=True)
     sys.exit(EXIT_FINDINGS if problems else 0)
+
+
+def _line(entry: dict[str, Any]) -> str:
+    """Return a tool's line in the list."""
+    versions, toolsets = ", ".join(entry["versions"]), ", ".join(entry["toolsets"])
+    return f"{entry['id']} {versions} [{toolsets}]: {entry['description']}"

@@ -86,8 +86,8 @@ class Serving:
     no_confine: bool
     allow_decks: bool
 
-    def open_pack(self, skills_dirs: tuple[str, ...]) -> Pack:
-        """Return the pack to serve, after entering the working folder."""
+    def open_pack(self, skills_dirs: tuple[str, ...], toolsets: tuple[str, ...] = ()) -> Pack:
+        """Return the pack to serve, with these toolsets or all tools, after entering the working folder."""
         from skillpack.execution.limits import Limits
         from skillpack.hosts.pack import Pack
         from skillpack.hosts.work_files import WorkFiles
@@ -101,7 +101,9 @@ class Serving:
         confined = self.directory is not None and not self.no_confine
         limits = Limits(os.getcwd() if confined else None, programs=self.allow_decks)  # noqa: PTH109 - compared as text
         files = WorkFiles(None if self.directory is None else os.curdir)
-        pack = Pack(roots, timeout=self.timeout, max_workers=self.workers, limits=limits, files=files)
+        pack = Pack(
+            roots, timeout=self.timeout, max_workers=self.workers, limits=limits, files=files, toolsets=toolsets
+        )
         warn_about_unnamed(pack.view().loader)
         lost = len(pack.view().tools.faults) + len(pack.view().loader.catalog.errors)
         if lost:

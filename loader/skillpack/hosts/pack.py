@@ -35,11 +35,13 @@ class View:
         loader: Serves the skills' text.
         tools: The tools they declare.
         runner: Calls them.
+        toolsets: The toolsets whose tools an MCP server lists and calls; none means every tool.
     """
 
     loader: SkillLoader
     tools: Tools
     runner: Runner
+    toolsets: tuple[str, ...] = ()
 
     @property
     def skills(self) -> Mapping[str, Skill]:
@@ -56,6 +58,7 @@ class Pack:
         max_workers: Most tool processes at one time.
         limits: Which paths and programs a call may name. Default: any.
         files: The files that tools work on. Default: those of the folders that calls use.
+        toolsets: The toolsets whose tools an MCP server lists and calls. Default: every tool.
     """
 
     max_upload = MAX_UPLOAD_BYTES
@@ -69,11 +72,13 @@ class Pack:
         max_workers: int | None = None,
         limits: Limits | None = None,
         files: WorkFiles | None = None,
+        toolsets: Sequence[str] = (),
     ) -> None:
         self.roots = tuple(roots)
         self.timeout = timeout
         self.limits = limits or Limits()
         self.files = files or WorkFiles()
+        self.toolsets = tuple(toolsets)
         self._loader: SkillLoader | None = None
         self._pool = WorkerPool(max_workers=max_workers, idle_seconds=IDLE_SECONDS)
         self._lock = threading.Lock()
@@ -103,7 +108,7 @@ class Pack:
                     self._loader.reload()
                 tools = find_tools(self._loader.declaring)
                 runner = Runner(tools, timeout=self.timeout, pool=self._pool, limits=self.limits)
-                self._view = View(self._loader, tools, runner)
+                self._view = View(self._loader, tools, runner, self.toolsets)
                 self._seen = time.monotonic()
             return self._view
 

@@ -79,6 +79,11 @@ class ToolDeclaration:
         return tuple(self.entry.get("dependencies", ()))
 
     @property
+    def toolsets(self) -> tuple[str, ...]:
+        """The sets by which ``skillpack mcp --toolsets`` chooses it; unless declared, the first word of its id."""
+        return tuple(self.entry.get("toolsets", (self.id.partition(".")[0],)))
+
+    @property
     def environment(self) -> tuple[str, ...]:
         """The environment variables it gets beside the basic ones; ``NAME*`` means all that start with NAME."""
         return tuple(self.entry.get("environment", ()))
@@ -294,6 +299,10 @@ def _read_tool(skill: Skill, entry: Any, declared: Mapping[str, Any], *, needs_s
     version = entry.get("version") or declared.get("version", "1.0.0")
     if _problems(version, _definition("version")):
         raise SkillFileError(f'the file\'s version {version!r} is no version; quote it, such as "1.2.0"')
+    if "toolsets" in declared:
+        entry = {"toolsets": declared["toolsets"], **entry}
+        if _problems(entry["toolsets"], _definition("toolsets")):
+            raise SkillFileError("the file's toolsets are not a list of lower-case words")
     input_schema, input_files = _read_schema(skill, "input_schema", entry["input_schema"])
     output_schema, output_files = _read_schema(skill, "output_schema", entry["output_schema"])
     return ToolDeclaration(

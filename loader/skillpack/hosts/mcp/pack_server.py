@@ -18,7 +18,6 @@ from skillpack.hosts.calls import Calls, Order, StderrLines
 from skillpack.hosts.mcp import skill_resources, skill_tools, upload_tool, work_resources
 from skillpack.hosts.mcp.toolbox import Toolbox, answered
 from skillpack.hosts.pack import pack_version
-from skillscript.faults import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -95,8 +94,7 @@ class PackServer:
         name, at, version = params.name.partition("@")  # parameters for an older version are carried over
         tool = toolbox.find(name)
         if tool is None:
-            hint = did_you_mean(params.name, [*skill_tools.SKILL_TOOLS, *toolbox.names])
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}{hint}")
+            raise MCPError(types.INVALID_PARAMS, toolbox.unknown(name))
         since = time.time()
         output = StderrLines()
         async with _reporting(context, output):

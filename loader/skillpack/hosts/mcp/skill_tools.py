@@ -107,7 +107,16 @@ def _request_description(view: View) -> str:
     """Describe skill_request, with as much of layer 1 as fits."""
     return (
         "Load the instructions of a skill: how to do a task with this server's tools, what goes wrong and the cures. "
-        f"Load the skill that matches the task before using its tools.{_listing(view)}"
+        f"Load the skill that matches the task before using its tools.{_toolsets(view)}{_listing(view)}"
+    )
+
+
+def _toolsets(view: View) -> str:
+    """Return which tools are served, where not all are: skills also name the others."""
+    if not view.toolsets:
+        return ""
+    return (
+        f" Only tools of {', '.join(view.toolsets)} are served here; a skill may name others, which cannot be called."
     )
 
 

@@ -13,6 +13,7 @@ from skillpack.hosts.mcp import upload_tool
 from skillpack.hosts.mcp.skill_tools import SKILL_TOOLS
 from skillpack.hosts.served_schemas import NameStyle, answer_schema, served_names, structured_answer
 from skillscript.envelope import to_json
+from skillscript.faults import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,9 +39,17 @@ class Toolbox:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The tool ids by served name."""
+        """The ids of the listed tools by served name, which does not depend on the toolsets that are listed."""
+        return {name: tool_id for name, tool_id in self._all_names.items() if self._is_listed(tool_id)}
+
+    @cached_property
+    def _all_names(self) -> dict[str, str]:
         callable_ids = [tool.id for tool in self.view.tools.by_id.values() if tool.script]
         return served_names(callable_ids, self.style, taken=[*SKILL_TOOLS, upload_tool.NAME])
+
+    def _is_listed(self, tool_id: str) -> bool:
+        chosen = self.view.toolsets
+        return not chosen or not set(chosen).isdisjoint(self.view.tools.by_id[tool_id].toolsets)
 
     @property
     def renamed(self) -> dict[str, str]:
@@ -52,12 +61,24 @@ class Toolbox:
         return {name: self.names[name] for name in plain if plain[name] != name}
 
     def find(self, name: str) -> ToolDeclaration | None:
-        """Return the tool whose served name, id, or name in the other style is ``name``; None if there is none."""
-        known = self.names.get(name)
+        """Return the listed tool whose served name, id, or name in the other style is ``name``, or None."""
+        tool = self._find_any(name)
+        return tool if tool is not None and self._is_listed(tool.id) else None
+
+    def unknown(self, name: str) -> str:
+        """Return the message for a name that ``find`` does not know: the toolset that has it, or what was meant."""
+        tool = self._find_any(name)
+        if tool is None:
+            return f"Unknown tool: {name}{did_you_mean(name, [*SKILL_TOOLS, *self.names])}"
+        sets, chosen = " or ".join(tool.toolsets), ", ".join(self.view.toolsets)
+        return f"Unknown tool: {name}. It is in the toolset {sets}; this server was started with --toolsets {chosen}"
+
+    def _find_any(self, name: str) -> ToolDeclaration | None:
+        known = self._all_names.get(name)
         if known is None and name in self.view.tools.by_id:
             known = name
         if known is None:
-            known = next((tool_id for tool_id in self.names.values() if tool_id.replace(".", "_") == name), None)
+            known = next((tool_id for tool_id in self._all_names.values() if tool_id.replace(".", "_") == name), None)
         tool = None if known is None else self.view.tools.by_id[known]
         return tool if tool is not None and tool.script else None
 
