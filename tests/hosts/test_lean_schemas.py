@@ -49,12 +49,15 @@ def is_portable(schema):
 
 def test_the_schemas_of_this_pack_fit_into_sixty_kilobytes(tools_of_the_trade):
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-    from skillpack.hosts.mcp import skill_tools
+    from skillpack.hosts.mcp import skill_tools, upload_tool
     from skillpack.hosts.mcp.toolbox import Toolbox
     from skillpack.hosts.pack import Pack
+    from skillpack.hosts.work_files import WorkFiles
 
-    with Pack([tools_of_the_trade.ROOT / "skills"]) as pack:
-        listed = [*skill_tools.described(pack.view()), *Toolbox(pack.view(), "underscored").described]
+    with Pack([tools_of_the_trade.ROOT / "skills"], files=WorkFiles(".")) as pack:
+        listed = [*skill_tools.described(pack.view()), *upload_tool.described(pack)]
+        listed += Toolbox(pack.view(), "underscored").described
+    assert {"file_write", "skill_request", "kg_init", "drc_run_check"} <= {tool.name for tool in listed}
     sizes = {tool.name: len(json.dumps(tool.input_schema)) + len(json.dumps(tool.output_schema)) for tool in listed}
     print(
         *(f"{size:6} bytes {name}" for name, size in sizes.items()), f"{sum(sizes.values()):6} bytes in all", sep="\n"

@@ -63,7 +63,6 @@ def answer_schema(tool: ToolDeclaration) -> dict[str, Any]:
         "ok": {"type": "boolean"},
         "error": _nullable_object(),
         "data": {"anyOf": [data, {"type": "null"}]},
-        "duration_ms": {"type": "integer"},
     }
     return {"type": "object", "required": ["ok"], "properties": fields}
 

@@ -69,7 +69,7 @@ class Toolbox:
         """Return the message for a name that ``find`` does not know: the toolset that has it, or what was meant."""
         tool = self._find_any(name)
         if tool is None:
-            return f"Unknown tool: {name}{did_you_mean(name, [*SKILL_TOOLS, *self.names])}"
+            return f"Unknown tool: {name}{did_you_mean(name, [*SKILL_TOOLS, upload_tool.NAME, *self.names])}"
         sets, chosen = " or ".join(tool.toolsets), ", ".join(self.view.toolsets)
         return f"Unknown tool: {name}. It is in the toolset {sets}; this server was started with --toolsets {chosen}"
 

@@ -10,7 +10,6 @@ import mcp_types as types
 
 from skillpack.hosts.confined_files import FileExistsAlreadyError
 from skillpack.hosts.mcp.work_resources import file_uri, links
-from skillpack.hosts.served_schemas import DIALECT
 from skillpack.hosts.work_files import WorkFile
 from skillpack.skills.exceptions import FileRefusedError
 from skillscript.envelope import to_json
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 NAME = "file_write"
 _TEXT = {"type": "string"}
 _INPUT = {
-    "$schema": DIALECT,
     "type": "object",
     "additionalProperties": False,
     "required": ["path"],
@@ -38,7 +36,6 @@ _INPUT = {
     },
 }
 _OUTPUT = {
-    "$schema": DIALECT,
     "type": "object",
     "required": ["success"],
     "properties": {
