@@ -155,6 +155,7 @@ def test_each_command_of_the_wheel_answers(wheel_environment, tmp_path):
         ("tools", "--json"): "flow.build_layout",
         ("validate",): "skills",
         ("new", "my-skill"): "my-skill",
+        ("install", "mos-pcell", "--host", "agents"): "installed mos-pcell",
         ("validate", "skills/my-skill"): "1 skill",
         ("doctor",): str(wheel_environment.site / "skillpack" / "bundled_skills"),
         ("pipeline", "check", "netlist-to-gds/assets/netlist-to-gds.pipeline.yaml"): "steps can run",
