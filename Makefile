@@ -109,9 +109,11 @@ dist: $(VENV)/.installed-dev ## Build the files of a release in dist/: wheel, so
 	@version=$$($(BIN)/python -m hatchling version) && awk -v heading="## $$version " \
 	  'index($$0, "## ") == 1 { inside = index($$0, heading) == 1; next } inside' CHANGELOG.md > $(DIST)/NOTES.md
 
+# Not a fault: skills with the same asset (W002), their scripts, which are no modules (W004), four packages (W009).
 try-dist: $(VENV)/.installed-dev ## Check the files of dist/, and run the wheel in new environments as users would
 	@cd $(DIST) && sha256sum --check --quiet SHA256SUMS
 	@$(BIN)/uv tool run twine==7.0.0 check --strict $(DIST)/*.whl $(DIST)/*.tar.gz
+	@$(BIN)/uv tool run check-wheel-contents==0.6.3 --ignore W002,W004,W009 $(DIST)/*.whl
 	@rm -rf build/try-dist && $(PYTHON) -m venv build/try-dist
 	@build/try-dist/bin/python -m pip install --quiet --disable-pip-version-check $(DIST)/*.whl
 	@cd build/try-dist && bin/skillpack doctor && bin/skillpack read netlist-to-gds assets/ota_5t.spice > ota.spice && \
