@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
 import venv
 from pathlib import Path
 
@@ -47,7 +46,7 @@ class WheelEnvironment:
         self.folder, self.home = folder, home
         self.programs = folder / ("Scripts" if os.name == "nt" else "bin")
         self.python, self.skillpack = self.programs / "python", self.programs / "skillpack"
-        self.site = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)}))
+        self.site = next(folder.glob("lib/python3*/site-packages"), folder / "Lib" / "site-packages")
 
     def environment(self, **more):
         """Return the variables of a user who just installed the wheel: an empty home, no variable of this project."""
