@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from installed_wheel import ROOT, build_wheel
+from skillpack import SkillLoader
+from skillpack.copies.skill_copy import copy_of
 
 PACKAGES = {"designgraph", "layoutkit", "skillpack", "skillscript"}  # why four: references/decisions/0012
 # Names that Windows cannot store, whatever their extension.
@@ -176,6 +178,17 @@ def test_a_script_of_each_skill_starts_and_finds_its_shared_definitions(skill, w
     served = printed(wheel_environment, "python", script, "--schema", cwd=tmp_path)
     assert json.loads(served)["input"]["$schema"]
     assert "analog-layout.schema.json" not in served  # the schema contains what it refers to
+
+
+def test_the_wheel_exports_what_the_checkout_exports(wheel_environment, tmp_path):
+    names = ["mos-pcell", "design-knowledge-graph"]
+    loader = SkillLoader(str(ROOT / "skills"))
+    answer = printed(wheel_environment, "skillpack", "export", *names, "--to", "the copies", "--json", cwd=tmp_path)
+    assert [copy["notes"] for copy in json.loads(answer)["copies"]] == [[], []]
+    for name in names:
+        home = tmp_path / "the copies" / name
+        found = {path.relative_to(home).as_posix(): path.read_bytes() for path in home.rglob("*") if path.is_file()}
+        assert found == copy_of(loader.skills[name]).files
 
 
 def test_the_wheel_draws_checks_and_writes_nothing_beside_its_modules(wheel_environment, tmp_path):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="Export every skill.")
 @click.option("--to", "folder", required=True, metavar="DIR", help="Folder in which to write; created if absent.")
 @click.option("--archive", is_flag=True, help="Write archives NAME.skill instead of folders.")
-@click.option("--force", is_flag=True, help="Replace a copy also if it was changed since it was written.")
+@click.option("--force", is_flag=True, help="Replace a copy also if files were changed or added since.")
 @JSON
 def command(  # noqa: PLR0913, PLR0917 - click passes every option
     skills_dirs: tuple[str, ...],

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import shutil
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from skillpack.copies.folder_swap import discard, locked, replace_with_staged, staging
 from skillpack.copies.installed_skill import installed_skill
 from skillpack.copies.skill_copy import MANIFEST, copy_of, manifest_in
 from skillpack.skills.exceptions import CopyError
@@ -119,7 +118,7 @@ def _check_target(skill: Skill, target: Path, *, force: bool) -> None:
         raise CopyError(f"{target} exists and is no copy that an export wrote; remove it, or choose another folder")
     if changes and not force:
         shown = ", ".join(changes[:5]) + (f" and {len(changes) - 5} more" if len(changes) > 5 else "")
-        raise CopyError(f"{target} was changed since it was written ({shown}); --force replaces it")
+        raise CopyError(f"{target} was changed since it was written ({shown}); --force deletes the changes")
 
 
 def _is_archive_of(path: Path, name: str) -> bool:
@@ -135,39 +134,35 @@ def _write_all(copies: Sequence[Written], folder: Path) -> None:
     is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=".skillpack-export.", dir=folder))
+        with locked(folder):
+            _write_locked(copies, folder)
     except OSError as error:
-        raise CopyError(f"the folder {folder} cannot be written: {error.strerror}") from error
-    try:
-        for copy, target in copies:
-            if target.name == copy.name:
-                write_folder(copy, beside / target.name)
-            else:
-                (beside / target.name).write_bytes(archive_bytes(copy))
-                (beside / target.name).chmod(_FILE_MODE)
-        for _, target in copies:
-            _move(beside / target.name, target, beside / f"{target.name}.old")
-    except OSError as error:
-        raise CopyError(f"the copies cannot be written to {folder}: {error.strerror}") from error
+        raise CopyError(f"the folder {folder} cannot be written: {error.strerror or error}") from error
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
         if is_new:
-            with contextlib.suppress(OSError):  # it has copies
+            with contextlib.suppress(OSError):  # it has copies, or could not be made
                 folder.rmdir()
 
 
-def _move(source: Path, target: Path, aside: Path) -> None:
-    """Move a finished copy to its place; an earlier one comes back if that fails."""
-    if not target.is_dir():
-        source.replace(target)
-        return
-    target.rename(aside)
+def _write_locked(copies: Sequence[Written], folder: Path) -> None:
+    """Write copies into a folder that no other process changes."""
     try:
-        source.rename(target)
-    except OSError:
-        with contextlib.suppress(OSError):
-            aside.rename(target)
-        raise
+        for copy, target in copies:
+            staged = staging(folder, target.name)
+            if target.name == copy.name:
+                write_folder(copy, staged)
+            else:
+                staged.mkdir()
+                (staged / target.name).write_bytes(archive_bytes(copy))
+                (staged / target.name).chmod(_FILE_MODE)
+        for copy, target in copies:
+            if target.name == copy.name:
+                replace_with_staged(folder, target.name)
+            else:
+                (staging(folder, target.name) / target.name).replace(target)
+    finally:
+        for _, target in copies:
+            discard(folder, target.name)
 
 
 def write_folder(copy: SkillCopy, home: Path) -> None:
