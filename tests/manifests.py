@@ -69,7 +69,11 @@ def manifests(project):
             "mcpServers": {SERVER: server_at("${CURSOR_PLUGIN_ROOT}")},
         },
         ".vscode/mcp.json": {"servers": {SERVER: {"type": "stdio", **server_at("${workspaceFolder}")}}},
-        "gemini-extension.json": {**named, "mcpServers": {SERVER: server_at("${extensionPath}")}},
+        # `gemini mcp list` waits for 5 s unless there is a limit here: that of a session. [ms]
+        "gemini-extension.json": {
+            **named,
+            "mcpServers": {SERVER: {**server_at("${extensionPath}"), "timeout": 600_000}},
+        },
     }
 
 
