@@ -99,13 +99,6 @@ def built_wheel(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def wheel_environment(built_wheel, tmp_path_factory):
-    """Return an environment with the wheel and its declared dependencies, but no extra; see ``installed_wheel``."""
-    pytest.importorskip("pip", reason="skipped: needs pip")
-    return install(next(built_wheel.glob("*.whl")), tmp_path_factory.mktemp("wheel"))
-
-
-@pytest.fixture(scope="session")
 def uv(tmp_path_factory):
     """Return a function that runs uv: ``uv("tool", "run", ..., cwd=folder, UV_FIND_LINKS=...)``.
 
@@ -117,6 +110,12 @@ def uv(tmp_path_factory):
     if program is None:
         pytest.skip("skipped: needs uv")
     return partial(run_uv, program, tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="session")
+def wheel_environment(built_wheel, uv, tmp_path_factory):
+    """Return an environment with the wheel and its declared dependencies, but no extra; see ``installed_wheel``."""
+    return install(next(built_wheel.glob("*.whl")), tmp_path_factory.mktemp("wheel"), uv)
 
 
 @pytest.fixture

@@ -88,14 +88,14 @@ def build_wheel(folder, source=ROOT):
     return Path(path)
 
 
-def install(wheel, folder):
-    """Create a virtual environment in ``folder``/"an environment", install the wheel there and return it."""
+def install(wheel, folder, uv):
+    """Create a virtual environment in ``folder``/"an environment", install the wheel there with uv and return it."""
     place, home = folder / "an environment", folder / "empty home"
     home.mkdir()
     venv.create(place, with_pip=False, symlinks=os.name != "nt")
     made = WheelEnvironment(place, home)
-    pip = ["pip", "--python", made.python, "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
-    subprocess.run([sys.executable, "-m", *pip, wheel], check=True, timeout=WATCHDOG_S)
+    done = uv("pip", "install", "--python", made.python, "--no-cache", "--offline", "--no-deps", wheel, cwd=folder)
+    assert done.returncode == 0, done.stderr
     link_dependencies(made.distribution(), made.site)
     allowed = tuple(f"{Path(path).resolve()}{os.sep}" for path in (sys.prefix, folder))
     guard = GUARD.replace("CHECKOUT_VALUE", repr(f"{ROOT}{os.sep}")).replace("ALLOWED_VALUE", repr(allowed))
