@@ -369,9 +369,7 @@ def test_only_an_unchanged_copy_is_replaced(own_skill, tmp_path):
     (home / "references" / "a.md").write_text("mine")
     (home / "more.txt").write_text("mine")
     assert changes_of(home) == ["more.txt", "references/a.md"]
-    with pytest.raises(
-        CopyError, match=r"was changed .*\(more.txt, references/a.md\); --force deletes"
-    ):
+    with pytest.raises(CopyError, match=r"was changed .*\(more.txt, references/a.md\); --force deletes"):
         export_skill(skill, tmp_path)
     assert (home / "references" / "a.md").read_text() == "mine"
     export_skill(skill, tmp_path, force=True)
