@@ -177,8 +177,9 @@ def mcp_server(pack):
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.mcp.sdk_server import sdk_server
 
-    return PackServer(pack, Calls(pack.max_workers)).server()
+    return sdk_server(PackServer(pack, Calls(pack.max_workers)))
 
 
 @contextlib.contextmanager

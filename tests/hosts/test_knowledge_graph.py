@@ -23,11 +23,12 @@ SEED_TOOLS = {
 def served(tmp_path, monkeypatch, tools_of_the_trade):
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.mcp.sdk_server import sdk_server
     from skillpack.hosts.pack import Pack
 
     monkeypatch.setenv("CHIPFORGE_PROJECT", str(tmp_path))
     with Pack([tools_of_the_trade.ROOT / "skills" / "design-knowledge-graph"]) as pack:
-        yield pack, PackServer(pack, Calls(pack.max_workers)).server()
+        yield pack, sdk_server(PackServer(pack, Calls(pack.max_workers)))
 
 
 async def test_a_design_is_remembered_under_the_specified_names_and_in_its_answer_form(served, tmp_path):
@@ -68,11 +69,12 @@ async def test_a_design_is_remembered_under_the_specified_names_and_in_its_answe
 async def test_another_server_sees_what_one_has_written(served, tools_of_the_trade):
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.mcp.sdk_server import sdk_server
     from skillpack.hosts.pack import Pack
 
     _, server = served
     with Pack([tools_of_the_trade.ROOT / "skills" / "design-knowledge-graph"]) as other:
-        second = PackServer(other, Calls(2)).server()
+        second = sdk_server(PackServer(other, Calls(2)))
         async with mcp.Client(server) as one, mcp.Client(second) as two:
             for number, client in enumerate((one, two, one, two)):
                 arguments = {"graphId": "g", "id": f"n{number}", "type": "Signal", "properties": {}}

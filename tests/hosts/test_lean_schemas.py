@@ -57,22 +57,24 @@ def test_the_schemas_of_this_pack_fit_into_sixty_kilobytes(tools_of_the_trade):
     with Pack([tools_of_the_trade.ROOT / "skills"], files=WorkFiles(".")) as pack:
         listed = [*skill_tools.described(pack.view()), *upload_tool.described(pack)]
         listed += Toolbox(pack.view(), "underscored").described
-    assert {"file_write", "skill_request", "kg_init", "drc_run_check"} <= {tool.name for tool in listed}
-    sizes = {tool.name: len(json.dumps(tool.input_schema)) + len(json.dumps(tool.output_schema)) for tool in listed}
+    assert {"file_write", "skill_request", "kg_init", "drc_run_check"} <= {tool["name"] for tool in listed}
+    sizes = {
+        tool["name"]: len(json.dumps(tool["inputSchema"])) + len(json.dumps(tool["outputSchema"])) for tool in listed
+    }
     print(
         *(f"{size:6} bytes {name}" for name, size in sizes.items()), f"{sum(sizes.values()):6} bytes in all", sep="\n"
     )
     assert sum(sizes.values()) <= MAX_BYTES
     for tool in listed:
-        Draft202012Validator.check_schema(tool.input_schema)
-        Draft202012Validator.check_schema(tool.output_schema)
-        assert is_portable(tool.input_schema), tool.name
-        fields = tool.output_schema["properties"]  # where FastMCP's client looks for the fields of result.data
-        assert {"data"} < set(fields), tool.name
-        assert {"error", "message"} & set(fields), tool.name
+        Draft202012Validator.check_schema(tool["inputSchema"])
+        Draft202012Validator.check_schema(tool["outputSchema"])
+        assert is_portable(tool["inputSchema"]), tool["name"]
+        fields = tool["outputSchema"]["properties"]  # where FastMCP's client looks for the fields of result.data
+        assert {"data"} < set(fields), tool["name"]
+        assert {"error", "message"} & set(fields), tool["name"]
         data = fields["data"].get("anyOf", [fields["data"]])[0]
-        assert data["properties"], tool.name
-        assert not {"oneOf", "anyOf", "allOf", "$ref"} & {*tool.output_schema, *data}, tool.name
+        assert data["properties"], tool["name"]
+        assert not {"oneOf", "anyOf", "allOf", "$ref"} & {*tool["outputSchema"], *data}, tool["name"]
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +137,8 @@ def test_a_model_can_read_the_whole_schema_of_a_tool(tools_of_the_trade, pack_to
         for part, schema in (("input", "input_schema"), ("output", "output_schema")):
             asked = {"name": "drc-check", "path": f"schemas/drc.run_check.{part}.json"}
             answer = skill_tools.call("skill_read", pack.view(), asked)
-            assert json.loads(answer.content[0].text) == getattr(pack_tools["drc.run_check"], schema)
-            assert answer.structured_content["data"]["size"] == len(answer.content[0].text.encode())
+            assert json.loads(answer["content"][0]["text"]) == getattr(pack_tools["drc.run_check"], schema)
+            assert answer["structuredContent"]["data"]["size"] == len(answer["content"][0]["text"].encode())
 
 
 RECURSIVE = {

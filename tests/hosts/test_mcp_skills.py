@@ -163,6 +163,7 @@ async def test_what_is_not_served_is_invalid_params(mcp_server, method, uri):
 async def test_large_catalogues_come_in_pages_and_a_bad_skill_hides_no_other(tmp_path):
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.mcp.sdk_server import sdk_server
     from skillpack.hosts.pack import Pack
 
     for number in range(230):
@@ -175,7 +176,7 @@ async def test_large_catalogues_come_in_pages_and_a_bad_skill_hides_no_other(tmp
     (tmp_path / "Bad Name").mkdir()
     (tmp_path / "Bad Name" / "SKILL.md").write_text("---\nname: Bad Name\ndescription: Not to be served so.\n---\n")
     with Pack([tmp_path]) as pack:
-        async with mcp.Client(PackServer(pack, Calls(2)).server()) as client:
+        async with mcp.Client(sdk_server(PackServer(pack, Calls(2)))) as client:
             names, cursor = [], None
             for _ in range(3):
                 page = await ask(client, "skills/list", **({"cursor": cursor} if cursor else {}))
@@ -195,6 +196,7 @@ async def test_large_catalogues_come_in_pages_and_a_bad_skill_hides_no_other(tmp
 async def test_links_that_lead_out_of_a_skill_and_output_in_it_are_not_served(tmp_path):
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.mcp.sdk_server import sdk_server
     from skillpack.hosts.pack import Pack
 
     home = tmp_path / "skills" / "linked"
@@ -207,7 +209,7 @@ async def test_links_that_lead_out_of_a_skill_and_output_in_it_are_not_served(tm
         (home / folder).mkdir()
         (home / folder / "layout.gds").write_text("x")
     with Pack([tmp_path / "skills"]) as pack:
-        async with mcp.Client(PackServer(pack, Calls(2)).server()) as client:
+        async with mcp.Client(sdk_server(PackServer(pack, Calls(2)))) as client:
             entry = (await ask(client, "skills/list"))["skills"][0]
             assert [resource["uri"].rpartition("/")[2] for resource in entry["resources"]] == ["SKILL.md", "in.txt"]
             with pytest.raises(mcp.MCPError):
@@ -219,10 +221,11 @@ async def test_links_that_lead_out_of_a_skill_and_output_in_it_are_not_served(tm
 async def test_all_skills_of_this_pack_can_be_served(tools_of_the_trade):
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.mcp.sdk_server import sdk_server
     from skillpack.hosts.pack import Pack
 
     with Pack([tools_of_the_trade.ROOT / "skills"]) as pack:
-        async with mcp.Client(PackServer(pack, Calls(2)).server()) as client:
+        async with mcp.Client(sdk_server(PackServer(pack, Calls(2)))) as client:
             entries = (await ask(client, "skills/list"))["skills"]
             names = {tool.name for tool in (await client.list_tools()).tools}
     shipped = sorted(path.parent.name for path in tools_of_the_trade.ROOT.glob("skills/*/SKILL.md"))

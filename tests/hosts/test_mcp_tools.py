@@ -50,12 +50,13 @@ async def test_a_tool_of_a_folder_without_a_skill_file_is_served_and_refers_to_n
     """The folders of S1 and S4."""
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.mcp.sdk_server import sdk_server
     from skillpack.hosts.pack import Pack
 
     shutil.copytree(pack_dir, tmp_path / "pack")
     (tmp_path / "pack" / "bench" / "SKILL.md").unlink()
     with Pack([tmp_path / "pack"]) as pack:
-        async with mcp.Client(PackServer(pack, Calls(pack.max_workers)).server()) as client:
+        async with mcp.Client(sdk_server(PackServer(pack, Calls(pack.max_workers)))) as client:
             tools = await listed(client)
             answer = await client.call_tool("bench_echo_text", {"text": "a"})
     assert "Instructions" not in tools["bench_echo_text"].description
@@ -274,11 +275,12 @@ async def test_new_changed_and_removed_tools_are_seen_without_a_restart(tmp_path
     from skillpack.hosts import pack as pack_module
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.mcp.sdk_server import sdk_server
 
     monkeypatch.setattr(pack_module, "FRESH_SECONDS", 0.0)
     tools_of_the_trade.write_pack(tmp_path)
     with pack_module.Pack([tmp_path]) as pack:
-        async with mcp.Client(PackServer(pack, Calls(2)).server(), cache=None) as client:
+        async with mcp.Client(sdk_server(PackServer(pack, Calls(2))), cache=None) as client:
             assert "memory_count" in await listed(client)
             declared = json.loads((tmp_path / "memory" / "skill.yaml").read_text())
             declared["tools"][0]["id"] = "memory.recount"
@@ -293,8 +295,9 @@ async def test_new_changed_and_removed_tools_are_seen_without_a_restart(tmp_path
 async def test_dotted_names_are_served_to_hosts_that_take_them(pack):
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.mcp.sdk_server import sdk_server
 
-    async with mcp.Client(PackServer(pack, Calls(2), "dotted").server()) as client:
+    async with mcp.Client(sdk_server(PackServer(pack, Calls(2), "dotted"))) as client:
         assert "bench.echo_text" in await listed(client)
         assert not (await client.call_tool("bench_echo_text", {"text": "a"})).is_error
 
@@ -302,10 +305,11 @@ async def test_dotted_names_are_served_to_hosts_that_take_them(pack):
 async def test_toolsets_narrow_what_is_listed_and_called_but_not_the_skills(pack_dir):
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.mcp.sdk_server import sdk_server
     from skillpack.hosts.pack import Pack
 
     with Pack([pack_dir], toolsets=["memory"]) as pack:
-        async with mcp.Client(PackServer(pack, Calls(2)).server()) as client:
+        async with mcp.Client(sdk_server(PackServer(pack, Calls(2)))) as client:
             tools = await listed(client)
             assert set(tools) == {"skill_request", "skill_read", "skill_search", "memory_count"}
             assert "Only tools of memory are served here" in tools["skill_request"].description

@@ -12,18 +12,20 @@ from skillscript.install import install_command
 
 WITHOUT = """
 import sys
-sys.modules["{package}"] = None
-sys.argv = ["skillpack", "{command}", *{arguments!r}]
+sys.modules.update(dict.fromkeys({packages!r}))
+sys.argv = ["skillpack", {command!r}, *{arguments!r}]
 from skillpack.__main__ import main
 main()
 """
 
 
-def run(command, package="nothing", *arguments, **environment):
+def run(command, packages="", *arguments, stdin="", **environment):
+    """Run a command where these packages are not installed."""
+    code = WITHOUT.format(packages=packages.split(), command=command, arguments=[*map(str, arguments)])
     return subprocess.run(
-        [sys.executable, "-c", WITHOUT.format(package=package, command=command, arguments=[*map(str, arguments)])],
+        [sys.executable, "-c", code],
         env={**os.environ, "SKILLPACK_TOKEN": "", **environment},
-        input="",
+        input=stdin,
         capture_output=True,
         text=True,
         check=False,
@@ -32,13 +34,31 @@ def run(command, package="nothing", *arguments, **environment):
 
 
 @pytest.mark.parametrize(
-    ("command", "package", "extra"), [("mcp", "mcp", "mcp"), ("mcp", "anyio", "mcp"), ("http", "fastapi", "http")]
+    ("command", "package", "extra"),
+    [("mcp --http", "mcp", "mcp"), ("mcp --http", "anyio", "mcp"), ("http", "fastapi", "http")],
 )
 def test_a_missing_extra_is_named_in_one_line(command, package, extra):
-    done = run(command, package)
+    command, *options = command.split()
+    done = run(command, package, *options)
     assert done.returncode == 2
     assert install_command(extra) in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_stdio_is_served_without_the_sdk_and_what_it_brings():
+    """They take most of the time from the start to the first answer."""
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    requests = [("initialize", hello), ("tools/list", {}), ("skills/list", {})]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": index, "method": method, "params": params})
+        for index, (method, params) in enumerate(requests)
+    ]
+    done = run("mcp", "mcp mcp_types anyio asyncio pydantic starlette jsonschema", stdin="\n".join([*lines, ""]))
+    assert done.returncode == 0, done.stderr
+    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+    assert answers[0]["result"]["serverInfo"]["name"] == "skillpack"
+    assert len(answers[1]["result"]["tools"]) > 30
+    assert answers[2]["result"]["skills"]
 
 
 def test_help_needs_no_extra():

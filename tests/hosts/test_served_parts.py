@@ -151,7 +151,7 @@ class TestPictures:
     def shown(self, schema, params, data, since=0.0):
         files = WorkFiles()
         blocks = images(files, files.made(tool(schema), params, data, since))
-        return [base64.b64decode(block.data) for block in blocks]
+        return [base64.b64decode(block["data"]) for block in blocks]
 
     def test_one_in_the_working_folder_is_found(self, tmp_path, tools_of_the_trade):
         path = tmp_path / "work" / "a.png"

@@ -52,10 +52,11 @@ def hostile(tmp_path, canary):
 async def test_serving_over_mcp_executes_nothing_until_a_tool_is_called(hostile, canary):
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.mcp.sdk_server import sdk_server
     from skillpack.hosts.pack import Pack
 
     with Pack([hostile]) as pack:
-        async with mcp.Client(PackServer(pack, Calls(2)).server()) as client:
+        async with mcp.Client(sdk_server(PackServer(pack, Calls(2)))) as client:
             assert "hostile_run" in {tool.name for tool in (await client.list_tools()).tools}
             await client.list_resources()
             await client.read_resource("skill://hostile/scripts/run.py")

@@ -44,16 +44,20 @@ def command(
 ) -> None:
     """Serve the skills and their tools over the Model Context Protocol.
 
-    Without --http the server uses stdin and stdout, as hosts start it. Needs the extra 'mcp'.
+    Without --http the server uses stdin and stdout, as hosts start it. --http needs the extra 'mcp'.
     """
-    try:
-        from skillpack.hosts.mcp.toolbox import Toolbox
-        from skillpack.hosts.mcp.transports import run_http, run_stdio
-    except ImportError as error:
-        from skillscript.install import install_command
+    from skillpack.hosts.mcp.stdio_transport import run_stdio
+    from skillpack.hosts.mcp.toolbox import Toolbox
 
-        fail(f"this needs the package {error.name}, which is not installed: {install_command('mcp')}")
-    access = listening.access() if http else None
+    access = None
+    if http:
+        try:
+            from skillpack.hosts.mcp.http_transport import run_http
+        except ImportError as error:
+            from skillscript.install import install_command
+
+            fail(f"this needs the package {error.name}, which is not installed: {install_command('mcp')}")
+        access = listening.access()
     chosen = tuple(dict.fromkeys(name.strip() for name in toolsets.split(","))) if toolsets else ()
     with serving.open_pack(skills_dirs, chosen) as pack:
         _check_toolsets(chosen, pack.view().tools)

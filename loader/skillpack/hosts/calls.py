@@ -1,4 +1,4 @@
-"""Call tools from an event loop: several at a time, each in a thread that waits for the tool's process."""
+"""Call tools, several at a time: from threads, or from an event loop."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from threading import Lock
-from typing import TYPE_CHECKING, Any
-
-import anyio
-import anyio.to_thread
+from threading import Condition, Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from skillpack.execution.process import Cancellation
 from skillpack.execution.runner import Call
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
 MAX_WAITING = 64
 MAX_LINES = 20
 MAX_LINE = 500
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -57,61 +55,87 @@ class Calls:
     def __init__(self, max_running: int, *, max_waiting: int = MAX_WAITING) -> None:
         self.max_running = max_running
         self.max_waiting = max_waiting
-        self._places = anyio.CapacityLimiter(max_running)
-
-    @property
-    def waiting(self) -> int:
-        """How many calls wait for a place."""
-        return self._places.statistics().tasks_waiting
-
-    @property
-    def running(self) -> int:
-        """How many calls are running."""
-        return self._places.statistics().borrowed_tokens
+        self.running = 0
+        self.waiting = 0
+        self._changed = Condition()
 
     async def make(self, runner: Runner, order: Order) -> Call:
-        """Return the finished call. Only cancellation raises; the tool has been killed then."""
-        if self.waiting >= self.max_waiting:
-            text = f"busy: {self.running} calls run and {self.waiting} wait; try again later"
-            return Call(SkillResult.failure(SkillError(ErrorCode.SERVICE_UNAVAILABLE, text)))
+        """Return the finished call, made in a thread. Only cancellation raises; the tool has been killed then."""
         cancellation = Cancellation()
+        return await in_thread(partial(self.make_here, runner, order, cancellation), cancellation)
+
+    def make_here(self, runner: Runner, order: Order, cancellation: Cancellation) -> Call:
+        """Return the finished call, made in this thread, which waits for a free place first."""
         limit = runner.timeout if order.timeout is None else order.timeout
         end = time.monotonic() + limit
-        with anyio.move_on_after(limit if limit > 0 and math.isfinite(limit) else None) as wait:
-            await self._places.acquire_on_behalf_of(cancellation)
-        if wait.cancelled_caught:
-            text = f"no place was free for tool {order.tool_id} within {limit:g} s"
-            return Call(SkillResult.failure(SkillError(ErrorCode.TIMEOUT, text, {"timeout_s": limit})))
+        refusal = self._take_place(order.tool_id, limit, end, cancellation)
+        if refusal is not None:
+            return Call(SkillResult.failure(refusal))
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_cancel_with_caller, cancellation)
-                work = partial(_run, runner, order, cancellation, end - time.monotonic() if limit > 0 else limit)
-                call = await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(1))
-                group.cancel_scope.cancel()
+            return runner.run(
+                order.tool_id,
+                order.params,
+                context=order.context,
+                timeout=end - time.monotonic() if limit > 0 else limit,
+                on_stderr=None if order.output is None else order.output.feed,
+                cancellation=cancellation,
+            )
         finally:
-            self._places.release_on_behalf_of(cancellation)
-        return call
+            with self._changed:
+                self.running -= 1
+                self._changed.notify()
+
+    def _take_place(self, tool_id: str, limit: float, end: float, cancellation: Cancellation) -> SkillError | None:
+        """Take a place, or return why there is none; a cancelled call takes one, as its tool is not started."""
+        with self._changed:
+            if self.running < self.max_running and not self.waiting:
+                self.running += 1
+                return None
+            if self.waiting >= self.max_waiting:
+                text = f"busy: {self.running} calls run and {self.waiting} wait; try again later"
+                return SkillError(ErrorCode.SERVICE_UNAVAILABLE, text)
+            self.waiting += 1
+        with cancellation.calling(self._wake):
+            return self._wait_for_place(tool_id, limit, end, cancellation)
+
+    def _wait_for_place(self, tool_id: str, limit: float, end: float, cancellation: Cancellation) -> SkillError | None:
+        with self._changed:
+            try:
+                while self.running >= self.max_running and not cancellation.cancelled:
+                    left = end - time.monotonic() if limit > 0 and math.isfinite(limit) else None
+                    if left is not None and left <= 0:
+                        text = f"no place was free for tool {tool_id} within {limit:g} s"
+                        return SkillError(ErrorCode.TIMEOUT, text, {"timeout_s": limit})
+                    self._changed.wait(left)
+                self.running += 1
+            finally:
+                self.waiting -= 1
+        return None
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
 
-def _run(runner: Runner, order: Order, cancellation: Cancellation, seconds: float) -> Call:
-    """Return the call, made in this thread, within the seconds that are left."""
-    on_stderr: Callable[[bytes], None] | None = None if order.output is None else order.output.feed
-    return runner.run(
-        order.tool_id,
-        order.params,
-        context=order.context,
-        timeout=seconds,
-        on_stderr=on_stderr,
-        cancellation=cancellation,
-    )
+async def in_thread(work: Callable[[], _Result], cancellation: Cancellation) -> _Result:
+    """Return what ``work`` returns, done in a thread; ``cancellation`` is cancelled with the caller, which then waits.
 
+    ``work`` must not raise.
+    """
+    import anyio
+    import anyio.to_thread
 
-async def _cancel_with_caller(cancellation: Cancellation) -> None:
-    """Wait until the caller is cancelled or has its answer, and cancel the call."""
-    try:
-        await anyio.sleep_forever()
-    finally:
-        cancellation.cancel()
+    async def cancel_with_caller() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancellation.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(cancel_with_caller)
+        result = await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(1))
+        group.cancel_scope.cancel()
+    return result
 
 
 class StderrLines:

@@ -6,10 +6,8 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import mcp_types as types
-from mcp import MCPError
-
 from skillpack.hosts.mcp import skill_files, work_resources
+from skillpack.hosts.mcp.protocol import INVALID_PARAMS, PREFIX, RequestError
 from skillpack.hosts.media_types import media_type
 from skillpack.hosts.work_files import WorkFile
 from skillpack.skills.exceptions import ResourceError
@@ -22,20 +20,14 @@ if TYPE_CHECKING:
     from skillpack.hosts.work_files import WorkFiles
     from skillpack.skills.skill_md import Skill
 
-EXTENSION = "io.modelcontextprotocol/skills"
+EXTENSION = f"{PREFIX}skills"
 SETTINGS = {"directoryRead": True}
 PAGE = 100
 TTL_MS = 5_000  # the catalogue is read again every few seconds
 _Item = TypeVar("_Item")
 
 
-class UriParams(types.PaginatedRequestParams):
-    """Parameters of ``skills/get`` and ``resources/directory/read``."""
-
-    uri: str
-
-
-def list_resources(view: View, files: WorkFiles, cursor: str | None) -> types.ListResourcesResult:
+def list_resources(view: View, files: WorkFiles, cursor: str | None) -> dict[str, Any]:
     """Return the SKILL.md of every skill, then the files that tools work on.
 
     The other files of a skill are found through skills/list or directory reads.
@@ -43,33 +35,33 @@ def list_resources(view: View, files: WorkFiles, cursor: str | None) -> types.Li
     listed: list[Skill | WorkFile] = [*_served(view), *files.listing()[0]]
     page, following = _page(listed, cursor)
     resources = [work_resources.resource(item) if isinstance(item, WorkFile) else _resource(item) for item in page]
-    return types.ListResourcesResult(resources=resources, next_cursor=following, ttl_ms=0)
+    return {**_cacheable({"resources": resources}, following), "ttlMs": 0}
 
 
-def _resource(skill: Skill) -> types.Resource:
-    return types.Resource(
-        uri=skill_files.file_uri(skill.name, SKILL_FILE),
-        name=skill.name,
-        description=skill.summary,
-        mime_type="text/markdown",
-    )
+def _resource(skill: Skill) -> dict[str, Any]:
+    return {
+        "uri": skill_files.file_uri(skill.name, SKILL_FILE),
+        "name": skill.name,
+        "description": skill.summary,
+        "mimeType": "text/markdown",
+    }
 
 
-def list_templates() -> types.ListResourceTemplatesResult:
+def list_templates() -> dict[str, Any]:
     """Return the URI templates of the files of skills and of those that tools work on."""
-    template = types.ResourceTemplate(
-        uri_template=f"{skill_files.SCHEME}{{skill}}/{{+path}}",
-        name="skill-file",
-        description="A file of a skill, by its path relative to the skill's folder.",
-    )
-    return types.ListResourceTemplatesResult(resource_templates=[template, work_resources.TEMPLATE])
+    template = {
+        "uriTemplate": f"{skill_files.SCHEME}{{skill}}/{{+path}}",
+        "name": "skill-file",
+        "description": "A file of a skill, by its path relative to the skill's folder.",
+    }
+    return {**_cacheable({"resourceTemplates": [template, work_resources.TEMPLATE]}, None), "ttlMs": 0}
 
 
-def read_resource(view: View, files: WorkFiles, uri: str) -> types.ReadResourceResult:
+def read_resource(view: View, files: WorkFiles, uri: str) -> dict[str, Any]:
     """Return one file of a skill, or one that tools work on, as text if it is UTF-8.
 
     Raises:
-        MCPError: If no skill serves a file there.
+        RequestError: If no skill serves a file there.
     """
     if uri.startswith(work_resources.SCHEME):
         return work_resources.read(files, uri)
@@ -80,14 +72,12 @@ def read_resource(view: View, files: WorkFiles, uri: str) -> types.ReadResourceR
         data = skill_files.content(skill, path)
     except ResourceError as error:
         raise _invalid(f"{uri}: {error}") from error
-    mime_type = media_type(path, data)
-    contents: types.TextResourceContents | types.BlobResourceContents
+    contents = {"uri": uri, "mimeType": media_type(path, data)}
     try:
-        contents = types.TextResourceContents(uri=uri, mime_type=mime_type, text=data.decode("utf-8"))
+        contents["text"] = data.decode("utf-8")
     except UnicodeDecodeError:
-        blob = base64.b64encode(data).decode("ascii")
-        contents = types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=blob)
-    return types.ReadResourceResult(contents=[contents], ttl_ms=TTL_MS)
+        contents["blob"] = base64.b64encode(data).decode("ascii")
+    return _cacheable({"contents": [contents]}, None)
 
 
 def list_skills(view: View, cursor: str | None) -> dict[str, Any]:
@@ -106,7 +96,7 @@ def get_skill(view: View, uri: str) -> dict[str, Any]:
     """Return the result of ``skills/get``.
 
     Raises:
-        MCPError: If no skill is served there.
+        RequestError: If no skill is served there.
     """
     skill, path = _target(view, uri)
     if path != SKILL_FILE:
@@ -121,7 +111,7 @@ def read_directory(view: View, uri: str, cursor: str | None) -> dict[str, Any]:
     """Return the result of ``resources/directory/read``: the direct children of a folder of a skill.
 
     Raises:
-        MCPError: If there is no such folder.
+        RequestError: If there is no such folder.
     """
     skill, folder = _target(view, uri)
     children = skill_files.children(skill, folder)
@@ -175,6 +165,6 @@ def _cacheable(result: dict[str, Any], following: str | None) -> dict[str, Any]:
     return full if following is None else {**full, "nextCursor": following}
 
 
-def _invalid(message: str) -> MCPError:
+def _invalid(message: str) -> RequestError:
     """Return the error for a request that names something that does not exist."""
-    return MCPError(types.INVALID_PARAMS, message)
+    return RequestError(INVALID_PARAMS, message)

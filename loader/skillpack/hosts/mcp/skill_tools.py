@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import mcp_types as types
-
 from skillpack.skills.layer1 import Budget
 from skillpack.skills.relevance import MAX_QUERY
 from skillpack.skills.resources import Resource
@@ -23,28 +21,26 @@ if TYPE_CHECKING:
 MAX_ENUM = 200  # names in a schema; a larger catalogue is searched instead
 MAX_LISTING = 1600  # characters of names and summaries in a description; hosts cut descriptions at about 2000
 MAX_FOUND = 10
-_READ_ONLY = types.ToolAnnotations(
-    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-)
+_READ_ONLY = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 _PNG = ".png"
 
 
-def described(view: View) -> list[types.Tool]:
+def described(view: View) -> list[dict[str, Any]]:
     """Return the entries of the three in ``tools/list``."""
     return [
-        types.Tool(
-            name=name,
-            title=title,
-            description=describe(view),
-            input_schema=_input_schema(name, view),
-            output_schema=_answer_schema(_DATA[name]),
-            annotations=_READ_ONLY,
-        )
+        {
+            "name": name,
+            "title": title,
+            "description": describe(view),
+            "inputSchema": _input_schema(name, view),
+            "outputSchema": _answer_schema(_DATA[name]),
+            "annotations": _READ_ONLY,
+        }
         for name, (title, describe, _) in SKILL_TOOLS.items()
     ]
 
 
-def call(name: str, view: View, arguments: Any) -> types.CallToolResult:
+def call(name: str, view: View, arguments: Any) -> dict[str, Any]:
     """Return the answer of one of the three. It reads files: call it from a thread."""
     try:
         params = plain(arguments)
@@ -58,13 +54,13 @@ def call(name: str, view: View, arguments: Any) -> types.CallToolResult:
     return answer(view, fill_defaults(params, _input_schema(name, view, names=False)))
 
 
-def _request(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
+def _request(view: View, params: Mapping[str, Any]) -> dict[str, Any]:
     """Answer skill_request: the body itself as text, which reads better than the same in JSON."""
     answer = view.loader.skill_request(params["name"], section=params.get("section"), wrap=True)
     return _result(answer, answer["data"]["content"] if answer["success"] else None)
 
 
-def _read(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
+def _read(view: View, params: Mapping[str, Any]) -> dict[str, Any]:
     """Answer skill_read: a text as text, an image as an image, other bytes as base64."""
     answer = view.loader.read_resource(params["name"], params["path"])
     data = answer.get("data", {})
@@ -75,8 +71,8 @@ def _read(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
     if data.get("encoding") == "utf-8":
         return _result(answer, data["content"])
     if data.get("encoding") == "base64" and data["path"].lower().endswith(_PNG):
-        picture = types.ImageContent(data=data["content"], mime_type="image/png")
-        return types.CallToolResult(content=[picture], structured_content=answer)
+        picture = {"type": "image", "data": data["content"], "mimeType": "image/png"}
+        return {"content": [picture], "structuredContent": answer, "isError": False}
     return _result(answer)
 
 
@@ -89,18 +85,15 @@ def _whole_schema(view: View, name: str, path: str | None) -> Mapping[str, Any] 
     return None
 
 
-def _search(view: View, params: Mapping[str, Any]) -> types.CallToolResult:
+def _search(view: View, params: Mapping[str, Any]) -> dict[str, Any]:
     """Answer skill_search."""
     return _result(view.loader.search(params["query"], limit=params["limit"]))
 
 
-def _result(answer: dict[str, Any], text: str | None = None) -> types.CallToolResult:
+def _result(answer: dict[str, Any], text: str | None = None) -> dict[str, Any]:
     """Return an answer as structure and as text."""
-    return types.CallToolResult(
-        content=[types.TextContent(text=to_json(answer) if text is None else text)],
-        structured_content=answer,
-        is_error=not answer["success"],
-    )
+    content = {"type": "text", "text": to_json(answer) if text is None else text}
+    return {"content": [content], "structuredContent": answer, "isError": not answer["success"]}
 
 
 def _request_description(view: View) -> str:
@@ -177,7 +170,7 @@ _DATA: dict[str, dict[str, Any]] = {
     "skill_read": _object(path="string", size="integer", digest="string", encoding="string", content="string"),
     "skill_search": _object(skills="array", total="integer"),
 }
-SKILL_TOOLS: dict[str, tuple[str, Callable[[View], str], Callable[[View, Mapping[str, Any]], types.CallToolResult]]] = {
+SKILL_TOOLS: dict[str, tuple[str, Callable[[View], str], Callable[[View, Mapping[str, Any]], dict[str, Any]]]] = {
     "skill_request": ("Load a skill", _request_description, _request),
     "skill_read": (
         "Read a file of a skill",

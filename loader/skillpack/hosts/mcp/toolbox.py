@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import mcp_types as types
-
 from skillpack.hosts.lean_schemas import lean_input
 from skillpack.hosts.mcp import upload_tool
 from skillpack.hosts.mcp.skill_tools import SKILL_TOOLS
@@ -83,24 +81,24 @@ class Toolbox:
         return tool if tool is not None and tool.script else None
 
     @cached_property
-    def described(self) -> list[types.Tool]:
+    def described(self) -> list[dict[str, Any]]:
         """The entry of each tool in ``tools/list``."""
         tools = [(name, self.view.tools.by_id[tool_id]) for name, tool_id in self.names.items()]
         return [_described(name, tool, instructed=tool.skill in self.view.skills) for name, tool in tools]
 
 
-def _described(name: str, tool: ToolDeclaration, *, instructed: bool) -> types.Tool:
+def _described(name: str, tool: ToolDeclaration, *, instructed: bool) -> dict[str, Any]:
     """Return MCP's description of one tool; its title and ``_meta`` contain the dotted id."""
     title = _display_name(tool)
-    return types.Tool(
-        name=name,
-        title=title,
-        description=_description(tool, instructed=instructed),
-        input_schema=lean_input(tool.input_schema),
-        output_schema=answer_schema(tool),
-        annotations=_annotations(tool, title),
-        _meta={f"{META}id": tool.id, f"{META}skill": tool.skill, f"{META}version": tool.version},
-    )
+    return {
+        "name": name,
+        "title": title,
+        "description": _description(tool, instructed=instructed),
+        "inputSchema": lean_input(tool.input_schema),
+        "outputSchema": answer_schema(tool),
+        "annotations": _annotations(tool, title),
+        "_meta": {f"{META}id": tool.id, f"{META}skill": tool.skill, f"{META}version": tool.version},
+    }
 
 
 def _display_name(tool: ToolDeclaration) -> str:
@@ -118,23 +116,25 @@ def _description(tool: ToolDeclaration, *, instructed: bool) -> str:
     return f"{text.rstrip('.')}.{where}"
 
 
-def _annotations(tool: ToolDeclaration, title: str) -> types.ToolAnnotations:
+def _annotations(tool: ToolDeclaration, title: str) -> dict[str, Any]:
     """Return the declared hints; an undeclared hint gets the most cautious value."""
     declared: Mapping[str, Any] = tool.entry.get("annotations", {})
     read_only = bool(declared.get("read_only", False))
-    return types.ToolAnnotations(
-        title=title,
-        read_only_hint=read_only,
-        destructive_hint=bool(declared.get("destructive", not read_only)),
-        idempotent_hint=bool(declared.get("idempotent", read_only)),
-        open_world_hint=bool(declared.get("open_world", True)),
-    )
+    return {
+        "title": title,
+        "readOnlyHint": read_only,
+        "destructiveHint": bool(declared.get("destructive", not read_only)),
+        "idempotentHint": bool(declared.get("idempotent", read_only)),
+        "openWorldHint": bool(declared.get("open_world", True)),
+    }
 
 
-def answered(tool: ToolDeclaration, call: Call, attached: Iterable[types.ContentBlock] = ()) -> types.CallToolResult:
+def answered(tool: ToolDeclaration, call: Call, attached: Iterable[dict[str, Any]] = ()) -> dict[str, Any]:
     """Return MCP's answer to a finished call: structured, the same as text, and what is attached to it."""
     structure = structured_answer(tool, call.result)
-    content: list[types.ContentBlock] = [types.TextContent(text=to_json(structure))]
-    content += [types.TextContent(text=note) for note in call.notes]
-    content += attached
-    return types.CallToolResult(content=content, structured_content=structure, is_error=call.result.error is not None)
+    texts = [{"type": "text", "text": text} for text in (to_json(structure), *call.notes)]
+    return {
+        "content": [*texts, *attached],
+        "structuredContent": structure,
+        "isError": call.result.error is not None,
+    }

@@ -6,8 +6,6 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-import mcp_types as types
-
 from skillpack.hosts.confined_files import FileExistsAlreadyError
 from skillpack.hosts.mcp.work_resources import file_uri, links
 from skillpack.hosts.work_files import WorkFile
@@ -50,28 +48,31 @@ _OUTPUT = {
 }
 
 
-def described(pack: Pack) -> list[types.Tool]:
+def described(pack: Pack) -> list[dict[str, Any]]:
     """Return the tool's entry in ``tools/list``; none where the server takes no files."""
     if not pack.files.takes_uploads:
         return []
     return [
-        types.Tool(
-            name=NAME,
-            title="Hand over a file",
-            description=(
+        {
+            "name": NAME,
+            "title": "Hand over a file",
+            "description": (
                 "Write a file on the server for its tools, which take its path: a netlist with its includes, a "
                 "technology, a layout to check. Results come back as resource links."
             ),
-            input_schema=_INPUT,
-            output_schema=_OUTPUT,
-            annotations=types.ToolAnnotations(
-                read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
-            ),
-        )
+            "inputSchema": _INPUT,
+            "outputSchema": _OUTPUT,
+            "annotations": {
+                "readOnlyHint": False,
+                "destructiveHint": True,
+                "idempotentHint": True,
+                "openWorldHint": False,
+            },
+        }
     ]
 
 
-def call(pack: Pack, arguments: Any) -> types.CallToolResult:
+def call(pack: Pack, arguments: Any) -> dict[str, Any]:
     """Return the answer of the tool. It writes a file: call it from a thread."""
     try:
         params = plain(arguments)
@@ -89,8 +90,9 @@ def call(pack: Pack, arguments: Any) -> types.CallToolResult:
         return _failed(f"{error}{advice}")
     data = {"path": path, "uri": file_uri(path), "size": len(content), "created": created}
     answer = {"success": True, "data": data}
-    text: types.ContentBlock = types.TextContent(text=to_json(answer))
-    return types.CallToolResult(content=[text, *links([WorkFile(path, len(content))])], structured_content=answer)
+    text = {"type": "text", "text": to_json(answer)}
+    attached = links([WorkFile(path, len(content))])
+    return {"content": [text, *attached], "structuredContent": answer, "isError": False}
 
 
 def _content(params: Mapping[str, Any]) -> bytes:
@@ -109,9 +111,7 @@ def _content(params: Mapping[str, Any]) -> bytes:
         raise FileRefusedError(f"base64 cannot be decoded: {error}") from error
 
 
-def _failed(message: str) -> types.CallToolResult:
+def _failed(message: str) -> dict[str, Any]:
     """Return the answer about a file that was not written."""
     answer = {"success": False, "message": message}
-    return types.CallToolResult(
-        content=[types.TextContent(text=to_json(answer))], structured_content=answer, is_error=True
-    )
+    return {"content": [{"type": "text", "text": to_json(answer)}], "structuredContent": answer, "isError": True}

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-import mcp_types as types
-from mcp import MCPError
-
+from skillpack.hosts.mcp.protocol import INVALID_PARAMS, RequestError
 from skillpack.hosts.media_types import media_type, text_of
 from skillpack.skills.exceptions import FileRefusedError
 
@@ -22,11 +20,11 @@ MAX_READ_BYTES = 16 << 20
 MAX_IMAGE_BYTES = 3 << 20  # base64 makes 4 MiB of it, the smallest limit of a widespread host
 MAX_IMAGES = 4
 LINKS_SINCE = "2025-06-18"  # the first revision of MCP with links to resources in answers
-TEMPLATE = types.ResourceTemplate(
-    uri_template=f"{SCHEME}{{+path}}",
-    name="workspace-file",
-    description="A file that tools made or read, by its path from the server's folder, such as a tool's answer names.",
-)
+TEMPLATE = {
+    "uriTemplate": f"{SCHEME}{{+path}}",
+    "name": "workspace-file",
+    "description": "A file that tools made or read, by its path from the server's folder, as in a tool's answer.",
+}
 _PNG = "image/png"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
@@ -37,22 +35,20 @@ def file_uri(path: str) -> str:
     return f"{SCHEME}{'%2F' if is_absolute else ''}{quote(path.removeprefix('/'))}"
 
 
-def resource(file: WorkFile) -> types.Resource:
+def resource(file: WorkFile) -> dict[str, Any]:
     """Return the entry of a file in ``resources/list``."""
-    return types.Resource(uri=file_uri(file.path), name=file.path, mime_type=file.media_type, size=file.size)
+    kind = {} if file.media_type is None else {"mimeType": file.media_type}
+    return {"uri": file_uri(file.path), "name": file.path, **kind, "size": file.size}
 
 
-def links(files: Iterable[WorkFile]) -> list[types.ContentBlock]:
+def links(files: Iterable[WorkFile]) -> list[dict[str, Any]]:
     """Return links to the files that a call made."""
-    return [
-        types.ResourceLink(uri=file_uri(file.path), name=file.path, mime_type=file.media_type, size=file.size)
-        for file in files
-    ]
+    return [{"type": "resource_link", **resource(file)} for file in files]
 
 
-def images(files: WorkFiles, made: Iterable[WorkFile]) -> list[types.ContentBlock]:
+def images(files: WorkFiles, made: Iterable[WorkFile]) -> list[dict[str, Any]]:
     """Return the PNG images among the files that a call made, without those that are too large."""
-    found: list[types.ContentBlock] = []
+    found: list[dict[str, Any]] = []
     for file in made:
         if file.media_type != _PNG or file.size > MAX_IMAGE_BYTES or len(found) == MAX_IMAGES:
             continue
@@ -62,30 +58,28 @@ def images(files: WorkFiles, made: Iterable[WorkFile]) -> list[types.ContentBloc
         except (OSError, FileRefusedError):  # changed meanwhile
             continue
         if content.startswith(_SIGNATURE):
-            found.append(types.ImageContent(data=base64.b64encode(content).decode("ascii"), mime_type=_PNG))
+            found.append({"type": "image", "data": base64.b64encode(content).decode("ascii"), "mimeType": _PNG})
     return found
 
 
-def read(files: WorkFiles, uri: str) -> types.ReadResourceResult:
+def read(files: WorkFiles, uri: str) -> dict[str, Any]:
     """Return one file, as text if it is UTF-8 without NUL.
 
     Raises:
-        MCPError: If the server has no such file, or it is too large for one message.
+        RequestError: If the server has no such file, or it is too large for one message.
     """
     try:
         path = unquote(uri.removeprefix(SCHEME), errors="strict")
         with files.open(path) as opened:
             content = opened.read(MAX_READ_BYTES)
     except (UnicodeDecodeError, FileNotFoundError) as error:
-        raise MCPError(types.INVALID_PARAMS, f"this server has no file {uri}; resources/list lists them") from error
+        raise RequestError(INVALID_PARAMS, f"this server has no file {uri}; resources/list lists them") from error
     except FileRefusedError as error:
-        raise MCPError(types.INVALID_PARAMS, f"{uri}: the file {error}") from error
-    kind = media_type(path, content)
+        raise RequestError(INVALID_PARAMS, f"{uri}: the file {error}") from error
+    contents = {"uri": uri, "mimeType": media_type(path, content)}
     readable = text_of(content)
-    contents: types.TextResourceContents | types.BlobResourceContents
     if readable is not None:
-        contents = types.TextResourceContents(uri=uri, mime_type=kind, text=readable)
+        contents["text"] = readable
     else:
-        blob = base64.b64encode(content).decode("ascii")
-        contents = types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob)
-    return types.ReadResourceResult(contents=[contents], ttl_ms=0)
+        contents["blob"] = base64.b64encode(content).decode("ascii")
+    return {"contents": [contents], "ttlMs": 0, "cacheScope": "private"}

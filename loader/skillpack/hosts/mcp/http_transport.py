@@ -1,0 +1,28 @@
+"""Run the MCP server over streamable HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp.server.transport_security import TransportSecuritySettings
+
+from skillpack.hosts.calls import Calls
+from skillpack.hosts.guard import Guard
+from skillpack.hosts.listening import serve
+from skillpack.hosts.mcp.pack_server import PackServer
+from skillpack.hosts.mcp.sdk_server import sdk_server
+
+if TYPE_CHECKING:
+    from skillpack.hosts.guard import Access
+    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.served_schemas import NameStyle
+
+PATH = "/mcp"
+
+
+def run_http(pack: Pack, style: NameStyle, access: Access, port: int) -> None:
+    """Serve any number of clients over streamable HTTP at ``/mcp``."""
+    server = sdk_server(PackServer(pack, Calls(pack.max_workers), style))
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard checks
+    app = server.streamable_http_app(streamable_http_path=PATH, transport_security=unchecked)
+    serve(Guard(app, access), access, port, path=PATH)

@@ -1,0 +1,204 @@
+"""The stdio session answers as the SDK's server does, in both eras of the protocol, and starts without the SDK."""
+
+import io
+import json
+import re
+
+import anyio
+import pytest
+
+from patience import WATCHDOG_S, eventually
+
+pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+
+pytestmark = pytest.mark.anyio
+CLIENT = {"name": "test", "version": "1"}
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT}
+VERSION, CAPABILITIES, INFO = (
+    f"io.modelcontextprotocol/{key}" for key in ("protocolVersion", "clientCapabilities", "clientInfo")
+)
+ENVELOPE = {VERSION: "2026-07-28", CAPABILITIES: {}, INFO: CLIENT}
+# method and parameters; each is sent in a session of either era
+REQUESTS = [
+    ("ping", {}),
+    ("server/discover", {}),
+    ("tools/list", {}),
+    ("tools/list", {"cursor": None}),
+    ("tools/list", {"cursor": 5}),
+    ("tools/list", {"_meta": 5}),
+    ("tools/call", {"name": "bench_echo_text", "arguments": {"text": "ä 😀"}}),
+    ("tools/call", {"name": "bench.echo_text@1.0.0", "arguments": {"text": "a"}, "unknown": 1}),
+    ("tools/call", {"name": "bench_echo_text", "arguments": {"text": "a", "volume": 11}}),
+    ("tools/call", {"name": "bench_echo_text"}),
+    ("tools/call", {"name": "bench_echo_text", "arguments": None}),
+    ("tools/call", {"name": "bench_echo_text", "arguments": ["a"]}),
+    ("tools/call", {"name": "bench_crash", "arguments": {}}),
+    ("tools/call", {"name": "no_such_tool", "arguments": {}}),
+    ("tools/call", {"name": "skill_request", "arguments": {"name": "bench"}}),
+    ("tools/call", {"name": "skill_read", "arguments": {"name": "bench", "path": "references/dot.png"}}),
+    ("tools/call", {"name": "skill_search", "arguments": {"words": "x"}}),
+    ("tools/call", {"name": 5}),
+    ("tools/call", {}),
+    ("resources/list", {}),
+    ("resources/list", {"cursor": "not base64!"}),
+    ("resources/templates/list", {}),
+    ("resources/read", {"uri": "skill://bench/SKILL.md"}),
+    ("resources/read", {"uri": "skill://bench/references/dot.png"}),
+    ("resources/read", {"uri": "skill://nothing/SKILL.md"}),
+    ("resources/read", {"uri": 5}),
+    ("resources/directory/read", {"uri": "skill://bench/references"}),
+    ("resources/directory/read", {}),
+    ("skills/list", {}),
+    ("skills/get", {"uri": "skill://bench/SKILL.md"}),
+    ("skills/get", {"uri": "skill://nothing"}),
+    ("skills/get", {}),
+    ("prompts/list", {}),
+    ("resources/subscribe", {"uri": "skill://bench/SKILL.md"}),
+    ("subscriptions/unknown", {}),
+    ("no/such/method", {}),
+]
+
+
+def request(number, method, params=None, **meta):
+    fields = {} if params is None else {"params": params}
+    if meta:
+        fields = {"params": {**(params or {}), "_meta": meta}}
+    return {"jsonrpc": "2.0", "id": number, "method": method, **fields}
+
+
+def notification(method, params=None):
+    return {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
+
+
+def numbered(requests, **meta):
+    """Return the requests with ids and, except where the parameters have one, this ``_meta``."""
+    return [
+        request(index, name, {"_meta": meta, **params} if meta else params)
+        for index, (name, params) in enumerate(requests)
+    ]
+
+
+ALTERED = [
+    {},
+    {VERSION: "2026-07-28"},
+    {**ENVELOPE, VERSION: "2027-01-01"},
+    {**ENVELOPE, VERSION: 5},
+    {**ENVELOPE, CAPABILITIES: 5},
+    {**ENVELOPE, INFO: 5},
+    {**ENVELOPE, "progressToken": 1.5},
+    {VERSION: "2026-07-28", CAPABILITIES: {}},
+]
+HELLOS = [
+    {},
+    {**HELLO, "protocolVersion": 5},
+    {**HELLO, "protocolVersion": "1999-01-01"},
+    {**HELLO, "protocolVersion": "2026-07-28"},
+    {**HELLO, "capabilities": []},
+    {**HELLO, "clientInfo": {"name": "a"}},
+    {**HELLO, "_meta": ENVELOPE},
+]
+OPENING = [request("open", "initialize", HELLO), notification("notifications/initialized")]
+CONVERSATIONS = {
+    "handshake": [*OPENING, *numbered(REQUESTS)],
+    "modern": [*numbered(REQUESTS, **ENVELOPE), request("late", "initialize", HELLO), request("bare", "tools/list")],
+    "before initialize": [*numbered(REQUESTS[:4]), *OPENING, request("after", "ping")],
+    "initialized first": [OPENING[1], request("list", "resources/list", {})],
+    "hellos": [request(index, "initialize", hello) for index, hello in enumerate(HELLOS)],
+    "envelopes": [
+        request("open", "server/discover", {"_meta": ENVELOPE}),
+        *(request(index, "tools/call", {"name": "none", "_meta": meta}) for index, meta in enumerate(ALTERED)),
+    ],
+    "an envelope after the handshake": [*OPENING, request(1, "tools/list", {"_meta": ENVELOPE})],
+    **{
+        version: [request("a", "initialize", {**HELLO, "protocolVersion": version}), *numbered(REQUESTS[2:7])]
+        for version in ("2024-11-05", "2025-03-26", "2025-06-18")
+    },
+}
+
+
+def comparable(answer):
+    """Return an answer without what may differ: the duration of a call and the wording of an error."""
+    if "error" in answer:
+        return {**answer, "error": {key: value for key, value in answer["error"].items() if key != "message"}}
+    text = json.dumps(answer, sort_keys=True)
+    return json.loads(re.sub(r'(duration_ms\\*": )\d+', r"\g<1>0", text))
+
+
+def session_answers(server, messages):
+    """Return what the session writes; each request waits for its answer."""
+    from skillpack.hosts.mcp.stdio_session import StdioSession
+
+    answers = io.BytesIO()
+
+    def lines():
+        for message in messages:
+            yield json.dumps(message).encode() + b"\n"
+            if "id" in message:
+                assert eventually(lambda wanted=message["id"]: any(answer["id"] == wanted for answer in written()))
+
+    def written():
+        return [json.loads(line) for line in answers.getvalue().splitlines()]
+
+    session = StdioSession(server, lines(), answers)
+    session.serve()
+    assert session.end()
+    return written()
+
+
+async def sdk_answers(server, messages):
+    """Return what the SDK's server writes to the same messages."""
+    to_server, from_client = anyio.create_memory_object_stream(0)
+    to_client, from_server = anyio.create_memory_object_stream(0)
+    found = []
+    from skillpack.hosts.mcp.sdk_server import sdk_server
+
+    sdk = sdk_server(server)
+    async with anyio.create_task_group() as group:
+        group.start_soon(sdk.run, from_client, to_client, sdk.create_initialization_options())
+        with anyio.fail_after(WATCHDOG_S):
+            for message in messages:
+                await to_server.send(SessionMessage(types.jsonrpc_message_adapter.validate_python(message)))
+                while "id" in message and not any(answer["id"] == message["id"] for answer in found):
+                    item = await from_server.receive()
+                    found.append(json.loads(item.message.model_dump_json(by_alias=True, exclude_unset=True)))
+        group.cancel_scope.cancel()
+    return found
+
+
+@pytest.fixture(scope="module")
+def server(pack_dir):
+    from skillpack.hosts.calls import Calls
+    from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.pack import Pack
+
+    with Pack([pack_dir], timeout=WATCHDOG_S) as opened:
+        yield PackServer(opened, Calls(opened.max_workers))
+
+
+@pytest.mark.parametrize("title", CONVERSATIONS)
+async def test_the_session_answers_as_the_sdk_does(server, title):
+    messages = CONVERSATIONS[title]
+    ours = await anyio.to_thread.run_sync(session_answers, server, messages)
+    theirs = await sdk_answers(server, messages)
+    assert [*map(comparable, ours)] == [*map(comparable, theirs)]
+    assert all(answer["error"]["message"] for answer in ours if "error" in answer)
+
+
+def test_a_request_that_runs_when_the_input_ends_is_answered_with_an_error(server, tmp_path):
+    from skillpack.hosts.mcp.stdio_session import StdioSession
+
+    answers, pids = io.BytesIO(), tmp_path / "pids"
+    call = {"name": "bench_wait", "arguments": {"pids": str(pids), "seconds": 600}}
+
+    def lines():
+        for message in (*OPENING, request("long", "tools/call", call)):
+            yield json.dumps(message).encode() + b"\n"
+        assert eventually(pids.exists)
+
+    session = StdioSession(server, lines(), answers)
+    session.serve()
+    assert session.end()
+    last = json.loads(answers.getvalue().splitlines()[-1])
+    assert (last["id"], last["error"]["code"]) == ("long", -32000)
