@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from skillscript.call_log import LOG_VARIABLE
@@ -57,11 +58,15 @@ def tool_environment(declared: Iterable[str], surrounding: Mapping[str, str] | N
     """
     everything = os.environ if surrounding is None else surrounding
     wanted = tuple(declared)
-    return {
-        name: value
-        for name, value in everything.items()
-        if name not in _NEVER and (_named(name, wanted) or (_named(name, BASIC) and not _SECRET.search(name)))
-    }
+    return {name: value for name, value in everything.items() if _is_passed(name, wanted)}
+
+
+@lru_cache(maxsize=4096)
+def _is_passed(name: str, wanted: tuple[str, ...]) -> bool:
+    """Return whether a tool that declares ``wanted`` gets the variable ``name``."""
+    if name in _NEVER:
+        return False
+    return _named(name, wanted) or (_named(name, BASIC) and not _SECRET.search(name))
 
 
 def _named(name: str, patterns: Iterable[str]) -> bool:

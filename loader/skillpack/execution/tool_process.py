@@ -118,8 +118,14 @@ def call_cold(tool: ToolDeclaration, request: Request) -> Answer:
     return Answer(outcome, warm=False)
 
 
-def call_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answer:
+def call_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool, files: Hashable) -> Answer:
     """Return the answer of a worker of ``pool``; one that ended while it was idle, or is stale, is replaced.
+
+    Args:
+        tool: The tool to call.
+        request: What to call it with.
+        pool: Has the workers.
+        files: What ``files_of`` found; a worker that was started with other files is not used.
 
     Raises:
         OSError: If a process cannot be started.
@@ -128,7 +134,7 @@ def call_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool) -> Answ
     if len(line) > MAX_REQUEST_BYTES:
         return call_cold(tool, request)
     environment = _environment(tool, request)
-    kind = _kind(tool, environment)
+    kind = _kind(tool, environment, files)
 
     def start() -> WarmWorker:
         return WarmWorker([*_program(tool, warm=True), "--serve"], environment)
@@ -199,17 +205,16 @@ def _state_after(outcome: Outcome) -> Literal["reusable", "stale", "unusable"]:
         return "unusable"
 
 
-def _kind(tool: ToolDeclaration, environment: Mapping[str, str]) -> Hashable:
+def _kind(tool: ToolDeclaration, environment: Mapping[str, str], files: Hashable) -> Hashable:
     """Return what interchangeable workers have in common: program, files, folder and environment."""
-    return (
-        tool.worker or tool.script,
-        _files_seen(str(Path(tool.script).parent), ("", *_WATCHED))
-        if tool.is_handler
-        else _files_seen(str(Path(tool.script).parent.parent)),
-        _states(tool.shared_files),
-        _folder(),
-        tuple(sorted(environment.items())),
-    )
+    return (tool.worker or tool.script, files, _folder(), tuple(sorted(environment.items())))
+
+
+def files_of(tool: ToolDeclaration) -> Hashable:
+    """Return the state of the files that a tool is made of: name, time and size, so that an edit ends old workers."""
+    home = Path(tool.script).parent
+    seen = _files_seen(str(home), ("", *_WATCHED)) if tool.is_handler else _files_seen(str(home.parent))
+    return seen, _states(tool.shared_files)
 
 
 def _states(files: tuple[str, ...]) -> tuple[tuple[int, int] | None, ...]:
@@ -233,7 +238,7 @@ def _folder() -> str:
 
 
 def _files_seen(skill_dir: str, folders: tuple[str, ...] = _WATCHED) -> tuple[tuple[str, int, int], ...]:
-    """Return name, time and size of the files a skill's programs are made of, so that an edit ends old workers."""
+    """Return name, time and size of the files in these folders of a skill."""
     seen = []
     for name in folders:
         with contextlib.suppress(OSError), os.scandir(f"{skill_dir}/{name}") as entries:

@@ -12,13 +12,14 @@ from skillpack.execution.limits import Limits, program_suffixes
 from skillpack.execution.runner import DEFAULT_TIMEOUT_S, Runner
 from skillpack.execution.worker_pool import WorkerPool
 from skillpack.hosts.work_files import WorkFiles
-from skillpack.registry.declaration import Tools, find_tools
+from skillpack.registry.known_tools import KnownTools
 from skillpack.skills.loader import SkillLoader
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
+    from skillpack.registry.declaration import Tools
     from skillpack.skills.skill_md import Skill
 
 FRESH_SECONDS = 2.0
@@ -80,6 +81,7 @@ class Pack:
         self.files = files or WorkFiles()
         self.toolsets = tuple(toolsets)
         self._loader: SkillLoader | None = None
+        self._known_tools = KnownTools()
         self._pool = WorkerPool(max_workers=max_workers, idle_seconds=IDLE_SECONDS)
         self._lock = threading.Lock()
         self._view: View | None = None
@@ -106,8 +108,8 @@ class Pack:
                     self._loader = SkillLoader(self.roots)
                 else:
                     self._loader.reload()
-                tools = find_tools(self._loader.declaring)
-                runner = Runner(tools, timeout=self.timeout, pool=self._pool, limits=self.limits)
+                tools = self._known_tools.find(self._loader.declaring)
+                runner = Runner(tools, timeout=self.timeout, pool=self._pool, limits=self.limits, rescan=False)
                 self._view = View(self._loader, tools, runner, self.toolsets)
                 self._seen = time.monotonic()
             return self._view

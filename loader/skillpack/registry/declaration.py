@@ -27,9 +27,11 @@ from skillscript.strict_json import NotJsonError, parse_json, plain
 from skillscript.tool import HANDLER, HANDLER_SCHEMAS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from skillpack.skills.skill_md import Skill
+
+    _Read = Callable[[Skill], "tuple[list[ToolDeclaration], list[ToolFault]]"]
 
 MAX_DECLARATION_BYTES = 1 << 18
 MAX_SCHEMA_BYTES = 1 << 20
@@ -158,13 +160,18 @@ class Tools:
         return () if tool is None else (tool, *self.older.get(tool_id, ()))
 
 
-def find_tools(skills: Iterable[Skill]) -> Tools:
-    """Return the tools that ``skills`` declare; a faulty one is reported and hides no other."""
+def find_tools(skills: Iterable[Skill], read: _Read | None = None) -> Tools:
+    """Return the tools that ``skills`` declare; a faulty one is reported and hides no other.
+
+    Args:
+        skills: The skills, those that come first having precedence.
+        read: Returns the tools and faults of one skill. Default: ``read_tools``.
+    """
     found: dict[str, ToolDeclaration] = {}
     older: dict[str, tuple[ToolDeclaration, ...]] = {}
     faults: list[ToolFault] = []
     for skill in skills:
-        tools, skill_faults = read_tools(skill)
+        tools, skill_faults = (read or read_tools)(skill)
         faults += skill_faults
         for tool_id, versions in _by_version(tools).items():
             first = found.setdefault(tool_id, versions[0])
