@@ -11,6 +11,7 @@ import errno
 import os
 import sys
 from contextlib import contextmanager
+from functools import lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class _Guard:
         programs = (*sys.path, sys.prefix, sys.base_prefix, sys.exec_prefix, here, skill)
         temporary = (os.environ.get("TMPDIR"), os.environ.get("TEMP"), os.environ.get("TMP"), "/tmp", "/var/tmp")  # noqa: S108
         self.active = True
-        self._roots = _real([folder, *programs, *caches, *_SYSTEM, *_DEVICES])
+        self._roots = _real((folder, *programs, *caches, *_SYSTEM, *_DEVICES))
         self._temporary = _real(temporary)
         self._made: set[str] = set()
 
@@ -106,8 +107,10 @@ class _Guard:
         return False
 
 
-def _real(folders: Iterable[str | None]) -> list[str]:
-    return list(dict.fromkeys(os.path.realpath(folder) for folder in folders if folder))
+@lru_cache(maxsize=16)
+def _real(folders: tuple[str | None, ...]) -> tuple[str, ...]:
+    """Return the real places of folders, as they are at the first call: a link changed later leads out of them."""
+    return tuple(dict.fromkeys(os.path.realpath(folder) for folder in folders if folder))
 
 
 _guard: _Guard | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from time import perf_counter
 
 from .confinement import confined
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from .tool import Tool
 
 MAX_MESSAGE = 400  # characters of an unexpected exception's text that reach the caller
+_WRAPPED_CONTEXT: dict[str, Any] = {"type": "object", "properties": {"context": CONTEXT_SCHEMA}}
+_NO_CONTEXT: dict[str, Any] = fill_defaults({}, CONTEXT_SCHEMA)
 _ABSOLUTE_PATH = re.compile(r"(?<![\w.])(?:/[^\s/:'\"]+)+/([^\s/:'\"]+)")
 
 
@@ -102,8 +105,9 @@ def _executed(tool: Tool, params: Any, context: Any, known: Sequence[Fault]) -> 
     if known and params is None:
         raise invalid_params(known)
     received, faults = _checked(params, tool.input_schema, list(known))
-    wrapped = {"type": "object", "properties": {"context": CONTEXT_SCHEMA}}
-    surroundings, faults = _checked({"context": {} if context is None else context}, wrapped, faults)
+    surroundings = {"context": deepcopy(_NO_CONTEXT)}
+    if context is not None and context != {}:
+        surroundings, faults = _checked({"context": context}, _WRAPPED_CONTEXT, faults)
     reported = {fault.path for fault in known}
     faults = [*known, *(fault for fault in faults[len(known) :] if fault.path not in reported)]
     if faults:

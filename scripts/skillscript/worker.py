@@ -103,6 +103,7 @@ class _LoadedSources:
     def __init__(self) -> None:
         self._known: set[str] = set()  # installed ones too
         self._seen: dict[str, tuple[int, int] | None] = {}
+        self._modules: tuple[int, str] = (0, "")
         self.take_note(time.time_ns())
 
     def take_note(self, since: int) -> None:
@@ -110,6 +111,10 @@ class _LoadedSources:
 
         A file written between its loading and now is one that has been edited.
         """
+        modules = len(sys.modules), next(reversed(sys.modules))  # the one loaded last is at the end
+        if modules == self._modules:
+            return
+        self._modules = modules
         now = time.time_ns()
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None)
@@ -141,12 +146,13 @@ class _Surroundings:
     def __init__(self) -> None:
         self._folder = os.getcwd()  # noqa: PTH109 - compared as text
         self._environment = dict(os.environ)
+        self._encoded = dict(_encoded_environment())
         self._path = list(sys.path)
 
     def restore(self) -> bool:
         """Restore everything; return whether that was possible."""
         sys.path[:] = self._path
-        if dict(os.environ) != self._environment:
+        if _encoded_environment() != self._encoded:
             os.environ.clear()
             os.environ.update(self._environment)
         try:
@@ -154,6 +160,12 @@ class _Surroundings:
         except OSError:
             return False
         return not _has_threads() and not _has_children()
+
+
+def _encoded_environment() -> Mapping[Any, Any]:
+    """Return the environment variables in the form in which Python holds them, which is the quickest to compare."""
+    held: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
+    return held
 
 
 def _has_threads() -> bool:
