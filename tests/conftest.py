@@ -53,7 +53,8 @@ def hanging_oasis():
 SLOW_BY_FOLDER = {
     "designgraph": "pictures processes startup",
     "docs": "documents registry_pages",
-    "hosts": "confinement http http_fuzz mcp_inspector mcp_stdio mcp_tools mcp_transports options plugin raw_copies uvx",
+    "hosts": "confinement http http_fuzz mcp_inspector mcp_stdio mcp_tools mcp_transports options plugin raw_copies "
+    "uvx",
     "layoutkit/drc": "drc_application drc_deck drc_hierarchy drc_mutants drc_oracle",
     "layoutkit/circuit": "netlist_fuzz",
     "layoutkit/draw": "flavours matched mos resistors_and_capacitors stack",
