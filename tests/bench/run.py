@@ -79,6 +79,7 @@ def main() -> None:
             print_row(name, ratio(command, floor, runs if command is not OTA else min(runs, 3), folder), bound)
     import drc
     import knowledge_graph
+    import mcp_server
     import netlists
 
     import loader
@@ -86,6 +87,7 @@ def main() -> None:
     loader.measure(runs)
     drc.measure(runs)
     knowledge_graph.measure(runs)
+    mcp_server.measure(min(runs, 3))
     netlists.measure(min(runs, 3))
 
 
