@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import zipfile
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from modulefinder import ModuleFinder
 from pathlib import Path
 
@@ -130,6 +130,9 @@ def test_a_copy_is_self_contained_and_valid(name, exported):
     assert [finding for finding in validate(home).findings if finding.level == "error"] == []
     assert not any(b"analog-layout.schema.json" in data for path, data in copy.files.items() if path.endswith(".json"))
     assert [path for path, data in copy.files.items() if str(ROOT).encode() in data] == []
+    about = f"scripts/analog_layout_skills-{version('analog-layout-skills')}.dist-info"
+    assert b"Apache License" in copy.files[f"{about}/licenses/LICENSE"]
+    assert [found.version for found in distributions(path=[str(home / "scripts")])] == [version("analog-layout-skills")]
     assert not any("__pycache__" in path or Path(path).name.startswith(".") for path in copy.files)
 
 
@@ -297,6 +300,7 @@ def test_an_import_for_type_checkers_is_not_followed(own_skill):
         ({}, {"header": "# /// script\n# dependencies = [\n# ///\n"}, "not TOML"),
         ({}, {"header": header_of() + "\n" + header_of()}, "2 headers"),
         ({}, {"header": header_of("not a requirement!")}, "is not a requirement"),
+        ({}, {"header": header_of("analog-layout-skills>=99")}, "needs analog-layout-skills>=99, but"),
         (
             {},
             {"header": header_of("x", more='# [tool.uv.sources]\n# x = { path = "../x" }\n')},
@@ -408,10 +412,11 @@ def test_a_folder_that_cannot_be_written_is_reported(own_skill, tmp_path):
         export_skill(own_skill(tool=""), tmp_path / "locked")
 
 
-def test_a_target_that_is_a_file_is_reported(own_skill, tmp_path):
+@pytest.mark.parametrize("folder", ["file", "file/below", "/proc/skills"])
+def test_a_target_that_cannot_be_a_folder_is_reported(own_skill, tmp_path, folder):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(CopyError, match="cannot be written"):
-        export_skill(own_skill(tool=""), tmp_path / "file" / "below")
+        export_skill(own_skill(tool=""), tmp_path / folder)
 
 
 def test_a_failed_move_restores_the_earlier_copy(own_skill, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from skillpack.copies.locks import LOCK_FILE, read_lock
-from skillpack.copies.requirements import Requirement, normal_name, parse_requirement
+from skillpack.copies.requirements import Requirement, allows, normal_name, parse_requirement
 from skillpack.copies.script_header import parse_toml
 
 ROOT = Path(__file__).parents[2]
@@ -84,6 +84,15 @@ def test_requirements_are_read(text, expected):
     assert parse_requirement(text) == expected
     assert normal_name(expected.name) == expected.name
     assert parse_requirement(str(expected)) == expected._replace(extra="")
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "1.0", "1.0.5", "1.10", "2.3.1", "3"])
+@pytest.mark.parametrize(
+    "specifier", ["", ">=1", ">1.0", "<2", "<=1.10.0", "==1.0", "==1.*", "!=1.0.5", "~=1.0", "~=1.0.2", ">=1,<3"]
+)
+def test_versions_are_compared_as_packaging_compares_them(specifier, version):
+    specifiers = pytest.importorskip("packaging.specifiers", reason="skipped: needs packaging")
+    assert allows(specifier, version) == specifiers.SpecifierSet(specifier).contains(version)
 
 
 @pytest.mark.parametrize("text", ["", "not one", "a b>=1", "-a", "a>=", "a;b c[", "../x"])

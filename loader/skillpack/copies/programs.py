@@ -13,6 +13,7 @@ from skillpack.copies.locks import DEFAULT_PYTHON, LOCK_FILE, read_lock
 from skillpack.copies.module_index import modules_of, own_distribution, project_folder
 from skillpack.copies.requirements import (
     Requirement,
+    allows,
     distribution,
     everything_required,
     owners_of,
@@ -108,8 +109,11 @@ def _add(result: Programs, program: str, place: _Place, found: Closure) -> None:
     """Add the modules beside one program, and what is wrong with it."""
     faults = [*found.faults, *place.undeclared(found), *place.source_faults()]
     result.faults += [f"{program}: {fault}" for fault in faults]
-    result.distributions |= place.taken(found)
     folder = program.rpartition("/")[0]
+    taken = place.taken(found)
+    result.distributions |= taken
+    for name, content in [item for distributed in taken for item in _about(distributed).items()]:
+        result.files[f"{folder}/{name}".lstrip("/")] = content
     for name, path in found.files.items():
         result.files[f"{folder}/{name}".lstrip("/")] = path.read_bytes()
 
@@ -144,6 +148,10 @@ class _Place:
             raise CopyError("skillpack runs here without being installed; install the pack with pip to export programs")
         named = [requirement for requirement in self.declared if _ships(requirement.name, skill_dir, own)]
         self.copied = {requirement.name: requirement.extras for requirement in named}
+        for requirement in named:
+            version = _version(requirement.name)
+            if not requirement.specifier.startswith("@") and not allows(requirement.specifier, version):
+                raise CopyError(f"its header needs {requirement}, but {requirement.name} {version} is installed here")
         self.copied.setdefault(own, ())
         self.modules: dict[str, Path] = {}
         for name in self.copied:
@@ -216,6 +224,22 @@ class _Place:
     def _uv(self) -> dict[str, dict[str, object]]:
         found = self.header.tool.get("uv", {}) if self.header else {}
         return found if isinstance(found, dict) else {}
+
+
+def _version(name: str) -> str:
+    found = distribution(name)
+    return found.version if found else ""
+
+
+def _about(name: str) -> dict[str, bytes]:
+    """Return the files that state a distribution's version, for ``importlib.metadata``, and its licence."""
+    found = distribution(name)
+    version = _version(name)
+    folder = f"{name.replace('-', '_')}-{version}.dist-info"
+    about = {f"{folder}/METADATA": f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n".encode()}
+    listed = [file for file in (found.files or ()) if "licenses" in file.parts] if found else []
+    licences = {f"{folder}/licenses/{file.name}": Path(str(file.locate())) for file in listed}
+    return about | {place: path.read_bytes() for place, path in sorted(licences.items()) if path.is_file()}
 
 
 def _ships(name: str, skill_dir: Path, own: str) -> bool:

@@ -67,6 +67,37 @@ def parse_requirement(text: str) -> Requirement:
     return Requirement(normal_name(name), tuple(wanted), specifier, rest, named[2] if named else "")
 
 
+def allows(specifier: str, version: str) -> bool:
+    """Return whether the versions that a requirement allows contain a version; release numbers are compared."""
+    return all(_allows(clause, _numbers(version)) for clause in specifier.split(",") if clause)
+
+
+def _allows(clause: str, version: tuple[int, ...]) -> bool:
+    text = clause.lstrip("<>=!~")
+    sign = clause.removesuffix(text)
+    wanted = _numbers(text)
+    is_prefix = text.endswith(".*")
+    same = version[: len(wanted)] if is_prefix else _without_zeros(version)
+    limit = wanted if is_prefix else _without_zeros(wanted)
+    if sign in {"==", "==="}:
+        return same == limit
+    if sign == "~=":
+        return same >= limit and version[: len(wanted) - 1] == wanted[:-1]
+    return {"!=": same != limit, ">=": same >= limit, "<=": same <= limit, ">": same > limit, "<": same < limit}[sign]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a release, without what follows them, such as ``rc1``."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+def _without_zeros(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    while numbers and not numbers[-1]:
+        numbers = numbers[:-1]
+    return numbers
+
+
 @cache
 def distribution(name: str) -> metadata.Distribution | None:
     """Return an installed distribution, or None."""

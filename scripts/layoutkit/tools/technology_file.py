@@ -97,7 +97,7 @@ def export_klayout(technologies: Sequence[str], output_dir: str, *, pcells: bool
 
     try:
         release = version("analog-layout-skills")
-    except PackageNotFoundError:  # a copied skill
+    except PackageNotFoundError:  # a checkout that is only on the path
         release = "0"
     folder = str(Path(output_dir).resolve())
     written = write_package(technologies, folder, version=release, pcells=pcells)
