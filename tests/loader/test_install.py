@@ -285,6 +285,25 @@ def test_a_manifest_that_names_files_elsewhere_reaches_none_of_them(skills, tmp_
     assert (tmp_path / "secret").read_text() == "mine"
 
 
+@pytest.mark.parametrize("suffix", ["new", "old", "gone"])
+def test_a_link_where_folders_are_prepared_is_not_written_through(skills, tmp_path, suffix):
+    """A project that came from elsewhere may contain one."""
+    (tmp_path / "target").mkdir()
+    (tmp_path / "host").mkdir()
+    (tmp_path / f"host/.alpha.skillpack-{suffix}").symlink_to(tmp_path / "target")
+    install([skills["alpha"]], [tmp_path / "host"])
+    assert [path.name for path in (tmp_path / "host").iterdir()] == ["alpha"]
+    assert list((tmp_path / "target").iterdir()) == []
+    assert installed_skill(tmp_path / "host/alpha").changed == ()
+
+
+def test_a_manifest_controls_no_terminal(skillpack, tmp_path):
+    skillpack("alpha", "--host", "claude")
+    manifest = tmp_path / "my project/.claude/skills/alpha/manifest.json"
+    manifest.write_text(manifest.read_text().replace('"version": null', '"version": "\\u001b[31m"'))
+    assert "alpha \\x1b[31m\n" in skillpack("--list")[1]
+
+
 def test_all_faults_are_reported_at_once_and_nothing_is_written(skillpack, pack, tmp_path):
     (pack / "alpha/manifest.json").write_text("{}")  # the name of the list of files in a copy
     (tmp_path / "my project/file").write_text("")

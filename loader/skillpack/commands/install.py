@@ -108,12 +108,14 @@ def _act(
 
 def _report(outcomes: list[Outcome]) -> None:
     """Print what was done, one line per skill and folder."""
+    from skillpack.skills.plain_text import written_out
+
     for outcome in outcomes:
         version = f" {outcome.version}" if outcome.version else ""
         if outcome.action == "updated" and outcome.before != outcome.version:
             version = f" {outcome.before or '?'} -> {outcome.version}"
         why = "; this pack does not have it" if outcome.action == "kept" else ""
-        click.echo(f"{outcome.action} {outcome.name}{version} in {outcome.folder.parent}{why}")
+        click.echo(written_out(f"{outcome.action} {outcome.name}{version} in {outcome.folder.parent}{why}"))
     for note in dict.fromkeys(note for outcome in outcomes for note in outcome.notes):
         click.echo(f"skillpack: note: {note}", err=True)
     if not outcomes:
@@ -124,6 +126,7 @@ def _list(folders: list[HostFolder], names: tuple[str, ...], *, as_json: bool) -
     """Print what is installed in folders."""
     from skillpack.copies.folder_swap import locked
     from skillpack.copies.installed_skill import installed_skills
+    from skillpack.skills.plain_text import written_out
 
     for place in folders:
         with suppress(OSError), locked(place.folder):  # restores what an interruption left
@@ -149,11 +152,11 @@ def _list(folders: list[HostFolder], names: tuple[str, ...], *, as_json: bool) -
     heading = None
     for place, skill in found:
         if place != heading:
-            click.echo(str(place))
+            click.echo(written_out(str(place)))
         heading = place
         changed = f"  changed: {', '.join(skill.changed)}" if skill.changed else ""
         added = f"  added: {len(skill.added)} files" if skill.added else ""
-        click.echo(f"    {skill.name} {skill.version or '?'}{changed}{added}")
+        click.echo(written_out(f"    {skill.name} {skill.version or '?'}{changed}{added}"))
     if not found:
         click.echo(f"nothing is installed in {', '.join(map(str, folders))}", err=True)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def locked(root: Path) -> Iterator[None]:
         if sys.platform != "win32":
             import fcntl
 
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
         _finish_interrupted(root)
         yield
     finally:
@@ -88,7 +89,9 @@ def _finish_interrupted(root: Path) -> None:
     """Restore the folders whose replacement was interrupted; delete what else an interruption left."""
     for left in sorted(root.glob(".*.skillpack-*")):
         name, suffix = left.name[1:].removesuffix(left.suffix), left.suffix
-        if suffix == _OLD and not os.path.lexists(root / name):
+        if suffix in {_NEW, _OLD, _GONE} and left.is_symlink():  # none of ours, and nothing may be written through it
+            left.unlink()
+        elif suffix == _OLD and not os.path.lexists(root / name):
             left.rename(root / name)
         elif suffix in {_NEW, _OLD, _GONE}:
             shutil.rmtree(left, ignore_errors=True)
