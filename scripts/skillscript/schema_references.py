@@ -30,6 +30,8 @@ _MAX_CHAIN = 16  # references that lead to references
 _MAX_MERGED_DEPTH = 16  # levels of schemas; definitions used further inside stay references
 _LOCAL = re.compile(r"#/\$defs/([\w.-]+)", re.ASCII)
 _OF_A_FILE = re.compile(r"((?:\.\./)*(?:[A-Za-z0-9_][\w.-]*/)*[A-Za-z0-9_][\w.-]*\.json)#/\$defs/([\w.-]+)", re.ASCII)
+# A skill that was copied alone takes the definitions that skills share from the installed package.
+_SKEW = "; the copied skill and the installed package differ in version: copy the skill again, or update the package"
 _HOW = "write #/$defs/NAME for a definition of the same file, or PATH/FILE.json#/$defs/NAME for one of another file"
 
 SCHEMA_MAPS = ("$defs", "properties", "patternProperties", "dependentSchemas")
@@ -227,7 +229,8 @@ class _Collected:
             return None
         found = definitions.get(name)
         if not isinstance(found, (dict, bool)):
-            self.faults.append(f"the file {Path(path).name} has no schema named {name!r} in its $defs")
+            copied = Path(path).parent == _installed_skills() != self._skills
+            self.faults.append(f"the file {Path(path).name} has no schema named {name!r} in its $defs{_SKEW * copied}")
         return found
 
 

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,8 @@ def test_every_script_and_that_of_a_new_skill_start_alike():
     for name, source in [*sources.items(), ("new", _script("layout.x"))]:
         assert start_lines(source) == expected, name
         assert source.startswith(HEADER.format("analog-layout-skills" + EXTRAS.get(name, ""))), name
+    offered = metadata("analog-layout-skills").get_all("Provides-Extra")
+    assert {extra.strip("[]") for extra in EXTRAS.values()} <= set(offered)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parts[-3]}/{path.stem}")

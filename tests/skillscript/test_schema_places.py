@@ -86,3 +86,16 @@ def test_a_schema_that_is_nowhere_is_reported(run):
     error = run({"scripts/a.py": BODY, "skill.yaml": {"tools": []}}, "scripts/a.py", {})["error"]
     assert error["code"] == "INTERNAL_ERROR"
     assert "quiz.input.json cannot be read" in error["message"]
+
+
+def test_a_copied_skill_of_another_version_than_the_package_is_reported(run):
+    """Its shared definitions are those of the installed package; see ``skills/analog-layout.schema.json``."""
+    takes = {"$ref": "../../analog-layout.schema.json#/$defs/of_another_version"}
+    files = {
+        "quiz/scripts/a.py": BODY,
+        "quiz/schemas/quiz.input.json": takes,
+        "quiz/schemas/quiz.output.json": {"type": "object"},
+    }
+    message = run(files, "quiz/scripts/a.py", {})["error"]["message"]
+    assert "has no schema named 'of_another_version'" in message
+    assert "differ in version: copy the skill again, or update the package" in message
