@@ -91,8 +91,8 @@ def check_drawn(done, copy):
     assert (copy / "build/mos/layout.gds").stat().st_size > 0
 
 
-@pytest.mark.parametrize("way", [by_hand, by_openskills, by_skills], ids=lambda way: way.__name__)
-def test_uv_runs_the_quick_start_of_a_copied_folder(way, project, npm_program, uv, built_wheel):
+@pytest.mark.parametrize("way", [by_openskills, by_skills], ids=lambda way: way.__name__)
+def test_uv_runs_the_quick_start_of_a_folder_that_npm_copied(way, project, npm_program, uv, built_wheel):
     copy = way(project, npm_program)
     assert files_of(copy) == files_of(SKILL)
     program, run, *call = quick_start(copy)
@@ -109,7 +109,7 @@ def envelope_without_package(python, call, copy, **environment):
     return json.loads(done.stdout)["error"]["details"]["command"]
 
 
-def test_the_command_that_a_python_without_the_package_names_draws(project, uv, built_wheel):
+def test_a_python_without_the_package_names_the_quick_start_and_uv_runs_it(project, uv, built_wheel):
     copy = by_hand(project)
     call = quick_start(copy)[2:]
     found = project / "bin"

@@ -443,7 +443,7 @@ def test_two_commands_at_one_time_leave_whole_skills(pack, tmp_path):
     code = (
         "import sys; from pathlib import Path; from skillpack import SkillLoader; "
         "from skillpack.copies.installation import install\n"
-        "for _ in range(20): install(SkillLoader(sys.argv[1]).skills.values(), [Path(sys.argv[2])])"
+        "for _ in range(8): install(SkillLoader(sys.argv[1]).skills.values(), [Path(sys.argv[2])])"
     )
     running = [subprocess.Popen([sys.executable, "-c", code, folder, root]) for folder in (pack, other)]
     assert [process.wait(timeout=WATCHDOG_S) for process in running] == [0, 0]
