@@ -122,4 +122,4 @@ try-dist: $(VENV)/.installed-dev ## Check the files of dist/, and run the wheel 
 	@$(BIN)/uv tool run pipx==1.18.4 run --spec $(DIST)/*.whl skillpack list > build/try-dist/pipx.txt
 
 clean: ## Remove what make created
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist .claude-plugin/pack/.venv .claude-plugin/pack/uv.lock
