@@ -300,6 +300,12 @@ def test_what_the_full_schema_accepts_the_short_ones_accept(schema, first, secon
             assert accepts(data, value)
 
 
+def test_a_tuple_of_limited_length_takes_no_other_items():
+    pair = {"type": "array", "maxItems": 2, "prefixItems": [{"type": "string"}, {"type": "number"}]}
+    shown = lean_input({"type": "object", "properties": {"pair": pair}})["properties"]["pair"]
+    assert shown["items"] == {"anyOf": [{"type": "string"}, {"type": "number"}]}
+
+
 def test_only_the_first_paragraph_of_a_description_is_listed_and_a_repeated_name_is_not():
     properties = {
         "gate_width": {"type": "number", "description": "Gate width [m]\n\nOver all fingers."},

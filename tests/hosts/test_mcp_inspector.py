@@ -32,12 +32,14 @@ def inspect(npm_program, pack_dir):
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-def test_its_schema_check_finds_nothing_to_object_to(inspect, era):
-    code, out = inspect("--protocol-era", era, "--method", "tools/list", "--strict")
+def test_its_schema_check_finds_nothing_to_object_to(inspect, era, pack_dir, tools_of_the_trade):
+    folders = ["--skills-dir", str(pack_dir), "--skills-dir", str(tools_of_the_trade.ROOT / "skills")]
+    target = [sys.executable, "-m", "skillpack", "mcp", *folders]
+    code, out = inspect("--protocol-era", era, "--method", "tools/list", "--strict", target=target)
     assert code == 0
     answer = json.loads(out)
     assert "schemaFindings" not in answer
-    assert "bench_echo_text" in {tool["name"] for tool in answer["result"]["tools"]}
+    assert {"bench_echo_text", "drc_run_check"} < {tool["name"] for tool in answer["result"]["tools"]}
 
 
 def test_its_check_of_the_skills_extension_verifies_every_skill(inspect):

@@ -11,6 +11,7 @@ The short form uses no reference, since some hosts refuse ``$ref`` in the parame
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -66,12 +67,10 @@ def lean_output(schema: Schema) -> dict[str, Any]:
     shortening = _Shortening(schema)
     parts, _ = shortening.parts(schema)
     fields = {name: _typed(shortening.types(rule)) for name, rule in shortening.fields(parts).items()}
-    short: dict[str, Any] = {"type": "object"}
-    if fields:
-        short["properties"] = fields
-        if not shortening.is_closed(parts):
-            short["additionalProperties"] = True
-    return short
+    if not fields:
+        return {"type": "object"}
+    others = {} if shortening.is_closed(parts) else {"additionalProperties": True}
+    return {"type": "object", "properties": fields, **others}
 
 
 class _Shortening:
@@ -207,7 +206,8 @@ class _Shortening:
             return
         rest = part.get("items", True)
         if "prefixItems" in part:
-            rules = [*part["prefixItems"], *([] if rest is False else [rest])]
+            whole = rest is False or part.get("maxItems", math.inf) <= len(part["prefixItems"])
+            rules = [*part["prefixItems"], *([] if whole else [rest])]
             items = _distinct([self.shortened(rule, inside) for rule in rules])
             short["items"] = {} if {} in items else items[0] if len(items) == 1 else {"anyOf": items}
         else:
@@ -254,7 +254,7 @@ def _is_listed(keyword: str, rule: Any) -> bool:
         return bool(rule <= MAX_LISTED_LENGTH)
     if keyword in _BOUNDS:
         return bool(-MAX_LISTED_BOUND <= rule <= MAX_LISTED_BOUND)
-    return keyword != "default" or rule not in ([], {})
+    return keyword != "default" or (rule is not False and rule not in ([], {}))
 
 
 def _described(parts: list[Schema], name: str) -> dict[str, Any]:
