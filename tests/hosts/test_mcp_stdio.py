@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import threading
 
 import anyio
 import pytest
@@ -202,3 +203,23 @@ def test_a_request_that_runs_when_the_input_ends_is_answered_with_an_error(serve
     assert session.end()
     last = json.loads(answers.getvalue().splitlines()[-1])
     assert (last["id"], last["error"]["code"]) == ("long", -32000)
+
+
+def test_a_client_that_reads_nothing_does_not_keep_the_server_from_ending(server, monkeypatch):
+    from skillpack.hosts.mcp import stdio_session
+
+    monkeypatch.setattr(stdio_session, "END_SECONDS", 0.1)
+    read = threading.Event()
+
+    class Full(io.BytesIO):
+        def write(self, text):
+            return super().write(text) if b'"open"' in text or read.wait(WATCHDOG_S) else 0
+
+    answers = Full()
+    reading = [request(number, "resources/read", {"uri": "skill://bench/SKILL.md"}) for number in range(200)]
+    messages = [json.dumps(message).encode() + b"\n" for message in (*OPENING, *reading)]
+    session = stdio_session.StdioSession(server, messages, answers)
+    session.serve()
+    assert not session.end()
+    read.set()
+    assert eventually(lambda: answers.getvalue().count(b"\n") == 1 + len(reading))

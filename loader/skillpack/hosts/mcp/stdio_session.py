@@ -75,11 +75,18 @@ class StdioSession:
         unanswered = list(self._running.values())
         for running in unanswered:
             running.close()
-        for running in unanswered:
-            if running.future.cancel():  # no thread had begun to answer it
-                self._answer_error(running, _CLOSED)
         self._threads.shutdown(wait=False)
-        return not wait([running.future for running in unanswered], END_SECONDS).not_done
+        closing = threading.Thread(target=self._close, args=(unanswered,), daemon=True)  # the client may not read
+        closing.start()
+        closing.join(END_SECONDS)
+        return not closing.is_alive()
+
+    def _close(self, unanswered: list[_Running]) -> None:
+        """Answer the calls that no thread has begun to answer, and wait for the others."""
+        for running in unanswered:
+            if running.future.cancel():
+                self._answer_error(running, _CLOSED)
+        wait([running.future for running in unanswered])
 
     def _receive(self, line: bytes) -> None:
         """Take one message; a line that is none is answered, as its sender waits."""
