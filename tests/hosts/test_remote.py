@@ -37,7 +37,7 @@ def served(tmp_path_factory, tools_of_the_trade):
     arguments = ("--directory", folder)
     running, environment = tools_of_the_trade.running, {"SKILLPACK_TOKEN": TOKEN}
     with (
-        running("mcp", "--http", *arguments, environment=environment) as (_, over_mcp),
+        running("mcp", "--http", *arguments, "--max-body", "5000000", environment=environment) as (_, over_mcp),
         running("http", *arguments, "--max-body", "100000", environment=environment) as (_, over_http),
     ):
         yield over_mcp, over_http
@@ -142,6 +142,8 @@ async def test_a_pasted_netlist_is_compared_with_a_layout_that_is_handed_over(cl
     again = await client.call_tool("file_write", arguments)
     assert again.is_error
     assert "exists already; give overwrite: true" in again.structured_content["message"]
+    large = await client.call_tool("file_write", {"path": "given/large", "text": "x" * 4_500_000})  # beyond the default
+    assert large.structured_content["data"]["size"] == 4_500_000
     request = {"layout_path": "given/top.gds", "technology": "sky130A", "netlist_text": OTA, "map_devices": True}
     compared = (await client.call_tool("lvs_run_check", request)).structured_content["data"]
     assert (compared["matched"], compared["complete"]) == (True, True)

@@ -12,15 +12,7 @@ from skillpack.hosts.options import LISTENING, SERVING, Listening, Serving
 @SKILLS_DIR
 @LISTENING
 @SERVING
-@click.option(
-    "--max-body",
-    type=click.IntRange(1024, 64 << 20),
-    default=4 << 20,
-    show_default=True,
-    metavar="BYTES",
-    help="Maximum size of a request body.",
-)
-def command(skills_dirs: tuple[str, ...], listening: Listening, serving: Serving, max_body: int) -> None:
+def command(skills_dirs: tuple[str, ...], listening: Listening, serving: Serving) -> None:
     """Serve the registry and calls of its tools over HTTP, described at /openapi.json.
 
     Needs the extra 'http'.
@@ -33,4 +25,4 @@ def command(skills_dirs: tuple[str, ...], listening: Listening, serving: Serving
         fail(f"this needs the package {error.name}, which is not installed: {install_command('http')}")
     access = listening.access()
     with serving.open_pack(skills_dirs) as pack:
-        run(pack, access, listening.port, max_body)
+        run(pack, access, listening.port, listening.max_body)

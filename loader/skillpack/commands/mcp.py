@@ -60,13 +60,14 @@ def command(
         access = listening.access()
     chosen = tuple(dict.fromkeys(name.strip() for name in toolsets.split(","))) if toolsets else ()
     with serving.open_pack(skills_dirs, chosen) as pack:
+        pack.max_upload = listening.max_body
         _check_toolsets(chosen, pack.view().tools)
         for name, tool_id in Toolbox(pack.view(), tool_names).renamed.items():
             click.echo(
                 f"skillpack: {tool_id} is served as {name}; its plain name is another tool's or too long", err=True
             )
         if access is not None:
-            run_http(pack, tool_names, access, listening.port)
+            run_http(pack, tool_names, access, listening)
         else:
             run_stdio(pack, tool_names)
 

@@ -33,6 +33,7 @@ class Listening:
         write_token: File to write a token to that is made at the start, or None.
         no_token: Whether requests need no token.
         allow_hosts: Further names of this server.
+        max_body: Longest body of a request. [bytes]
     """
 
     host: str
@@ -41,6 +42,7 @@ class Listening:
     write_token: str | None
     no_token: bool
     allow_hosts: tuple[str, ...]
+    max_body: int
 
     def access(self) -> Access:
         """Return who may send requests; if the owner set no token, a random one is made.
@@ -156,6 +158,14 @@ LISTENING = _grouped(
         multiple=True,
         metavar="NAME",
         help="Further name under which this server is reached, such as that of a proxy.",
+    ),
+    click.option(
+        "--max-body",
+        type=click.IntRange(1024, 64 << 20),
+        default=4 << 20,
+        show_default=True,
+        metavar="BYTES",
+        help="Maximum size of a request body, and so of a file that is handed over.",
     ),
 )
 SERVING = _grouped(
