@@ -271,6 +271,20 @@ async def test_a_picture_that_a_call_made_is_shown(mcp_server, tmp_path, tools_o
     assert result.content[1].size == len(tools_of_the_trade.PNG)
 
 
+async def test_what_a_call_made_is_served_without_a_folder_of_the_server_and_nothing_beside_it(
+    mcp_server, tmp_path, tools_of_the_trade
+):
+    (tmp_path / "beside.png").write_bytes(tools_of_the_trade.PNG)
+    async with mcp.Client(mcp_server) as client:
+        result = await client.call_tool("bench_draw", {"output_path": str(tmp_path / "größe 1.png")})
+        link = result.content[1].uri
+        (content,) = (await client.read_resource(link)).contents
+        assert base64.b64decode(content.blob) == tools_of_the_trade.PNG
+        assert link in [entry.uri for entry in (await client.list_resources()).resources]
+        with pytest.raises(mcp.MCPError, match="has no file"):
+            await client.read_resource(link.replace("gr%C3%B6%C3%9Fe%201", "beside"))
+
+
 async def test_new_changed_and_removed_tools_are_seen_without_a_restart(tmp_path, tools_of_the_trade, monkeypatch):
     from skillpack.hosts import pack as pack_module
     from skillpack.hosts.calls import Calls
