@@ -88,19 +88,25 @@ def build_wheel(folder, source=ROOT):
     return Path(path)
 
 
-def install(wheel, folder, uv):
-    """Create a virtual environment in ``folder``/"an environment", install the wheel there with uv and return it."""
+def empty_environment(folder):
+    """Create a virtual environment in ``folder``/"an environment" and return it; it cannot open the checkout."""
     place, home = folder / "an environment", folder / "empty home"
     home.mkdir()
     venv.create(place, with_pip=False, symlinks=os.name != "nt")
     made = WheelEnvironment(place, home)
-    done = uv("pip", "install", "--python", made.python, "--no-cache", "--offline", "--no-deps", wheel, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    link_dependencies(made.distribution(), made.site)
     allowed = tuple(f"{Path(path).resolve()}{os.sep}" for path in (sys.prefix, folder))
     guard = GUARD.replace("CHECKOUT_VALUE", repr(f"{ROOT}{os.sep}")).replace("ALLOWED_VALUE", repr(allowed))
     (made.site / "_checkout_guard.py").write_text(guard, encoding="utf-8")
     (made.site / "_checkout_guard.pth").write_text("import _checkout_guard\n", encoding="utf-8")
+    return made
+
+
+def install(wheel, folder, uv):
+    """Create an environment in ``folder``, install the wheel there with uv and return it."""
+    made = empty_environment(folder)
+    done = uv("pip", "install", "--python", made.python, "--no-cache", "--offline", "--no-deps", wheel, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    link_dependencies(made.distribution(), made.site)
     return made
 
 
