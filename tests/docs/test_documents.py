@@ -166,20 +166,27 @@ def test_beside_each_script_stands_the_name_of_its_tool_over_mcp(skill):
 
 
 def test_every_body_says_how_to_run_its_commands_in_the_same_words():
-    """One line for a checkout, a copy, an exported copy, a plugin and MCP; its example is a parameter of the skill."""
-    lines = set()
-    for skill in SKILLS:
-        (text,) = re.findall(r"(?ms)^Run a command in .*?(?=\n\n)", (skill / "SKILL.md").read_text(encoding="utf-8"))
-        form = r'(.*): `(--[\w-]+) \w\S*` is `"(\w+)": .*`; its answer links to the files that it wrote\.'
-        line, flag, key = re.fullmatch(form, " ".join(text.split())).groups()
-        assert flag == "--" + re.sub("[A-Z]", lambda match: f"-{match[0].lower()}", key).replace("_", "-")
-        assert any(key in tool.input_schema["properties"] for tool in tools_of(skill))
-        line = line.replace("script and of `assets/...`", "script").replace("in the last column", "named in brackets")
-        lines.add(line)
-        assert ("`assets/...`" in text) == (skill / "assets").is_dir()
-    (line,) = lines
-    for words in ("skill's folder", "project's folder", "`uv run`", "plugin", "`python` of an environment", "MCP"):
-        assert words in line
+    """In at most three lines, for a checkout, a copy, an exported copy, a plugin and MCP."""
+    bodies = [(skill / "SKILL.md").read_text(encoding="utf-8") for skill in SKILLS]
+    found = [re.findall(r"(?ms)^Run commands in .*?(?=\n\n)", body) for body in bodies]
+    assert {len(paragraphs) for paragraphs in found} == {1}
+    (text,) = {paragraph for (paragraph,) in found}
+    lines = text.splitlines()
+    assert len(lines) <= 3
+    assert max(map(len, lines)) <= 152
+    for words in (
+        "this skill's folder",
+        "full paths",
+        "relative paths",
+        "`uv run` installs",
+        "`UV_FIND_LINKS`",
+        "clone or plugin",
+        "`uv run --project SKILL_FOLDER python`",
+        "`python` of an environment with analog-layout-skills",
+        "Over MCP call the tool named beside the command with the same parameters",
+        "links to its files",
+    ):
+        assert words in " ".join(lines)
 
 
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda s: s.name)

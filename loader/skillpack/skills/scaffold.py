@@ -23,13 +23,12 @@ _DESCRIPTION = (
     "Count the words of a text. Use when someone wants to know how many words a text has. Not for characters or lines."
 )
 _HOW_TO_RUN = """\
-Run a command in this skill's folder as printed, or in your project's folder with the full path of the script: relative
-paths start where you run it. `uv run` installs what the script needs; without uv, use the `python` of an environment
-with analog-layout-skills. Over MCP call the tool named in brackets with the same parameters."""
+Run commands in this skill's folder, or elsewhere with full paths of its files; other relative paths start where you run
+them. `uv run` installs what a script needs; without uv, use the `python` of an environment with analog-layout-skills.
+Over MCP call the tool named beside the command with the same parameters."""
 _HOW_TO_RUN_A_HANDLER = """\
-Run a command in this skill's folder as printed, or in your project's folder with the path of this folder in place of
-`.`. `skillpack` is the program of analog-layout-skills. Over MCP call the tool named in brackets with the same
-parameters."""
+Run commands in this skill's folder, or elsewhere with the path of that folder in place of `.`. `skillpack` is the
+program of analog-layout-skills. Over MCP call the tool named beside the command with the same parameters."""
 
 
 class Plan(NamedTuple):
