@@ -230,19 +230,21 @@ def test_the_wheel_in_a_folder_of_a_project_does_not_take_the_projects_skills_fo
     assert done.stdout.split() == [str(tmp_path / "vendor/skillpack/bundled_skills")] * 2
 
 
-def test_the_servers_of_the_wheel_answer_with_their_extras(wheel_environment, tmp_path):
+def test_the_server_of_the_wheel_draws_over_stdio_and_needs_its_extra_for_http(wheel_environment, tmp_path):
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-    bare = wheel_environment.run("skillpack", "mcp", cwd=tmp_path)
-    assert (bare.returncode, "mcp]" in bare.stderr) == (2, True), bare.stderr
+    over_http = wheel_environment.run("skillpack", "mcp", "--http", cwd=tmp_path)
+    assert (over_http.returncode, "mcp]" in over_http.stderr) == (2, True), over_http.stderr
+    extra = wheel_environment.with_extras("mcp")
+    loaded = wheel_environment.run("python", "-c", "import skillpack.hosts.mcp.http_transport", cwd=tmp_path, **extra)
+    assert loaded.returncode == 0, loaded.stderr
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    variables = wheel_environment.environment(**wheel_environment.with_extras("mcp"))
     with subprocess.Popen(
         [wheel_environment.skillpack, "mcp"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
-        env=variables,
+        env=wheel_environment.environment(),
     ) as server:
 
         def ask(**message):
