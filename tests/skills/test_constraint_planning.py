@@ -134,8 +134,11 @@ def test_without_the_libraries_the_answer_says_what_to_install(ask, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "give either netlist_path or circuit"),
-        (("--netlist-path", NETLIST, "--circuit", "{}"), "give either netlist_path or circuit"),
+        ((), "give exactly one of netlist_path, netlist_text, circuit; received none of them"),
+        (
+            ("--netlist-path", NETLIST, "--circuit", "{}"),
+            "give exactly one of netlist_path, netlist_text, circuit; received netlist_path, circuit",
+        ),
         (("--netlist-path", "none.sp"), "Netlist file not found"),
         (("--circuit", '{"devices": 3}'), "devices"),
         (("--circuit", '{"name": "x", "devices": []}', "--top", "x"), "top chooses in a netlist"),

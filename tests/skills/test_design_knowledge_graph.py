@@ -194,7 +194,7 @@ def test_a_workspace_brings_its_circuit_constraints_and_history(kg, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give netlist_path, or a workspace"),
+        ([], "give netlist_path or netlist_text, or a workspace"),
         (["--netlist-path", "/no/such.sp"], "Netlist file not found"),
         (["--netlist-path", NETLIST, "--constraints", '[{"kind": "x", "devices": ["M99"]}]'], "names M99"),
         (["--netlist-path", NETLIST, "--prefix", "a b"], "prefix"),

@@ -32,6 +32,7 @@ class Installed:
 )
 def test_the_command_repeats_how_the_package_was_installed(monkeypatch, record, extra, package):
     monkeypatch.setattr(metadata, "distribution", lambda _: Installed(record))
+    monkeypatch.setattr(util, "find_spec", lambda name: name)  # an environment with pip, whether or not this one has it
     monkeypatch.setattr(sys, "executable", "/bin/python")
     assert install_command(extra) == f"/bin/python -m pip install {package}"
 
