@@ -205,7 +205,16 @@ def test_a_copy_of_a_copy_is_the_copy(exported):
         (header_of("Analog_Layout.Skills>=0.1", "requests>=2"), ["jsonschema>=4.20", "pyyaml>=6.0", "requests>=2"]),
         (
             header_of("click>=8; python_version < '4'"),
-            ["click>=8; python_version < '4'", "jsonschema>=4.20", "pyyaml>=6.0"],
+            ['click>=8; python_version < "4"', "jsonschema>=4.20", "pyyaml>=6.0"],
+        ),
+        (
+            header_of("numpy<2; python_version < '3.11'", "numpy>=2; python_version >= '3.11'"),
+            [
+                "jsonschema>=4.20",
+                'numpy<2; python_version < "3.11"',
+                'numpy>=2; python_version >= "3.11"',
+                "pyyaml>=6.0",
+            ],
         ),
     ],
 )
@@ -216,9 +225,20 @@ def test_a_skill_of_another_pack_takes_its_dependencies_from_its_header(own_skil
     assert listed == expected
     assert text.endswith(SCRIPT)
     locked = "scripts/run.py.lock" in copy.files
-    assert locked == ("requests>=2" not in expected and not any("click" in item for item in expected))
+    assert locked == (expected == ["jsonschema>=4.20", "pyyaml>=6.0"])
     assert locked or any("has no lock" in note for note in copy.notes)
     assert copy.version
+
+
+@pytest.mark.parametrize(
+    ("python", "expected"),
+    [(">=3.8", ">=3.10"), (">=3.10", ">=3.10"), (">=3.12", ">=3.12"), (">=3.8,<3.13", ">=3.10,>=3.8,<3.13")],
+)
+def test_a_header_allows_only_the_pythons_of_the_modules_beside_the_script(own_skill, python, expected):
+    header = header_of("analog-layout-skills").replace(">=3.10", python)
+    copy = copy_of(own_skill(header=header))
+    assert f'# requires-python = "{expected}"\n' in copy.files["scripts/run.py"].decode()
+    assert ("scripts/run.py.lock" in copy.files) == (expected == ">=3.10")
 
 
 def test_a_skill_with_modules_of_its_own_runs_from_its_copy(own_skill, tmp_path):
@@ -300,6 +320,8 @@ def test_an_import_for_type_checkers_is_not_followed(own_skill):
         ({}, {"header": "# /// script\n# dependencies = [\n# ///\n"}, "not TOML"),
         ({}, {"header": header_of() + "\n" + header_of()}, "2 headers"),
         ({}, {"header": header_of("not a requirement!")}, "is not a requirement"),
+        ({}, {"header": header_of("numpy; nope == '3'")}, "is not a requirement"),
+        ({}, {"header": header_of().replace(">=3.10", "new")}, "no range of versions"),
         ({}, {"header": header_of("analog-layout-skills>=99")}, "needs analog-layout-skills>=99, but"),
         (
             {},

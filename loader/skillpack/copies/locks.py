@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.copies.module_index import own_distribution
-from skillpack.copies.requirements import Requirement, normal_name, parse_requirement, required_by
+from skillpack.copies.requirements import parse_requirement, required_by
 from skillpack.copies.script_header import parse_toml, with_header
 
 if TYPE_CHECKING:
@@ -24,30 +24,29 @@ class Lock(NamedTuple):
 
     Attributes:
         head: Its text before the requirements.
-        requirements: What it was made for, each as a line of the file and as a requirement.
+        requirements: What it was made for: lines of the file by requirements, as ``_comparable`` writes them.
         packages: Texts of the locked distributions, all versions, by name; each with the names of those it needs.
         requires_python: The Pythons it was made for.
     """
 
     head: str
-    requirements: dict[Requirement, str]
+    requirements: dict[str, str]
     packages: dict[str, tuple[str, frozenset[str]]]
     requires_python: str
 
     def cut(self, requirements: Iterable[str], requires_python: str) -> str | None:
         """Return the lock of a script with these requirements, or None if this one does not cover them."""
-        known = {_without_marker_text(requirement): line for requirement, line in self.requirements.items()}
-        wanted = [_without_marker_text(parse_requirement(text)) for text in requirements]
-        if requires_python != self.requires_python or not all(item in known for item in wanted):
+        wanted = {_comparable(text) for text in requirements}
+        if requires_python != self.requires_python or not wanted <= self.requirements.keys():
             return None
         needed: set[str] = set()
-        waiting = [item.name for item in wanted]
+        waiting = [parse_requirement(text).name for text in wanted]
         while waiting:
             name = waiting.pop()
             if name not in needed and name in self.packages:
                 needed.add(name)
                 waiting += self.packages[name][1]
-        lines = "".join(f"    {known[item]},\n" for item in sorted(set(wanted)))
+        lines = "".join(f"    {self.requirements[item]},\n" for item in sorted(wanted))
         manifest = f"\n{_MANIFEST}requirements = [\n{lines}]\n" if lines else ""
         return self.head + manifest + "".join(text for name, (text, _) in self.packages.items() if name in needed)
 
@@ -79,21 +78,21 @@ def _needs(package: dict[str, Any]) -> frozenset[str]:
     return frozenset(item["name"] for group in groups for item in group)
 
 
-def _requirement(item: dict[str, Any]) -> Requirement:
-    extras = tuple(sorted(normal_name(extra) for extra in item.get("extras", ())))
-    return Requirement(normal_name(item["name"]), extras, item.get("specifier", ""), item.get("marker", ""))
+def _requirement(item: dict[str, Any]) -> str:
+    """Return a requirement of a lock file."""
+    text = f"{item['name']}[{','.join(item.get('extras', ()))}]{item.get('specifier', '')}"
+    return _comparable(f"{text}; {item['marker']}" if "marker" in item else text)
 
 
-def _without_marker_text(requirement: Requirement) -> Requirement:
-    """Return a requirement for comparing: uv writes markers and the order of versions in its own way."""
-    versions = ",".join(sorted(requirement.specifier.split(",")))
-    return requirement._replace(specifier=versions, marker="*" if requirement.marker else "")
+def _comparable(text: str) -> str:
+    """Return a requirement in the one form in which equal ones are equal texts; uv writes some markers differently."""
+    return str(parse_requirement(text.replace("python_full_version", "python_version")))
 
 
 def script_to_lock(extras: Iterable[str]) -> str:
     """Return a script that requires all that this distribution requires with ``extras``, for ``uv lock --script``."""
     required = required_by(own_distribution() or "", tuple(extras))
-    return with_header("", DEFAULT_PYTHON, [str(requirement) for _, requirement in sorted(required.items())])
+    return with_header("", DEFAULT_PYTHON, sorted(map(str, required)))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from skillpack.copies.requirements import distribution, normal_name
+from packaging.utils import canonicalize_name
+
+from skillpack.copies.requirements import distribution
 
 _IGNORED = ("__pycache__",)
 
@@ -23,7 +25,7 @@ def own_distribution() -> str | None:
     for own in metadata.distributions():
         record = own.read_text("RECORD") or ""
         if f"{package}/__init__.py," in record or ".pth," in record:
-            name = normal_name(own.metadata["Name"])
+            name = canonicalize_name(own.metadata["Name"])
             found = modules_of(name).get(package)
             if found is not None and found.resolve() == here:
                 return name

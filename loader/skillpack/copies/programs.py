@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
 from skillpack.copies.closure import closure_of
 from skillpack.copies.locks import DEFAULT_PYTHON, LOCK_FILE, read_lock
 from skillpack.copies.module_index import modules_of, own_distribution, project_folder
 from skillpack.copies.requirements import (
-    Requirement,
-    allows,
     distribution,
     everything_required,
     owners_of,
@@ -26,6 +26,8 @@ from skillpack.skills.roots import bundled_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from packaging.requirements import Requirement
 
     from skillpack.copies.closure import Closure
 
@@ -42,6 +44,7 @@ from {module} import run_handler
 if __name__ == "__main__":
     raise SystemExit(run_handler(str(Path(__file__).resolve().parents[{up}] / "{handler}"), "{tool}", sys.argv[1:]))
 '''
+_LAST = 99  # a late patch release
 _LOCAL_SOURCES = ("path", "editable", "workspace")
 
 
@@ -147,10 +150,10 @@ class _Place:
         if own is None:
             raise CopyError("skillpack runs here without being installed; install the pack with pip to export programs")
         named = [requirement for requirement in self.declared if _ships(requirement.name, skill_dir, own)]
-        self.copied = {requirement.name: requirement.extras for requirement in named}
+        self.copied = {requirement.name: tuple(sorted(requirement.extras)) for requirement in named}
         for requirement in named:
             version = _version(requirement.name)
-            if not requirement.specifier.startswith("@") and not allows(requirement.specifier, version):
+            if not requirement.specifier.contains(version, prereleases=True):
                 raise CopyError(f"its header needs {requirement}, but {requirement.name} {version} is installed here")
         self.copied.setdefault(own, ())
         self.modules: dict[str, Path] = {}
@@ -164,27 +167,38 @@ class _Place:
 
     def needs(self, found: Closure) -> Needs:
         """Return the header of the copied program: what it needs from elsewhere."""
-        needed = {item.name: item for item in self.declared if item.name not in self.copied}
-        for library in found.libraries | set(found.own_libraries):
-            requirement = self._providing(library)
-            if requirement is not None:
-                needed.setdefault(requirement.name, requirement)
-        python = (self.header and self.header.requires_python) or DEFAULT_PYTHON
-        if self.header is not None and sorted(needed) == sorted(item.name for item in self.declared):
-            return Needs(self.header.requires_python or python, self.header.dependencies, self._kept_tables())
-        return Needs(python, tuple(str(needed[name]) for name in sorted(needed)), self._kept_tables())
+        kept = [item for item in self.declared if item.name not in self.copied]
+        names = {item.name for item in kept}
+        more = [item for library in found.libraries | set(found.own_libraries) for item in self._providing(library)]
+        python = self._python(found)
+        if self.header is not None and len(kept) == len(self.declared) and all(item.name in names for item in more):
+            return Needs(python, self.header.dependencies, self._kept_tables())
+        texts = {str(item) for item in kept} | {str(item) for item in more if item.name not in names}
+        return Needs(python, tuple(sorted(texts)), self._kept_tables())
 
-    def _providing(self, library: str) -> Requirement | None:
-        """Return the requirement of a copied distribution that brings a top-level module."""
+    def _python(self, found: Closure) -> str:
+        """Return the Pythons that the header allows and that the modules beside the program run on."""
+        python = (self.header and self.header.requires_python) or DEFAULT_PYTHON
+        try:
+            allowed = _releases(python)
+        except InvalidSpecifier as error:
+            raise CopyError(f"its header has requires-python = {python!r}, which is no range of versions") from error
+        for name in sorted(self.taken(found)):
+            installed = distribution(name)
+            own = (installed.metadata["Requires-Python"] if installed else None) or python
+            if not allowed <= _releases(own):
+                python = own if _releases(own) <= allowed else f"{own},{python}"
+                allowed = _releases(python)
+        return python
+
+    def _providing(self, library: str) -> list[Requirement]:
+        """Return the requirements of the copied distributions that bring a top-level module."""
         owners = owners_of(library)
-        required = {
-            name: item for copied, extras in self.copied.items() for name, item in required_by(copied, extras).items()
-        }
-        for name, requirement in required.items():
-            if name in owners and name not in self.copied:
-                return requirement
-        through = [item for name, item in sorted(required.items()) if everything_required(name) & set(owners)]
-        return next((item for item in through if item.name not in self.copied), None)
+        required = [item for copied, extras in self.copied.items() for item in required_by(copied, extras)]
+        required = [item for item in required if item.name not in self.copied]
+        direct = [item.name for item in required if item.name in owners]
+        through = sorted(item.name for item in required if not everything_required(item.name).isdisjoint(owners))
+        return [item for item in required if item.name == next(iter([*direct, *through]), None)]
 
     def undeclared(self, found: Closure) -> list[str]:
         """Return the libraries that the skill's own code needs and that nothing declares."""
@@ -194,7 +208,7 @@ class _Place:
         reachable = names.union(*map(everything_required, names))
         problems = []
         for library, mandatory in sorted(found.own_libraries.items()):
-            known = self._providing(library) is not None or not reachable.isdisjoint(owners_of(library))
+            known = bool(self._providing(library)) or not reachable.isdisjoint(owners_of(library))
             if mandatory and not known:
                 problems.append(
                     f"imports {library}, which is not in the skill and not in the dependencies of the header "
@@ -224,6 +238,15 @@ class _Place:
     def _uv(self) -> dict[str, dict[str, object]]:
         found = self.header.tool.get("uv", {}) if self.header else {}
         return found if isinstance(found, dict) else {}
+
+
+def _releases(specifier: str) -> set[int]:
+    """Return the minor releases of Python 3 that a range of versions has.
+
+    Raises:
+        InvalidSpecifier: If it is no such range.
+    """
+    return {minor for minor in range(40) if f"3.{minor}.{_LAST}" in SpecifierSet(specifier)}
 
 
 def _version(name: str) -> str:
