@@ -218,6 +218,7 @@ async def test_the_same_files_are_downloads_with_digest_ranges_and_types(client,
     assert answer.headers["etag"] == tag
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
     head = web.head("/files/ota/layout.gds")
     same = ("etag", "content-length", "content-type", "accept-ranges")
     assert (head.status_code, head.content) == (200, b"")
@@ -229,6 +230,9 @@ async def test_the_same_files_are_downloads_with_digest_ranges_and_types(client,
         assert ranged.headers["content-range"].endswith(f"/{len(expected)}")
     changed = web.get("/files/ota/layout.gds", headers={"Range": "bytes=0-5", "If-Range": '"other"'})
     assert (changed.status_code, changed.content) == (200, expected)
+    assert web.head("/files/ota/layout.gds", headers={"Range": "bytes=0-5"}).status_code == 200  # ranges are of GET
+    for wanted in ("bytes=5-2", "bytes=-"):
+        assert web.get("/files/ota/layout.gds", headers={"Range": wanted}).status_code == 200
     for wanted in (f"bytes={len(expected)}-", "bytes=-0", f"bytes={'9' * 5000}-"):
         assert web.get("/files/ota/layout.gds", headers={"Range": wanted}).status_code == 416
     assert web.get("/files/ota/layout.gds", headers={"Range": "bytes=5-1,7-8"}).status_code == 200
@@ -267,6 +271,34 @@ def test_over_http_files_are_handed_over(web):
         assert web.put(f"/files/{path}", content=b"").status_code == 422
     assert web.put("/files/up", content=b"").status_code == 422
     assert set(web.delete("/files/up/netlist.sp").headers["allow"].split(", ")) == {"GET", "HEAD", "PUT"}
+
+
+def test_a_file_is_replaced_only_as_the_conditions_of_the_request_say(web):
+    assert web.put("/files/c/x", content=b"one").status_code == 201
+    tag = web.head("/files/c/x").headers["etag"]
+    for path, condition in (("c/x", '"other"'), ("c/x", f"W/{tag}"), ("c/none", "*"), ("c/x", "")):
+        assert web.put(f"/files/{path}", content=b"two", headers={"If-Match": condition}).status_code == 412
+    for header, value, status in (("Content-Range", "bytes 0-1/9", 400), ("Content-Encoding", "gzip", 415)):
+        assert web.put("/files/c/x", content=b"two", headers={header: value}).status_code == status
+    assert web.get("/files/c/x", headers={"If-Match": f'"other", {tag}'}).content == b"one"
+    assert web.get("/files/c/x", headers={"If-Match": '"other"'}).status_code == 412
+    assert web.get("/files/c/x", headers={"If-None-Match": "*"}).status_code == 304
+    assert web.get("/files/c/x", headers={"If-None-Match": f"W/{tag}"}).status_code == 304
+    assert web.put("/files/c/x", content=b"two", headers={"If-Match": f'"a", {tag}'}).status_code == 200
+    assert web.put("/files/c/x", content=b"three", headers={"If-Match": tag}).status_code == 412
+    assert web.put("/files/c/x", content=b"three", headers={"If-Match": "*"}).status_code == 200
+    assert web.get("/files/c/x").content == b"three"
+    assert web.get("/files", params={"under": "c/"}).json()["files"][0]["path"] == "c/x"
+
+
+def test_the_header_with_links_stays_within_what_proxies_take():
+    from skillpack.hosts.http.file_routes import link_header
+    from skillpack.hosts.work_files import WorkFile
+
+    assert link_header([]) == {}
+    header = link_header([WorkFile(f"{number}{'ü' * 90}", 1) for number in range(32)])["link"]
+    assert 3000 < len(header) <= 4000
+    assert header.count('rel="item"') == header.count("</files/") == header.count(", ") + 1
 
 
 async def test_everything_needs_the_token(served, built):  # noqa: ARG001

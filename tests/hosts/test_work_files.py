@@ -1,12 +1,14 @@
 """The files that tools work on: which are served, which a call made, and what may be handed over."""
 
 import os
+import shutil
 import socket
 from types import SimpleNamespace
 
 import pytest
 
 from skillpack.hosts.confined_files import FileExistsAlreadyError, name_fault, open_inside, write_inside
+from skillpack.hosts.pack import Pack
 from skillpack.hosts.work_files import MAX_MADE, WorkFiles
 from skillpack.registry.declaration import ToolDeclaration
 from skillpack.skills.exceptions import FileRefusedError
@@ -115,6 +117,17 @@ def test_the_digest_follows_the_content(home):
             digests.append(opened.sha256)
     assert digests[0] == digests[2] == "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
     assert digests[1] != digests[0]
+
+
+def test_a_change_within_one_tick_of_the_clock_gives_another_digest(home):
+    files, path = WorkFiles(str(home)), home / "ws" / "x"
+    digests, stamp = set(), (home / "ws" / "größe 1.json").stat().st_mtime_ns
+    for text in (b"a", b"b"):
+        path.write_bytes(text)
+        os.utime(path, ns=(stamp, stamp))
+        with files.open("ws/x") as opened:
+            digests.add(opened.sha256)
+    assert len(digests) == 2
 
 
 def test_a_listing_has_files_without_hidden_ones_and_links_and_says_when_it_is_cut(home):
@@ -236,12 +249,24 @@ def test_without_a_folder_of_its_own_a_server_serves_what_calls_wrote(home, tmp_
             files.open(path)
 
 
-def test_programs_of_all_tools_are_known(pack):
+def test_programs_are_not_taken_and_nothing_is_taken_into_a_folder_of_skills(pack, tmp_path):
+    """A skill.yaml names any file as a program: whoever could hand one over would run it."""
     from skillpack.execution.limits import Limits, program_suffixes
 
     inner = {"properties": {"a": {"items": {"x-programs": [".Lua"]}}, "b": {"x-programs": [".deck"]}}}
     assert program_suffixes([SimpleNamespace(input_schema=inner)]) == (".deck", ".lua")
-    pack.limits = Limits(programs=False)
-    assert ".py" in pack.refused_programs()
-    pack.limits = Limits(programs=True)
-    assert pack.refused_programs() == ()
+    folder = tmp_path / "shared"
+    shutil.copytree(pack.roots[0], folder / "skills")
+    (folder / "skills" / "linked").symlink_to(folder / "elsewhere")
+    shutil.copytree(next((folder / "skills").glob("*/SKILL.md")).parent, folder / "elsewhere")
+    refused = ("a.py", "a.SO", "skills/new/skill.yaml", "Skills/new/run.txt", "skills/x", "elsewhere/run.txt")
+    for programs in (False, True):
+        limits = Limits(str(folder), programs=programs)
+        with Pack([folder / "skills"], limits=limits, files=WorkFiles(str(folder))) as serving:
+            assert serving.take_file("notes.txt", b"x", replace=True) is not programs
+            for path in refused:
+                if programs:
+                    assert serving.take_file(path, b"x", replace=True) is True
+                    continue
+                with pytest.raises(FileRefusedError, match="--allow-decks"):
+                    serving.take_file(path, b"x", replace=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from skillpack.registry.known_tools import KnownTools
 from skillpack.skills.loader import SkillLoader
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping, Sequence
 
     from skillpack.registry.declaration import Tools
@@ -114,11 +114,22 @@ class Pack:
                 self._seen = time.monotonic()
             return self._view
 
-    def refused_programs(self) -> tuple[str, ...]:
-        """Return the suffixes of files that clients may not hand over, because a tool or Python would run them."""
-        if self.limits.programs:
-            return ()
-        return (*PROGRAMS, *program_suffixes(self.view().tools.by_id.values()))
+    def take_file(self, path: str, content: bytes, *, replace: bool) -> bool:
+        """Write a file that a client hands over; return whether it is new.
+
+        Unless calls may name programs, no file is taken that a tool or Python would run, and none into a folder of
+        skills: a new ``skill.yaml`` would make a program of any file.
+
+        Raises:
+            FileRefusedError: As ``WorkFiles.write``.
+        """
+        programs: tuple[str, ...] = ()
+        closed: tuple[str, ...] = ()
+        if not self.limits.programs:
+            view = self.view()
+            programs = (*PROGRAMS, *program_suffixes(view.tools.by_id.values()))
+            closed = (*(os.fspath(root) for root in self.roots), *(skill.dir for skill in view.skills.values()))
+        return self.files.write(path, content, replace=replace, programs=programs, closed=closed)
 
     def close(self) -> None:
         """End the tools' processes: idle ones now, busy ones after their calls."""

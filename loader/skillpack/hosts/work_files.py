@@ -13,6 +13,7 @@ import hashlib
 import os
 import stat
 import threading
+import time
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -98,9 +99,12 @@ class OpenFile:
             while chunk := self.chunk(size, 1 << 20):
                 digest.update(chunk)
                 size += len(chunk)
+            known = digest.hexdigest()
+            if time.time() - self._identity[-1] / 1e9 < _CLOCK_SLACK_S:  # it may change without another time stamp
+                return known
             if len(_digests) >= _MAX_DIGESTS:
                 _digests.clear()
-            known = _digests[self._identity] = digest.hexdigest()
+            _digests[self._identity] = known
         return known
 
     def read(self, limit: int) -> bytes:
@@ -149,7 +153,9 @@ class WorkFiles:
         descriptor, status = open_inside(root, "/".join(steps))
         return OpenFile(WorkFile(self._name(os.path.join(root, *steps)), status.st_size), descriptor, status)
 
-    def write(self, path: str, content: bytes, *, replace: bool, programs: tuple[str, ...] = ()) -> bool:
+    def write(
+        self, path: str, content: bytes, *, replace: bool, programs: tuple[str, ...] = (), closed: tuple[str, ...] = ()
+    ) -> bool:
         """Write a file below the server's folder, completely or not at all; return whether it is new.
 
         Args:
@@ -157,6 +163,7 @@ class WorkFiles:
             content: The whole content.
             replace: Whether to replace a file of that name.
             programs: Suffixes of files that may not be written, because tools would run them.
+            closed: Folders into which nothing may be written.
 
         Raises:
             FileRefusedError: If the server takes no files, the name is not allowed, or writing fails.
@@ -168,6 +175,10 @@ class WorkFiles:
             raise FileRefusedError(f"the path {path[:MAX_PATH]!r} {fault}")
         if path.lower().endswith(programs):
             text = "is a program, and this server takes no programs; its owner can start it with --allow-decks"
+            raise FileRefusedError(f"the path {path!r} {text}")
+        target = _comparable(os.path.join(self.base, path))
+        if any(_is_below(target, _comparable(folder)) for folder in closed):
+            text = "lies in a folder of skills, which are programs; this server's owner can start it with --allow-decks"
             raise FileRefusedError(f"the path {path!r} {text}")
         try:
             return write_inside(self.base, path, content, replace=replace)
@@ -185,7 +196,7 @@ class WorkFiles:
         with self._lock:
             roots += [used for used in self._used if not any(_is_below(used, root) for root in roots)]
         if under:
-            found = self._located(under)
+            found = self._located(under.rstrip("/") or under)
             roots = [] if found is None else [os.path.join(found[0], *found[1])]
         files: dict[str, WorkFile] = {}
         walk = _Walk(_MAX_DEPTH, _MAX_VISITED)
@@ -354,6 +365,11 @@ def _folder_near(path: str) -> tuple[str, bool] | None:
 def _is_below(path: str, folder: str) -> bool:
     """Return whether a real path is a folder or lies in it."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _comparable(path: str) -> str:
+    """Return the real path in one case: some file systems do not tell ``Skills`` from ``skills``."""
+    return os.path.realpath(path).casefold()
 
 
 def _is_text(name: str) -> bool:

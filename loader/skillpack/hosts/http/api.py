@@ -196,7 +196,7 @@ class PackApi:
         answers = file_routes.ANSWERS
         for method, path, endpoint, model, more in (
             ("GET", file_routes.FOLDER, files.list_files, listed, {}),
-            ("GET", file_routes.ROUTE, files.read_file, None, {**answers["read"], **failures(404, 416)}),
+            ("GET", file_routes.ROUTE, files.read_file, None, {**answers["read"], **failures(404, 412, 416)}),
             ("PUT", file_routes.ROUTE, files.write_file, written, {**answers["write"], **failures(412, 422)}),
         ):
             app.add_api_route(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
@@ -28,7 +29,9 @@ FILE = "/files/{path}"
 ROUTE = "/files/{path:path}"
 CHUNK = 1 << 18
 _SNIFFED = 4096
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
+_RANGE = re.compile(r"bytes=(?=-?\d)(\d*)-(\d*)", re.ASCII)
+_TAG = re.compile(r'(?:W/)?"[^"]*"')
+_MAX_LINK = 4000  # characters; many proxies refuse answers with a longer header
 _PathInFolder = Annotated[str, Path(description="Path from the server's folder.", json_schema_extra={"minLength": 1})]
 _Match = Annotated[
     str,
@@ -37,6 +40,7 @@ _Match = Annotated[
 _Safe = {  # a browser must not run what somebody handed over
     "x-content-type-options": "nosniff",
     "content-security-policy": "sandbox; default-src 'none'",
+    "cross-origin-resource-policy": "same-origin",
     "cache-control": "private, no-cache",
 }
 ANSWERS: dict[str, dict[int | str, dict[str, Any]]] = {
@@ -83,6 +87,7 @@ class FileRoutes:
     """
 
     pack: Pack
+    _writing: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     async def list_files(self, under: Annotated[str, Query(json_schema_extra={"minLength": 1})] = "") -> Response:
         """List the files that tools work on, below the server's folder or a folder in it."""
@@ -107,10 +112,14 @@ class FileRoutes:
         """Write a file from the body, so that tools can use it; a file of that name is replaced."""
         if request.headers.get("if-none-match", "*") != "*":  # an empty one is not the same as none
             raise HTTPException(400, "If-None-Match must be '*' here: write the file only if there is none")
-        content = await request.body()
+        if "content-range" in request.headers:
+            raise HTTPException(400, "a file is handed over as a whole, without Content-Range")
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise HTTPException(415, "a file is written as its bytes are, without Content-Encoding")
+        content, expected = await request.body(), request.headers.get("if-match")
         try:
-            created = await anyio.to_thread.run_sync(self._write, path, content, if_none_match == "")
-        except FileExistsAlreadyError as error:
+            created = await anyio.to_thread.run_sync(self._write, path, content, if_none_match == "", expected)
+        except (FileExistsAlreadyError, _OtherFileError) as error:
             raise HTTPException(412, str(error)) from error
         except FileRefusedError as error:
             raise HTTPException(422 if self.pack.files.takes_uploads else 403, str(error)) from error
@@ -118,8 +127,22 @@ class FileRoutes:
         location = {"location": file_path(path)} if created else {}
         return _json(201 if created else 200, {**listed, "created": created}, location)
 
-    def _write(self, path: str, content: bytes, replace: bool) -> bool:
-        return self.pack.files.write(path, content, replace=replace, programs=self.pack.refused_programs())
+    def _write(self, path: str, content: bytes, replace: bool, expected: str | None) -> bool:
+        with self._writing:  # of two clients with the same If-Match, one replaces the file
+            if expected is not None and not _is_named(self._tag(path), expected):
+                raise _OtherFileError(f"{path!r} is not the file that If-Match names")
+            return self.pack.take_file(path, content, replace=replace)
+
+    def _tag(self, path: str) -> str | None:
+        try:
+            with self.pack.files.open(path) as opened:
+                return _tag_of(opened)
+        except (FileNotFoundError, FileRefusedError):
+            return None
+
+
+class _OtherFileError(Exception):
+    """The file is not the one that a client expects to replace."""
 
 
 def file_path(path: str) -> str:
@@ -129,14 +152,21 @@ def file_path(path: str) -> str:
 
 def link_header(files: Iterable[WorkFile]) -> dict[str, str]:
     """Return the header ``Link`` that names the files that a call made; none if it made none."""
-    links = [f'<{file_path(file.path)}>; rel="item"; type="{file.media_type or BYTES}"' for file in files]
-    return {"link": ", ".join(links)} if links else {}
+    links = ""
+    for file in files:
+        link = f'<{file_path(file.path)}>; rel="item"; type="{file.media_type or BYTES}"'
+        if len(links) + len(link) > _MAX_LINK:
+            break
+        links += f", {link}" if links else link
+    return {"link": links} if links else {}
 
 
 def _answer(request: Request, opened: OpenFile) -> Response:
     """Return the response with a file. It reads the file for its digest: call it from a thread."""
-    size, tag = opened.file.size, f'"{opened.sha256}"'
-    if tag in re.findall(r'"[^"]*"', request.headers.get("if-none-match", "")):
+    size, tag = opened.file.size, _tag_of(opened)
+    if not _is_named(tag, request.headers.get("if-match", "*")):
+        raise HTTPException(412, "the file is not the one that If-Match names")
+    if _is_named(tag, request.headers.get("if-none-match", ""), weak=True):
         opened.close()
         return Response(status_code=304, headers={"etag": tag, **_Safe})
     name = quote(opened.file.path.rpartition("/")[2])
@@ -147,11 +177,10 @@ def _answer(request: Request, opened: OpenFile) -> Response:
         "content-disposition": f"attachment; filename*=UTF-8''{name}",
     }
     start, end, status = 0, size, 200
-    wanted = request.headers.get("range", "")
-    if wanted and request.headers.get("if-range", tag) == tag and (found := _RANGE.fullmatch(wanted)) is not None:
-        start, end = _bounds(found[1], found[2], size)
+    bounds = _bounds(request.headers.get("range", ""), size) if request.method == "GET" else None
+    if bounds is not None and request.headers.get("if-range", tag) == tag:
+        start, end = bounds
         if start >= end:
-            opened.close()
             raise HTTPException(416, f"the file has {size} bytes", {"content-range": f"bytes */{size}"})
         status = 206
         headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
@@ -163,11 +192,28 @@ def _answer(request: Request, opened: OpenFile) -> Response:
     return StreamingResponse(_chunks(opened, start, end), status, headers, kind)
 
 
-def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
-    """Return the start and the end of a range ``first-last`` of a file; an empty one if there are no such bytes."""
+def _tag_of(opened: OpenFile) -> str:
+    return f'"{opened.sha256}"'
+
+
+def _is_named(tag: str | None, header: str, *, weak: bool = False) -> bool:
+    """Return whether a header ``If-Match`` or, by the weak comparison, ``If-None-Match`` names a file's tag."""
+    if header.strip() == "*":
+        return tag is not None
+    return tag is not None and tag in (name.removeprefix("W/") if weak else name for name in _TAG.findall(header))
+
+
+def _bounds(wanted: str, size: int) -> tuple[int, int] | None:
+    """Return start and end of the range that a header names, an empty one if there are no such bytes; None for none."""
+    found = _RANGE.fullmatch(wanted)
+    if found is None:
+        return None
+    first, last = (text[:20] for text in found.groups())
     if not first:
-        return (max(0, size - int(last[:20])), size) if last else (0, 0)
-    return int(first[:20]), min(size, int(last[:20]) + 1) if last else size
+        return max(0, size - int(last)), size
+    if last and int(last) < int(first):
+        return None
+    return int(first), min(size, int(last) + 1) if last else size
 
 
 async def _chunks(opened: OpenFile, start: int, end: int) -> AsyncIterator[bytes]:

@@ -31,11 +31,11 @@ REFUSALS = {  # what any route may answer
     403: "The request comes from a page of another site, or the server takes no files.",
     408: "The body did not arrive in time.",
     413: "The body is too long.",
-    415: "The body is not declared as JSON.",
+    415: "The body is not declared as JSON, or is encoded.",
     421: "The Host header names another server.",
 }
 UPLOADS = {
-    412: "There is a file of that name.",
+    412: "There is a file of that name, or another than If-Match names.",
     416: "The file has no such range.",
 }
 OUTCOMES = {

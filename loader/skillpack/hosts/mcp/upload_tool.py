@@ -84,7 +84,7 @@ def call(pack: Pack, arguments: Any) -> dict[str, Any]:
         if len(content) > pack.max_upload:
             return _failed(f"the file has {len(content)} bytes; at most {pack.max_upload} are taken")
         path = params["path"]
-        created = pack.files.write(path, content, replace=params["overwrite"], programs=pack.refused_programs())
+        created = pack.take_file(path, content, replace=params["overwrite"])
     except (NotJsonError, FileRefusedError) as error:
         advice = "; give overwrite: true to replace it" if isinstance(error, FileExistsAlreadyError) else ""
         return _failed(f"{error}{advice}")
