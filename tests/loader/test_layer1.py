@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from operations import lines_run
 from skillpack import Skill, SkillLoader
-from skillpack.skills.layer1 import Budget, estimate_tokens, layer1
+from skillpack.skills.layer1 import BY_TOOL, Budget, estimate_tokens, layer1
 
 
 def skill(name, description):
@@ -51,6 +51,13 @@ def test_xml_is_escaped_and_can_be_read_back():
         [("name", "a"), ("description", "short"), ("location", "/skills/a/SKILL.md")],
     ]
     assert root.attrib == {}
+
+
+def test_in_xml_a_sentence_replaces_the_locations():
+    element, _, sentence = layer1(THREE, "xml", how="Call `x`.").text.rpartition("\n")
+    assert sentence == "Call `x`."
+    assert [part.tag for part in ET.fromstring(element)[0]] == ["name", "description"]  # noqa: S314
+    assert layer1(THREE, "xml", how="").text == element
 
 
 def test_a_location_that_is_no_xml_text_does_not_break_the_element():
@@ -114,6 +121,7 @@ def test_the_packs_own_descriptions_and_their_section_are_short():
     assert len(loader.skills) == 16
     assert {name: size for name, item in loader.skills.items() if (size := estimate_tokens(item.summary)) > 100} == {}
     assert estimate_tokens(loader.get_prompt_section()) <= 1750  # 250 to spare
+    assert estimate_tokens(loader.get_prompt_section("xml", how=BY_TOOL)) <= 2000
     whole = loader.layer1("markdown", Budget(2000, "tokens"))
     assert (whole.shown, whole.shortened) == (16, 0)
 
@@ -195,6 +203,9 @@ def test_the_command_prints_every_style_within_a_budget(write_skill, tmp_path):
     assert told == loader.layer1("compact", Budget(60, "tokens"))._asdict()
     assert told["shortened"] == 1
     assert len(run("--max-characters", "300", *root).stdout) <= 300
+    assert run("--style", "xml", "--how", "file", *root).stdout == loader.get_prompt_section("xml") + "\n"
+    assert run("--style", "xml", "--how", "tool", *root).stdout == loader.get_prompt_section("xml", how=BY_TOOL) + "\n"
+    assert "needs --style xml" in run("--how", "file", *root).stderr
     assert run("--how", "tool", *root).stdout.strip() == loader.get_prompt_section().strip()
     both = run("--max-characters", "300", "--max-tokens", "3", *root)
     assert (both.returncode, "cannot be combined" in both.stderr) == (2, True)

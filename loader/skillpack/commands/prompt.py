@@ -17,10 +17,9 @@ from skillpack.commands import JSON, SKILLS_DIR, named_roots, open_loader, print
 )
 @click.option(
     "--how",
-    type=click.Choice(["shell", "tool"]),
-    default="shell",
-    help="How the agent gets the content of a skill: by 'skillpack show', or by the tool skill_request. "
-    "[default: shell]",
+    type=click.Choice(["shell", "tool", "file"]),
+    help="How the agent gets the content of a skill: by 'skillpack show', by the tool skill_request, or from the file, "
+    "whose place only xml states. [default: shell; xml: file]",
 )
 @click.option("--max-characters", type=click.IntRange(min=1), metavar="N", help="Shorten descriptions to fit.")
 @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="The same in estimated tokens.")
@@ -28,7 +27,7 @@ from skillpack.commands import JSON, SKILLS_DIR, named_roots, open_loader, print
 def command(
     skills_dirs: tuple[str, ...],
     style: str,
-    how: str,
+    how: str | None,
     max_characters: int | None,
     max_tokens: int | None,
     as_json: bool,
@@ -41,10 +40,14 @@ def command(
 
     if max_characters is not None and max_tokens is not None:
         raise click.UsageError("--max-characters and --max-tokens cannot be combined")
+    if how == "file" and style != "xml":
+        raise click.UsageError("--how file needs --style xml, which states the place of each SKILL.md")
     budget = None
     if max_characters is not None or max_tokens is not None:
         budget = Budget(max_characters or max_tokens or 1, "characters" if max_characters else "tokens")
-    sentence = BY_TOOL if how == "tool" else _by_command(named_roots(skills_dirs))
+    sentence: str | None = BY_TOOL if how == "tool" else _by_command(named_roots(skills_dirs))
+    if style == "xml" and how in {None, "file"}:
+        sentence = None
     section = open_loader(skills_dirs).layer1(STYLES[STYLES.index(style)], budget, sentence)
     if as_json:
         print_json(section._asdict())

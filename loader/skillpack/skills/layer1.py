@@ -76,16 +76,17 @@ def estimate_tokens(text: str) -> int:
 
 
 def layer1(
-    skills: Iterable[Skill], style: Style = "markdown", budget: Budget | None = None, how: str = BY_TOOL
+    skills: Iterable[Skill], style: Style = "markdown", budget: Budget | None = None, how: str | None = None
 ) -> Layer1:
     """Return layer 1 of ``skills`` in the order given.
 
     Args:
         skills: Skills to list.
         style: "compact": a line ``- name: description`` each; "markdown": the same as a section for a system prompt;
-            "xml": ``<available_skills>`` with the place of each SKILL.md.
+            "xml": ``<available_skills>`` with the place of each SKILL.md, or with ``how`` after it.
         budget: Maximum length of the text; by default unlimited.
-        how: Sentence for "markdown" that says how the model gets the content of a skill on this host; "" for none.
+        how: Sentence for "markdown" and "xml" that says how the model gets the content of a skill on this host; ""
+            for none. By default "markdown" has ``BY_TOOL`` and "xml" the places, for a model that reads files.
 
     Raises:
         ValueError: If there is no such style.
@@ -97,7 +98,7 @@ def layer1(
         return Layer1("", 0, 0, 0)
     if budget is None and style == "compact":  # in one go, as hosts with thousands of skills want it
         return Layer1("\n".join([f"- {skill.name}: {skill.summary}" for skill in listed]), len(listed), len(listed), 0)
-    form = _Markdown(listed, how) if style == "markdown" else _FORMS[style](listed)
+    form = _FORMS[style](listed, how)
     whole = form.assemble(form.descriptions, "")
     if budget is None or budget.cost(whole) <= budget.parts:
         return Layer1(whole, len(listed), len(listed), 0)
@@ -176,7 +177,7 @@ class _Form:
 
     separator = ": "
 
-    def __init__(self, skills: Sequence[Skill]) -> None:
+    def __init__(self, skills: Sequence[Skill], _how: str | None) -> None:
         self.names = [skill.name for skill in skills]
         self.descriptions = [skill.summary for skill in skills]
 
@@ -207,9 +208,10 @@ class _Form:
 class _Markdown(_Form):
     """The style of a section in a system prompt."""
 
-    def __init__(self, skills: Sequence[Skill], how: str) -> None:
-        super().__init__(skills)
-        self._tail = f"{_MARKDOWN_TAIL}{how}\n" if how else _MARKDOWN_TAIL
+    def __init__(self, skills: Sequence[Skill], how: str | None) -> None:
+        super().__init__(skills, how)
+        sentence = BY_TOOL if how is None else how
+        self._tail = f"{_MARKDOWN_TAIL}{sentence}\n" if sentence else _MARKDOWN_TAIL
 
     def assemble(self, descriptions: Sequence[str], notice: str) -> str:
         """Return the section."""
@@ -217,17 +219,19 @@ class _Markdown(_Form):
 
 
 class _Xml(_Form):
-    """``<available_skills>``, as clients of the Agent Skills specification write it."""
+    """``<available_skills>``, as clients of the Agent Skills specification write it; one line per skill."""
 
-    separator = "<description></description>\n"
+    separator = "<description></description>"
 
-    def __init__(self, skills: Sequence[Skill]) -> None:
+    def __init__(self, skills: Sequence[Skill], how: str | None) -> None:
         from html import escape
 
-        super().__init__(skills)
-        self.names = [escape(name) for name in self.names]
-        self.descriptions = [escape(text) for text in self.descriptions]
-        self._locations = [escape(_writable(skill.path)) for skill in skills]
+        super().__init__(skills, how)
+        self.names = [escape(name, quote=False) for name in self.names]
+        self.descriptions = [escape(text, quote=False) for text in self.descriptions]
+        places = [escape(_writable(skill.path), quote=False) for skill in skills]
+        self._ends = [f"<location>{place}</location>" for place in places] if how is None else [""] * len(places)
+        self._tail = f"\n{how}" if how else ""
 
     @property
     def bare(self) -> list[str]:
@@ -235,17 +239,14 @@ class _Xml(_Form):
         return [f"{self._entry(index, '')}\n" for index in range(len(self.names))]
 
     def assemble(self, descriptions: Sequence[str], notice: str) -> str:
-        """Return the element; its attributes state what is missing."""
+        """Return the element, whose attributes state what is missing, and the sentence after it."""
         entries = [self._entry(index, text) for index, text in enumerate(descriptions)]
-        return "\n".join([f"<available_skills{notice}>", *entries, "</available_skills>"])
+        return "\n".join([f"<available_skills{notice}>", *entries, "</available_skills>"]) + self._tail
 
     def _entry(self, index: int, description: str) -> str:
         """Return the element of one skill."""
-        parts = [f"<name>{self.names[index]}</name>"]
-        if description:
-            parts.append(f"<description>{description}</description>")
-        parts.append(f"<location>{self._locations[index]}</location>")
-        return "\n".join(["<skill>", *parts, "</skill>"])
+        text = f"<description>{description}</description>" if description else ""
+        return f"<skill><name>{self.names[index]}</name>{text}{self._ends[index]}</skill>"
 
     @staticmethod
     def notice(shown: int, total: int, shortened: int) -> str:
@@ -259,4 +260,4 @@ class _Xml(_Form):
         return text if start < 0 or ";" in text[start:] else text[:start]
 
 
-_FORMS: dict[Style, type[_Form]] = {"compact": _Form, "xml": _Xml}
+_FORMS: dict[Style, type[_Form]] = {"compact": _Form, "markdown": _Markdown, "xml": _Xml}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.skills.catalog import Catalog, scan
 from skillpack.skills.exceptions import ResourceError, SkillFileError
-from skillpack.skills.layer1 import BY_TOOL, layer1
+from skillpack.skills.layer1 import layer1
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,15 +86,17 @@ class SkillLoader:
         """Return layer 1: one line ``- name: description`` per skill."""
         return self.layer1("compact", budget).text
 
-    def get_prompt_section(self, style: Style = "markdown", budget: Budget | None = None, how: str = BY_TOOL) -> str:
+    def get_prompt_section(
+        self, style: Style = "markdown", budget: Budget | None = None, how: str | None = None
+    ) -> str:
         """Return layer 1 as a section to append to a system prompt, or "" if there are no skills.
 
-        By default it says that the tool ``skill_request`` returns the content of a skill; ``how`` is the sentence for a
-        host in which another way does.
+        By default it says that the tool ``skill_request`` returns the content of a skill, or in XML where each SKILL.md
+        is; ``how`` is the sentence for a host in which another way does.
         """
         return self.layer1(style, budget, how).text
 
-    def layer1(self, style: Style = "markdown", budget: Budget | None = None, how: str = BY_TOOL) -> Layer1:
+    def layer1(self, style: Style = "markdown", budget: Budget | None = None, how: str | None = None) -> Layer1:
         """Return layer 1 and the number of skills in it; see ``skillpack.skills.layer1``."""
         return layer1(self.skills.values(), style, budget, how)
 
