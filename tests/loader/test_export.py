@@ -326,8 +326,24 @@ def test_an_import_for_type_checkers_is_not_followed(own_skill):
         (
             {},
             {"header": header_of("x", more='# [tool.uv.sources]\n# x = { path = "../x" }\n')},
-            "takes x from a folder of this machine",
+            "takes libraries from this machine: path = '../x'",
         ),
+        *(
+            ({}, {"header": header_of(*needed, more=more)}, f"takes libraries from this machine: {place}")
+            for needed, more, place in [
+                (
+                    ["x"],
+                    '# [tool.uv.sources]\n# x = [{ path = "../x", marker = "os_name == \'nt\'" }]\n',
+                    "path = '../x'",
+                ),
+                (["x @ file:///x.whl"], "", "url = 'file:///x.whl'"),
+                ([], '# [tool.uv]\n# find-links = ["schemas", "/x"]\n', "find-links = 'schemas'"),
+                ([], '# [[tool.uv.index]]\n# url = "/x"\n', "url = '/x'"),
+            ]
+        ),
+        ({}, {"header": header_of(more="# [tool.uv]\n# sources = 3\n")}, "tables below tool"),
+        ({}, {"header": header_of(more="# tool.uv.offline = true\n")}, "settings of tool above its first table"),
+        ({}, {"script": "x = " + "-" * 100_000 + "1\n"}, "not Python"),
         ({}, {"script": "def broken(:\n"}, "not Python"),
         ({"manifest.json": "{}"}, {}, "manifest.json of its own"),
         ({"schemas/own.run.input.json": '{"$ref": "../../../x.json#/$defs/y"}'}, {}, "leads out"),
@@ -550,8 +566,35 @@ def test_without_an_installation_an_export_is_refused(pack, monkeypatch):
     from skillpack.copies import programs
 
     monkeypatch.setattr(programs, "own_distribution", lambda: None)
-    with pytest.raises(CopyError, match="install the pack with pip"):
+    with pytest.raises(CopyError, match=r"run: \S+ -m pip install -e "):
         copy_of(pack.skills["mos-pcell"])
+
+
+def test_a_header_may_take_libraries_from_the_skill_and_modules_of_the_copy_from_anywhere(own_skill):
+    more = '# [tool.uv]\n# find-links = ["../wheels"]\n# sources.Analog_Layout_Skills = { path = "../../.." }\n'
+    copy = copy_of(own_skill({"wheels/x.whl": ""}, header=header_of("analog-layout-skills", more=more)))
+    assert copy.files["scripts/run.py"].decode().count(more) == 1
+
+
+def test_files_of_an_earlier_installation_hide_no_package(own_skill, tmp_path, monkeypatch):
+    """An editable installation records files of former versions in a folder that is no package any more."""
+    site = tmp_path / "site"
+    files = {
+        "_analog_layout_skills.pth": f"{ROOT / 'loader'}\n{ROOT / 'scripts'}\n",
+        "skillpack/bundled_skills/own/scripts/run.py": "",
+        "analog_layout_skills-0.1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: analog-layout-skills\n"
+        "Version: 0.1.0\nRequires-Dist: jsonschema>=4.20\nRequires-Dist: pyyaml>=6.0\n",
+    }
+    files["analog_layout_skills-0.1.0.dist-info/RECORD"] = "".join(f"{path},,\n" for path in files)
+    for path, text in files.items():
+        (site / path).parent.mkdir(parents=True, exist_ok=True)
+        (site / path).write_text(text)
+    monkeypatch.syspath_prepend(str(site))
+    forget()
+    try:
+        assert "skillscript" in modules_in(copy_of(own_skill()))
+    finally:
+        forget()
 
 
 def test_a_header_of_a_skills_own_keeps_its_lock(own_skill):

@@ -115,8 +115,9 @@ class _Walk:
             file, package, folder = self._waiting.pop()
             try:
                 use = use_of(file)
-            except (SyntaxError, ValueError) as error:
-                self.found.faults.append(f"{file.name} is not Python that this Python reads: {error}")
+            except (SyntaxError, ValueError, MemoryError, RecursionError) as error:  # the last two: nested too deeply
+                reason = str(error) or "too deeply nested"
+                self.found.faults.append(f"{file.name} is not Python that this Python reads: {reason}")
                 continue
             for wanted in use.imports:
                 self._follow(wanted, package, folder)

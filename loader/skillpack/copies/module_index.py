@@ -67,7 +67,9 @@ def _top_level(own: metadata.Distribution) -> list[Path]:
             for folder in _folders_named(place):
                 found |= {entry.stem: entry for entry in sorted(folder.iterdir()) if _is_module(entry)}
         elif file.suffix == ".py" and not top.endswith(".dist-info") and top != "..":
-            found[Path(top).stem] = Path(str(own.locate_file(top)))
+            entry = Path(str(own.locate_file(top)))
+            if Path(top).stem not in found or _is_module(entry):  # a folder without __init__.py hides no package
+                found[Path(top).stem] = entry
     for top in (own.read_text("top_level.txt") or "").split():
         if top not in found and (spec := find_spec(top)) is not None and spec.origin not in {None, "built-in"}:
             origin = Path(str(spec.origin))

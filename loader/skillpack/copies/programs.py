@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
 
 from skillpack.copies.closure import closure_of
 from skillpack.copies.locks import DEFAULT_PYTHON, LOCK_FILE, read_lock
@@ -22,10 +23,12 @@ from skillpack.copies.requirements import (
 )
 from skillpack.copies.script_header import ScriptHeader, read_header, with_header
 from skillpack.skills.exceptions import CopyError
+from skillpack.skills.file_access import inside
 from skillpack.skills.roots import bundled_root
+from skillscript.install import install_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from packaging.requirements import Requirement
 
@@ -45,7 +48,7 @@ if __name__ == "__main__":
     raise SystemExit(run_handler(str(Path(__file__).resolve().parents[{up}] / "{handler}"), "{tool}", sys.argv[1:]))
 '''
 _LAST = 99  # a late patch release
-_LOCAL_SOURCES = ("path", "editable", "workspace")
+_PLACES = frozenset({"path", "workspace", "url", "index-url", "extra-index-url", "find-links"})
 
 
 class Needs(NamedTuple):
@@ -92,7 +95,7 @@ def copied_programs(skill_dir: Path, programs: Iterable[str], handlers: Mapping[
     for program, path in sorted(places.items()):
         try:
             source = _text_of(skill_dir / path)
-            place = _Place(skill_dir, read_header(source))
+            place = _Place(skill_dir, skill_dir / path, read_header(source))
             found = closure_of([skill_dir / path], place.modules, [_RUNS_HANDLERS] if program in handlers else [])
             _add(result, program, place, found)
             if program not in handlers:
@@ -110,7 +113,7 @@ def copied_programs(skill_dir: Path, programs: Iterable[str], handlers: Mapping[
 
 def _add(result: Programs, program: str, place: _Place, found: Closure) -> None:
     """Add the modules beside one program, and what is wrong with it."""
-    faults = [*found.faults, *place.undeclared(found), *place.source_faults()]
+    faults = [*found.faults, *place.undeclared(found), *place.header_faults()]
     result.faults += [f"{program}: {fault}" for fault in faults]
     folder = program.rpartition("/")[0]
     taken = place.taken(found)
@@ -140,15 +143,16 @@ def _add_header(result: Programs, skill_dir: Path, program: str, source: str, ne
 class _Place:
     """What a program may take modules and libraries from."""
 
-    def __init__(self, skill_dir: Path, header: ScriptHeader | None) -> None:
+    def __init__(self, skill_dir: Path, script: Path, header: ScriptHeader | None) -> None:
         self.header = header
+        self._home, self._folder = skill_dir, script.parent
         try:
             self.declared = [parse_requirement(text) for text in (header.dependencies if header else ())]
         except ValueError as error:
             raise CopyError(f"its header: {error}") from error
         own = own_distribution()
         if own is None:
-            raise CopyError("skillpack runs here without being installed; install the pack with pip to export programs")
+            raise CopyError(f"skillpack is not installed here as pip records it; run: {install_command()}")
         named = [requirement for requirement in self.declared if _ships(requirement.name, skill_dir, own)]
         self.copied = {requirement.name: tuple(sorted(requirement.extras)) for requirement in named}
         for requirement in named:
@@ -216,28 +220,52 @@ class _Place:
                 )
         return problems
 
-    def source_faults(self) -> list[str]:
-        """Return the places on this machine that the header's ``[tool.uv]`` refers to."""
-        sources = self._uv().get("sources", {})
-        local = [
-            name
-            for name, source in sources.items()
-            if isinstance(source, dict) and not set(_LOCAL_SOURCES).isdisjoint(source) and name not in self.copied
+    def header_faults(self) -> list[str]:
+        """Return what the header takes from this machine."""
+        uv = self.header.tool.get("uv", {}) if self.header else {}
+        others = {
+            name: source for name, source in self._sources().items() if canonicalize_name(name) not in self.copied
+        }
+        places = [("url", item.url) for item in self.declared if item.url and item.name not in self.copied]
+        places += [*_places({**uv, "sources": others})]
+        local = [(key, place) for key, place in places if "://" not in place or place.startswith("file:")]
+        return [
+            f"its header takes libraries from this machine: {key} = {place!r}"
+            for key, place in local
+            if not self._is_inside(place)
         ]
-        return [f"its header takes {name} from a folder of this machine" for name in local]
+
+    def _is_inside(self, place: str) -> bool:
+        """Return whether a place named in the header is a folder or file of the skill."""
+        path = self._folder / place
+        return not Path(place).is_absolute() and path.exists() and inside(str(self._home), str(path))
 
     def _kept_tables(self) -> str:
-        """Return the tables of the header that its copy keeps."""
-        uv = self._uv()
-        copied = uv.get("sources") and set(uv["sources"]) <= set(self.copied)
-        only_sources = self.header is not None and set(self.header.tool) == {"uv"} and set(uv) == {"sources"}
-        if self.header is None or (copied and only_sources):
+        """Return the tables of the header that its copy keeps: not those that only say where the copied modules are."""
+        sources = self._sources()
+        if self.header is None or (
+            self.header.tool == {"uv": {"sources": sources}}
+            and {canonicalize_name(name) for name in sources} <= self.copied.keys()
+        ):
             return ""
         return self.header.tables
 
-    def _uv(self) -> dict[str, dict[str, object]]:
-        found = self.header.tool.get("uv", {}) if self.header else {}
-        return found if isinstance(found, dict) else {}
+    def _sources(self) -> dict[str, object]:
+        """Return where uv takes libraries from, by their names as written."""
+        found: dict[str, object] = self.header.tool.get("uv", {}).get("sources", {}) if self.header else {}
+        return found
+
+
+def _places(value: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the addresses and folders in the settings of uv, each with its key."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _places(item, name)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _places(item, key)
+    elif key in _PLACES:
+        yield key, str(value)
 
 
 def _releases(specifier: str) -> set[int]:

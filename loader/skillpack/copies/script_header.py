@@ -67,12 +67,21 @@ def read_header(source: str) -> ScriptHeader | None:
     except ValueError as error:
         raise CopyError(f"its header '# /// script' is not TOML: {error}") from error
     python, needed = content.get("requires-python", ""), content.get("dependencies", [])
-    listed = isinstance(needed, list) and all(isinstance(item, str) for item in needed)
     tool = content.get("tool", {})
-    if not isinstance(python, str) or not listed or not isinstance(tool, dict):
+    listed = isinstance(needed, list) and all(isinstance(item, str) for item in needed)
+    if not isinstance(python, str) or not listed or not _is_tool(tool):
         raise CopyError("its header has requires-python = TEXT, dependencies = [TEXT, ...] and tables below tool only")
     start = next((index for index, line in enumerate(lines) if _TABLE.match(line)), len(lines))
-    return ScriptHeader(python, tuple(needed), tool, "\n".join(lines[start:]).strip())
+    tables = "\n".join(lines[start:]).strip()
+    if tool and parse_toml(tables) != {"tool": tool}:
+        raise CopyError("its header has settings of tool above its first table; write them as [tool.NAME] at its end")
+    return ScriptHeader(python, tuple(needed), tool, tables)
+
+
+def _is_tool(tool: object) -> bool:
+    """Return whether ``tool``, ``tool.uv`` and ``tool.uv.sources`` are tables."""
+    uv = tool.get("uv", {}) if isinstance(tool, dict) else None
+    return isinstance(uv, dict) and isinstance(uv.get("sources", {}), dict)
 
 
 def with_header(source: str, requires_python: str, dependencies: Sequence[str], tables: str = "") -> str:
