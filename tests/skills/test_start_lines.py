@@ -102,7 +102,7 @@ sysconfig.get_path = lambda name: library
 sys.argv = [script]
 runpy.run_path(script, run_name="__main__")
 """
-OWN = "~/.analog-layout-skills/bin/python -m"
+OWN = "~/.analog-layout-skills"
 
 
 @pytest.mark.parametrize(("version", "managed"), [("3.10", False), ("3.12", True), ("3.9", False)])
@@ -122,8 +122,7 @@ def test_without_uv_the_command_suits_the_python(copied, tmp_path, version, mana
         python = shlex.quote(sys.executable)
         if managed or version == "3.9":
             uv = shlex.join(map(str, [*run, script]))
-            made = f"{python} -m venv ~/.analog-layout-skills && {OWN} pip install uv && {OWN} {uv}"
-            assert command == made
+            assert command == f"{python} -m venv {OWN} && PATH={OWN}/bin:$PATH && pip install uv && {uv}"
         else:
             assert command == f"{python} -m pip install {package}"
 

@@ -228,21 +228,15 @@ try:
 except ImportError as problem:  # the same lines in every script: any Python 3 without the package answers an envelope
     if problem.name != "skillscript":
         raise
-    import json
-    import sys
-    from pathlib import Path
-    from shlex import quote
-    from shutil import which
-    from sysconfig import get_path
+    import json, pathlib, shlex, shutil, sys, sysconfig  # noqa: E401, I001 - in one line to stay short
 
-    TREE = next((str(home) for home in Path(__file__).resolve().parents if (home / "loader/skillpack").is_dir()), "")
-    COMMAND = " ".join(["uv run", *([f"--project {quote(TREE)} python"] if TREE else []), *map(quote, sys.argv)])
-    MANAGED = sys.prefix == sys.base_prefix and Path(get_path("stdlib"), "EXTERNALLY-MANAGED").is_file()
-    if not which("uv") and (MANAGED or sys.version_info < (3, 10)):  # pip installs nothing, or not this package, here
-        OWN = "~/.analog-layout-skills/bin/python -m"
-        COMMAND = f"{quote(sys.executable)} -m venv ~/.analog-layout-skills && {OWN} pip install uv && {OWN} {COMMAND}"
-    elif not which("uv"):
-        COMMAND = f"{quote(sys.executable)} -m pip install {f'-e {quote(TREE)}' if TREE else 'analog-layout-skills'}"
+    THIS, MARK = shlex.quote(sys.executable), pathlib.Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+    TREE = next((str(up) for up in pathlib.Path(__file__).resolve().parents if (up / "loader/skillpack").is_dir()), "")
+    UV = " ".join(map(shlex.quote, ["uv", "run", *(["--project", TREE, "python"] if TREE else []), *sys.argv]))
+    PIP = f"{THIS} -m pip install {'-e ' + shlex.quote(TREE) if TREE else 'analog-layout-skills'}"
+    OWN = f"{THIS} -m venv ~/.analog-layout-skills && PATH=~/.analog-layout-skills/bin:$PATH && pip install uv && {UV}"
+    UNFIT = sys.version_info < (3, 10) or (sys.prefix == sys.base_prefix and MARK.is_file())  # for pip and the package
+    COMMAND = UV if shutil.which("uv") else OWN if UNFIT else PIP
     HELP = f"Python {sys.version.split()[0]} here lacks analog-layout-skills, which needs 3.10 or newer; run: {COMMAND}"
     ERROR = {"code": "SERVICE_UNAVAILABLE", "message": HELP, "details": {"missing": "skillscript", "command": COMMAND}}
     print(json.dumps({"ok": False, "error": ERROR, "data": None, "duration_ms": 0}))
