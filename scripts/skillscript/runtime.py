@@ -84,12 +84,12 @@ def error_of(problem: BaseException, own: Collection[str] = ()) -> tuple[SkillEr
         return SkillError(ErrorCode.INTERNAL_ERROR, "interrupted before the work was done"), None
     if isinstance(problem, TimeoutError):
         return SkillError(ErrorCode.TIMEOUT, _without_folders(str(problem)) or "timed out"), None
-    from traceback import format_exception
-
     from .install import missing_requirement
 
     if (missing := missing_requirement(problem)) is not None:
-        return missing, "".join(format_exception(problem))
+        return missing, None
+    from traceback import format_exception
+
     kind = type(problem).__name__
     if isinstance(problem, MemoryError):
         message = "out of memory"

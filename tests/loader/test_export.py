@@ -627,6 +627,7 @@ def test_a_copy_names_the_command_that_makes_it_run(pack, tmp_path):
             env={"PATH": str(path)}, input='{"params": {}}\n',
         )  # fmt: skip
         (line,) = done.stdout.splitlines()
+        assert done.stderr == ""  # no traceback: the command is all that helps
         return done.returncode, json.loads(line)["error"]
 
     code, error = answer(*arguments, path=tmp_path)
