@@ -14,12 +14,15 @@ from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 
+from .file_state import file_state
 from .strict_json import NotJsonError, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, TypeAlias
+
+    from .file_state import FileState
 
     Place: TypeAlias = tuple[str, str]  # a file and the name of one of its definitions
 
@@ -124,6 +127,8 @@ def described(schema: Any, root: Mapping[str, Any]) -> Any:
 def bundle(schema: dict[str, Any], folder: Path, skills: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return ``schema`` with the definitions that it takes from other files, and the paths of these files.
 
+    A file that is reached by a link has two paths, its name and its place; if one of them changes, so may the schema.
+
     A definition that is used once takes the place of its reference, merged with the keywords beside it, if both
     together say the same as the merged schema. All others are added to ``$defs``.
 
@@ -144,7 +149,7 @@ def bundle(schema: dict[str, Any], folder: Path, skills: Path) -> tuple[dict[str
         raise ReferenceFault("; ".join(sorted(set(collected.faults))))
     if not collected.definitions:
         return schema, ()
-    return _Bundle(collected, schema).result(), tuple(sorted(collected.folders))
+    return _Bundle(collected, schema).result(), tuple(sorted({*collected.folders, *collected.named}))
 
 
 class _Collected:
@@ -154,6 +159,7 @@ class _Collected:
         definitions: Each with its place.
         uses: How often each is referred to.
         folders: Files read, each with the folder that its references start from.
+        named: Files as they are named, which may be links or absent.
         faults: What is wrong with references.
     """
 
@@ -162,6 +168,7 @@ class _Collected:
         self.definitions: dict[Place, Any] = {}
         self.uses: Counter[Place] = Counter()
         self.folders: dict[str, Path] = {}
+        self.named: set[str] = set()
         self.faults: list[str] = []
         self._places: dict[tuple[str, str], Place | None] = {}  # by the file with the reference, and the reference
 
@@ -203,12 +210,14 @@ class _Collected:
         if not named:
             self.faults.append(f"$ref {reference!r} is not followed; {_HOW}")
             return None
-        path = Path(os.path.realpath(self.folders[file] / named[1]))
+        name = os.path.normpath(self.folders[file] / named[1])
+        path = Path(os.path.realpath(name))
         if not path.is_relative_to(self._skills):
             self.faults.append(f"$ref {reference!r} leads out of the folder of the skills")
             return None
         if path.parent == self._skills and not path.exists():
             path = _installed_skills() / path.name
+        self.named.add(name)
         if str(path) not in self.folders:
             if len(self.folders) > MAX_FILES:
                 self.faults.append(f"definitions are taken from more than the {MAX_FILES} files allowed")
@@ -219,8 +228,7 @@ class _Collected:
     def _definition(self, place: Place) -> Any:
         path, name = place
         try:
-            status = os.stat(path)  # noqa: PTH116 - text
-            definitions = _definitions(path, status.st_mtime_ns, status.st_size)
+            definitions = _definitions(path, file_state(os.stat(path)))  # noqa: PTH116 - text
         except OSError as error:
             self.faults.append(f"the file {Path(path).name} cannot be read: {error.strerror}")
             return None
@@ -235,13 +243,13 @@ class _Collected:
 
 
 @lru_cache(maxsize=8)
-def _definitions(path: str, _changed_ns: int, size: int) -> dict[str, Any]:
+def _definitions(path: str, state: FileState) -> dict[str, Any]:
     """Return ``$defs`` of a JSON Schema file."""
     file = Path(path)
     if not file.is_file():
         raise NotJsonError("is not a regular file")
     with file.open("rb") as stream:
-        content = parse_json(stream.read(min(size, MAX_FILE_BYTES) + 1), limit=MAX_FILE_BYTES)
+        content = parse_json(stream.read(min(state[1], MAX_FILE_BYTES) + 1), limit=MAX_FILE_BYTES)
     definitions = content.get("$defs") if isinstance(content, dict) else None
     return definitions if isinstance(definitions, dict) else {}
 

@@ -24,6 +24,7 @@ import time
 
 from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
 from .faults import Fault, invalid_params
+from .file_state import file_state
 from .runtime import Stopped, call
 from .schema import find_faults
 from .standard_streams import print_error, take_stdin
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, BinaryIO
 
+    from .file_state import FileState
     from .standard_streams import EnvelopeStream
     from .tool import Tool
 
@@ -102,7 +104,7 @@ class _LoadedSources:
 
     def __init__(self) -> None:
         self._known: set[str] = set()  # installed ones too
-        self._seen: dict[str, tuple[int, int] | None] = {}
+        self._seen: dict[str, FileState | None] = {}
         self._modules: tuple[int, str] = (0, "")
         self.take_note(time.time_ns())
 
@@ -131,13 +133,12 @@ class _LoadedSources:
         return any(stamp is None or stamp != _stamp(file) for file, stamp in self._seen.items())
 
 
-def _stamp(file: str) -> tuple[int, int] | None:
-    """Return time of change [ns] and size [bytes] of a file, None if it is not there."""
+def _stamp(file: str) -> FileState | None:
+    """Return the state of a file, None if it is not there."""
     try:
-        status = os.stat(file)  # noqa: PTH116 - hundreds of files before each call
+        return file_state(os.stat(file))  # noqa: PTH116 - hundreds of files before each call
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size
 
 
 class _Surroundings:

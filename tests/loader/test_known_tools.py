@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from skillpack.execution.tool_process import files_of
 from skillpack.registry import known_tools
 from skillpack.registry.declaration import find_tools, read_tools
 from skillpack.registry.known_tools import KnownTools
@@ -91,15 +92,34 @@ def test_what_has_changed_is_read_again_and_nothing_else(folder, reads, change):
     assert "second" not in reads
 
 
+def switch_link(path):
+    path.with_name("other.json").write_text(path.read_text().replace("string", "number"))
+    path.unlink()
+    path.symlink_to("other.json")
+
+
+SHARED_CHANGES = {
+    "another text": lambda path: path.write_text('{"$defs": {"text": {"type": "string", "maxLength": 3}}}'),
+    "the same size and time": lambda path: keep_size_and_time(path.resolve(), "string", "number"),
+    "a link to another file": switch_link,
+    "removed": lambda path: path.unlink(),
+}
+
+
 @pytest.mark.usefixtures("reads")
-def test_definitions_beside_the_skill_are_looked_at_too(folder):
-    (folder / "shared.json").write_text('{"$defs": {"text": {"type": "string"}}}')
+@pytest.mark.parametrize("change", SHARED_CHANGES)
+def test_definitions_beside_the_skill_are_looked_at_too(folder, change):
+    shared = folder / "shared.json"
+    (folder / "one.json").write_text('{"$defs": {"text": {"type": "string"}}}')
+    shared.symlink_to("one.json")
     schema = {"type": "object", "properties": {"x": {"$ref": "../../shared.json#/$defs/text"}}}
     (folder / "first" / "schemas" / "in.json").write_text(json.dumps(schema))
     known = KnownTools()
     before = found(known, folder)
-    (folder / "shared.json").write_text('{"$defs": {"text": {"type": "string", "maxLength": 3}}}')
+    of_process = files_of(before.by_id["first.do"])
+    SHARED_CHANGES[change](shared)
     assert found(known, folder) != before
+    assert files_of(before.by_id["first.do"]) != of_process
 
 
 def test_a_faulty_declaration_and_files_that_have_just_changed_are_always_read(folder, reads, monkeypatch):

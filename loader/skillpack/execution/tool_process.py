@@ -18,6 +18,7 @@ import skillscript
 from skillpack.execution.environment import tool_environment
 from skillpack.execution.process import Outcome, run_bounded
 from skillpack.execution.warm_worker import WarmWorker
+from skillscript.file_state import file_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from skillpack.execution.process import Cancellation
     from skillpack.execution.worker_pool import WorkerPool
     from skillpack.registry.declaration import ToolDeclaration
+    from skillscript.file_state import FileState
 
 MAX_ARGUMENT_BYTES = 1 << 16  # Linux takes 128 KiB an argument
 MAX_REQUEST_BYTES = 4 << 20  # what a worker reads on one line
@@ -86,11 +88,11 @@ def can_be_warm(tool: ToolDeclaration) -> bool:
         status = Path(tool.script).stat()
     except OSError:
         return False
-    return _imports_skillscript(tool.script, status.st_mtime_ns, status.st_size)
+    return _imports_skillscript(tool.script, file_state(status))
 
 
 @lru_cache(maxsize=1024)
-def _imports_skillscript(script: str, _changed_ns: int, _size: int) -> bool:
+def _imports_skillscript(script: str, _state: FileState) -> bool:
     try:
         with Path(script).open("rb") as file:
             return _USES_SKILLSCRIPT.search(file.read(1 << 18)) is not None
@@ -211,19 +213,18 @@ def _kind(tool: ToolDeclaration, environment: Mapping[str, str], files: Hashable
 
 
 def files_of(tool: ToolDeclaration) -> Hashable:
-    """Return the state of the files that a tool is made of: name, time and size, so that an edit ends old workers."""
+    """Return the state of the files that a tool is made of: name and state, so that an edit ends old workers."""
     home = Path(tool.script).parent
     seen = _files_seen(str(home), ("", *_WATCHED)) if tool.is_handler else _files_seen(str(home.parent))
     return seen, _states(tool.shared_files)
 
 
-def _states(files: tuple[str, ...]) -> tuple[tuple[int, int] | None, ...]:
-    """Return time and size of files; None for one that is not there."""
-    found: list[tuple[int, int] | None] = []
+def _states(files: tuple[str, ...]) -> tuple[FileState | None, ...]:
+    """Return the state of files; None for one that is not there."""
+    found: list[FileState | None] = []
     for file in files:
         try:
-            status = Path(file).stat()
-            found.append((status.st_mtime_ns, status.st_size))
+            found.append(file_state(Path(file).stat()))
         except OSError:  # noqa: PERF203 - a few files
             found.append(None)
     return tuple(found)
@@ -237,16 +238,15 @@ def _folder() -> str:
         return ""
 
 
-def _files_seen(skill_dir: str, folders: tuple[str, ...] = _WATCHED) -> tuple[tuple[str, int, int], ...]:
-    """Return name, time and size of the files in these folders of a skill."""
+def _files_seen(skill_dir: str, folders: tuple[str, ...] = _WATCHED) -> tuple[tuple[str, FileState], ...]:
+    """Return name and state of the files in these folders of a skill."""
     seen = []
     for name in folders:
         with contextlib.suppress(OSError), os.scandir(f"{skill_dir}/{name}") as entries:
             for entry in entries:
                 if entry.name == "__pycache__":  # Python itself changes it when a program starts for the first time
                     continue
-                status = entry.stat()
-                seen.append((entry.path, status.st_mtime_ns, status.st_size))
+                seen.append((entry.path, file_state(entry.stat())))
     return tuple(sorted(seen))
 
 

@@ -55,7 +55,7 @@ class ToolDeclaration:
         worker: Absolute path of the program that answers for it and other tools of its skill in one warm process; ""
             if its own program does.
         is_handler: Whether its script is a module with ``execute`` that ``skillscript.handler`` runs, no program.
-        shared_files: Paths of the files from which its schemas take definitions.
+        shared_files: Paths of the files from which its schemas take definitions; of a link, its own and its target's.
     """
 
     id: str

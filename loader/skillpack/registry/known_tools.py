@@ -11,12 +11,14 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillpack.registry.declaration import find_tools, read_tools
+from skillscript.file_state import file_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from skillpack.registry.declaration import ToolDeclaration, ToolFault, Tools
     from skillpack.skills.skill_md import Skill
+    from skillscript.file_state import FileState
 
 SETTLED_SECONDS = 2.0  # a file that changed since then may change again at the same time stamp
 _FOLDERS = ("", "scripts", "schemas")
@@ -75,13 +77,12 @@ def _state(skill: Skill, others: Iterable[str]) -> _State:
     return tuple((path, *_change(path)) for path in sorted(paths))
 
 
-def _change(path: str) -> tuple[int, int, int]:
-    """Return when the file that a path leads to was changed [ns since 1970], size and number; zeros if none."""
+def _change(path: str) -> FileState:
+    """Return the state of the file that a path leads to; zeros if none."""
     try:
-        status = os.stat(path)
+        return file_state(os.stat(path))
     except OSError:
         return 0, 0, 0
-    return max(status.st_ctime_ns, status.st_mtime_ns), status.st_size, status.st_ino
 
 
 def _is_settled(state: _State) -> bool:

@@ -19,11 +19,13 @@ from skillpack.skills.skill_md import OUTPUT_FOLDERS, SKILL_FILE
 from skillpack.skills.skill_rules import MAX_NAME, NAME
 from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES, decode, split
 from skillpack.skills.strict_yaml import load_typed_mapping
+from skillscript.file_state import file_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from skillpack.skills.skill_md import Skill
+    from skillscript.file_state import FileState
 
 SCHEME = "skill://"
 DIRECTORY = "inode/directory"
@@ -115,7 +117,7 @@ def served_files(skill: Skill) -> Iterator[SkillFile]:
             raise ResourceError(f"{path!r} cannot be read: {error.strerror}") from error
         if status.st_size > MAX_BYTES:
             raise ResourceError(f"{path!r} has {status.st_size} bytes, more than the {MAX_BYTES} allowed")
-        yield SkillFile(path, status.st_size, _digest(location, status.st_mtime_ns, status.st_size, status.st_ino))
+        yield SkillFile(path, status.st_size, _digest(location, file_state(status)))
 
 
 def children(skill: Skill, folder: str) -> list[tuple[str, bool]] | None:
@@ -171,7 +173,7 @@ def _is_text(name: str) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def _digest(path: str, _changed_ns: int, _size: int, _inode: int) -> str:
+def _digest(path: str, _state: FileState) -> str:
     """Return the digest of a file as it is now; an unchanged one is not read again."""
     try:
         return "sha256:" + hashlib.sha256(read_bounded(os.path.realpath(path), MAX_BYTES)).hexdigest()
