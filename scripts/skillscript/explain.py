@@ -11,12 +11,12 @@ from jsonschema import Draft202012Validator, exceptions, validators
 from referencing import Registry
 
 from .accept import matches
-from .faults import MAX_ECHOED, TYPE_WORDS, Fault, did_you_mean, echo, show
+from .faults import CHOICES, MAX_ECHOED, TYPE_WORDS, Fault, choice, did_you_mean, echo, show
 from .schema_references import described
 from .strict_json import path_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 MAX_FOUND = 1000  # faults collected per value
 
@@ -84,8 +84,8 @@ def _faults_of(error: ValidationError, root: dict[str, Any]) -> list[tuple[Path,
         unknown = list(islice((name for name in error.instance if name not in known), MAX_FOUND))
         return [((*path, name), keyword, _unknown(error, path, name, known)) for name in unknown]
     own = _own_message(error.schema, keyword)
-    if keyword in ("oneOf", "not") and own is None:
-        own = _choice(rule=error.validator_value, received=error.instance)
+    if keyword in CHOICES and own is None and isinstance(error.instance, dict):
+        own = _choice(keyword, error.validator_value, error.instance)
     if keyword in ("anyOf", "oneOf") and own is None:
         nearest = _nearest_branch(error)
         if nearest:
@@ -113,21 +113,15 @@ def _unknown(error: ValidationError, path: Path, name: str, known: list[str]) ->
     return Fault(path_text(full), message, error.instance[name], known)
 
 
-def _choice(rule: Any, received: Any) -> str | None:
-    """Return the message of a rule by which properties exclude one another; None for any other rule.
-
-    ``oneOf`` with branches that each require properties wants one of them; ``not`` with a list of required properties
-    refuses them together.
-    """
-    branches = rule if isinstance(rule, list) else [rule]
-    if not isinstance(received, dict) or not all(
-        isinstance(each, dict) and set(each) == {"required"} for each in branches
-    ):
+def _choice(keyword: str, rule: Any, received: Mapping[str, Any]) -> str | None:
+    """Return the message of a rule that only says which properties to give; None for any other rule."""
+    wanted = choice(keyword, rule)
+    if wanted is None:
         return None
-    names = list(dict.fromkeys(name for branch in branches for name in branch["required"]))
+    branches = rule if isinstance(rule, list) else [rule]
+    names = dict.fromkeys(name for branch in branches for name in branch["required"])
     given = [name for name in names if name in received]
-    number = "exactly" if isinstance(rule, list) else "only"
-    return f"give {number} one of {', '.join(names)}; received {', '.join(given) or 'none of them'}"
+    return f"{wanted}; received {', '.join(given) or 'none of them'}"
 
 
 def _nearest_branch(error: ValidationError) -> list[ValidationError]:

@@ -28,6 +28,7 @@ TYPE_WORDS = {  # types of JSON Schema, as a fault names them
     "object": "an object",
     "null": "null",
 }
+CHOICES = {"oneOf": "give exactly one of ", "anyOf": "give at least one of ", "not": "do not give all of "}
 _KINDS = ((str, "string "), (list, "array "), (dict, "object "))
 
 
@@ -97,6 +98,23 @@ def show(value: Any) -> str:
         text = text[:MAX_SHOWN] + "..."
     kind = next((name for type_, name in _KINDS if isinstance(value, type_)), "")
     return kind + text
+
+
+def choice(keyword: str, rule: Any) -> str | None:
+    """Return in words which properties a rule wants, such as "give exactly one of a, b"; None for any other rule.
+
+    It is a rule of ``CHOICES`` whose schemas have the keyword ``required`` and no other.
+    """
+    branches = rule if isinstance(rule, list) else [rule]
+    names: list[list[str]] = [
+        branch.get("required", []) if isinstance(branch, dict) and len(branch) == 1 else [] for branch in branches
+    ]
+    if keyword not in CHOICES or not all(names):
+        return None
+    if keyword == "not":
+        words = {1: "do not give ", 2: "give only one of "}.get(len(names[0]), CHOICES[keyword])
+        return words + ", ".join(names[0])
+    return CHOICES[keyword] + ", ".join(" and ".join(each) for each in names)
 
 
 def did_you_mean(received: object, known: Iterable[object]) -> str:

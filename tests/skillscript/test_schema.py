@@ -185,6 +185,20 @@ def test_the_alternative_that_was_meant_explains_itself():
     assert find_faults({"device": 3}, schema)[0].message == "'device' must be an object or a string, got 3"
 
 
+@pytest.mark.parametrize(
+    ("rule", "value", "message"),
+    [
+        ({"oneOf": [{"required": ["w", "l"]}, {"required": ["c"]}]}, {"w": 1}, "give exactly one of w and l, c"),
+        ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {}, "give at least one of a, b"),
+        ({"not": {"required": ["a", "b"]}}, {"a": 1, "b": 1}, "give only one of a, b"),
+        ({"not": {"required": ["a", "b", "c"]}}, {"a": 1, "b": 1, "c": 1}, "do not give all of a, b, c"),
+    ],
+)
+def test_a_rule_of_alternatives_says_which_properties_to_give(rule, value, message):
+    (fault,) = find_faults(value, rule)
+    assert fault.message == f"{message}; received {', '.join(value) or 'none of them'}"
+
+
 def test_a_million_mistakes_are_a_short_answer():
     with pytest.raises(SkillError) as caught:
         validate(["x"] * 100_000, {"items": {"type": "number"}})

@@ -11,7 +11,7 @@ from skillpack.hosts.mcp import upload_tool
 from skillpack.hosts.mcp.skill_tools import SKILL_TOOLS
 from skillpack.hosts.served_schemas import NameStyle, answer_schema, served_names, structured_answer
 from skillscript.envelope import to_json
-from skillscript.faults import did_you_mean
+from skillscript.faults import CHOICES, choice, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -110,10 +110,15 @@ def _display_name(tool: ToolDeclaration) -> str:
 
 
 def _description(tool: ToolDeclaration, *, instructed: bool) -> str:
-    """Return what the tool does and where the instructions for it are, if there are any."""
+    """Return what the tool does, which parameters it wants, and where the instructions are, if there are any.
+
+    The listed schema cannot say at its top that one of several parameters is wanted.
+    """
     text = tool.description or str(tool.input_schema.get("description", "")) or tool.id
-    where = f" Instructions: skill_request(name='{tool.skill}')." if instructed else ""
-    return f"{text.rstrip('.')}.{where}"
+    wanted = [choice(keyword, tool.input_schema[keyword]) for keyword in CHOICES if keyword in tool.input_schema]
+    where = [f"Instructions: skill_request(name='{tool.skill}')"] if instructed else []
+    sentences = [text.rstrip("."), *(words[0].upper() + words[1:] for words in wanted if words), *where]
+    return " ".join(f"{sentence}." for sentence in sentences)
 
 
 def _annotations(tool: ToolDeclaration, title: str) -> dict[str, Any]:
