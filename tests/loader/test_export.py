@@ -272,6 +272,20 @@ def test_a_skill_with_modules_of_its_own_runs_from_its_copy(own_skill, tmp_path)
     assert json.loads(done.stdout)["ok"], done.stdout + done.stderr
 
 
+def test_modules_elsewhere_in_the_skill_are_followed_too(own_skill):
+    """A script may add a folder of the skill to ``sys.path``."""
+    script = "import sys\nsys.path.insert(0, 'lib')\nimport own_words.first\n" + SCRIPT
+    files = {
+        "lib/own_words/__init__.py": "",
+        "lib/own_words/first.py": "from . import second\n",
+        "lib/own_words/second.py": "import own_alone\n",
+        "lib/more/own_alone.py": "import designgraph.values\n",
+    }
+    assert "designgraph.values" in modules_in(copy_of(own_skill(files, script=script)))
+    with pytest.raises(CopyError, match="imports nothing_here, which is not in the skill"):
+        copy_of(own_skill({**files, "lib/own_words/second.py": "import nothing_here\n"}, script=script))
+
+
 def test_a_handler_gets_a_program_that_runs_it(own_skill, tmp_path):
     handler = "import beside\nfrom layoutkit.errors import FileError\n\ndef execute(params, context):\n    return {}\n"
     written = export_skill(own_skill({"beside.py": ""}, tool="handler.py", script=handler), tmp_path / "out")
@@ -605,6 +619,9 @@ def test_a_header_of_a_skills_own_keeps_its_lock(own_skill):
     assert copy.files["scripts/more.py"].decode() == script
     kept = copy_of(own_skill({"scripts/more.py": script, "scripts/more.py.lock": "version = 1\n"}))
     assert kept.files["scripts/more.py.lock"] == b"version = 1\n"
+    complete = header_of("jsonschema>=4.20", "pyyaml>=6.0")
+    kept = copy_of(own_skill({"scripts/run.py.lock": "version = 1\n"}, header=complete))
+    assert kept.files["scripts/run.py.lock"] == b"version = 1\n"
 
 
 # --- a Python that lacks a library
@@ -649,7 +666,8 @@ def test_a_copy_names_the_command_that_makes_it_run(pack, tmp_path):
 
 def test_a_library_that_only_the_header_of_a_copy_names_is_reported_too(own_skill, tmp_path):
     script = SCRIPT.replace("    return {}", "    import requests_of_nobody")
-    written = export_skill(own_skill(header=header_of("requests-of-nobody"), script=script), tmp_path / "out")
+    header = header_of("requests-of-nobody", "jsonschema>=4.20", "pyyaml>=6.0")  # all that is needed, in another form
+    written = export_skill(own_skill(header=header, script=script), tmp_path / "out")
     done = subprocess.run(
         [sys.executable, str(written.path / "scripts" / "run.py")], capture_output=True, text=True, check=False
     )

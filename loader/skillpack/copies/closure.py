@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from skillpack.copies.imports import Import, use_of
@@ -53,21 +54,22 @@ class Closure:
     faults: list[str] = field(default_factory=list)
 
 
-def closure_of(scripts: Iterable[Path], modules: Mapping[str, Path], more: Iterable[str] = ()) -> Closure:
-    """Return what ``scripts``, which lie in one folder, need of ``modules``.
+def closure_of(home: Path, script: Path, modules: Mapping[str, Path], more: Iterable[str] = ()) -> Closure:
+    """Return what a program needs of ``modules``.
 
     Imports are followed wherever they are written, also inside functions, but not those for type checkers. A package
     whose ``__getattr__`` imports names lazily contributes the names that are used, if its ``if TYPE_CHECKING`` block
     declares where they are, else all of its modules.
 
     Args:
-        scripts: Programs; modules beside them have precedence over all others, as when Python runs them.
-        modules: Modules that may be placed beside the scripts: files by dotted names.
+        home: The folder of its skill. A module that is nowhere else is searched in it: the program may add to
+            ``sys.path``.
+        script: The program; modules beside it have precedence over all others, as when Python runs it.
+        modules: Modules that may be placed beside the program: files by dotted names.
         more: Modules that are needed in any case.
     """
-    walk = _Walk(modules)
-    for script in scripts:
-        walk.enter_own(script)
+    walk = _Walk(home, modules)
+    walk.enter_own(script)
     for name in more:
         walk.need(name)
     walk.finish()
@@ -77,8 +79,9 @@ def closure_of(scripts: Iterable[Path], modules: Mapping[str, Path], more: Itera
 class _Walk:
     """The modules found so far and those that are still to be read."""
 
-    def __init__(self, modules: Mapping[str, Path]) -> None:
+    def __init__(self, home: Path, modules: Mapping[str, Path]) -> None:
         self.found = Closure()
+        self._home = home
         self._modules = modules
         self._packages = {name for name, path in modules.items() if path.name == "__init__.py"}
         self._needed: set[str] = set()
@@ -132,18 +135,28 @@ class _Walk:
         if module is None:
             return
         top = module.partition(".")[0]
-        beside = None if folder is None else _beside(folder, top)
-        if beside is not None and folder is not None:
+        if folder is not None and _beside(folder, top) is not None:
             self._enter_beside(folder, module, wanted.name)
         elif top in self._modules:
             self.need(module)
             self._need_name(module, wanted.name)
         elif top and top not in sys.stdlib_module_names and top not in _OTHER_STANDARD:
-            if folder is None:
+            if folder is not None and top in self._elsewhere:
+                self._enter_beside(self._elsewhere[top], module, wanted.name)
+            elif folder is None:
                 self.found.libraries.add(top)
             else:
                 before = self.found.own_libraries.get(top, False)
                 self.found.own_libraries[top] = before or not wanted.optional
+
+    @cached_property
+    def _elsewhere(self) -> dict[str, Path]:
+        """Return the folders of the skill in which there are modules, by the names of these."""
+        found: dict[str, Path] = {}
+        for path in sorted(self._home.rglob("*.py")):
+            is_package = path.name == "__init__.py"
+            found.setdefault(path.parent.name if is_package else path.stem, path.parents[is_package])
+        return found
 
     def _need_name(self, module: str, name: str) -> None:
         """Add what ``from module import name`` needs beyond the module itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -68,15 +68,18 @@ class ModuleUse:
     is_dynamic: bool
 
 
-@cache
 def use_of(path: Path) -> ModuleUse:
     """Return what the module at ``path`` uses.
 
     Raises:
         SyntaxError: If it is not Python of this version.
     """
-    source = path.read_bytes()
-    tree = ast.parse(source, str(path))
+    return _use_of(path.read_bytes(), path.name)
+
+
+@lru_cache(maxsize=1000)  # the modules of one distribution serve all skills
+def _use_of(source: bytes, name: str) -> ModuleUse:
+    tree = ast.parse(source, name)
     nodes = list(_executed(tree))
     is_lazy = any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in tree.body)
     own_files = tuple(sorted(_own_files(tree))) if b"__file__" in source else ()

@@ -93,22 +93,25 @@ def copied_programs(skill_dir: Path, programs: Iterable[str], handlers: Mapping[
     result = Programs()
     places = {program: program for program in programs} | {program: path for program, (_, path) in handlers.items()}
     for program, path in sorted(places.items()):
-        try:
-            source = _text_of(skill_dir / path)
-            place = _Place(skill_dir, skill_dir / path, read_header(source))
-            found = closure_of([skill_dir / path], place.modules, [_RUNS_HANDLERS] if program in handlers else [])
-            _add(result, program, place, found)
-            if program not in handlers:
-                _add_header(result, skill_dir, program, source, place.needs(found))
-                continue
-            if place.header is not None:
-                result.files[path] = with_header(source, *place.needs(found)).encode()
-            up = program.count("/")
-            source = _STARTER.format(tool=handlers[program][0], module=_RUNS_HANDLERS, handler=path, up=up)
-            _add_header(result, skill_dir, program, source, place.needs(found))
-        except CopyError as error:
-            result.faults.append(f"{path}: {error}")
+        _add_program(result, skill_dir, program, path, handlers.get(program, ("", ""))[0])
     return result
+
+
+def _add_program(result: Programs, skill_dir: Path, program: str, path: str, tool: str) -> None:
+    """Add one program; that of a tool in a ``handler.py``, which is at ``path``, is written."""
+    try:
+        source = _text_of(skill_dir / path)
+        place = _Place(skill_dir, skill_dir / path, read_header(source))
+        found = closure_of(skill_dir, skill_dir / path, place.modules, [_RUNS_HANDLERS] if tool else [])
+        _add(result, program, place, found)
+        needs = place.needs(found)
+        if tool:
+            if place.header is not None:
+                result.files[path] = with_header(source, *needs).encode()
+            source = _STARTER.format(tool=tool, module=_RUNS_HANDLERS, handler=path, up=program.count("/"))
+        _add_header(result, skill_dir, program, source, needs, has_modules=bool(found.files))
+    except CopyError as error:
+        result.faults.append(f"{path}: {error}")
 
 
 def _add(result: Programs, program: str, place: _Place, found: Closure) -> None:
@@ -124,15 +127,20 @@ def _add(result: Programs, program: str, place: _Place, found: Closure) -> None:
         result.files[f"{folder}/{name}".lstrip("/")] = path.read_bytes()
 
 
-def _add_header(result: Programs, skill_dir: Path, program: str, source: str, needs: Needs) -> None:
-    """Add one program with its header, unless that stays as it is, and its lock."""
-    is_own = (skill_dir / program).is_file()
+def _add_header(
+    result: Programs, skill_dir: Path, program: str, source: str, needs: Needs, *, has_modules: bool = True
+) -> None:
+    """Add one program with its header and its lock.
+
+    A header that stays the same keeps its lock, and its form unless the program has modules of skillscript beside it,
+    which reads the form that is written here.
+    """
     before = read_header(source)
-    if before is None or (before.requires_python, before.dependencies, before.tables) != needs or not is_own:
+    is_same = before is not None and (before.requires_python, before.dependencies, before.tables) == needs
+    if has_modules or not is_same:
         result.files[program] = with_header(source, *needs).encode()
-    elif (skill_dir / f"{program}.lock").is_file():
-        return  # it belongs to this header
-    lock = _cut(skill_dir, needs)
+    before_lock = skill_dir / f"{program}.lock"
+    lock = before_lock.read_text("utf-8") if is_same and before_lock.is_file() else _cut(skill_dir, needs)
     if lock is not None:
         result.files[f"{program}.lock"] = lock.encode()
     else:
