@@ -15,9 +15,10 @@ from patience import WATCHDOG_S
 from skillpack import SkillLoader
 from skillpack.__main__ import command
 from skillpack.copies import folder_swap, installation
+from skillpack.copies.host_folders import PROJECT, USER, host_folders
 from skillpack.copies.installation import install, uninstall, update
 from skillpack.copies.installed_skill import installed_skill
-from skillpack.skills.exceptions import InstallError
+from skillpack.skills.exceptions import InstallError, RootError
 from skillpack.skills.scaffold import Plan, write_skill
 
 NAMES = ("alpha", "beta")
@@ -343,12 +344,36 @@ def test_a_link_to_a_folder_that_does_not_exist_is_reported(skills, tmp_path):
         (["--remove", "--host", "claude"], "give NAMES of skills, or --all"),
         (["--remove", "alpha"], "give --host"),
         (["alpha", "--all", "--host", "claude"], "either NAMES or --all"),
+        (["alpha", "--host", "claude", "--list", "--remove"], "only one of --list and --remove"),
+        (["alpha", "--host", "claude", "--user", "--project"], "only one of --project and --user"),
     ],
 )
 def test_a_command_that_is_not_complete_is_refused(skillpack, tmp_path, arguments, message):
     code, output = skillpack(*arguments)
     assert (code, message in output) == (2, True)
     assert list((tmp_path / "my project").iterdir()) == []
+
+
+def test_an_empty_host_is_not_the_working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RootError, match="'' is neither a host"):
+        host_folders(("",), (PROJECT,))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="skipped: needs a system whose home folder is HOME")
+@pytest.mark.parametrize("home", ["", "relative"])
+def test_a_home_that_is_no_absolute_path_is_refused(monkeypatch, home):
+    monkeypatch.setenv("HOME", home)
+    with pytest.raises(RootError, match="set HOME to an absolute path"):
+        host_folders(("gemini",), (USER,))
+
+
+def test_a_name_that_is_not_installed_is_not_reported_as_nothing_installed(skillpack, tmp_path):
+    skillpack("alpha", "--host", "claude")
+    place = tmp_path / "my project/.claude/skills"
+    code, output = skillpack("--list", "alpha", "beta", "--host", "claude", "--project")
+    lines = f"{place} (claude; project)\n    alpha ?\nskillpack did not install beta in {place} (claude; project)\n"
+    assert (code, output) == (0, lines)
 
 
 def test_names_that_mean_nothing_get_suggestions(tmp_path, pack):

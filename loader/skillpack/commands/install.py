@@ -26,38 +26,31 @@ if TYPE_CHECKING:
     metavar="HOST",
     help="claude, codex, agents, gemini, or a folder; repeat for several. [default of --list and --update: all four]",
 )
-@click.option("--user", "scope", flag_value="user", help="The host's folder for you, such as ~/.claude/skills.")
+@click.option("--user", is_flag=True, help="The host's folder for you, such as ~/.claude/skills.")
 @click.option(
     "--project",
-    "scope",
-    flag_value="project",
+    is_flag=True,
     help="The host's folder in the working folder, such as .claude/skills. [default; --list and --update: both]",
 )
-@click.option("--list", "action", flag_value="list", help="List what is installed, and which files were changed since.")
-@click.option("--update", "action", flag_value="update", help="Install anew what is installed, or of that only NAMES.")
-@click.option("--remove", "action", flag_value="remove", help="Remove NAMES that are installed.")
+@click.option("--list", is_flag=True, help="List what is installed, and which files were changed since.")
+@click.option("--update", is_flag=True, help="Install anew what is installed, or of that only NAMES.")
+@click.option("--remove", is_flag=True, help="Remove NAMES that are installed.")
 @click.option("--force", is_flag=True, help="Overwrite or remove skills although their files were edited.")
 @SKILLS_DIR
 @JSON
-def command(
-    names: tuple[str, ...],
-    action: str | None,
-    scope: str | None,
-    hosts: tuple[str, ...],
-    *,
-    skills_dirs: tuple[str, ...],
-    **flags: bool,
-) -> None:
+def command(names: tuple[str, ...], hosts: tuple[str, ...], skills_dirs: tuple[str, ...], **flags: bool) -> None:
     """Install the skills NAMES as self-contained copies into the folder of a host.
 
     Claude Code looks in .claude/skills, Gemini CLI in .gemini/skills; Codex and many others, which --host agents means
     too, in .agents/skills. A skill whose files were edited, and a folder that this command did not make, stay as they
     are; so do files that you added to a skill, such as a layout, when it is updated.
     """
+    action = _one_of(flags, "list", "update", "remove")
     _check(names, action, hosts, everything=flags["everything"])
     from skillpack.copies.host_folders import PROJECT, USER, host_folders
 
     both = (PROJECT, USER) if action in {"list", "update"} else (PROJECT,)
+    scope = _one_of(flags, PROJECT, USER)
     folders = host_folders(hosts, (scope,) if scope else both)
     if action == "list":
         _list(folders, names, as_json=flags["as_json"])
@@ -68,6 +61,14 @@ def command(
         print_json([_described(outcome) for outcome in outcomes])
     else:
         _report(outcomes)
+
+
+def _one_of(flags: dict[str, bool], *names: str) -> str | None:
+    """Return which of some options was given, or None."""
+    given = [name for name in names if flags[name]]
+    if len(given) > 1:
+        raise click.UsageError(f"give only one of {' and '.join(f'--{name}' for name in given)}")
+    return given[0] if given else None
 
 
 def _check(names: tuple[str, ...], action: str | None, hosts: tuple[str, ...], *, everything: bool) -> None:
@@ -155,10 +156,12 @@ def _list(folders: list[HostFolder], names: tuple[str, ...], *, as_json: bool) -
             click.echo(written_out(str(place)))
         heading = place
         changed = f"  changed: {', '.join(skill.changed)}" if skill.changed else ""
-        added = f"  added: {len(skill.added)} files" if skill.added else ""
+        added = f"  added: {len(skill.added)} file{'s' * (len(skill.added) > 1)}" if skill.added else ""
         click.echo(written_out(f"    {skill.name} {skill.version or '?'}{changed}{added}"))
-    if not found:
-        click.echo(f"nothing is installed in {', '.join(map(str, folders))}", err=True)
+    missing = [name for name in names if name not in {skill.name for _, skill in found}]
+    if missing or not found:
+        what = f"skillpack did not install {', '.join(missing)}" if missing else "nothing is installed"
+        click.echo(written_out(f"{what} in {', '.join(map(str, folders))}"), err=True)
 
 
 def _described(outcome: Outcome) -> dict[str, Any]:

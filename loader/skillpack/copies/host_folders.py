@@ -71,18 +71,18 @@ def _place(name: str, scope: str) -> Path:
     configured = os.environ.get("CLAUDE_CONFIG_DIR") if name == "claude" else None
     if configured:  # where Claude Code keeps what is otherwise in ~/.claude
         return Path(configured).absolute() / "skills"
-    try:
-        return Path.home() / _FOLDERS[name]
-    except RuntimeError as error:
-        raise RootError("no home folder is known: set HOME, or choose --project or a folder") from error
+    home = Path(os.path.expanduser("~") if os.environ.get("HOME") != "" else "")  # noqa: PTH111 - "~" without a home
+    if not home.is_absolute():
+        raise RootError("no home folder is known: set HOME to an absolute path, or choose --project or a folder")
+    return home / _FOLDERS[name]
 
 
 def _is_path(name: str) -> bool:
     """Return whether a name can only mean a folder."""
-    return name.startswith(("~", ".")) or "/" in name or os.sep in name or Path(name).is_dir()
+    return name.startswith(("~", ".")) or "/" in name or os.sep in name or (bool(name) and Path(name).is_dir())
 
 
 def _not_a_host(name: str) -> str:
     hosts = ", ".join(HOSTS)
     hint = did_you_mean(name, HOSTS)
-    return f"{name!r} is neither a host ({hosts}) nor a folder{hint}; write ./{name} for a folder to be created"
+    return f"{name!r} is neither a host ({hosts}) nor a folder{hint}; write ./{name or 'NAME'} to create a folder"
