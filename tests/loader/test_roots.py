@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from skillpack.copies.host_folders import USER, host_folders
+from skillpack.hosts.http.redaction import _own_folders
 from skillpack.skills.exceptions import RootError
 from skillpack.skills.roots import PATH_VARIABLE, bundled_root, default_roots, host_roots, project_roots
 
@@ -72,3 +74,15 @@ def test_a_named_folder_that_does_not_exist_is_refused():
 
 def test_the_packs_own_skills_are_there():
     assert (Path(bundled_root()) / "netlist-parse" / "SKILL.md").is_file()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="skipped: needs a system with a list of users")
+@pytest.mark.usefixtures("folders")
+def test_a_user_without_a_home_folder_has_no_skills_in_it(monkeypatch):
+    """As in a container that runs under the number of a user whom it does not know."""
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    assert default_roots(("@user", "@pack")) == (bundled_root(),)
+    assert "~" not in _own_folders.__wrapped__()
+    with pytest.raises(RootError, match="set HOME"):
+        host_folders(("claude",), (USER,))

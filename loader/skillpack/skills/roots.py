@@ -65,7 +65,7 @@ def _expanded(part: str) -> list[str]:
     if part == PROJECT:
         return project_roots(Path.cwd())
     if part == USER:
-        home = Path("~").expanduser()  # unchanged if there is no home directory
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - unchanged if there is no home directory
         return host_roots(home) if home.is_absolute() else []
     return [bundled_root()] if part == PACK else [part]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
@@ -95,5 +96,5 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
 def _own_folders() -> tuple[str, ...]:
     """Return folders of this installation and this user that a text may contain."""
     folders = {str(Path(__file__).resolve().parents[3]), sys.prefix, sys.base_prefix, tempfile.gettempdir()}
-    home = Path("~").expanduser()
-    return tuple(sorted((folders | {str(home)}) - {home.anchor, "/"}, key=len, reverse=True))
+    home = os.path.expanduser("~")  # noqa: PTH111 - unchanged if there is no home folder
+    return tuple(sorted((folders | {home}) - {Path(home).anchor, "/", "~"}, key=len, reverse=True))
