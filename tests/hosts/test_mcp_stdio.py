@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import signal
 import threading
 
 import anyio
@@ -29,6 +30,8 @@ REQUESTS = [
     ("tools/list", {"cursor": None}),
     ("tools/list", {"cursor": 5}),
     ("tools/list", {"_meta": 5}),
+    ("tools/list", {"_meta": []}),
+    ("tools/list", {"_meta": None}),
     ("tools/call", {"name": "bench_echo_text", "arguments": {"text": "ä 😀"}}),
     ("tools/call", {"name": "bench.echo_text@1.0.0", "arguments": {"text": "a"}, "unknown": 1}),
     ("tools/call", {"name": "bench_echo_text", "arguments": {"text": "a", "volume": 11}}),
@@ -104,6 +107,15 @@ OPENING = [request("open", "initialize", HELLO), notification("notifications/ini
 CONVERSATIONS = {
     "handshake": [*OPENING, *numbered(REQUESTS)],
     "modern": [*numbered(REQUESTS, **ENVELOPE), request("late", "initialize", HELLO), request("bare", "tools/list")],
+    "odd ids": [
+        *OPENING,
+        *(request(number, "ping") for number in ("--5", "9" * 5000, "007", "", " 1 ", "\u0661", -1, 10**30)),
+    ],
+    "odd cancellations": [
+        *OPENING,
+        *(notification("notifications/cancelled", {"requestId": one}) for one in ("--5", "9" * 5000, None, [1], 7)),
+        request("after", "ping"),
+    ],
     "before initialize": [*numbered(REQUESTS[:4]), *OPENING, request("after", "ping")],
     "initialized first": [OPENING[1], request("list", "resources/list", {})],
     "hellos": [request(index, "initialize", hello) for index, hello in enumerate(HELLOS)],
@@ -127,6 +139,16 @@ def comparable(answer):
     return json.loads(re.sub(r'(duration_ms\\*": )\d+', r"\g<1>0", text))
 
 
+class Lines:
+    """A stream that gives the lines of an iterator."""
+
+    def __init__(self, lines):
+        self._lines = iter(lines)
+
+    def readline(self, _):
+        return next(self._lines, b"")
+
+
 def session_answers(server, messages):
     """Return what the session writes; each request waits for its answer."""
     from skillpack.hosts.mcp.stdio_session import StdioSession
@@ -142,7 +164,7 @@ def session_answers(server, messages):
     def written():
         return [json.loads(line) for line in answers.getvalue().splitlines()]
 
-    session = StdioSession(server, lines(), answers)
+    session = StdioSession(server, Lines(lines()), answers)
     session.serve()
     assert session.end()
     return written()
@@ -175,6 +197,7 @@ def server(pack_dir):
     from skillpack.hosts.pack import Pack
 
     with Pack([pack_dir], timeout=WATCHDOG_S) as opened:
+        opened.max_upload = 100_000
         yield PackServer(opened, Calls(opened.max_workers))
 
 
@@ -187,22 +210,29 @@ async def test_the_session_answers_as_the_sdk_does(server, title):
     assert all(answer["error"]["message"] for answer in ours if "error" in answer)
 
 
-def test_a_request_that_runs_when_the_input_ends_is_answered_with_an_error(server, tmp_path):
+@pytest.mark.parametrize("ids", [["long"], ["7", 7]], ids=["one", "two with the same id"])
+def test_a_request_that_runs_when_the_input_ends_is_answered_with_an_error(server, tmp_path, ids):
     from skillpack.hosts.mcp.stdio_session import StdioSession
 
-    answers, pids = io.BytesIO(), tmp_path / "pids"
-    call = {"name": "bench_wait", "arguments": {"pids": str(pids), "seconds": 600}}
+    answers, pids = io.BytesIO(), [tmp_path / str(index) for index in range(len(ids))]
+    arguments = [{"pids": str(path), "seconds": 600} for path in pids]
+    calls = [
+        request(number, "tools/call", {"name": "bench_wait", "arguments": argument})
+        for number, argument in zip(ids, arguments, strict=True)
+    ]
 
     def lines():
-        for message in (*OPENING, request("long", "tools/call", call)):
+        for message in (*OPENING, *calls):
             yield json.dumps(message).encode() + b"\n"
-        assert eventually(pids.exists)
+        assert eventually(lambda: all(path.exists() for path in pids))
 
-    session = StdioSession(server, lines(), answers)
+    session = StdioSession(server, Lines(lines()), answers)
     session.serve()
     assert session.end()
-    last = json.loads(answers.getvalue().splitlines()[-1])
-    assert (last["id"], last["error"]["code"]) == ("long", -32000)
+    ended = [json.loads(line) for line in answers.getvalue().splitlines()[1:]]
+    assert sorted((str(answer["id"]), answer["error"]["code"]) for answer in ended) == [
+        (str(each), -32000) for each in ids
+    ]
 
 
 def test_a_client_that_reads_nothing_does_not_keep_the_server_from_ending(server, monkeypatch):
@@ -218,8 +248,80 @@ def test_a_client_that_reads_nothing_does_not_keep_the_server_from_ending(server
     answers = Full()
     reading = [request(number, "resources/read", {"uri": "skill://bench/SKILL.md"}) for number in range(200)]
     messages = [json.dumps(message).encode() + b"\n" for message in (*OPENING, *reading)]
-    session = stdio_session.StdioSession(server, messages, answers)
+    session = stdio_session.StdioSession(server, Lines(messages), answers)
     session.serve()
     assert not session.end()
     read.set()
     assert eventually(lambda: answers.getvalue().count(b"\n") == 1 + len(reading))
+
+
+def test_the_longest_file_can_be_handed_over_and_no_longer_line_is_kept(server):
+    from skillpack.hosts.mcp.stdio_session import StdioSession
+
+    def lines():
+        yield from (json.dumps(message).encode() + b"\n" for message in OPENING)
+        for number, size in (("longest", server.pack.max_upload), ("too long", 4 * server.pack.max_upload)):
+            yield json.dumps(request(number, "ping", {"text": "\0" * size})).encode() + b"\n"
+        yield json.dumps(request("after", "ping")).encode()
+
+    class Sent(io.BytesIO):
+        def readline(self, size):
+            line = super().readline(size)
+            assert line or eventually(lambda: answers.getvalue().count(b"\n") == 4)
+            return line
+
+    answers = io.BytesIO()
+    session = StdioSession(server, Sent(b"".join(lines())), answers)
+    session.serve()
+    assert session.end()
+    written = [json.loads(line) for line in answers.getvalue().splitlines()]
+    assert sorted((str(answer["id"]), "result" in answer) for answer in written) == [
+        ("None", False),
+        ("after", True),
+        ("longest", True),
+        ("open", True),
+    ]
+    assert "longer than" in next(answer["error"]["message"] for answer in written if "error" in answer)
+
+
+def test_a_client_that_reads_nothing_is_not_listened_to_without_end(server, monkeypatch):
+    from skillpack.hosts.mcp import stdio_session
+
+    monkeypatch.setattr(stdio_session, "MAX_UNANSWERED", 100)
+    sent, read = [], threading.Event()
+
+    class Full(io.BytesIO):
+        def write(self, text):
+            return super().write(text) if b'"open"' in text or read.wait(WATCHDOG_S) else 0
+
+    def lines():
+        yield from (json.dumps(message).encode() + b"\n" for message in OPENING)
+        for number in range(300):
+            sent.append(number)
+            yield json.dumps(request(number, "ping")).encode() + b"\n"
+
+    answers = Full()
+    session = stdio_session.StdioSession(server, Lines(lines()), answers)
+    serving = threading.Thread(target=session.serve)
+    serving.start()
+    assert eventually(lambda: len(sent) == 101)
+    assert serving.is_alive()
+    assert not eventually(lambda: len(sent) > 101, seconds=0.2)
+    read.set()
+    serving.join()
+    assert session.end()
+    assert answers.getvalue().count(b"\n") == 301
+
+
+def test_a_signal_ends_the_server_once_and_none_disturbs_its_end(monkeypatch):
+    from skillpack.hosts.mcp import stdio_transport
+
+    handlers = {}
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    with stdio_transport._stopping_on_signals():
+        assert signal.SIG_IGN not in handlers.values()
+        with pytest.raises(stdio_transport._StoppedError):
+            handlers[signal.SIGTERM](signal.SIGTERM, None)
+        assert set(handlers.values()) == {signal.SIG_IGN}
+        handlers.clear()
+    assert handlers[signal.SIGTERM] is handlers[signal.SIGINT] is signal.SIG_IGN

@@ -125,6 +125,8 @@ def test_a_line_that_is_no_message_is_answered_and_the_server_goes_on(pack_dir):
         {"jsonrpc": "2.0", "method": 4},
         [{"jsonrpc": "2.0", "id": 5, "method": "ping"}],
         {"jsonrpc": "2.0", "id": "\ud83d", "method": "ping"},
+        {"jsonrpc": "2.0", "id": 1.5, "method": "ping"},
+        {"jsonrpc": "2.0", "id": None, "method": "ping"},
         {"jsonrpc": "2.0", "id": 6, "method": "ping"},
     ]
     sent = "\n".join(["", *map(json.dumps, lines[:5]), "no JSON", *map(json.dumps, lines[5:]), ""]).encode()
@@ -133,13 +135,21 @@ def test_a_line_that_is_no_message_is_answered_and_the_server_goes_on(pack_dir):
     try:
         process.stdin.write(sent)
         process.stdin.flush()
-        answers = [json.loads(process.stdout.readline()) for _ in range(7)]
+        answers = [json.loads(process.stdout.readline()) for _ in range(9)]
     finally:
         process.stdin.close()
         process.wait(WATCHDOG_S)
         process.stdout.close()
     told = [(answer["id"], answer.get("error", {}).get("code")) for answer in answers]
-    refused = [(2, -32700), ("three", -32600), (None, -32700), (None, -32600), (None, -32700)]
+    refused = [
+        (2, -32700),
+        ("three", -32600),
+        (None, -32700),
+        (None, -32600),
+        (None, -32700),
+        (None, -32600),
+        (None, -32600),
+    ]
     assert [entry for entry in told if entry[1]] == refused
     assert sorted(entry[0] for entry in told if not entry[1]) == [1, 6]
 

@@ -62,7 +62,8 @@ def check_params(method: str, params: Mapping[str, Any] | None) -> None:
     """
     schema = _METHODS.get(method, _OBJECT)
     value = {} if params is None else params
-    if not accepts(schema, value, schema) or not accepts(_META, value.get("_meta", {}), _META):
+    meta = value.get("_meta")
+    if not accepts(schema, value, schema) or (meta is not None and not accepts(_META, meta, _META)):
         raise RequestError(INVALID_PARAMS, "Invalid request parameters", "")
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, TypeGuard
 
 from skillpack.hosts.calls import MAX_WAITING
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from skillpack.hosts.mcp.pack_server import PackServer
 
 MORE_THREADS = 8  # beside those of calls that run or wait, for requests that take little time
+MAX_UNANSWERED = 4096  # requests; no more messages are read until one of them is answered
+MAX_ESCAPED = 6  # bytes of JSON for one byte of a text, as in \\u0000; a line can hold the longest file handed over
+MORE_BYTES = 1 << 16  # of a line, beside such a file
 END_SECONDS = 5.0  # how long answers may take that are being written when the session ends
 _CLOSED = RequestError(CONNECTION_CLOSED, "Connection closed")
 _MODERN_ONLY = ("resultType", "ttlMs", "cacheScope")  # fields of results that revisions before 2026-07-28 do not know
@@ -56,23 +59,27 @@ class StdioSession:
 
     def __init__(self, server: PackServer, lines: IO[bytes], answers: IO[bytes]) -> None:
         self._server = server
+        self._longest = MAX_ESCAPED * server.pack.max_upload + MORE_BYTES
         self._lines = lines
         self._answers = answers
         self._writing = threading.Lock()
         self._threads = ThreadPoolExecutor(server.calls.max_running + MAX_WAITING + MORE_THREADS)
-        self._running: dict[str | int, _Running] = {}
+        self._running: set[_Running] = set()
+        self._places = threading.Semaphore(MAX_UNANSWERED)
         self._modern: bool | None = None
         self._initialized = False
         self._revision = HANDSHAKE_VERSIONS[-1]
 
     def serve(self) -> None:
-        """Answer messages until the input ends."""
-        for line in self._lines:
+        """Answer messages until the input ends. What a line has beyond the longest that is taken is not kept."""
+        while line := self._lines.readline(self._longest + 1):
             self._receive(line)
+            while len(line) > self._longest and not line.endswith(b"\n"):
+                line = self._lines.readline(self._longest + 1)
 
     def end(self) -> bool:
         """Kill the running tools, whose calls are answered with an error; return whether every answer was written."""
-        unanswered = list(self._running.values())
+        unanswered = [*self._running]
         for running in unanswered:
             running.close()
         self._threads.shutdown(wait=False)
@@ -93,7 +100,7 @@ class StdioSession:
         if not line.strip():
             return
         try:
-            message = _parsed(line)
+            message = _parsed(line, self._longest)
         except _NotAMessageError as problem:
             if problem.answered:
                 self._write({"jsonrpc": "2.0", "id": problem.request_id, "error": problem.error})
@@ -102,22 +109,24 @@ class StdioSession:
         if method is None:
             return  # an answer, though this server asks nothing
         params = message.get("params")
-        if _is_id(message.get("id")):
+        if "id" in message:
             self._begin(message["id"], method, params)
         elif method == "notifications/initialized":
             self._initialized = True
         elif method == "notifications/cancelled":
-            cancelled = self._running.get(_key((params or {}).get("requestId")))
-            if cancelled is not None:
-                cancelled.cancel()
+            key = _key((params or {}).get("requestId"))
+            for running in [*self._running]:
+                if _key(running.request_id) == key:
+                    running.cancel()
 
     def _begin(self, request_id: str | int, method: str, params: dict[str, Any] | None) -> None:
         """Begin to answer a request; ``initialize`` at once, so that what a client sends next finds it done."""
         if self._modern is None:
             self._modern = method != "initialize" and _has_envelope(params)
         revision = MODERN_VERSIONS[-1] if self._modern else self._revision
+        self._places.acquire()
         running = _Running(request_id, method, params, Asking(revision))
-        self._running[_key(running.request_id)] = running
+        self._running.add(running)
         if running.method == "initialize":
             self._answer(running)
         else:
@@ -135,8 +144,8 @@ class StdioSession:
         except RequestError as error:
             self._answer_error(running, error)
         finally:
-            if self._running.get(_key(running.request_id)) is running:
-                del self._running[_key(running.request_id)]
+            self._running.discard(running)
+            self._places.release()
 
     def _answer_error(self, running: _Running, error: RequestError) -> None:
         if not running.cancelled:
@@ -292,12 +301,14 @@ class _NotAMessageError(ValueError):
         self.answered = not isinstance(message, dict) or ("method" in message and "id" in message)
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
+def _parsed(line: bytes, longest: int) -> dict[str, Any]:
     """Return the message in a line.
 
     Raises:
         _NotAMessageError: If there is none.
     """
+    if len(line) > longest:
+        raise _NotAMessageError(PARSE_ERROR, f"Parse error: the line is longer than {longest} bytes", None)
     text = line.decode("utf-8", "replace")
     try:
         message: Any = json.loads(text)
@@ -317,7 +328,7 @@ def _is_message(message: Any) -> TypeGuard[dict[str, Any]]:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return False
     if isinstance(message.get("method"), str):
-        return isinstance(message.get("params"), (dict, type(None)))
+        return isinstance(message.get("params"), (dict, type(None))) and ("id" not in message or _is_id(message["id"]))
     return "method" not in message and ("result" in message or "error" in message)
 
 
@@ -327,8 +338,9 @@ def _is_id(value: object) -> bool:
 
 def _key(request_id: Any) -> Any:
     """Return an id as it is compared: some clients write a number as text when they cancel."""
-    if isinstance(request_id, str) and request_id.lstrip("-").isdecimal() and request_id.isascii():
-        return int(request_id)
+    if isinstance(request_id, str):
+        with suppress(ValueError):
+            return int(request_id)
     return request_id if _is_id(request_id) else None
 
 

@@ -37,11 +37,17 @@ class _StoppedError(Exception):
 
 @contextmanager
 def _stopping_on_signals() -> Iterator[None]:
-    """Within the block, the first signal to end raises in the main thread, which waits for messages."""
+    """Within the block, the first signal to end raises in the main thread, which waits for messages.
 
-    def stop(_number: int, _frame: object) -> NoReturn:
+    Later signals, and those after the block, do nothing.
+    """
+
+    def ignore() -> None:
         for number in numbers:
             signal.signal(number, signal.SIG_IGN)
+
+    def stop(_number: int, _frame: object) -> NoReturn:
+        ignore()
         raise _StoppedError
 
     numbers = [signal.SIGTERM, signal.SIGINT]
@@ -49,7 +55,10 @@ def _stopping_on_signals() -> Iterator[None]:
         numbers.append(signal.SIGHUP)
     for number in numbers:
         signal.signal(number, stop)
-    yield
+    try:
+        yield
+    finally:
+        ignore()  # a client may close the input and signal at the same time; answers are written meanwhile
 
 
 @contextmanager
