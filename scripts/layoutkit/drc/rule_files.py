@@ -16,8 +16,9 @@ from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.rule_cases import faults_in, fields_of, kind_of
 from layoutkit.errors import FileError, TechnologyError, did_you_mean
 from layoutkit.layout.files import read_bytes
+from layoutkit.technology.bounded_yaml import read_yaml
 from layoutkit.technology.expressions import require
-from layoutkit.technology.technology_reader import read_rule, yaml_reason
+from layoutkit.technology.technology_reader import read_rule
 
 if TYPE_CHECKING:
     import os
@@ -85,12 +86,12 @@ def with_rules_of(path: str | os.PathLike[str], technology: Technology) -> Techn
 def _parsed(path: str | os.PathLike[str]) -> Any:
     text, name = read_bytes(path, max_bytes=MAX_BYTES), Path(path).name
     if Path(path).suffix.lower() in {".yaml", ".yml"}:
-        import yaml
-
         try:
-            return yaml.safe_load(text.decode("utf-8"))
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise FileError(f"rule file {name} is not readable YAML: {yaml_reason(error)}") from None
+            return read_yaml(text.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise FileError(f"rule file {name} is not readable YAML: it is not UTF-8 text") from None
+        except ValueError as error:
+            raise FileError(f"rule file {name} is not readable YAML: {error}") from None
     import json
 
     try:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
+from layoutkit.technology.bounded_yaml import read_yaml
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
 from layoutkit.technology.netlist_forms import read_forms
 from layoutkit.technology.technology import (
@@ -100,11 +100,13 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except ValueError as error:
         raise _not_yaml(path, error) from error
+    except OSError as error:
+        raise TechnologyError(f"technology file {path.name} cannot be read: {error.strerror}") from error
 
 
 def _document(path: Path, text: str) -> dict[str, Any]:
     try:
-        data = _from_json(text) if text.startswith("{") else _from_yaml(text)
+        data = _from_json(text) if text.startswith("{") else read_yaml(text, trusted=path.parent == SHIPPED)
     except (ValueError, RecursionError) as error:
         raise _not_yaml(path, error) from error
     if not isinstance(data, dict):
@@ -124,24 +126,7 @@ def _from_json(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:  # YAML may open with a brace too
-        return _from_yaml(text)
-
-
-def _from_yaml(text: str) -> Any:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return yaml.load(text, Loader=loader)  # noqa: S506 - both are safe loaders
-    except yaml.YAMLError as error:
-        raise ValueError(yaml_reason(error)) from error
-
-
-def yaml_reason(error: Exception) -> str:
-    """Return why and where a text is not YAML, without quoting it: the file may contain something secret."""
-    mark = getattr(error, "problem_mark", None)
-    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
-    return place + re.sub(r"'.*'", "...", getattr(error, "problem", None) or "not readable", flags=re.DOTALL)
+        return read_yaml(text)
 
 
 def read_rule(entry: Mapping[str, Any], dbu_um: float) -> Rule:

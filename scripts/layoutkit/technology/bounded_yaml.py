@@ -1,0 +1,76 @@
+"""Read YAML from untrusted files: bounded in depth, and in what its aliases expand to.
+
+PyYAML's C composer recurses on the C stack, so that 30 kB of ``[`` crash the process. Aliases of lists of aliases make
+billions of values of a few lines, as soon as something walks through them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_DEPTH = 64
+MAX_VALUES = 1_000_000
+
+
+def read_yaml(text: str, *, trusted: bool = False) -> Any:
+    """Return the value of a YAML document.
+
+    Args:
+        text: The document.
+        trusted: Whether to leave the bounds unchecked, for files that come with the package.
+
+    Raises:
+        ValueError: If it is not YAML, too deep or too large; the message does not quote the document.
+    """
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        if not trusted:
+            _check(loader(text).get_event)
+        return yaml.load(text, Loader=loader)  # noqa: S506 - both are safe loaders
+    except yaml.YAMLError as error:
+        raise ValueError(_reason(error)) from error
+
+
+def _check(next_event: Callable[[], Any]) -> None:
+    """Read all events of a document; raise ValueError if its value is too deep or too large."""
+    import yaml
+
+    total, sizes = 0, dict[str, int]()  # values of each anchor, its aliases expanded
+    opened: list[tuple[str | None, int]] = []  # collections that are not complete: their anchor, the total before
+    while not isinstance(event := next_event(), yaml.StreamEndEvent):
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                raise ValueError(f"{_line(event)}: an alias has no anchor, or contains itself")
+            total += sizes[event.anchor]
+        elif isinstance(event, yaml.ScalarEvent):
+            total += 1
+            if event.anchor is not None:
+                sizes[event.anchor] = 1
+        elif isinstance(event, yaml.CollectionStartEvent):
+            opened.append((event.anchor, total))
+            total += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = opened.pop()
+            if anchor is not None:
+                sizes[anchor] = total - before
+        if len(opened) > MAX_DEPTH:
+            raise ValueError(f"{_line(event)}: it is nested deeper than {MAX_DEPTH} levels")
+        if total > MAX_VALUES:
+            raise ValueError(f"{_line(event)}: it has more than {MAX_VALUES} values with its aliases")
+
+
+def _line(event: Any) -> str:
+    return f"line {event.start_mark.line + 1}"
+
+
+def _reason(error: Exception) -> str:
+    """Return why and where a text is not YAML, without quoting it: the file may contain something secret."""
+    mark = getattr(error, "problem_mark", None)
+    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+    return place + re.sub(r"'.*'", "...", getattr(error, "problem", None) or "not readable", flags=re.DOTALL)

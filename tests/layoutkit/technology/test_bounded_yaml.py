@@ -1,0 +1,54 @@
+"""YAML of strangers: what would crash the process, or grow without bound, is refused before it is built."""
+
+from pathlib import Path
+
+import pytest
+
+from layoutkit.drc.rule_files import with_rules_of
+from layoutkit.errors import FileError, TechnologyError
+from layoutkit.technology import load
+from layoutkit.technology.bounded_yaml import MAX_DEPTH, MAX_VALUES, read_yaml
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
+)
+MERGED = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 10))
+HOSTILE = {
+    "lists": ("[" * 100_000, "nested deeper than 64"),
+    "maps": ("{a: " * 100_000, "nested deeper than 64"),
+    "blocks": ("- " * 100_000 + "x", "nested deeper than 64"),
+    "bomb": (BOMB + "technology: *a9\n", f"more than {MAX_VALUES} values"),
+    "merge": (MERGED + "technology: *a9\n", f"more than {MAX_VALUES} values"),
+    "itself": ("technology: &a [*a]\n", "contains itself"),
+    "unknown": ("technology: *nobody\n", "no anchor"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_too_deep_or_too_large_is_refused_with_its_line(name, tmp_path):
+    text, message = HOSTILE[name]
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(TechnologyError, match=rf"x.yaml is not readable YAML: line \d+.*{message}"):
+        load(str(tmp_path / "x.yaml"))
+    with pytest.raises(FileError, match=rf"x.yaml is not readable YAML: line \d+.*{message}"):
+        with_rules_of(tmp_path / "x.yaml", load("generic"))
+
+
+def test_anchors_aliases_and_merges_within_the_bounds_are_read():
+    text = "a: &a {x: 1, y: [1, 2]}\nb: {<<: *a, x: 2}\nc: *a\n"
+    assert read_yaml(text) == read_yaml(text, trusted=True)
+    assert read_yaml(text)["b"] == {"x": 2, "y": [1, 2]}
+    assert read_yaml("[" * MAX_DEPTH + "]" * MAX_DEPTH)
+    with pytest.raises(ValueError, match=r"line 1, column 11: found"):
+        read_yaml("a: 'secret")
+
+
+def test_a_technology_that_may_not_be_read_is_a_fault_of_the_input(tmp_path, monkeypatch):
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "lies outside of the folder", "x")
+
+    (tmp_path / "x.yaml").write_text("technology: x\n", encoding="utf-8")
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(TechnologyError, match=r"x.yaml cannot be read: lies outside of the folder"):
+        load(str(tmp_path / "x.yaml"))
