@@ -88,7 +88,7 @@ def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdic
         _, entry = _declaration(skill_dir, tool_id, script, needed=not are_there)
         declared = [entry.get(f"{part}_schema") for part in ("input", "output")]
         named = [skill_dir / place if isinstance(place, str) else place for place in declared]
-        schemas = [place or path for place, path in zip(named, usual, strict=True)]
+        schemas = [path if place is None else place for place, path in zip(named, usual, strict=True)]
     input_schema, output_schema = (_read_schema(schema, skill_dir) for schema in schemas)
     return Tool(tool_id, execute, input_schema, output_schema, violates, skill_dir, script)
 

@@ -53,13 +53,13 @@ def test_a_handler_beside_its_declaration_takes_the_schemas_it_names(run):
     assert run({}, "handler.py", {"subject": "x"})["error"]["code"] == "INVALID_PARAM"
 
 
-@pytest.mark.parametrize("name", ["skill.yaml", "skill.json"])
-def test_a_schema_written_into_the_declaration_is_taken(run, name):
+@pytest.mark.parametrize(("name", "output"), [("skill.yaml", {"type": "object"}), ("skill.json", {})])
+def test_a_schema_written_into_the_declaration_is_taken(run, name, output):
     entry = {
         "id": "quiz",
         "script": "scripts/a.py",
         "input_schema": TAKES["topic"],
-        "output_schema": {"type": "object"},
+        "output_schema": output,
     }
     files = {"scripts/a.py": BODY, name: {"tools": [{"id": "other"}, entry]}}
     assert run(files, "scripts/a.py", {"topic": "x"})["data"] == {"got": {"topic": "x"}}
