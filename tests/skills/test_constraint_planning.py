@@ -1,16 +1,13 @@
 """The tool plan.suggest_constraints: by recognition, by a model that behaves, and by models that do not (S1.3-S1.6)."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from model_service import drips, fails, hangs, model_service, says  # noqa: I001
-
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.suggested_constraints import suggest_constraints
+from model_service import drips, fails, hangs, model_service, says
 from skillpack import Runner, find_tools, scan
 from skillscript.install import install_command
 

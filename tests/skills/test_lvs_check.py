@@ -15,7 +15,7 @@ from layoutkit.lvs.lvs_files import extracted_spice
 from layoutkit.technology import load
 from patience import WATCHDOG_S
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "layoutkit" / "check"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "layoutkit" / "extract"))
 from transistor_sketch import Sketch
 
 SCRIPT = "lvs-check/scripts/run_check.py"
