@@ -513,6 +513,10 @@ def test_all_faults_are_reported_and_nothing_is_written(tmp_path):
         assert invoke(*wrong).exit_code == 2
 
 
+def test_a_folder_that_cannot_be_is_reported(tmp_path):
+    assert isinstance(invoke("gds-export", "--to", tmp_path / ("x" * 300)).exception, CopyError)
+
+
 def test_the_answer_as_json(tmp_path):
     done = invoke("gds-export", "gds-export", "--to", tmp_path, "--json")
     (found,) = json.loads(done.output)["copies"]
@@ -525,6 +529,16 @@ def test_an_archive_replaces_only_an_archive_of_an_export(pack, tmp_path):
     target = tmp_path / "gds-export.skill"
     target.write_text("mine")
     assert isinstance(invoke("gds-export", "--archive", "--to", tmp_path).exception, CopyError)
+    with zipfile.ZipFile(target, "w") as file:  # encrypted, if the flag in the list at its end were true
+        file.writestr("gds-export/manifest.json", "{}")
+    data = bytearray(target.read_bytes())
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    target.write_bytes(data)
+    assert isinstance(invoke("gds-export", "--archive", "--to", tmp_path).exception, CopyError)
+    target.unlink()
+    os.mkfifo(target)  # nothing may wait for what writes into it
+    assert isinstance(invoke("gds-export", "--archive", "--to", tmp_path).exception, CopyError)
+    target.unlink()
     target.write_bytes(archive_bytes(copy_of(pack.skills["gds-export"])))
     assert invoke("gds-export", "--archive", "--to", tmp_path).exit_code == 0
 

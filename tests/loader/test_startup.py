@@ -6,7 +6,7 @@ import sys
 import pytest
 
 HEAVY = ("klayout", "numpy", "numba", "shapely", "yaml", "jsonschema", "click", "networkx", "jinja2", "frontmatter")
-HEAVY += ("anyio", "docstring_parser", "fastapi", "mcp", "mcp_types", "pydantic", "starlette", "uvicorn")
+HEAVY += ("anyio", "docstring_parser", "fastapi", "mcp", "mcp_types", "packaging", "pydantic", "starlette", "uvicorn")
 
 
 def loaded_by(code):

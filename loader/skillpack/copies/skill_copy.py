@@ -115,7 +115,9 @@ def _own_files(home: Path) -> tuple[dict[str, bytes], list[str]]:
         else:
             try:
                 files[name] = read_bounded(os.path.realpath(path), MAX_FILE_BYTES)
-            except (FileNotFoundError, FileRefusedError) as error:
+            except FileNotFoundError:
+                faults.append(f"{name} is a link to nothing; remove it")
+            except FileRefusedError as error:
                 faults.append(f"{name} {error}")
     folded = {name.casefold(): name for name in files}
     faults += [

@@ -6,11 +6,12 @@ import contextlib
 import io
 import os
 import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillpack.copies.folder_swap import discard, locked, replace_with_staged, staging
-from skillpack.copies.installed_skill import installed_skill
+from skillpack.copies.installed_skill import MAX_MANIFEST_BYTES, installed_skill
 from skillpack.copies.skill_copy import MANIFEST, copy_of, manifest_in
 from skillpack.skills.exceptions import CopyError
 
@@ -122,16 +123,19 @@ def _check_target(skill: Skill, target: Path, *, force: bool) -> None:
 
 
 def _is_archive_of(path: Path, name: str) -> bool:
+    """Return whether an export wrote the file ``path``; it may be any file."""
     try:
-        with zipfile.ZipFile(path) as file:
-            return manifest_in(file.read(f"{name}/{MANIFEST}")) is not None
-    except (OSError, KeyError, zipfile.BadZipFile):
+        if not path.is_file():
+            return False
+        with zipfile.ZipFile(path) as file, file.open(f"{name}/{MANIFEST}") as manifest:
+            return manifest_in(manifest.read(MAX_MANIFEST_BYTES)) is not None
+    except (OSError, KeyError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error):
         return False
 
 
 def _write_all(copies: Sequence[Written], folder: Path) -> None:
     """Write all copies beside their places, then move them there."""
-    is_new = not folder.exists()
+    is_new = not os.path.lexists(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
