@@ -354,10 +354,20 @@ def test_a_command_that_is_not_complete_is_refused(skillpack, tmp_path, argument
     assert list((tmp_path / "my project").iterdir()) == []
 
 
-def test_an_empty_host_is_not_the_working_folder(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [("", "'' is neither a host"), ("x" * 300, "is neither a host"), ("~nobody at all/skills", "no such user")],
+)
+def test_a_host_that_names_no_folder_is_refused(tmp_path, monkeypatch, host, message):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RootError, match="'' is neither a host"):
-        host_folders(("",), (PROJECT,))
+    with pytest.raises(RootError, match=message):
+        host_folders((host,), (PROJECT,))
+
+
+def test_a_name_that_no_folder_can_have_is_reported(skillpack, tmp_path):
+    code, output = skillpack("alpha", "--host", f"./below/{'x' * 300}/skills")
+    assert (code, "cannot be created: " in output) == (2, True)
+    assert list((tmp_path / "my project").iterdir()) == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="skipped: needs a system whose home folder is HOME")

@@ -65,7 +65,9 @@ def host_folders(wanted: tuple[str, ...], scopes: tuple[str, ...]) -> list[HostF
 def _place(name: str, scope: str) -> Path:
     """Return the folder of a host, or the one that a path names, as an absolute path."""
     if name not in _FOLDERS:
-        return Path(os.path.abspath(os.path.expanduser(name)))  # noqa: PTH100, PTH111 - a link stays a link
+        if (expanded := os.path.expanduser(name)).startswith("~"):  # noqa: PTH111 - it raises no error
+            raise RootError(f"{name!r}: no such user is known; write ./{name} to create a folder")
+        return Path(os.path.abspath(expanded))  # noqa: PTH100 - a link stays a link
     if scope == PROJECT:
         return Path.cwd() / _FOLDERS[name]
     configured = os.environ.get("CLAUDE_CONFIG_DIR") if name == "claude" else None
@@ -79,7 +81,8 @@ def _place(name: str, scope: str) -> Path:
 
 def _is_path(name: str) -> bool:
     """Return whether a name can only mean a folder."""
-    return name.startswith(("~", ".")) or "/" in name or os.sep in name or (bool(name) and Path(name).is_dir())
+    is_there = name != "" and os.path.isdir(name)  # noqa: PTH112 - it raises no error for a long name
+    return is_there or name.startswith(("~", ".")) or "/" in name or os.sep in name
 
 
 def _not_a_host(name: str) -> str:

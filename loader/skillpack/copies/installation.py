@@ -154,7 +154,7 @@ def _created(root: Path, made: list[Path]) -> str:
         if not os.access(root, os.R_OK | os.W_OK | os.X_OK):
             return f"{root} cannot be written: Permission denied"
     except OSError as error:
-        made += [folder for folder in reversed(missing) if folder.is_dir()]
+        made += [folder for folder in reversed(missing) if os.path.lexists(folder)]
         reason = "it is a link to a folder that does not exist" if _dangles(root) else error.strerror or error
         return f"{root} cannot be created: {reason}"
     return ""
@@ -162,7 +162,8 @@ def _created(root: Path, made: list[Path]) -> str:
 
 def _dangles(path: Path) -> bool:
     """Return whether a path, or a folder above it, is a link to nothing."""
-    return any(place.is_symlink() and not place.exists() for place in (path, *path.parents))
+    places = [place for place in (path, *path.parents) if os.path.lexists(place)]
+    return any(not os.path.lexists(os.path.realpath(place)) for place in places)
 
 
 def _lock(stack: ExitStack, roots: Iterable[Path]) -> None:
