@@ -44,6 +44,8 @@ def main() -> None:
     except SkillpackError as error:
         fail(str(error))
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # pathlib raises it where it returns False for other paths that cannot be
+            fail(f"{error.filename}: {error.strerror}")
         reason = _UNWRITABLE.get(error.errno or 0)
         if reason is None:
             raise

@@ -86,6 +86,8 @@ def test_read_prints_layer_3_byte_for_byte(skillpack):
         (("read", "bensh", "x"), "Skill 'bensh' not found; did you mean 'bench'?"),
         (("read", "other", "../bench/SKILL.md"), "contains '..'"),
         (("list", "--skills-dir", "/does/not/exist"), "no such skills directory: /does/not/exist"),
+        (("list", "--skills-dir", "x" * 300), f"{'x' * 300}: "),
+        (("export", "other", "--to", "x" * 300), f"{'x' * 300}: "),
     ],
 )
 def test_what_does_not_exist_is_exit_code_2_and_one_line(skillpack, arguments, message):
@@ -93,6 +95,11 @@ def test_what_does_not_exist_is_exit_code_2_and_one_line(skillpack, arguments, m
     assert (done.returncode, done.stdout) == (2, b"")
     assert message in done.stderr.decode()
     assert done.stderr.count(b"\n") == 1
+
+
+def test_an_empty_folder_does_not_mean_the_working_folder(skillpack):
+    done = skillpack("export", "other", "--to", "")
+    assert (done.returncode, b"--to is empty" in done.stderr) == (2, True)
 
 
 def test_a_failure_requested_as_json_is_json(skillpack):

@@ -42,6 +42,8 @@ def command(  # noqa: PLR0913, PLR0917 - click passes every option
 
     if everything == bool(names):
         raise click.UsageError("name the skills to export, or use --all")
+    if not folder:
+        raise click.UsageError("--to is empty: give a folder, such as '.'")
     skills = open_loader(skills_dirs).skills
     unknown = [name for name in names if name not in skills]
     if unknown:
