@@ -162,6 +162,26 @@ def test_a_link_inside_the_workspace_leads_nowhere_and_a_file_names_nothing_outs
     assert "Undefined subcircuits" in call.envelope["error"]["message"]
 
 
+def test_a_record_from_someone_else_shows_no_file_outside(project, runners):
+    """It was handed over: its reports are names of files that may exist, its technology a file that may be read."""
+    (project / "ws/layout.gds").write_bytes((ROOT / "skills/drc-check/assets/example.gds").read_bytes())
+    (project / "mine.lyrdb").write_text("no digest")
+    reports = [str(project.parent / "secret.sp"), "../../secret.sp", "/etc/passwd", str(project / "mine.lyrdb")]
+    record = project / "ws/layout_workspace.json"
+    record.write_text(json.dumps({"format": 1, "technology": None, "reports": reports}))
+    call = runners(str(project)).run("drc.run_check", {"workspace": "ws", "technology": "generic"})
+    assert call.envelope["ok"], call.envelope
+    named = [note for note in call.envelope["data"]["notes"] if "does not state" in note]
+    assert [note.partition(" ")[0] for note in named] == [str(project / "mine.lyrdb")]
+    (project.parent / "secret.yaml").write_text(f"technology: {SECRET}")
+    entry = {"name": "x", "source": str(project.parent / "secret.yaml"), "sha256": "0", "dbu_um": 0.001, "layers": {}}
+    record.write_text(json.dumps({"format": 1, "technology": entry, "reports": []}))
+    error = runners(str(project)).run("drc.run_check", {"workspace": "ws"}).envelope["error"]
+    assert error["code"] == "INVALID_PARAM"
+    assert "secret.yaml cannot be read: lies outside of the folder" in error["message"]
+    assert SECRET not in str(error)
+
+
 def test_a_confined_tool_reads_the_files_of_its_skill(project, runners, monkeypatch):
     """A prompt template and a schema; nobody answers at the model's address."""
     pytest.importorskip("jinja2", reason="skipped: needs the extra models")

@@ -92,9 +92,14 @@ def _changed(sources: Mapping[str, str] | None, present: Mapping[str, str | None
 
 
 def _reports(folder: Path, record: Record | None) -> list[Path]:
-    """Return the reports that are recorded or have one of the usual names, if they exist."""
+    """Return the reports that are recorded or have one of the usual names, if they exist.
+
+    Files outside of the workspace that cannot be read are left out: a record from someone else may name any file, and
+    a message about it would show that the file exists.
+    """
     names = {*OF_LAYOUT, *OF_CIRCUIT, *(record.reports if record is not None else ())}
-    return [path for path in (folder / name for name in sorted(names)) if path.is_file()]
+    found = [path for path in (folder / name for name in sorted(names)) if path.is_file()]
+    return [path for path in found if _lies_within(path, folder) or _is_readable(path)]
 
 
 def _name_of(path: str | os.PathLike[str], folder: Path) -> str:
@@ -105,6 +110,14 @@ def _name_of(path: str | os.PathLike[str], folder: Path) -> str:
 
 def _lies_within(path: str | os.PathLike[str], folder: Path) -> bool:
     return Path(path).resolve().is_relative_to(folder.resolve())
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        path.open("rb").close()
+    except OSError:
+        return False
+    return True
 
 
 def _renamed(path: Path) -> Path | None:
