@@ -221,6 +221,16 @@ def test_the_files_that_a_call_made_are_those_it_names_and_those_in_the_folder_i
     assert files.made(tool(), params, None, since) == []
 
 
+def test_a_file_that_a_call_only_read_is_not_one_it_made(home):
+    """An answer names its inputs too, and one may have been handed over just before."""
+    files, given = WorkFiles(), home / "ws" / "given.sp"
+    given.write_bytes(b"x")
+    data = {"files": {"netlist": "ws/given.sp"}}
+    for written, offered in ((98.9, False), (98.0, True), (97.0, False), (99.99, True)):  # 98.0: whole seconds
+        os.utime(given, (written, written))
+        assert bool(files.made(tool(read_only=True), {"workspace": "ws"}, data, 100.0)) is offered
+
+
 def test_a_call_offers_a_limited_number_of_files(home):
     for number in range(MAX_MADE + 5):
         (home / "ws" / f"n{number}").write_bytes(b"")

@@ -228,7 +228,7 @@ class WorkFiles:
         homes = [self.base, *(folder for folder, _ in folders)]
         found: dict[str, int] = {}
         for path in named:
-            status = _written(path, since - _CLOCK_SLACK_S)
+            status = _written(path, since)
             real = os.path.realpath(path) if status is not None else ""
             if status is not None and any(_is_below(real, home) and home != os.sep for home in homes):
                 found.setdefault(real, status.st_size)
@@ -343,12 +343,13 @@ def _paths_in(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _written(path: str, since: float) -> os.stat_result | None:
-    """Return the status of a regular file that was written since then, else None."""
+    """Return the status of a regular file that was written since then, else None; whole seconds are coarse stamps."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):
         return None
-    return status if stat.S_ISREG(status.st_mode) and status.st_mtime >= since else None
+    slack = _SCAN_SLACK_S if status.st_mtime_ns % 1_000_000_000 else _CLOCK_SLACK_S
+    return status if stat.S_ISREG(status.st_mode) and status.st_mtime >= since - slack else None
 
 
 def _folder_near(path: str) -> tuple[str, bool] | None:
