@@ -181,6 +181,16 @@ def test_a_file_is_written_completely_or_not_at_all(home, monkeypatch):
     assert names_in(home / "ws") == [".lock", "größe 1.json", "n.sp"]
 
 
+def test_a_file_is_written_also_where_there_are_no_hard_links(home, monkeypatch):
+    monkeypatch.setattr(os, "link", lambda *_, **__: (_ for _ in ()).throw(PermissionError(1, "not permitted")))
+    files = WorkFiles(str(home))
+    assert files.write("ws/n.sp", b"old", replace=False) is True
+    with pytest.raises(FileExistsAlreadyError):
+        files.write("ws/n.sp", b"new", replace=False)
+    assert content(files, "ws/n.sp") == b"old"
+    assert names_in(home / "ws") == [".lock", "größe 1.json", "n.sp"]
+
+
 @pytest.mark.parametrize("path", ["ws", "pipe", "linked", "out/x", "ws/größe 1.json/x", "inner/x", "loop"])
 def test_nothing_but_a_file_is_replaced_and_no_link_is_followed(home, path):
     with pytest.raises(FileRefusedError):

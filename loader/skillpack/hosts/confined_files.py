@@ -147,6 +147,10 @@ def _write(folder: int | None, name: str, content: bytes, *, replace: bool) -> b
             os.link(part, name, src_dir_fd=folder, dst_dir_fd=folder)  # unlike a renaming, it replaces nothing
         except FileExistsError as error:
             raise FileExistsAlreadyError("exists already") from error
+        except OSError:  # FAT and some shared folders have no hard links; of two writers at once, the later one wins
+            _is_free(folder, name, replace=False)
+            os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+            return is_new
         os.unlink(part, dir_fd=folder)
     except BaseException:
         with suppress(OSError):
