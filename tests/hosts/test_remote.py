@@ -153,6 +153,18 @@ async def test_a_pasted_netlist_is_compared_with_a_layout_that_is_handed_over(cl
     assert "given/x.lvsdb" in [block.name for block in wrong.content if block.type == "resource_link"]
 
 
+async def test_an_example_of_a_skill_runs_with_its_assets_handed_over(client):
+    """They lie outside of the server's folder: file_write says that skill_read gives them."""
+    (tool,) = (tool for tool in (await client.list_tools()).tools if tool.name == "file_write")
+    assert "an asset of a skill as skill_read gives it" in tool.description
+    asset = {"name": "drc-check", "path": "assets/example.gds"}
+    given = (await client.call_tool("skill_read", asset)).structured_content["data"]
+    handed = {"path": given["path"], given["encoding"]: given["content"]}
+    assert (await client.call_tool("file_write", handed)).structured_content["success"]
+    checked = (await client.call_tool("drc_run_check", {"layout_path": given["path"]})).structured_content["data"]
+    assert {violation["rule_id"] for violation in checked["violations"]}
+
+
 async def test_a_netlist_with_includes_and_a_technology_are_handed_over(client):
     async def write(path, **content):
         return (await client.call_tool("file_write", {"path": path, **content})).structured_content

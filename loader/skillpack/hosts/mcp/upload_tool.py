@@ -58,7 +58,8 @@ def described(pack: Pack) -> list[dict[str, Any]]:
             "title": "Hand over a file",
             "description": (
                 "Write a file on the server for its tools, which take its path: a netlist with its includes, a "
-                "technology, a layout to check. Results come back as resource links."
+                "technology, a layout to check, an asset of a skill as skill_read gives it. Results come back as "
+                "resource links."
             ),
             "inputSchema": _INPUT,
             "outputSchema": _OUTPUT,
