@@ -8,6 +8,7 @@ import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unicodedata import normalize
 
 from skillpack.copies.module_index import own_distribution, project_folder
 from skillpack.copies.programs import Programs, copied_programs, is_program
@@ -32,6 +33,7 @@ MAX_FILE_BYTES = 32 << 20
 MAX_FILES = 5000
 _LEFT_OUT = re.compile(r"\..*|.*~|#.*#|.*\.py[co]|__pycache__|node_modules|Thumbs\.db|desktop\.ini|.*\.egg-info")
 _PROGRAM = re.compile(r"scripts/[^/]+\.py")
+_NOT_EVERYWHERE = re.compile(r'[<>:"|?*\\]|[ .](?:/|$)|(?:^|/)(?:con|prn|aux|nul|com\d|lpt\d)(?:[./]|$)', re.IGNORECASE)
 _REFERS_OUT = re.compile(rb'"\$ref"\s*:\s*"[^"#]')
 
 
@@ -104,8 +106,8 @@ def _own_files(home: Path) -> tuple[dict[str, bytes], list[str]]:
     faults = []
     for path in _paths(home):
         name = path.relative_to(home).as_posix()
-        if CONTROL.search(name) or HIDING.search(name) or "\\" in name or not name.isprintable():
-            faults.append(f"the file name {name!r} has characters that not every system allows")
+        if any(form.search(name) for form in (CONTROL, HIDING, _NOT_EVERYWHERE)) or not name.isprintable():
+            faults.append(f"the file name {name!r} is one that not every system allows")
         elif path.is_symlink() and not inside(str(home), str(path)):
             faults.append(f"{name} is a link that leads out of the skill")
         elif path.is_symlink() and path.is_dir():
@@ -119,13 +121,18 @@ def _own_files(home: Path) -> tuple[dict[str, bytes], list[str]]:
                 faults.append(f"{name} is a link to nothing; remove it")
             except FileRefusedError as error:
                 faults.append(f"{name} {error}")
-    folded = {name.casefold(): name for name in files}
+    folded = {_folded(name): name for name in files}
     faults += [
-        f"the names {name} and {folded[name.casefold()]} differ in case only"
+        f"the names {name} and {folded[_folded(name)]} are one name on systems that ignore case"
         for name in files
-        if folded[name.casefold()] != name
+        if folded[_folded(name)] != name
     ]
     return files, faults
+
+
+def _folded(name: str) -> str:
+    """Return a file name as systems compare it that ignore case and the form of accents."""
+    return normalize("NFC", name.casefold())
 
 
 def _paths(home: Path) -> Iterator[Path]:
@@ -157,7 +164,8 @@ def _programs(
 def _collisions(files: dict[str, bytes], programs: set[str], added: Programs) -> list[str]:
     """Return which files of a skill have the path of a module that the copy adds."""
     replaced = programs | {f"{program}.lock" for program in programs}
-    found = sorted(name for name in added.files if name in files and name not in replaced)
+    taken = {_folded(name): name for name in files if name not in replaced}
+    found = sorted(taken[_folded(name)] for name in added.files if _folded(name) in taken)
     return [f"has a file {name}, which is where a module of the copy belongs; rename it" for name in found]
 
 
