@@ -69,6 +69,16 @@ def test_every_format_reads_as_from_a_file(name, tmp_path):
     assert read.devices
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_line_ends_in_a_newline_and_in_nothing_else(end, tmp_path):
+    """In cp1252, which is read as Latin-1, 0x85 is an ellipsis; Unicode has a line separator that people paste."""
+    text = "* a\x85 b\u2028 c\x0b d\x1c e\nM1 d g s b nmos w=2u l=0.5u\n+ m=2\n".replace("\n", end)
+    circuit = read_netlist(NetlistText(text))
+    assert [(device.id, device.params["m"]) for device in circuit.devices] == [("M1", 2)]
+    (tmp_path / "n.sp").write_bytes(text.replace("\u2028", "").encode("latin-1"))
+    assert read_netlist(tmp_path / "n.sp").devices == circuit.devices
+
+
 def test_includes_are_refused_all_at_once_by_their_lines(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("inner.sp").write_text("R2 a b 1k\n", encoding="utf-8")

@@ -75,7 +75,7 @@ def is_netlist(text: str) -> bool:
 
 
 def read_text(path: str | Path | NetlistText, *, limit: int = MAX_NETLIST_BYTES) -> str:
-    """Return the text of a netlist.
+    """Return the text of a netlist, with newlines alone between lines.
 
     Args:
         path: File to read, or the text itself. Pipes, devices and folders are refused before they are opened.
@@ -108,10 +108,11 @@ def read_text(path: str | Path | NetlistText, *, limit: int = MAX_NETLIST_BYTES)
     if b"\0" in data:
         raise FileError(f"Netlist file is binary, not text: {shown}", details={"path": shown})
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         # Schematic tools of the nineties wrote comments in Latin-1; names are ASCII all the same.
-        return data.decode("latin-1")
+        text = data.decode("latin-1")
+    return _with_newlines(text)
 
 
 def _checked_text(given: NetlistText, limit: int) -> str:
@@ -124,4 +125,9 @@ def _checked_text(given: NetlistText, limit: int) -> str:
         )
     if "\0" in given.text:
         raise FileError(f"{given} is binary, not text: it contains NUL", details={"param_name": given.name})
-    return given.text.removeprefix("\ufeff")
+    return _with_newlines(given.text.removeprefix("\ufeff"))
+
+
+def _with_newlines(text: str) -> str:
+    """Return a text with newlines alone between lines; an ellipsis of cp1252, which reads as NEL, ends none."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -69,7 +69,7 @@ def logical_lines(text: str) -> Iterator[LogicalLine]:
     """
     parts: list[str] = []
     start, commented, open_backslash = 0, False, False
-    for number, raw in enumerate(text.splitlines(), start=1):
+    for number, raw in enumerate(text.split("\n"), start=1):
         line = raw.strip()
         directive = _COMMENTED_TOP.fullmatch(line)
         if directive is None and line.startswith("**+") and commented:
