@@ -9,8 +9,9 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
+from layoutkit.drc import foundry_deck
 from layoutkit.drc.check import Options
-from layoutkit.drc.foundry_deck import Deck, run_deck
+from layoutkit.drc.foundry_deck import PROGRAM_VARIABLE, Deck, run_deck
 from layoutkit.errors import FileError, MissingProgramError, RuleNotFoundError, TimeLimitError
 from patience import eventually
 
@@ -48,26 +49,22 @@ def test_each_category_is_a_rule_with_its_places(tmp_path):
     ]
     assert report.complete
     assert not report.passed
-    assert report_of(tmp_path, CLEAN, lines(width=300)).passed
 
 
-@needs_klayout
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (START + 'raise "out of ideas"\nm1.space(0.2.um).output("S")\n', "out of ideas"),
-        (START + "exit\n", "called exit"),
-        (START + "Process.exit!(0)\n", "called exit"),
-        (START + "Process.kill(:KILL, Process.pid)\n", "signal 9"),
-        (START + 'puts "ERROR: layer 5 is missing"\n', "layer 5 is missing"),
-        ("source($input)\nfoo(\n", "stopped before its end"),
-        ("puts 'nothing to do'\n", "no report"),
-        ('source($input)\nreport("none", $report)\n', "no rule at all"),
-        ("File.write($report, 'garbage')\n", "cannot be read"),
-    ],
-)
-def test_a_deck_that_did_not_run_whole_is_unchecked_with_the_reason(tmp_path, text, reason):
-    report = report_of(tmp_path, text, lines(width=300))
+UNFINISHED = {
+    "called exit": START + "Process.exit!(0)\n",
+    "layer 5 is missing": START + 'puts "ERROR: layer 5 is missing"\n',
+    "stopped before its end": "source($input)\nfoo(\n",
+    "no rule at all": 'source($input)\nreport("none", $report)\n',
+}
+STAND_INS = {
+    "signal 9": "kill -9 $$",
+    "no report": "echo nothing to do",
+    "cannot be read": "echo garbage > report.lyrdb",
+}
+
+
+def assert_unchecked(report, reason):
     assert not report.passed
     assert not report.complete
     (unchecked,) = report.unchecked
@@ -75,47 +72,52 @@ def test_a_deck_that_did_not_run_whole_is_unchecked_with_the_reason(tmp_path, te
 
 
 @needs_klayout
+@pytest.mark.parametrize("reason", UNFINISHED)
+def test_a_deck_that_did_not_run_whole_is_unchecked_with_the_reason(tmp_path, reason):
+    assert_unchecked(report_of(tmp_path, UNFINISHED[reason], lines(width=300)), reason)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="skipped: needs a shell")
+@pytest.mark.parametrize("reason", STAND_INS)
+def test_an_application_that_failed_is_unchecked_with_the_reason(tmp_path, monkeypatch, reason):
+    """A script stands in for the application, which takes seconds to start."""
+    program = tmp_path / "application"
+    program.write_text(f"#!/bin/sh\n{STAND_INS[reason]}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv(PROGRAM_VARIABLE, str(program))
+    assert_unchecked(report_of(tmp_path, CLEAN), reason)
+
+
+@needs_klayout
 def test_what_ran_before_a_deck_stopped_is_told(tmp_path):
-    report = report_of(tmp_path, START + 'raise "x"\n')
+    report = report_of(tmp_path, START + 'raise "out of ideas"\nm1.space(0.2.um).output("S")\n')
     assert [(v.rule.id, v.status) for v in report.verdicts] == [("W", "failed"), ("(deck.drc)", "unchecked")]
+    assert_unchecked(report, "out of ideas")
 
 
 @needs_klayout
-def test_the_usual_variables_of_decks_are_set(tmp_path):
+def test_the_usual_variables_of_decks_are_set_and_those_of_the_caller(tmp_path):
     text = CLEAN.replace("$input", "$in_gds").replace("$report", "$report_file").replace("$topcell", "$cell")
-    assert len(report_of(tmp_path, text).verdicts) == 2
-
-
-@needs_klayout
-def test_a_deck_of_other_words_is_given_them(tmp_path):
-    text = CLEAN.replace("0.2.um", "$limit.to_f.um")
-    assert report_of(tmp_path, text, variables={"limit": "0.05"}).passed
-    assert not report_of(tmp_path, text, variables={"limit": "0.5"}).passed
+    report = report_of(tmp_path, text.replace("width(0.2.um)", "width($limit.to_f.um)"), variables={"limit": "0.05"})
+    assert [(v.rule.id, v.status) for v in report.verdicts] == [("W", "passed"), ("S", "passed")]
+    assert report.passed
 
 
 @needs_klayout
 def test_a_report_that_the_deck_named_itself_is_found(tmp_path):
-    assert len(report_of(tmp_path, CLEAN.replace("$report", '"mine.lyrdb"')).verdicts) == 2
+    text = CLEAN.replace("$report", '"mine.lyrdb"').replace("0.2.um", "$limit.to_f.um")
+    report = report_of(tmp_path, text, variables={"limit": "0.5"})
+    assert [(v.rule.id, v.count) for v in report.verdicts] == [("W", 1), ("S", 0)]
 
 
 @needs_klayout
-def test_macro_files_and_plain_ruby_are_decks_too(tmp_path):
+def test_a_macro_file_is_a_deck_too(tmp_path):
     macro = (
         '<?xml version="1.0" encoding="utf-8"?>\n<klayout-macro><category>drc</category>'
         "<interpreter>dsl</interpreter><dsl-interpreter-name>drc-dsl-xml</dsl-interpreter-name>"
         f"<text>{CLEAN}</text></klayout-macro>"
     )
     assert len(report_of(tmp_path, macro, name="deck.lydrc").verdicts) == 2
-    ruby = """
-database = RBA::ReportDatabase::new("by hand")
-top = database.create_cell($topcell)
-rule = database.create_category("R")
-rule.description = "by hand"
-database.create_item(top.rdb_id, rule.rdb_id).add_value(RBA::DBox::new(0, 0, 1, 2))
-database.save($report)
-"""
-    (verdict,) = report_of(tmp_path, ruby, name="deck.rb").verdicts
-    assert (verdict.rule.id, verdict.count) == ("R", 1)
 
 
 @needs_klayout
@@ -124,37 +126,50 @@ def test_a_hierarchical_deck_is_told_at_every_place(tmp_path):
     top = layout.create_cell("TOP")
     for place in ((0, 0), (0, 5000), (5000, 0)):
         top.insert(kdb.CellInstArray(cell.cell_index(), kdb.Trans(*place)))
-    flat, deep = (
-        report_of(tmp_path, CLEAN.replace("m1 =", f"{mode}\nm1 ="), (layout, top)) for mode in ("flat", "deep")
-    )
-    places = [[place.box_um for place in r.locations(r.verdicts[0], 9)] for r in (flat, deep)]
-    assert len(places[0]) == 3
-    assert places[0] == places[1]
+    report = report_of(tmp_path, CLEAN.replace("m1 =", "deep\nm1 ="), (layout, top))
+    places = [place.box_um for place in report.locations(report.verdicts[0], 9)]
+    assert sorted(places) == [(0.0, 0.0, 2.0, 0.1), (0.0, 5.0, 2.0, 5.1), (5.0, 0.0, 7.0, 0.1)]
 
 
 @needs_klayout
-def test_only_the_chosen_cell_is_given_to_the_deck(tmp_path):
+def test_a_deck_is_given_the_chosen_cell_in_a_file_of_its_own(tmp_path):
+    own = tmp_path / "own.gds"
     layout, cell = lines(2)
     layout.create_cell("OTHER").shapes(layout.layer(4, 0)).insert(kdb.Box(0, 0, 50, 50))
-    report = report_of(tmp_path, CLEAN.replace("source($input, $topcell)", "source($input)"), (layout, cell))
-    assert report.verdicts[0].count == 2
+    layout.write(str(own))
+    before = own.read_bytes()
+    text = CLEAN.replace("source($input, $topcell)", "source($input)") + 'File.write($input, "gone")\n'
+    assert report_of(tmp_path, text, (layout, cell)).verdicts[0].count == 2
+    assert own.read_bytes() == before
 
 
 @needs_klayout
-def test_rules_region_and_places_are_chosen_as_elsewhere(tmp_path):
+def test_rules_region_and_places_are_chosen_as_elsewhere(tmp_path, monkeypatch):
     drawn = lines(6)
-    assert [v.rule.id for v in report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["S"])).verdicts] == ["S"]
-    inside = report_of(tmp_path, CLEAN, drawn, Options(region=kdb.DBox(0, 1.5, 1, 3.05), max_violations=1))
-    assert inside.verdicts[0].count == 2
-    assert len(inside.to_data()["violations"][0]["locations"]) == 1
-    with pytest.raises(RuleNotFoundError, match="no rule X"):
-        report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["X"]))
+    kept, run = tmp_path / "kept.lyrdb", foundry_deck._run
+
+    def run_once(command, folder, deck):
+        """Return what the application does, which the options do not change."""
+        if not kept.exists():
+            outcome = run(command, folder, deck)
+            shutil.copy(outcome.report, kept)
+        return foundry_deck._Outcome(0, kept, "")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(foundry_deck, "_run", run_once)
+        assert [v.rule.id for v in report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["S"])).verdicts] == ["S"]
+        inside = report_of(tmp_path, CLEAN, drawn, Options(region=kdb.DBox(0, 1.5, 1, 3.05), max_violations=1))
+        assert inside.verdicts[0].count == 2
+        assert len(inside.to_data()["violations"][0]["locations"]) == 1
+        with pytest.raises(RuleNotFoundError, match="no rule X"):
+            report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["X"]))
     unfinished = report_of(tmp_path, START + "exit\n", drawn, Options(rule_ids=["S"]))
-    assert [v.status for v in unfinished.verdicts] == ["unchecked"]
+    assert_unchecked(unfinished, "called exit")
+    assert len(unfinished.verdicts) == 1
 
 
 @needs_klayout
-def test_waived_items_do_not_count_and_items_without_a_shape_do(tmp_path):
+def test_plain_ruby_is_a_deck_too_and_waived_items_do_not_count_but_items_without_a_shape_do(tmp_path):
     ruby = """
 database = RBA::ReportDatabase::new("r")
 top = database.create_cell($topcell)
@@ -162,20 +177,13 @@ rule = database.create_category("R")
 database.create_item(top.rdb_id, rule.rdb_id).add_value("density 0.1")
 waived = database.create_item(top.rdb_id, rule.rdb_id)
 waived.add_tag(database.tag_id("waived"))
+drawn = database.create_category("B")
+database.create_item(top.rdb_id, drawn.rdb_id).add_value(RBA::DBox::new(0, 0, 1, 2))
 database.save($report)
 """
-    (verdict,) = report_of(tmp_path, ruby, name="deck.rb").verdicts
+    verdict, drawn = report_of(tmp_path, ruby, name="deck.rb").verdicts
     assert (verdict.status, verdict.count, verdict.marks) == ("failed", 1, ())
-
-
-@needs_klayout
-def test_the_layout_file_of_the_user_is_out_of_reach_by_input(tmp_path):
-    own = tmp_path / "own.gds"
-    layout, cell = lines()
-    layout.write(str(own))
-    before = own.read_bytes()
-    report_of(tmp_path, 'File.write($input, "gone")\n' + CLEAN, (layout, cell))
-    assert own.read_bytes() == before
+    assert (drawn.rule.id, drawn.count, len(drawn.marks)) == ("B", 1, 1)
 
 
 def running(mark):
