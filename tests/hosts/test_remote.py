@@ -1,4 +1,4 @@
-"""Clients without a shared disk: over MCP and HTTP they paste a netlist, hand over files and get every result as bytes.
+"""Clients without a shared disk: over MCP and HTTP they paste a netlist, upload files and get every result as bytes.
 
 One circuit is laid out, over MCP; all tests look at that.
 """

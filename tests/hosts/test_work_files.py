@@ -1,4 +1,4 @@
-"""The files that tools work on: which are served, which a call made, and what may be handed over."""
+"""The files that tools work on: which are served, which a call made, and what may be uploaded."""
 
 import os
 import shutil

@@ -258,7 +258,7 @@ def test_what_skillpack_did_not_install_is_never_touched(skillpack, pack, tmp_pa
     before = tree(folder)
     for arguments in (["--all"], ["--all", "--force"], ["--remove", "alpha", "--force"]):
         code, output = skillpack(*arguments, "--host", "claude")
-        assert (code, "skillpack did not install it" in output or "not installed there" in output) == (2, True)
+        assert (code, "skillpack did not install it" in output or "not installed by skillpack" in output) == (2, True)
         assert tree(folder) == before
     assert [one["name"] for one in json.loads(skillpack("--list", "--json")[1])] == ["beta"]
 

@@ -43,8 +43,8 @@ class Closure:
     Attributes:
         files: The files to place beside the scripts, by their paths there.
         libraries: Top-level modules of other distributions that the placed modules import.
-        own_libraries: The same of the scripts and the modules beside them, each with whether it is mandatory: its
-            absence is not handled.
+        own_libraries: The same for the scripts and the modules beside them, each with whether it is mandatory: the code
+            does not handle its absence.
         faults: What cannot be placed beside a script.
     """
 
@@ -120,7 +120,8 @@ class _Walk:
                 use = use_of(file)
             except (SyntaxError, ValueError, MemoryError, RecursionError) as error:  # the last two: nested too deeply
                 reason = str(error) or "too deeply nested"
-                self.found.faults.append(f"{file.name} is not Python that this Python reads: {reason}")
+                version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+                self.found.faults.append(f"{file.name} is not valid Python {version}: {reason}")
                 continue
             for wanted in use.imports:
                 self._follow(wanted, package, folder)

@@ -82,15 +82,15 @@ def _delete(root: Path, name: str, folder: Path) -> None:
     """Delete a folder under a name that shows that it may be incomplete."""
     gone = root / f".{name}{_GONE}"
     folder.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)  # what remains is deleted at the next time
+    shutil.rmtree(gone, ignore_errors=True)  # the next command deletes what remains
 
 
 def _finish_interrupted(root: Path) -> None:
     """Restore the folders whose replacement was interrupted; delete what else an interruption left."""
     for left in sorted(root.glob(".*.skillpack-*")):
         name, suffix = left.name[1:].removesuffix(left.suffix), left.suffix
-        if suffix in {_NEW, _OLD, _GONE} and left.is_symlink():  # none of ours, and nothing may be written through it
-            left.unlink()
+        if suffix in {_NEW, _OLD, _GONE} and left.is_symlink():
+            left.unlink()  # skillpack did not make it, and must not write through it
         elif suffix == _OLD and not os.path.lexists(root / name):
             left.rename(root / name)
         elif suffix in {_NEW, _OLD, _GONE}:

@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
         version: Its version now, or the one that was removed; "" if it has none.
         folder: Where it lies or lay.
         before: The version that it replaced; "" if there was none.
-        notes: What the user may want to know.
+        notes: Notes for the user.
     """
 
     action: str
@@ -111,8 +111,8 @@ def uninstall(roots: Sequence[Path], names: Sequence[str], *, force: bool) -> li
         found, faults = _chosen(present, names)
         if not force:
             edited = [(one, [*one.edited, *one.added]) for one in found]
-            told = [_not_as_installed(one, files) for one, files in edited if files]
-            faults += [f"{fault}; --force removes it all the same" for fault in told]
+            kept = [_not_as_installed(one, files) for one, files in edited if files]
+            faults += [f"{fault}; --force removes it anyway" for fault in kept]
         _refuse(faults)
         outcomes: list[Outcome] = []
         try:
@@ -176,10 +176,10 @@ def _lock(stack: ExitStack, roots: Iterable[Path]) -> None:
 
 
 def _chosen(roots: Iterable[Path], names: Sequence[str]) -> tuple[list[InstalledSkill], list[str]]:
-    """Return what is installed in folders, as far as it was named, and a fault for each name that is nowhere."""
+    """Return the installed skills that were named, or all, and a fault for each name that is not installed."""
     everything = [one for root in roots for one in installed_skills(root)]
     found = {one.name for one in everything}
-    lost = [f"{name}: not installed there by skillpack" for name in names if name not in found]
+    lost = [f"{name}: not installed by skillpack in these folders" for name in names if name not in found]
     return [one for one in everything if not names or one.name in names], lost
 
 

@@ -66,7 +66,7 @@ class Programs:
     Attributes:
         files: Contents by paths below the skill's folder: programs with new headers, locks, modules and their data.
         distributions: The distributions whose modules were taken.
-        notes: What a user may want to know, such as a program without a lock.
+        notes: Notes for the user, such as a program without a lock.
         faults: What cannot be made self-contained.
     """
 

@@ -45,7 +45,7 @@ class SkillCopy(NamedTuple):
         version: Version of the distribution that the copy was made of, or else of the skill; "" if neither is known.
         tools: Ids of its tools.
         files: Contents by paths below the folder, sorted, with the manifest.
-        notes: What a user may want to know.
+        notes: Notes for the user.
     """
 
     name: str
@@ -71,7 +71,7 @@ def copy_of(skill: Skill) -> SkillCopy:
     files, file_faults = _own_files(home)
     earlier = manifest_in(files.get(MANIFEST))
     if MANIFEST in files and earlier is None:
-        faults.append(f"has a file {MANIFEST} of its own, the name of the list of files in a copy; rename it")
+        faults.append(f"has a file {MANIFEST}, but in a copy that is the list of its files; rename the file")
     files.pop(MANIFEST, None)
     schemas, schema_faults = _schemas(home, files, tools)
     found, handlers = _programs(skill, files, tools)

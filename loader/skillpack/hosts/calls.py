@@ -60,7 +60,7 @@ class Calls:
         self._changed = Condition()
 
     async def make(self, runner: Runner, order: Order) -> Call:
-        """Return the finished call, made in a thread. Only cancellation raises; the tool has been killed then."""
+        """Return the finished call, made in a thread. Only cancellation raises, after the tool was killed."""
         cancellation = Cancellation()
         return await in_thread(partial(self.make_here, runner, order, cancellation), cancellation)
 

@@ -1,4 +1,4 @@
-"""Open and write files below one folder, whatever others do to its links meanwhile.
+"""Open and write files below one folder, and never outside of it, even if another process changes links meanwhile.
 
 A path is checked and then opened. Between the two another process could replace a folder by a symbolic link that leads
 elsewhere. Therefore each step of a path is opened relative to the step before and follows no link.

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     Schema = Mapping[str, Any]
     Types = frozenset[str]
 
-MAX_SCHEMAS = 2000  # looked at for one tool; what lies further inside a larger one is described by its type
-MAX_REFERENCES = 32  # that lead from one to the next
+MAX_SCHEMAS = 2000  # examined per tool; of deeper parts of a larger schema only the type is listed
+MAX_REFERENCES = 32  # in a chain, each to the next
 MIN_LISTED_LENGTH = 2  # a smaller lower limit on a text or a list only says that it is not empty
-MAX_LISTED_LENGTH = 99  # a larger upper limit on a text is no guidance
+MAX_LISTED_LENGTH = 99  # a larger upper limit on a text does not help a model
 MAX_LISTED_BOUND = 10_000  # larger bounds only keep numbers finite
 _ANY: Types = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
 _NONE: Types = frozenset()
@@ -116,7 +116,7 @@ class _Shortening:
         return allowed
 
     def _is_far(self, followed: frozenset[str], above: frozenset[str]) -> bool:
-        """Return whether the references lead in a circle or too far, or too much was looked at."""
+        """Return whether the references are circular, too long a chain, or too many schemas were examined."""
         return self._room < 0 or len(above) > MAX_REFERENCES or not followed.isdisjoint(above)
 
     def fields(self, parts: list[Schema]) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def _typed(types: Types) -> dict[str, Any]:
 
 
 def _is_listed(keyword: str, rule: Any) -> bool:
-    """Return whether a rule tells a model something that it would not do by itself."""
+    """Return whether a model needs a rule to write good parameters."""
     if keyword in ("minLength", "minItems"):
         return bool(rule >= MIN_LISTED_LENGTH)
     if keyword == "maxLength":

@@ -165,7 +165,7 @@ LISTENING = _grouped(
         default=4 << 20,
         show_default=True,
         metavar="BYTES",
-        help="Maximum size of a request body, and so of a file that is handed over.",
+        help="Maximum size of a request body over HTTP and of an uploaded file.",
     ),
 )
 SERVING = _grouped(

@@ -63,7 +63,7 @@ class Pack:
     """
 
     max_upload = MAX_UPLOAD_BYTES
-    """Longest file that a client can hand over. [bytes]"""
+    """Longest file that a client can upload. [bytes]"""
 
     def __init__(
         self,
@@ -115,9 +115,9 @@ class Pack:
             return self._view
 
     def take_file(self, path: str, content: bytes, *, replace: bool) -> bool:
-        """Write a file that a client hands over; return whether it is new.
+        """Write a file that a client uploads; return whether it is new.
 
-        Unless calls may name programs, no file is taken that a tool or Python would run, and none into a folder of
+        Unless calls may name programs, files that a tool or Python would run are refused, and files in a folder of
         skills: a new ``skill.yaml`` would make a program of any file.
 
         Raises:

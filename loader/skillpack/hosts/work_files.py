@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from skillpack.registry.declaration import ToolDeclaration
 
-MAX_MADE = 32  # files of one call that its answer offers
+MAX_MADE = 32  # files of one call that its answer links to
 MAX_LISTED = 1000
 MAX_USED = 256  # folders and files that calls used, without --directory
 _MAX_VISITED = 20_000  # entries of folders that one listing looks at
@@ -37,7 +37,7 @@ _MAX_DIGESTS = 1024
 _MADE_DEPTH = 2  # below a folder that a call names
 _MADE_VISITED = 2000
 _CLOCK_SLACK_S = 2.0  # the coarsest time stamps of a file system
-_SCAN_SLACK_S = 0.05  # clocks of the system and of its files; more would offer files of the call before
+_SCAN_SLACK_S = 0.05  # between the system's clock and file times; with more, files of the previous call would count
 _digests: dict[tuple[int, ...], str] = {}  # of files as they are, by their identity
 
 
@@ -166,15 +166,15 @@ class WorkFiles:
             closed: Folders into which nothing may be written.
 
         Raises:
-            FileRefusedError: If the server takes no files, the name is not allowed, or writing fails.
+            FileRefusedError: If the server accepts no files, the name is not allowed, or writing fails.
         """
         if not self.takes_uploads:
-            raise FileRefusedError("this server takes no files: its owner can start it with --directory")
+            raise FileRefusedError("this server accepts no files; to allow uploads, start it with --directory")
         fault = name_fault(path)
         if fault is not None:
             raise FileRefusedError(f"the path {path[:MAX_PATH]!r} {fault}")
         if path.lower().endswith(programs):
-            text = "is a program, and this server takes no programs; its owner can start it with --allow-decks"
+            text = "is a program, and this server accepts no programs; to allow them, start it with --allow-decks"
             raise FileRefusedError(f"the path {path!r} {text}")
         target = _comparable(os.path.join(self.base, path))
         if any(_is_below(target, _comparable(folder)) for folder in closed):

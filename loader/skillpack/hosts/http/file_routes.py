@@ -37,7 +37,7 @@ _Match = Annotated[
     str,
     Header(description="'*': only if there is no such file.", json_schema_extra={"enum": ["*"], "pattern": r"^\*$"}),
 ]
-_Safe = {  # a browser must not run what somebody handed over
+_Safe = {  # a browser must not run an uploaded file
     "x-content-type-options": "nosniff",
     "content-security-policy": "sandbox; default-src 'none'",
     "cross-origin-resource-policy": "same-origin",

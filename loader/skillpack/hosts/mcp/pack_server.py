@@ -1,4 +1,4 @@
-"""What the MCP server answers: skills and tools of a pack, as plain JSON, over whatever carries the messages."""
+"""What the MCP server answers, as plain JSON and independent of the transport: skills and tools of a pack."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Asking:
-    """What belongs to one request beside its parameters.
+    """What one request has besides its parameters.
 
     Attributes:
         revision: Revision of the protocol.
@@ -90,7 +90,7 @@ class PackServer:
         Args:
             method: One of ``methods``.
             params: Parameters of the request, checked.
-            asking: What else belongs to it.
+            asking: What it has besides them.
 
         Raises:
             RequestError: If it cannot be answered; an unexpected exception is logged here and not shown to the client.
@@ -118,7 +118,7 @@ class PackServer:
         if called == upload_tool.NAME:
             return upload_tool.call(self.pack, arguments)
         toolbox = self._toolbox(view)
-        name, at, version = called.partition("@")  # parameters for an older version are carried over
+        name, at, version = called.partition("@")  # parameters for an older version are converted
         tool = toolbox.find(name)
         if tool is None:
             raise RequestError(INVALID_PARAMS, toolbox.unknown(name))
@@ -158,7 +158,7 @@ class PackServer:
 
 
 class Progress:
-    """What is reported of a running call: the lines that its tool writes to stderr, else that it runs."""
+    """The progress of a running call: the lines that its tool writes to stderr; without any, how long it has run."""
 
     def __init__(self, output: StderrLines) -> None:
         self._output = output

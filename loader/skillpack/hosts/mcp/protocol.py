@@ -1,4 +1,4 @@
-"""Words of the Model Context Protocol: error codes, revisions and keys, and the exception that answers an error."""
+"""Constants of the Model Context Protocol: error codes, revisions, keys; and the exception for an error answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SDK's low-level server over a pack, which streamable HTTP is served with."""
+"""Serve a pack with the SDK's low-level server, for streamable HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PARAMS: dict[str, type[types.RequestParams]] = {
 
 
 def sdk_server(pack_server: PackServer) -> Server[Any]:
-    """Return a server that checks requests and answers with what the pack's server makes of them."""
+    """Return a server of the SDK that checks requests and gets its answers from the pack's server."""
     identity = pack_server.identity
     server: Server[Any] = Server(
         identity["name"], version=identity["version"], title=identity["title"], instructions=INSTRUCTIONS

@@ -6,7 +6,7 @@ it. The SDK's server answers the same (a test compares them); this one starts wi
 as long to import as everything else here.
 
 One thread reads the messages. Each request is answered in another, so that a tool can be cancelled and the client's
-messages are read while it does not read answers.
+messages are read even while it does not read answers.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
     from skillpack.hosts.mcp.pack_server import PackServer
 
-MORE_THREADS = 8  # beside those of calls that run or wait, for requests that take little time
+MORE_THREADS = 8  # for short requests; calls that run or wait have their own
 MAX_UNANSWERED = 4096  # requests; no more messages are read until one of them is answered
-MAX_ESCAPED = 6  # bytes of JSON for one byte of a text, as in \\u0000; a line can hold the longest file handed over
-MORE_BYTES = 1 << 16  # of a line, beside such a file
-END_SECONDS = 5.0  # how long answers may take that are being written when the session ends
+MAX_ESCAPED = 6  # bytes of JSON for one byte of a text, as in \\u0000; a line can hold the longest uploaded file
+MORE_BYTES = 1 << 16  # of a line, besides such a file
+END_SECONDS = 5.0  # time for the last answers when the session ends
 _CLOSED = RequestError(CONNECTION_CLOSED, "Connection closed")
 _MODERN_ONLY = ("resultType", "ttlMs", "cacheScope")  # fields of results that revisions before 2026-07-28 do not know
 
@@ -96,7 +96,7 @@ class StdioSession:
         wait([running.future for running in unanswered])
 
     def _receive(self, line: bytes) -> None:
-        """Take one message; a line that is none is answered, as its sender waits."""
+        """Handle one line; a line that is not a message is answered with an error."""
         if not line.strip():
             return
         try:
@@ -175,8 +175,8 @@ class StdioSession:
             last = ended.wait(REPORT_SECONDS)
             due = progress.due(ended=last)
             if due is not None and not running.cancelled:
-                told = {"progressToken": running.token, "progress": due[0], "message": due[1]}
-                self._write({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
+                params = {"progressToken": running.token, "progress": due[0], "message": due[1]}
+                self._write({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 
     def _handshake_result(self, running: _Running) -> dict[str, Any]:
         """Return the result of a request in a session that ``initialize`` opens."""
@@ -245,7 +245,7 @@ class StdioSession:
         return {"resultType": "complete", **result, "_meta": {SERVER_KEY: self._server.identity}}
 
     def _write(self, message: dict[str, Any]) -> None:
-        """Write a message; a client that has gone away is found out by its closed input."""
+        """Write a message. If the client is gone, this does nothing: the end of its input ends the session."""
         try:
             text = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
         except UnicodeEncodeError:  # half of a surrogate pair
@@ -285,7 +285,7 @@ class _Running:
 
 
 class _NotAMessageError(ValueError):
-    """A line is no message.
+    """A line is not a message.
 
     Attributes:
         error: The error to answer with.

@@ -37,7 +37,7 @@ class _StoppedError(Exception):
 
 @contextmanager
 def _stopping_on_signals() -> Iterator[None]:
-    """Within the block, the first signal to end raises in the main thread, which waits for messages.
+    """Within the block, the first SIGTERM, SIGINT or SIGHUP raises in the main thread, which waits for messages.
 
     Later signals, and those after the block, do nothing.
     """
@@ -63,7 +63,7 @@ def _stopping_on_signals() -> Iterator[None]:
 
 @contextmanager
 def _standard_streams() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Give the client's streams; what else is printed within the block goes to stderr, and stdin is empty."""
+    """Yield the client's streams. Within the block, other output goes to stderr, and stdin is empty."""
     sys.stdout.flush()
     with os.fdopen(os.dup(0), "rb") as lines, os.fdopen(os.dup(1), "wb") as answers:
         nothing = os.open(os.devnull, os.O_RDONLY)

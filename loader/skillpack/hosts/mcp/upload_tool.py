@@ -1,4 +1,4 @@
-"""The tool ``file_write``, with which a client without a shared disk hands a file over to the server's tools."""
+"""The tool ``file_write``, with which a client without a shared disk uploads a file for the server's tools."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ _OUTPUT = {
 
 
 def described(pack: Pack) -> list[dict[str, Any]]:
-    """Return the tool's entry in ``tools/list``; none where the server takes no files."""
+    """Return the tool's entry in ``tools/list``; none if the server accepts no files."""
     if not pack.files.takes_uploads:
         return []
     return [
         {
             "name": NAME,
-            "title": "Hand over a file",
+            "title": "Upload a file",
             "description": (
                 "Write a file on the server for its tools, which take its path: a netlist with its includes, a "
                 "technology, a layout to check, an asset of a skill as skill_read gives it. Results come back as "
@@ -83,7 +83,7 @@ def call(pack: Pack, arguments: Any) -> dict[str, Any]:
         params = fill_defaults(params, _INPUT)
         content = _content(params)
         if len(content) > pack.max_upload:
-            return _failed(f"the file has {len(content)} bytes; at most {pack.max_upload} are taken")
+            return _failed(f"the file has {len(content)} bytes; at most {pack.max_upload} are accepted")
         path = params["path"]
         created = pack.take_file(path, content, replace=params["overwrite"])
     except (NotJsonError, FileRefusedError) as error:
@@ -100,7 +100,7 @@ def _content(params: Mapping[str, Any]) -> bytes:
     """Return the bytes that the parameters state.
 
     Raises:
-        FileRefusedError: If they state none, or two, or base64 that is not.
+        FileRefusedError: If they state none or two, or if the base64 text is invalid.
     """
     if ("text" in params) is ("base64" in params):
         raise FileRefusedError("give exactly one of text and base64")
