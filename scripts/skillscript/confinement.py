@@ -109,7 +109,7 @@ class _Guard:
 
 @lru_cache(maxsize=16)
 def _real(folders: tuple[str | None, ...]) -> tuple[str, ...]:
-    """Return the real places of folders, as they are at the first call: a link changed later leads out of them."""
+    """Return the real paths of folders at the first call: the new target of a link that is changed later is outside."""
     return tuple(dict.fromkeys(os.path.realpath(folder) for folder in folders if folder))
 
 

@@ -95,5 +95,5 @@ def run_handler(path: str, tool_id: str, arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    del sys.path[0]  # this package's own folder, whose modules are no modules of their own
+    del sys.path[0]  # this package's folder: its modules must not be found as top-level modules
     raise SystemExit(run_handler(sys.argv[1], sys.argv[2], sys.argv[3:]))

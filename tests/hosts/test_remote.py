@@ -131,7 +131,7 @@ async def test_no_resource_and_no_download_leads_out_of_the_folder(client, web, 
     assert answer.json()["ok"] is False
 
 
-async def test_a_pasted_netlist_is_compared_with_a_layout_that_is_handed_over(client, built):  # noqa: ARG001
+async def test_a_pasted_netlist_is_compared_with_a_layout_that_is_uploaded(client, built):  # noqa: ARG001
     gds, _ = await resource(client, "workspace:///ota/layout.gds")
     tool = next(tool for tool in (await client.list_tools()).tools if tool.name == "file_write")
     arguments = {"path": "given/top.gds", "base64": base64.b64encode(gds).decode()}
@@ -165,7 +165,7 @@ async def test_an_example_of_a_skill_runs_with_its_assets_handed_over(client):
     assert {violation["rule_id"] for violation in checked["violations"]}
 
 
-async def test_a_netlist_with_includes_and_a_technology_are_handed_over(client):
+async def test_a_netlist_with_includes_and_a_technology_are_uploaded(client):
     async def write(path, **content):
         return (await client.call_tool("file_write", {"path": path, **content})).structured_content
 
@@ -198,7 +198,7 @@ async def test_a_netlist_with_includes_and_a_technology_are_handed_over(client):
         ({"text": ""}, "path"),
     ],
 )
-async def test_what_may_not_be_handed_over_is_refused_with_the_reason(client, arguments, message):
+async def test_what_may_not_be_uploaded_is_refused_with_the_reason(client, arguments, message):
     answer = await client.call_tool("file_write", arguments)
     assert answer.is_error
     assert message in answer.structured_content["message"]
@@ -269,7 +269,7 @@ def test_over_http_a_netlist_is_pasted_and_the_answer_names_the_files(web):
     assert "exactly one of netlist_path, netlist_text" in refused.json()["error"]["message"]
 
 
-def test_over_http_files_are_handed_over(web):
+def test_over_http_files_are_uploaded(web):
     first = web.put("/files/up/netlist.sp", content=b"R1 a b 1k\n")
     assert (first.status_code, first.headers["location"]) == (201, "/files/up/netlist.sp")
     second = web.put("/files/up/netlist.sp", content=b"R1 a b 2k\n")

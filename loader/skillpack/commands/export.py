@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="Export every skill.")
 @click.option("--to", "folder", required=True, metavar="DIR", help="Folder in which to write; created if absent.")
 @click.option("--archive", is_flag=True, help="Write archives NAME.skill instead of folders.")
-@click.option("--force", is_flag=True, help="Replace a copy also if files were changed or added since.")
+@click.option("--force", is_flag=True, help="Also replace copies in which files were changed or added.")
 @JSON
 def command(  # noqa: PLR0913, PLR0917 - click passes every option
     skills_dirs: tuple[str, ...],
@@ -32,11 +32,11 @@ def command(  # noqa: PLR0913, PLR0917 - click passes every option
 ) -> None:
     """Write self-contained copies of the skills NAME, for machines without this package.
 
-    A copy has beside its scripts the modules that they import, in each script a header (PEP 723) with the
-    other libraries that it needs, and its lock: `uv run scripts/x.py` installs them and runs it. The file
-    manifest.json lists all files with their SHA-256. The same skills give the same bytes.
+    In a copy, the modules that scripts import lie beside them. Each script has a header (PEP 723) and a lock with
+    the other libraries that it needs: `uv run scripts/x.py` installs them and runs the script. manifest.json lists
+    all files with their SHA-256. The same skills give the same bytes.
 
-    An earlier copy in DIR is replaced, anything else is refused; on any fault nothing is written.
+    An earlier copy in DIR is replaced, anything else is refused. After any fault nothing is written.
     """
     from skillpack.copies.writing import export_skills
 

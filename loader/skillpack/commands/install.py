@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     is_flag=True,
     help="The host's folder in the working folder, such as .claude/skills. [default; --list and --update: both]",
 )
-@click.option("--list", is_flag=True, help="List what is installed, and which files were changed since.")
-@click.option("--update", is_flag=True, help="Install anew what is installed, or of that only NAMES.")
-@click.option("--remove", is_flag=True, help="Remove NAMES that are installed.")
-@click.option("--force", is_flag=True, help="Overwrite or remove skills although their files were edited.")
+@click.option("--list", is_flag=True, help="List installed skills, and which of their files were changed.")
+@click.option("--update", is_flag=True, help="Update all installed skills, or only NAMES.")
+@click.option("--remove", is_flag=True, help="Remove the installed skills NAMES.")
+@click.option("--force", is_flag=True, help="Also replace or remove skills whose files were edited.")
 @SKILLS_DIR
 @JSON
 def command(names: tuple[str, ...], hosts: tuple[str, ...], skills_dirs: tuple[str, ...], **flags: bool) -> None:
     """Install the skills NAMES as self-contained copies into the folder of a host.
 
-    Claude Code looks in .claude/skills, Gemini CLI in .gemini/skills; Codex and many others, which --host agents means
-    too, in .agents/skills. A skill whose files were edited, and a folder that this command did not make, stay as they
-    are; so do files that you added to a skill, such as a layout, when it is updated.
+    Claude Code looks in .claude/skills, Gemini CLI in .gemini/skills, Codex and many others (--host agents) in
+    .agents/skills. Skills with edited files are changed only with --force. An update keeps files that you added to a
+    skill, such as a layout. Folders that this command did not make are never changed.
     """
     action = _one_of(flags, "list", "update", "remove")
     _check(names, action, hosts, everything=flags["everything"])
@@ -72,7 +72,7 @@ def _one_of(flags: dict[str, bool], *names: str) -> str | None:
 
 
 def _check(names: tuple[str, ...], action: str | None, hosts: tuple[str, ...], *, everything: bool) -> None:
-    """Refuse combinations of options that mean nothing."""
+    """Refuse combinations of options that have no meaning."""
     if names and everything:
         raise click.UsageError("give either NAMES or --all")
     if action in {"list", "update"}:

@@ -1,1 +1,1 @@
-"""Self-contained copies of skills: what a script imports of its distribution, its header, its lock, its manifest."""
+"""Self-contained copies of skills: the modules that scripts import, their headers and locks, the manifest."""

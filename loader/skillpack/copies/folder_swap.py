@@ -86,7 +86,7 @@ def _delete(root: Path, name: str, folder: Path) -> None:
 
 
 def _finish_interrupted(root: Path) -> None:
-    """Restore the folders whose replacement was interrupted; delete what else an interruption left."""
+    """Restore the folders whose replacement was interrupted; delete other leftovers."""
     for left in sorted(root.glob(".*.skillpack-*")):
         name, suffix = left.name[1:].removesuffix(left.suffix), left.suffix
         if suffix in {_NEW, _OLD, _GONE} and left.is_symlink():

@@ -146,7 +146,7 @@ def _refuse(faults: list[str]) -> None:
 
 
 def _created(root: Path, made: list[Path]) -> str:
-    """Create a folder for skills, add what was created to ``made`` and return why it is of no use, or ""."""
+    """Create a folder for skills, add new folders to ``made`` and return why it cannot be used, or ""."""
     missing = [folder for folder in (root, *root.parents) if not os.path.lexists(folder)]
     try:
         root.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Skills that lie in a folder as copies: which of their files are as they were installed."""
+"""Installed copies of skills: which of their files were changed or added since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A self-contained copy of a skill: its files as they will be written, and the manifest that lists them."""
+"""A self-contained copy of a skill: the contents of its files, and the manifest that lists them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Find tools again without reading the declarations and schemas of skills whose files have not changed."""
 
-# Paths stay strings: every file of every skill's declaration is looked at each time.
+# Paths stay strings, for speed: each call gets the status of every file of every skill's declaration.
 # ruff: noqa: PTH116, PTH118, PTH120, PTH208
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class KnownTools:
 
 
 def _others(skill: Skill, tools: Iterable[ToolDeclaration]) -> tuple[str, ...]:
-    """Return the files that tools are declared with outside of the folders that are looked at as a whole."""
+    """Return the files of the tools' declarations that are outside of ``_FOLDERS``."""
     found = {file for tool in tools for file in tool.shared_files}
     for tool in tools:
         named = [tool.entry[key] for key in _PATHS if isinstance(tool.entry.get(key), str)]
@@ -86,5 +86,5 @@ def _change(path: str) -> FileState:
 
 
 def _is_settled(state: _State) -> bool:
-    """Return whether the last change is so long ago that a further one would have another time."""
+    """Return whether the last change is so old that a further one would have a later time stamp."""
     return max((changed for _, changed, _, _ in state), default=0) < time.time_ns() - SETTLED_SECONDS * 1e9

@@ -52,7 +52,7 @@ def sdk_server(pack_server: PackServer) -> Server[Any]:
 
 
 def _handler(pack_server: PackServer, method: str) -> Callable[..., Awaitable[dict[str, Any]]]:
-    """Return the handler of one method; the SDK has checked the parameters, which are passed on as they came."""
+    """Return the handler of one method; the SDK has checked the parameters, which are passed on unchanged."""
 
     async def handle(context: ServerRequestContext[Any, Any], _: Any) -> dict[str, Any]:
         asking = Asking(context.protocol_version)

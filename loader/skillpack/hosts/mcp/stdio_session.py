@@ -337,7 +337,7 @@ def _is_id(value: object) -> bool:
 
 
 def _key(request_id: Any) -> Any:
-    """Return an id as it is compared: some clients write a number as text when they cancel."""
+    """Return an id in the form for comparing: some clients write a number as text when they cancel."""
     if isinstance(request_id, str):
         with suppress(ValueError):
             return int(request_id)
