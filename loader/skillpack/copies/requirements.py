@@ -59,7 +59,7 @@ def required_by(name: str, extras: tuple[str, ...] = ()) -> tuple[Requirement, .
     own = distribution(name)
     listed: list[tuple[str, Requirement]] = []
     for text in (own.requires or []) if own else []:
-        with suppress(ValueError):  # a distribution of former times
+        with suppress(ValueError):  # an old distribution that does not follow PEP 508
             requirement = parse_requirement(text)
             listed.append((_without_extra(requirement), requirement))
     found: list[Requirement] = []

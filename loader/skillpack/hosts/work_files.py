@@ -178,7 +178,7 @@ class WorkFiles:
             raise FileRefusedError(f"the path {path!r} {text}")
         target = _comparable(os.path.join(self.base, path))
         if any(_is_below(target, _comparable(folder)) for folder in closed):
-            text = "lies in a folder of skills, which are programs; this server's owner can start it with --allow-decks"
+            text = "lies in a folder of skills, which are programs; to allow it, start the server with --allow-decks"
             raise FileRefusedError(f"the path {path!r} {text}")
         try:
             return write_inside(self.base, path, content, replace=replace)

@@ -113,9 +113,9 @@ class FileRoutes:
         if request.headers.get("if-none-match", "*") != "*":  # an empty one is not the same as none
             raise HTTPException(400, "If-None-Match must be '*' here: write the file only if there is none")
         if "content-range" in request.headers:
-            raise HTTPException(400, "a file is handed over as a whole, without Content-Range")
+            raise HTTPException(400, "upload the whole file, without Content-Range")
         if request.headers.get("content-encoding", "identity") != "identity":
-            raise HTTPException(415, "a file is written as its bytes are, without Content-Encoding")
+            raise HTTPException(415, "upload the bytes of the file, without Content-Encoding")
         content, expected = await request.body(), request.headers.get("if-match")
         try:
             created = await anyio.to_thread.run_sync(self._write, path, content, if_none_match == "", expected)
@@ -128,7 +128,7 @@ class FileRoutes:
         return _json(201 if created else 200, {**listed, "created": created}, location)
 
     def _write(self, path: str, content: bytes, replace: bool, expected: str | None) -> bool:
-        with self._writing:  # of two clients with the same If-Match, one replaces the file
+        with self._writing:  # of two clients with the same If-Match, only one may replace the file
             if expected is not None and not _is_named(self._tag(path), expected):
                 raise _OtherFileError(f"{path!r} is not the file that If-Match names")
             return self.pack.take_file(path, content, replace=replace)

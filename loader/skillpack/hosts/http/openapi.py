@@ -28,7 +28,7 @@ _EXECUTE = "/skills/{id}/execute"
 REFUSALS = {  # what any route may answer
     400: "Malformed request.",
     401: "The token is missing or wrong.",
-    403: "The request comes from a page of another site, or the server takes no files.",
+    403: "The request comes from a page of another site, or the server accepts no files.",
     408: "The body did not arrive in time.",
     413: "The body is too long.",
     415: "The body is not declared as JSON, or is encoded.",
