@@ -87,7 +87,7 @@ def test_read_prints_layer_3_byte_for_byte(skillpack):
         (("read", "other", "../bench/SKILL.md"), "contains '..'"),
         (("list", "--skills-dir", "/does/not/exist"), "no such skills directory: /does/not/exist"),
         (("list", "--skills-dir", "x" * 300), f"{'x' * 300}: "),
-        (("export", "other", "--to", "x" * 300), f"{'x' * 300}: "),
+        (("export", "other", "--to", "x" * 300), f"the folder {'x' * 300} cannot be written: "),
     ],
 )
 def test_what_does_not_exist_is_exit_code_2_and_one_line(skillpack, arguments, message):
