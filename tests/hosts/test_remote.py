@@ -141,7 +141,8 @@ async def test_a_pasted_netlist_is_compared_with_a_layout_that_is_uploaded(clien
     assert [block.uri for block in handed.content if block.type == "resource_link"] == ["workspace:///given/top.gds"]
     again = await client.call_tool("file_write", arguments)
     assert again.is_error
-    assert "exists already; give overwrite: true" in again.structured_content["message"]
+    assert "exists already; give overwrite: true" in again.structured_content["error"]["message"]
+    Draft202012Validator(tool.output_schema).validate(again.structured_content)
     large = await client.call_tool("file_write", {"path": "given/large", "text": "x" * 4_500_000})  # beyond the default
     assert large.structured_content["data"]["size"] == 4_500_000
     request = {"layout_path": "given/top.gds", "technology": "sky130A", "netlist_text": OTA, "map_devices": True}
@@ -169,15 +170,15 @@ async def test_a_netlist_with_includes_and_a_technology_are_uploaded(client):
     async def write(path, **content):
         return (await client.call_tool("file_write", {"path": path, **content})).structured_content
 
-    assert (await write("cells/inner.sp", text=".subckt half a b\nR1 a b 1k\n.ends\n"))["success"]
+    assert (await write("cells/inner.sp", text=".subckt half a b\nR1 a b 1k\n.ends\n"))["ok"]
     top = '.include "inner.sp"\n.subckt top a b\nX1 a m half\nX2 m b half\n.ends\n'
-    assert (await write("cells/top.sp", text=top))["success"]
+    assert (await write("cells/top.sp", text=top))["ok"]
     parsed = (await client.call_tool("netlist_parse", {"netlist_path": "cells/top.sp"})).structured_content
     assert parsed["data"]["parse_info"]["device_count"] == 2
     pasted = await client.call_tool("netlist_parse", {"netlist_text": top})
     assert "line 1: netlist_text cannot include 'inner.sp'" in pasted.structured_content["error"]["message"]
     text = TECHNOLOGY.read_text(encoding="utf-8").replace("technology: generic", "technology: mine")
-    assert (await write("mine.yaml", text=text))["success"]
+    assert (await write("mine.yaml", text=text))["ok"]
     known = (await client.call_tool("technology_validate", {"technology": "mine.yaml"})).structured_content
     assert (known["data"]["valid"], known["data"]["technology"]) == (True, "mine")
 
@@ -201,7 +202,7 @@ async def test_a_netlist_with_includes_and_a_technology_are_uploaded(client):
 async def test_what_may_not_be_uploaded_is_refused_with_the_reason(client, arguments, message):
     answer = await client.call_tool("file_write", arguments)
     assert answer.is_error
-    assert message in answer.structured_content["message"]
+    assert message in answer.structured_content["error"]["message"]
 
 
 async def test_a_server_without_a_folder_of_its_own_takes_no_files(mcp_server):
@@ -209,7 +210,7 @@ async def test_a_server_without_a_folder_of_its_own_takes_no_files(mcp_server):
         assert "file_write" not in [tool.name for tool in (await client.list_tools()).tools]
         answer = await client.call_tool("file_write", {"path": "x", "text": ""})
     assert answer.is_error
-    assert "--directory" in answer.structured_content["message"]
+    assert "--directory" in answer.structured_content["error"]["message"]
 
 
 async def test_a_revision_of_mcp_without_links_gets_none(client, mcp_server, tmp_path, monkeypatch):  # noqa: ARG001

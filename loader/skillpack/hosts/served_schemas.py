@@ -59,6 +59,11 @@ def answer_schema(tool: ToolDeclaration) -> dict[str, Any]:
     if answers_success(tool):
         fields = {"success": {"type": "boolean"}, "data": data, "error": {"type": "string"}, "code": {"type": "string"}}
         return {"type": "object", "required": ["success"], "properties": fields}
+    return short_envelope_schema(data)
+
+
+def short_envelope_schema(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the short schema of envelopes whose data follow the schema ``data``."""
     fields = {
         "ok": {"type": "boolean"},
         "error": _nullable_object(),

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from skillpack.hosts.confined_files import FileExistsAlreadyError
 from skillpack.hosts.mcp.work_resources import file_uri, links
+from skillpack.hosts.served_schemas import short_envelope_schema
 from skillpack.hosts.work_files import WorkFile
 from skillpack.skills.exceptions import FileRefusedError
-from skillscript.envelope import to_json
+from skillscript.envelope import ErrorCode, SkillError, SkillResult
 from skillscript.faults import joined
 from skillscript.schema import fill_defaults, find_faults
 from skillscript.strict_json import NotJsonError, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from skillpack.hosts.pack import Pack
 
@@ -33,19 +34,13 @@ _INPUT = {
         "overwrite": {"type": "boolean", "default": False, "description": "Replace a file of that name."},
     },
 }
-_OUTPUT = {
-    "type": "object",
-    "required": ["success"],
-    "properties": {
-        "success": {"type": "boolean"},
-        "message": {"type": "string", "description": "Why nothing was written."},
-        "data": {
-            "type": "object",
-            "required": ["path", "uri", "size", "created"],
-            "properties": {"path": _TEXT, "uri": _TEXT, "size": {"type": "integer"}, "created": {"type": "boolean"}},
-        },
-    },
-}
+_OUTPUT = short_envelope_schema(
+    {
+        "type": "object",
+        "required": ["path", "uri", "size", "created"],
+        "properties": {"path": _TEXT, "uri": _TEXT, "size": {"type": "integer"}, "created": {"type": "boolean"}},
+    }
+)
 
 
 def described(pack: Pack) -> list[dict[str, Any]]:
@@ -90,10 +85,7 @@ def call(pack: Pack, arguments: Any) -> dict[str, Any]:
         advice = "; give overwrite: true to replace it" if isinstance(error, FileExistsAlreadyError) else ""
         return _failed(f"{error}{advice}")
     data = {"path": path, "uri": file_uri(path), "size": len(content), "created": created}
-    answer = {"success": True, "data": data}
-    text = {"type": "text", "text": to_json(answer)}
-    attached = links([WorkFile(path, len(content))])
-    return {"content": [text, *attached], "structuredContent": answer, "isError": False}
+    return _answer(SkillResult.success(data), links([WorkFile(path, len(content))]))
 
 
 def _content(params: Mapping[str, Any]) -> bytes:
@@ -114,5 +106,10 @@ def _content(params: Mapping[str, Any]) -> bytes:
 
 def _failed(message: str) -> dict[str, Any]:
     """Return the answer about a file that was not written."""
-    answer = {"success": False, "message": message}
-    return {"content": [{"type": "text", "text": to_json(answer)}], "structuredContent": answer, "isError": True}
+    return _answer(SkillResult.failure(SkillError(ErrorCode.INVALID_PARAM, message)))
+
+
+def _answer(result: SkillResult, attached: Iterable[dict[str, Any]] = ()) -> dict[str, Any]:
+    """Return an envelope as structure and as text, and what is attached to it."""
+    content = [{"type": "text", "text": result.to_json()}, *attached]
+    return {"content": content, "structuredContent": result.to_dict(), "isError": not result.ok}
