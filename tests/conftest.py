@@ -54,7 +54,7 @@ SLOW_BY_FOLDER = {
     "designgraph": "pictures processes startup",
     "docs": "documents registry_pages",
     "hosts": "confinement http http_fuzz mcp_inspector mcp_stdio mcp_tools mcp_transports options plugin raw_copies "
-    "uvx",
+    "remote uvx",
     "layoutkit/drc": "drc_application drc_deck drc_hierarchy drc_mutants drc_oracle",
     "layoutkit/circuit": "netlist_fuzz",
     "layoutkit/draw": "flavours matched mos resistors_and_capacitors stack",
@@ -68,6 +68,7 @@ SLOW_BY_FOLDER = {
     "skillscript": "command_line model_call outcomes supervisor",
 }
 SLOW = {f"{folder}/test_{name}.py" for folder, names in SLOW_BY_FOLDER.items() for name in names.split()}
+SLOW |= {"test_packaging.py"}
 
 
 def pytest_addoption(parser):

@@ -18,6 +18,7 @@ from patience import WATCHDOG_S
 
 ROOT = Path(__file__).resolve().parent.parent
 DISTRIBUTION = "analog-layout-skills"
+NO_INDEX = re.compile(r"error sending request|failed to fetch|dns error|network.* (is|was) disabled", re.IGNORECASE)
 GUARD = '''"""Refuse to open files of the checkout; what the dependencies' environment holds may be opened."""
 
 import os
@@ -136,7 +137,8 @@ def link_dependencies(distribution, folder, extras=()):
 
 def uv_environment(program, home, **variables):
     """Return the variables for uv and what it starts: uv on PATH, an empty home, the user's cache, this Python."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "VIRTUAL_ENV", "PYTHON"))}
+    others = ("UV_", "VIRTUAL_ENV", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if name == "UV_OFFLINE" or not name.startswith(others)}
     cache = (
         os.environ.get("UV_CACHE_DIR")
         or subprocess.run([program, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
@@ -158,6 +160,6 @@ def run_uv(program, home, *arguments, cwd, stdin="", **variables):
         check=False,
         timeout=WATCHDOG_S,
     )
-    if done.returncode and re.search(r"error sending request|Failed to fetch|dns error", done.stderr, re.IGNORECASE):
+    if done.returncode and NO_INDEX.search(done.stderr):
         pytest.skip("skipped: needs a package index")
     return done
