@@ -21,7 +21,7 @@ except ImportError as problem:  # the same lines in every script: any Python 3 w
     UNFIT = sys.version_info < (3, 10) or (sys.prefix == sys.base_prefix and MARK.is_file())  # for pip and the package
     COMMAND = UV if shutil.which("uv") else OWN if UNFIT else PIP
     HELP = f"Python {sys.version.split()[0]} here lacks analog-layout-skills, which needs 3.10 or newer (uv and pip "
-    HELP += f"find it in the package index, or in the folder that UV_FIND_LINKS or PIP_FIND_LINKS names); run: {COMMAND}"
+    HELP += f"find it in the package index or in the folder that UV_FIND_LINKS or PIP_FIND_LINKS names); run: {COMMAND}"
     ERROR = {"code": "SERVICE_UNAVAILABLE", "message": HELP, "details": {"missing": "skillscript", "command": COMMAND}}
     print(json.dumps({"ok": False, "error": ERROR, "data": None, "duration_ms": 0}))
     raise SystemExit(3) from None
