@@ -161,7 +161,7 @@ async def test_an_example_of_a_skill_runs_with_its_assets_handed_over(client):
     asset = {"name": "drc-check", "path": "assets/example.gds"}
     given = (await client.call_tool("skill_read", asset)).structured_content["data"]
     handed = {"path": given["path"], given["encoding"]: given["content"]}
-    assert (await client.call_tool("file_write", handed)).structured_content["success"]
+    assert (await client.call_tool("file_write", handed)).structured_content["ok"]
     checked = (await client.call_tool("drc_run_check", {"layout_path": given["path"]})).structured_content["data"]
     assert {violation["rule_id"] for violation in checked["violations"]}
 
