@@ -22,6 +22,7 @@ from skillpack.execution.limits import is_path, named_paths
 from skillpack.hosts.confined_files import MAX_PATH, name_fault, open_inside, write_inside
 from skillpack.hosts.media_types import known_type
 from skillpack.skills.exceptions import FileRefusedError
+from skillpack.skills.file_access import is_text_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -317,7 +318,7 @@ class _Walk:
             self.is_cut |= len(known) > self._left
             self._left -= min(len(known), self._left)
             for entry in sorted(known, key=lambda entry: entry.name):
-                if entry.name.startswith(".") or not _is_text(entry.name):
+                if entry.name.startswith(".") or not is_text_name(entry.name):
                     continue
                 try:
                     if entry.is_dir(follow_symlinks=False):
@@ -371,12 +372,3 @@ def _is_below(path: str, folder: str) -> bool:
 def _comparable(path: str) -> str:
     """Return the real path in one case: some file systems do not tell ``Skills`` from ``skills``."""
     return os.path.realpath(path).casefold()
-
-
-def _is_text(name: str) -> bool:
-    """Return whether a file's name is Unicode text; on POSIX it may be any bytes."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -57,6 +57,15 @@ def inside(folder: str, path: str) -> bool:
     return os.path.realpath(path).startswith(base.rstrip(os.sep) + os.sep)
 
 
+def is_text_name(name: str) -> bool:
+    """Return whether a file's name is Unicode text; on POSIX it may be any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _read_all(descriptor: int, size: int, max_bytes: int) -> bytes:
     """Read to the end of the file; ``size`` is its size by its status, so that one read is usually enough."""
     data = os.read(descriptor, size + 1)

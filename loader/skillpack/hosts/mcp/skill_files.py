@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from skillpack.skills.exceptions import FileRefusedError, ResourceError, SkillFileError, YamlError
-from skillpack.skills.file_access import inside, read_bounded
+from skillpack.skills.file_access import inside, is_text_name, read_bounded
 from skillpack.skills.resources import read_resource
 from skillpack.skills.skill_md import OUTPUT_FOLDERS, SKILL_FILE
 from skillpack.skills.skill_rules import MAX_NAME, NAME
@@ -160,16 +160,7 @@ def _walk(top: str) -> Iterator[str]:
 
 def _is_hidden(name: str) -> bool:
     """Return whether a file or folder is not served: it is hidden, a cache, or has a name that a URI cannot express."""
-    return name.startswith(".") or name == "__pycache__" or name.endswith(".pyc") or not _is_text(name)
-
-
-def _is_text(name: str) -> bool:
-    """Return whether a file's name is Unicode text; on POSIX it may be any bytes."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return name.startswith(".") or name == "__pycache__" or name.endswith(".pyc") or not is_text_name(name)
 
 
 @lru_cache(maxsize=8192)
