@@ -56,8 +56,9 @@ test: $(VENV)/.installed-dev ## Run all tests (5 minutes on two idle cores)
 test-quick: $(VENV)/.installed-dev ## Run the quick tests (1 minute): no servers, no foreign programs, few whole layouts
 	@$(PYTEST) -n 2 --quick
 
-hierarchy: $(VENV)/.installed-dev ## Compare hierarchical and flat DRC on 500 generated layouts of each process
-	@HIERARCHY_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q tests/layoutkit/drc/test_drc_hierarchy.py
+hierarchy: $(VENV)/.installed-dev ## Compare hierarchical and flat DRC on 500 generated layouts of each process, and check 500 spoilt ones
+	@DRC_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q tests/layoutkit/drc/test_drc_hierarchy.py \
+	  tests/layoutkit/drc/test_drc_mutants.py
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check $(SOURCES)

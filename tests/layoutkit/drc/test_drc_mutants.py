@@ -1,10 +1,11 @@
 """Clean layouts broken by known edits: whatever an independent judge finds violated, the check finds, and nothing else.
 
-Each real technology gives its own layouts (transistors, a pair, a mirror); 500 seeded edits are made on each set: an
+Each real technology gives its own layouts (transistors, a pair, a mirror); seeded edits are made on each set: an
 edge moved by one grid step or more, a shape dropped, moved or added, a notch, a vertex off the grid, a cut corner, a
 whole layer gone.
 """
 
+import os
 import random
 
 import klayout.db as kdb
@@ -18,7 +19,7 @@ from layoutkit.drc.check import check
 from layoutkit.technology import load, names
 
 REAL = [name for name in names() if name != "generic"]
-MUTANTS = 500
+MUTANTS = int(os.environ.get("DRC_LAYOUTS", "200"))
 
 
 def layouts_of(tech):
