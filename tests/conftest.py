@@ -25,6 +25,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+STOPPING = [signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.fixture(autouse=True)
+def _signals_as_before():
+    """Give the signals that stop a program back their handlers: code run in this process may leave them ignored."""
+    former = [(number, signal.getsignal(number)) for number in STOPPING]
+    yield
+    for number, handler in former:
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
+
+
 # A small OASIS file with a few bytes changed, found by changing bytes at random and then leaving out what did not
 # matter: KLayout 0.30.12 reads it for ever, with little memory, holding the GIL.
 HANGING_OASIS = (
