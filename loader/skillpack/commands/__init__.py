@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from skillpack.registry.declaration import Tools
     from skillpack.skills.loader import SkillLoader
+    from skillpack.skills.skill_md import Skill
 
 EXIT_BAD_INPUT = 2
 EXIT_FINDINGS = 1
@@ -45,6 +48,17 @@ def warn_about_unnamed(loader: SkillLoader) -> None:
             from skillpack.skills.skill_rules import UNNAMED
 
             click.echo(f"skillpack: warning: {one_line(skill.path)}: {UNNAMED}", err=True)
+
+
+def chosen_skills(skills: Mapping[str, Skill], names: Iterable[str]) -> list[Skill]:
+    """Return the skills with these names, each once, or all if there are none; exit with code 2 if one is unknown."""
+    wanted = [*dict.fromkeys(names)] or [*skills]  # ``list`` is a submodule here
+    unknown = [name for name in wanted if name not in skills]
+    if unknown:
+        from skillscript.faults import did_you_mean
+
+        fail("\n".join(f"no skill {name!r}{did_you_mean(name, [*skills])}" for name in unknown))
+    return [skills[name] for name in wanted]
 
 
 def roots_of(skills_dirs: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillpack.commands import JSON, SKILLS_DIR, fail, open_loader, print_json
+from skillpack.commands import JSON, SKILLS_DIR, chosen_skills, open_loader, print_json
 
 if TYPE_CHECKING:
     from skillpack.copies.skill_copy import SkillCopy
@@ -36,7 +36,7 @@ def command(  # noqa: PLR0913, PLR0917 - click passes every option
     the other libraries that it needs: `uv run scripts/x.py` installs them and runs the script. manifest.json lists
     all files with their SHA-256. The same skills give the same bytes.
 
-    An earlier copy in DIR is replaced, anything else is refused. After any fault nothing is written.
+    An earlier copy in DIR is replaced, anything else is refused. If one skill has a fault, nothing is written.
     """
     from skillpack.copies.writing import export_skills
 
@@ -44,13 +44,7 @@ def command(  # noqa: PLR0913, PLR0917 - click passes every option
         raise click.UsageError("name the skills to export, or use --all")
     if not folder:
         raise click.UsageError("--to is empty: give a folder, such as '.'")
-    skills = open_loader(skills_dirs).skills
-    unknown = [name for name in names if name not in skills]
-    if unknown:
-        from skillscript.faults import did_you_mean
-
-        fail("\n".join(f"no skill {name!r}{did_you_mean(name, list(skills))}" for name in unknown))
-    chosen = [skills[name] for name in (skills if everything else dict.fromkeys(names))]
+    chosen = chosen_skills(open_loader(skills_dirs).skills, names)
     written = export_skills(chosen, Path(folder), archive=archive, force=force)
     if as_json:
         print_json({"copies": [_shown(copy, path) for copy, path in written]})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillpack.commands import JSON, SKILLS_DIR, fail, open_loader, print_json
+from skillpack.commands import JSON, SKILLS_DIR, chosen_skills, open_loader, print_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,12 +99,7 @@ def _act(
     skills = open_loader(skills_dirs).skills
     if action == "update":
         return update(skills, roots, wanted, force=force)
-    unknown = [name for name in wanted if name not in skills]
-    if unknown:
-        from skillscript.faults import did_you_mean
-
-        fail("\n".join(f"{name}: no such skill{did_you_mean(name, skills)}" for name in unknown))
-    return install([skills[name] for name in (skills if flags["everything"] else wanted)], roots, force=force)
+    return install(chosen_skills(skills, wanted), roots, force=force)
 
 
 def _report(outcomes: list[Outcome]) -> None:
