@@ -27,7 +27,7 @@ def install_command(extra: str = "") -> str:
     from shutil import which
 
     try:
-        folder = _editable_folder(distribution(DISTRIBUTION))
+        folder = editable_folder(distribution(DISTRIBUTION))
     except PackageNotFoundError:
         folder = ""
     suffix = f"[{extra}]" if extra else ""
@@ -40,7 +40,7 @@ def install_command(extra: str = "") -> str:
 def copied_requirements() -> list[str]:
     """Return the libraries that the running script of a copied skill requires; none if it is not in such a copy.
 
-    In a copy this package lies beside the script, and the script's header (PEP 723) lists what is to be installed.
+    In a copied skill this package lies beside the script. The script's header (PEP 723) lists the libraries to install.
     """
     import json
     import re
@@ -86,15 +86,18 @@ def copy_command(requirements: list[str]) -> str:
     return join([sys.executable, "-m", "pip", "install", *requirements])
 
 
-def _editable_folder(installed: Distribution) -> str:
+def editable_folder(installed: Distribution) -> str:
     """Return the folder of a clone that is installed as editable, else "". It is recorded as PEP 610 describes."""
     import json
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
-    record = json.loads(installed.read_text("direct_url.json") or "{}")
-    editable = record.get("dir_info", {}).get("editable", False)
-    return url2pathname(urlsplit(record["url"]).path) if editable else ""
+    try:
+        record = json.loads(installed.read_text("direct_url.json") or "{}")
+        editable = record.get("dir_info", {}).get("editable", False)
+        return url2pathname(urlsplit(record["url"]).path) if editable else ""
+    except (ValueError, AttributeError, KeyError):  # a record of another form
+        return ""
 
 
 def missing_library(library: str, purpose: str) -> SkillError:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name
 
 from skillpack.copies.requirements import distribution
+from skillscript.install import editable_folder
 
 _IGNORED = ("__pycache__",)
 
@@ -48,13 +47,8 @@ def modules_of(name: str) -> dict[str, Path]:
 def project_folder(name: str) -> Path | None:
     """Return the folder of the checkout that an editable distribution is installed from, or None."""
     own = distribution(name)
-    text = own.read_text("direct_url.json") if own else None
-    try:
-        place = json.loads(text or "{}")
-        editable = place.get("dir_info", {}).get("editable", False)
-    except (ValueError, AttributeError):
-        return None
-    return Path(unquote(urlsplit(place["url"]).path)) if editable else None
+    folder = editable_folder(own) if own else ""
+    return Path(folder) if folder else None
 
 
 def _top_level(own: metadata.Distribution) -> list[Path]:
