@@ -235,7 +235,7 @@ def test_the_server_of_the_wheel_draws_over_stdio_and_needs_its_extra_for_http(w
     over_http = wheel_environment.run("skillpack", "mcp", "--http", cwd=tmp_path)
     assert (over_http.returncode, "mcp]" in over_http.stderr) == (2, True), over_http.stderr
     extra = wheel_environment.with_extras("mcp")
-    loaded = wheel_environment.run("python", "-c", "import skillpack.hosts.mcp.http_transport", cwd=tmp_path, **extra)
+    loaded = wheel_environment.run("python", "-c", "import skillpack.hosts.mcp.sdk_server", cwd=tmp_path, **extra)
     assert loaded.returncode == 0, loaded.stderr
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     with subprocess.Popen(

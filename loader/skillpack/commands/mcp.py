@@ -52,7 +52,7 @@ def command(
     access = None
     if http:
         try:
-            from skillpack.hosts.mcp.http_transport import run_http
+            from skillpack.hosts.mcp.sdk_server import run_http
         except ImportError as error:
             from skillscript.install import install_command
 

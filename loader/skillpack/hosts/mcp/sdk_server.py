@@ -1,4 +1,4 @@
-"""Serve a pack with the SDK's low-level server, for streamable HTTP."""
+"""The MCP server over streamable HTTP, with the SDK's low-level server."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
 
-from skillpack.hosts.calls import in_thread
-from skillpack.hosts.mcp.pack_server import INSTRUCTIONS, REPORT_SECONDS, Asking, Progress
+from skillpack.hosts.calls import Calls, in_thread
+from skillpack.hosts.guard import Guard
+from skillpack.hosts.listening import serve
+from skillpack.hosts.mcp.pack_server import INSTRUCTIONS, REPORT_SECONDS, Asking, PackServer, Progress
 from skillpack.hosts.mcp.protocol import RequestError
 
 if TYPE_CHECKING:
@@ -20,7 +23,12 @@ if TYPE_CHECKING:
 
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
-    from skillpack.hosts.mcp.pack_server import PackServer
+    from skillpack.hosts.guard import Access
+    from skillpack.hosts.options import Listening
+    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.served_schemas import NameStyle
+
+PATH = "/mcp"
 
 
 class UriParams(types.PaginatedRequestParams):
@@ -35,6 +43,16 @@ _PARAMS: dict[str, type[types.RequestParams]] = {
     "skills/get": UriParams,
     "resources/directory/read": UriParams,
 }
+
+
+def run_http(pack: Pack, style: NameStyle, access: Access, listening: Listening) -> None:
+    """Serve any number of clients over streamable HTTP at ``/mcp``."""
+    server = sdk_server(PackServer(pack, Calls(pack.max_workers), style))
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard checks
+    app = server.streamable_http_app(
+        streamable_http_path=PATH, transport_security=unchecked, max_request_body_size=listening.max_body
+    )
+    serve(Guard(app, access, max_body=listening.max_body), access, listening.port, path=PATH)
 
 
 def sdk_server(pack_server: PackServer) -> Server[Any]:
