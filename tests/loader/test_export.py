@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from skillpack import SkillLoader, find_tools, validate
 from skillpack.__main__ import command as skillpack
 from skillpack.copies.skill_copy import copy_of
-from skillpack.copies.writing import archive_bytes, changes_of, export_skill, export_skills
+from skillpack.copies.writing import archive_bytes, changes_of, export_skills
 from skillpack.skills.exceptions import CopyError, SkillpackError
 
 ROOT = Path(__file__).parents[2]
@@ -67,6 +67,10 @@ def own_skill(tmp_path):
         return SkillLoader(str(home.parent)).skills[name]
 
     return write
+
+
+def export_skill(skill, folder, **options):
+    return export_skills([skill], folder, **options)[0]
 
 
 def header_of(*dependencies, more=""):

@@ -25,7 +25,7 @@ class HostFolder(NamedTuple):
 
     Attributes:
         folder: Where it is.
-        hosts: The hosts that look there, as far as they were asked for; empty for a folder given by its path.
+        hosts: Those of the requested hosts that look there; empty for a folder given by its path.
         scope: ``user`` or ``project``; "" for a folder given by its path.
     """
 

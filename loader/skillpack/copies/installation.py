@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 def install(skills: Iterable[Skill], roots: Sequence[Path], *, force: bool = False) -> list[Outcome]:
-    """Install skills into folders and return what was done; either all of them are written or none.
+    """Install skills into folders and return what was done; if one has a fault, nothing is changed.
 
     Args:
         skills: What to install.
@@ -53,7 +53,8 @@ def install(skills: Iterable[Skill], roots: Sequence[Path], *, force: bool = Fal
         force: Whether installed skills are replaced although their files were edited.
 
     Raises:
-        InstallError: With all reasons why nothing was installed.
+        InstallError: With all reasons why nothing was installed; or if the file system fails in between, with what was
+            done before.
     """
     copies, faults = _copies(skills)
     made: list[Path] = []
@@ -70,7 +71,7 @@ def install(skills: Iterable[Skill], roots: Sequence[Path], *, force: bool = Fal
 
 
 def update(skills: Mapping[str, Skill], roots: Sequence[Path], names: Sequence[str], *, force: bool) -> list[Outcome]:
-    """Install the skills in folders anew and return what was done; either all of them are written or none.
+    """Install the skills in folders anew and return what was done; if one has a fault, nothing is changed.
 
     Args:
         skills: The skills of this pack by name. Others stay as they are.
@@ -79,7 +80,8 @@ def update(skills: Mapping[str, Skill], roots: Sequence[Path], names: Sequence[s
         force: Whether skills are replaced although their files were edited.
 
     Raises:
-        InstallError: With all reasons why nothing was updated, such as a name that is not installed.
+        InstallError: With all reasons why nothing was updated, such as a name that is not installed; or if the file
+            system fails in between, with what was done before.
     """
     with ExitStack() as stack:
         present = [root for root in roots if root.is_dir()]
@@ -95,7 +97,7 @@ def update(skills: Mapping[str, Skill], roots: Sequence[Path], names: Sequence[s
 
 
 def uninstall(roots: Sequence[Path], names: Sequence[str], *, force: bool) -> list[Outcome]:
-    """Remove skills that were installed in folders and return what was done; either all are removed or none.
+    """Remove installed skills from folders and return what was done; if one has a fault, nothing is changed.
 
     Args:
         roots: The folders.
@@ -103,7 +105,8 @@ def uninstall(roots: Sequence[Path], names: Sequence[str], *, force: bool) -> li
         force: Whether skills are removed with files that were edited or added.
 
     Raises:
-        InstallError: With all reasons why nothing was removed.
+        InstallError: With all reasons why nothing was removed; or if the file system fails in between, with what was
+            done before.
     """
     with ExitStack() as stack:
         present = [root for root in roots if root.is_dir()]
@@ -239,7 +242,7 @@ def _some(files: Sequence[str]) -> str:
 
 
 def _outcome(root: Path, copy: SkillCopy, present: InstalledSkill | None) -> Outcome:
-    """Return what is to be done with a copy."""
+    """Return the outcome that writing a copy into a folder will have."""
     place = root / copy.name
     if present is None:
         return Outcome("installed", copy.name, copy.version, place, "", copy.notes)

@@ -41,7 +41,7 @@ class Written(NamedTuple):
 def export_skills(
     skills: Iterable[Skill], folder: Path, *, archive: bool = False, force: bool = False
 ) -> list[Written]:
-    """Write self-contained copies of ``skills`` into ``folder`` and return them; on any fault nothing is written.
+    """Write self-contained copies of ``skills`` into ``folder`` and return them; if one has a fault, none is written.
 
     Args:
         skills: The skills to copy.
@@ -68,11 +68,6 @@ def export_skills(
         raise CopyError("\n".join(faults))
     _write_all(copies, folder)
     return copies
-
-
-def export_skill(skill: Skill, folder: Path, *, force: bool = False) -> Written:
-    """Write the self-contained copy of one skill into ``folder`` and return it; see ``export_skills``."""
-    return export_skills([skill], folder, force=force)[0]
 
 
 def archive_bytes(copy: SkillCopy) -> bytes:
