@@ -29,6 +29,10 @@ PASSIVE = (
     | {"other_models"},
 )
 
+NO_LENGTHS_OF_CUTS = frozenset(
+    {"name", "layer", "below", "above", "array_count", "current_ma", "resistance_ohm", "uncertain"}
+)
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -142,7 +146,7 @@ class Inspection:
 
     def _cut(self, place: str, entry: dict[str, Any]) -> None:
         self._drawn_on(place, [entry.get("layer", entry.get("name"))])
-        for key in sorted(entry.keys() - {"name", "layer", "below", "above", "array_count", "current_ma"}):
+        for key in sorted(entry.keys() - NO_LENGTHS_OF_CUTS):
             self._length(f"{place}.{key}", entry[key])
 
     def _dimension_names(self, place: str, section: Mapping[str, Any]) -> None:

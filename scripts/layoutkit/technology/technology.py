@@ -80,7 +80,8 @@ class LayerSpec:
 class Conductor:
     """One wiring layer with the rules a generator and a router keep on it. [dbu, dbu2]
 
-    ``current_ma_um`` is the largest direct current per width [mA/um]; None where the technology states none.
+    ``current_ma_um`` is the largest direct current per width [mA/um], ``narrow_current_ma`` that of a narrow wire of
+    any width [mA], ``sheet_ohm`` the sheet resistance [ohm per square]; None where the technology states none.
     """
 
     name: str
@@ -95,6 +96,14 @@ class Conductor:
     max_width: int | None
     long_edges: int | None = None
     current_ma_um: float | None = None
+    narrow_current_ma: float | None = None
+    sheet_ohm: float | None = None
+
+    def current_ma(self, width_um: float) -> float | None:
+        """Return the largest direct current of a wire of this width [mA], None if the technology states none."""
+        if self.current_ma_um is None:
+            return None
+        return max(self.current_ma_um * width_um, self.narrow_current_ma or 0.0)
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,8 @@ class Cut:
 
     ``enclose_*`` holds on every side, ``enclose_*_end`` on two opposite sides at least. In arrays of ``array_count``
     rows and columns and more the cuts keep ``array_space`` instead; ``array_count`` is 0 where there is no such rule.
-    ``current_ma`` is the largest direct current of one cut [mA]; None where the technology states none.
+    ``current_ma`` is the largest direct current of one cut [mA], ``resistance_ohm`` its resistance [ohm]; None where
+    the technology states none. Those of a contact are in ``Technology.silicon``, as they depend on what is below.
     """
 
     name: str
@@ -119,6 +129,28 @@ class Cut:
     array_space: int = 0
     array_count: int = 0
     current_ma: float | None = None
+    resistance_ohm: float | None = None
+
+
+@dataclass(frozen=True)
+class Silicon:
+    """What contacts stand on: its sheet resistance, and resistance and largest direct current of one contact on it.
+
+    A number is None where the technology states none. [ohm per square, ohm, mA]
+    """
+
+    sheet_ohm: float | None = None
+    contact_ohm: float | None = None
+    contact_ma: float | None = None
+
+
+@dataclass(frozen=True)
+class ElectricalSources:
+    """Where current limits and resistances come from; empty or None if the file does not state it."""
+
+    currents: str = ""
+    temperature_c: float | None = None
+    resistances: str = ""
 
 
 @dataclass(frozen=True)
@@ -313,6 +345,9 @@ class Technology:
     other_layers: Mapping[str, LayerSpec] = field(default_factory=dict)
     netlists: Mapping[str, Mapping[str, CardForm]] = field(default_factory=dict)
     """Form (``spice``, ``lvs_deck``) -> device -> how a netlist of that form writes it."""
+    silicon: Mapping[str, Silicon] = field(default_factory=dict)
+    """``ndiff``, ``pdiff`` and ``poly`` -> their resistances and contacts."""
+    electrical: ElectricalSources = field(default_factory=ElectricalSources)
 
     def role(self, role: str) -> str | None:
         """Return the layer name of ``role`` (active, tap, poly, contact, ...), None where the process has none."""

@@ -17,9 +17,11 @@ from layoutkit.technology.technology import (
     Conductor,
     Cut,
     DeviceSpec,
+    ElectricalSources,
     LayerSpec,
     PassiveSpec,
     Rule,
+    Silicon,
     Technology,
 )
 
@@ -166,6 +168,22 @@ def _layer(name: str, entry: Mapping[str, Any]) -> LayerSpec:
     )
 
 
+def _known(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers that an entry of ``silicon`` states."""
+    return {key: value for key, value in entry.items() if key != "uncertain"}
+
+
+def _uncertainties(stack: Mapping[str, Any]) -> list[str]:
+    """Return a note on each electrical number of the stack that the file marks as uncertain."""
+    named = [*stack.get("silicon", {}).items()]
+    named += [(str(entry["name"]), entry) for part in ("conductors", "cuts") for entry in stack[part]]
+    return [
+        f"{name}: {key} is uncertain: {reason}"
+        for name, entry in named
+        for key, reason in entry.get("uncertain", {}).items()
+    ]
+
+
 class _Reader:
     """Turns the parsed file into the model; lengths become database units here and nowhere else."""
 
@@ -214,7 +232,9 @@ class _Reader:
                     if e["type"] in PASSIVE_KINDS
                 },
                 netlists=netlists,
-                notes=tuple(str(note) for note in data.get("notes", ())),
+                silicon={name: Silicon(**_known(entry)) for name, entry in stack.get("silicon", {}).items()},
+                electrical=ElectricalSources(**stack.get("electrical", {})),
+                notes=(*(str(note) for note in data.get("notes", ())), *_uncertainties(stack)),
                 other_layers={
                     name: _layer(name, {"gds": gds, "purpose": purpose})
                     for purpose, named in data.get("other_layers", {}).items()
@@ -268,6 +288,8 @@ class _Reader:
             max_width=self._optional(entry.get("max_width"), name),
             long_edges=self._optional(entry.get("long_edges"), name),
             current_ma_um=entry.get("current_ma_um"),
+            narrow_current_ma=entry.get("narrow_current_ma"),
+            sheet_ohm=entry.get("sheet_ohm"),
         )
 
     def _cut(self, entry: Mapping[str, Any]) -> Cut:
@@ -291,6 +313,7 @@ class _Reader:
             array_space=length("array_space"),
             array_count=int(entry.get("array_count", 0)),
             current_ma=entry.get("current_ma"),
+            resistance_ohm=entry.get("resistance_ohm"),
         )
 
     def _device(self, name: str, entry: Mapping[str, Any]) -> DeviceSpec:

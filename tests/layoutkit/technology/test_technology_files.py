@@ -165,3 +165,29 @@ def test_shipped_technologies_load_without_the_schema_library():
     code = "import sys; from layoutkit.technology import load, names; [load(name) for name in names()]; "
     code += "print('jsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("name", sorted(TECHNOLOGIES))
+def test_every_resistance_is_stated_or_marked_as_uncertain(name):
+    technology = TECHNOLOGIES[name]
+    assert all(conductor.sheet_ohm for conductor in technology.conductors)
+    assert all(cut.resistance_ohm for cut in technology.cuts)
+    assert set(technology.silicon) == {"ndiff", "pdiff", "poly"}
+    for part, silicon in technology.silicon.items():
+        assert silicon.contact_ohm, part
+        assert silicon.sheet_ohm or any(note.startswith(f"{part}: sheet_ohm is uncertain") for note in technology.notes)
+    assert technology.electrical.resistances
+
+
+def test_current_limits_are_those_of_the_processes_documents():
+    """The LEF of sky130 (90 degC), the design manual of gf180 (110 degC), the specification of sg13g2 (105 degC)."""
+    sky, gf, ihp = (TECHNOLOGIES[name] for name in ("sky130A", "gf180mcuD", "sg13g2"))
+    assert [one.current_ma_um for one in sky.conductors] == [None, 2.8, 2.8, 6.8, 6.8, 10.17]
+    assert [one.current_ma for one in sky.cuts] == [0.36, 0.29, 0.48, 0.48, 2.49]
+    assert {one.contact_ma for one in sky.silicon.values()} == {None}
+    assert [one.current_ma_um for one in gf.conductors] == [1.0, 1.0, 1.0, 1.0, 2.2]
+    assert [gf.silicon[part].contact_ma for part in ("ndiff", "pdiff", "poly")] == [0.28, 0.28, 0.21]
+    assert ihp.conductor("Metal1").current_ma(0.16) == 0.36, "a narrow line has an absolute limit"
+    assert ihp.conductor("Metal2").current_ma(0.2) == 0.6
+    assert ihp.conductor("Metal2").current_ma(0.5) == pytest.approx(1.0)
+    assert [technology.electrical.temperature_c for technology in (sky, gf, ihp)] == [90, 110, 105]
