@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.draw.module import Gate, Instance, Module, Pin
 from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid, spec_of_kind
-from layoutkit.draw.ring import draw_tap_ring, module_covers, ring_sizes, row_covers
+from layoutkit.draw.ring import TapRing, draw_tap_ring, module_covers, ring_sizes, row_covers
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
 from layoutkit.errors import GeometryError
@@ -196,7 +196,7 @@ class _Drawing:
         for layer, area in row_covers(self._row(), self.sizes.implant, self.sizes, self.transistor):
             sketch.box(layer, area)
         sketch.box(tech.conductors[1].layer, self.rail)
-        pins = [(inner_net, self.rail), *draw_tap_ring(sketch, tech, self.transistor, self.inner, ring_net)]
+        pins = [(inner_net, self.rail), *draw_tap_ring(sketch, tech, self.transistor, TapRing(self.inner), ring_net)]
         for layer, area in module_covers(self.inner, self.ring, tech, self.transistor):
             sketch.box(layer, area)
         for layer in spec.covers:

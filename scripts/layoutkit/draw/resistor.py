@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.draw.module import Gate, Instance, Module, Pin
 from layoutkit.draw.resistor_bank import BankPlan, ResistorSpec
-from layoutkit.draw.ring import draw_tap_ring
+from layoutkit.draw.ring import TapRing, draw_tap_ring
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.errors import GeometryError
 from layoutkit.layout.cells import fresh_cell
@@ -78,7 +78,7 @@ class _Drawing:
         for high in (False, True):
             self._draw_side(ring, high=high)
         if ring is not None:
-            self.pins += draw_tap_ring(self.sketch, self.tech, self.plan.taps, ring, self.spec.bulk_net)
+            self.pins += draw_tap_ring(self.sketch, self.tech, self.plan.taps, TapRing(ring), self.spec.bulk_net)
         self._draw_texts()
         return self._described(layout)
 

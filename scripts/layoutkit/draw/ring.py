@@ -1,21 +1,73 @@
 """What surrounds rows of transistors: implants and markers, the tap ring, and the well and the thick oxide beyond it.
 
-A tap ring is closed diffusion of the bulk type with contacts, covered by the first conductor.
+A tap ring is diffusion of the bulk type with contacts, covered by the first conductor. It is closed, open at some
+sides, or only strips below and above the rows.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area
+from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from layoutkit.draw.sizes import RowSizes
     from layoutkit.draw.sketch import Sketch
     from layoutkit.technology import DeviceSpec, Technology
+
+
+RingKind = Literal["full", "open", "double", "none", "later"]
+RingSide = Literal["bottom", "top", "left", "right"]
+SIDES: tuple[RingSide, ...] = ("bottom", "top", "left", "right")
+
+
+@dataclass(frozen=True)
+class RingStyle:
+    """Which taps surround a module.
+
+    Attributes:
+        kind: ``full``: a closed ring. ``open``: without the sides ``open_sides``. ``double``: a closed ring, and one of
+            the opposite type around it. ``none``: strips of taps below and above. ``later``: no taps, no well and no
+            thick oxide; the caller draws one ring around several modules.
+        open_sides: Sides without taps; ``open`` needs one to three, ``none`` may leave out ``bottom`` or ``top``.
+        outer_net: Net of the outer ring of ``double``; empty for ``VDD`` around NMOS and ``VSS`` around PMOS.
+
+    Raises:
+        GeometryError: If the sides do not fit the kind.
+    """
+
+    kind: RingKind = "full"
+    open_sides: tuple[RingSide, ...] = ()
+    outer_net: str = ""
+
+    def __post_init__(self) -> None:
+        named, taken = " ".join(self.open_sides) or "no side", set(self.open_sides)
+        if not taken <= set(SIDES):
+            raise GeometryError(f"the sides of a ring are {', '.join(SIDES)}, got {named}")
+        if self.kind == "open" and not 1 <= len(taken) <= 3:
+            raise GeometryError(f"an open ring has one to three open sides of {', '.join(SIDES)}, got {named}")
+        if self.kind == "none" and taken not in (set(), {"bottom"}, {"top"}):
+            raise GeometryError(f"without a ring there are tap strips at the bottom, the top or both, not: {named}")
+        if self.kind not in {"open", "none"} and taken:
+            raise GeometryError(f"open sides belong to an open ring, not to ring {self.kind}; got {named}")
+        if self.outer_net and self.kind != "double":
+            raise GeometryError(f"only a double ring has an outer net, ring {self.kind} got {self.outer_net}")
+
+    @property
+    def sides(self) -> tuple[RingSide, ...]:
+        """The sides that have taps."""
+        if self.kind == "later":
+            return ()
+        possible = ("bottom", "top") if self.kind == "none" else SIDES
+        return tuple(side for side in SIDES if side in possible and side not in self.open_sides)
+
+
+FULL_RING = RingStyle()
 
 
 class RingSizes(NamedTuple):
@@ -68,32 +120,32 @@ def ring_sizes(tech: Technology, device: DeviceSpec, sizes: RowSizes) -> RingSiz
     )
 
 
-def frame(inner: Area, width: int) -> list[Area]:
-    """Return the four sides of the closed ring of ``width`` around ``inner``: bottom, top, left, right."""
-    outer = inner.enlarged(width, width)
-    return [
-        Area(outer.left, outer.bottom, outer.right, inner.bottom),
-        Area(outer.left, inner.top, outer.right, outer.top),
-        Area(outer.left, inner.bottom, inner.left, inner.top),
-        Area(inner.right, inner.bottom, outer.right, inner.top),
-    ]
+def frame(inner: Area, width: int, sides: Collection[RingSide] = SIDES) -> dict[RingSide, Area]:
+    """Return the ``sides`` of the ring of ``width`` around ``inner``; bottom and top hold the corners between two."""
+    left, right = (width if side in sides else 0 for side in ("left", "right"))
+    every: dict[RingSide, Area] = {
+        "bottom": Area(inner.left - left, inner.bottom - width, inner.right + right, inner.bottom),
+        "top": Area(inner.left - left, inner.top, inner.right + right, inner.top + width),
+        "left": Area(inner.left - width, inner.bottom, inner.left, inner.top),
+        "right": Area(inner.right, inner.bottom, inner.right + width, inner.top),
+    }
+    return {side: every[side] for side in SIDES if side in sides}
 
 
-def ring_shapes(inner: Area, ring: RingSizes) -> Iterator[tuple[str, Area]]:
+def ring_shapes(inner: Area, ring: RingSizes, sides: Collection[RingSide] = SIDES) -> Iterator[tuple[str, Area]]:
     """Yield tap, contacts, first conductor and bulk implant of the ring around ``inner``, as (layer role, area)."""
-    for side in frame(inner, ring.width):
-        yield "tap", side
-        yield "strip", side
-    for area in frame(inner.enlarged(-ring.implant, -ring.implant), ring.width + 2 * ring.implant):
-        yield "bulk_implant", area
-    low, high = inner.bottom - ring.contact_side - ring.contact, inner.top + ring.contact_side
-    for left in centred_array(inner.left, inner.right, ring.contact, ring.contact_space, ring.grid):
-        yield "contact", Area(left, low, left + ring.contact, low + ring.contact)
-        yield "contact", Area(left, high, left + ring.contact, high + ring.contact)
-    low, high = inner.left - ring.contact_side - ring.contact, inner.right + ring.contact_side
-    for bottom in centred_array(inner.bottom, inner.top, ring.contact, ring.contact_space, ring.grid):
-        yield "contact", Area(low, bottom, low + ring.contact, bottom + ring.contact)
-        yield "contact", Area(high, bottom, high + ring.contact, bottom + ring.contact)
+    for side, area in frame(inner, ring.width, sides).items():
+        yield "tap", area
+        yield "strip", area
+        yield "bulk_implant", area.enlarged(ring.implant, ring.implant)
+        if side in {"bottom", "top"}:
+            low = area.bottom + ring.contact_side
+            for left in centred_array(inner.left, inner.right, ring.contact, ring.contact_space, ring.grid):
+                yield "contact", Area(left, low, left + ring.contact, low + ring.contact)
+        else:
+            low = area.left + ring.contact_side
+            for bottom in centred_array(inner.bottom, inner.top, ring.contact, ring.contact_space, ring.grid):
+                yield "contact", Area(low, bottom, low + ring.contact, bottom + ring.contact)
 
 
 def centred_array(low: int, high: int, size: int, space: int, grid: int) -> range:
@@ -108,32 +160,71 @@ def centred_array(low: int, high: int, size: int, space: int, grid: int) -> rang
     return range(start, start + count * pitch, pitch)
 
 
+@dataclass(frozen=True)
+class TapRing:
+    """A ring to be drawn.
+
+    Attributes:
+        inner: Its inner edge. [dbu]
+        sides: Sides that have taps.
+        rails: Which of bottom and top have a rail if they have taps. One of the sides that have taps always has one.
+            Without taps at bottom and top the rail crosses the inside at its lower edge.
+    """
+
+    inner: Area
+    sides: tuple[RingSide, ...] = SIDES
+    rails: tuple[RingSide, ...] = ("bottom",)
+
+
 def draw_tap_ring(
-    sketch: Sketch, tech: Technology, device: DeviceSpec, inner: Area, net: str
+    sketch: Sketch, tech: Technology, device: DeviceSpec, taps: TapRing, net: str
 ) -> list[tuple[str, Area]]:
-    """Draw the ring of bulk taps of ``device`` around ``inner``; return its rail as a pin: net and area.
+    """Draw the ring of bulk taps of ``device`` with its rails; return the rails as pins: net and area.
 
     Raises:
         TechnologyError: If the technology lacks a dimension.
     """
     sizes = row_sizes(tech, device)
     ring = ring_sizes(tech, device, sizes)
-    layers = {
-        "strip": tech.conductors[0].layer,
-        "contact": tech.contact.layer,
-        "bulk_implant": device.bulk_implant,
-    }
-    for kind, area in ring_shapes(inner, ring):
+    layers = {"strip": tech.conductors[0].layer, "contact": tech.contact.layer, "bulk_implant": device.bulk_implant}
+    for kind, area in ring_shapes(taps.inner, ring, taps.sides):
         layer = layers.get(kind, kind)
         if layer is not None:
             sketch.box(layer, area)
-    low = inner.bottom - ring.width + (ring.width - sizes.rail) // (2 * sizes.grid) * sizes.grid
-    rail = Area(inner.left - ring.width, low, inner.right + ring.width, low + sizes.rail)
-    sketch.box(tech.conductors[1].layer, rail)
-    bottom = low + (sizes.rail - sizes.cut) // 2
-    for left in centred_array(inner.left, inner.right, sizes.cut, sizes.cut_space, sizes.grid):
-        sketch.box(tech.cuts[0].layer, Area(left, bottom, left + sizes.cut, bottom + sizes.cut))
-    return [(net, rail)]
+    pins = []
+    for rail, cuts in _rails(taps, ring, sizes):
+        sketch.box(tech.conductors[1].layer, rail)
+        for left in cuts:
+            bottom = rail.bottom + (sizes.rail - sizes.cut) // 2
+            sketch.box(tech.cuts[0].layer, Area(left, bottom, left + sizes.cut, bottom + sizes.cut))
+        pins.append((net, rail))
+    return pins
+
+
+def _rails(taps: TapRing, ring: RingSizes, sizes: RowSizes) -> Iterator[tuple[Area, Iterable[int]]]:
+    """Yield each rail on the second conductor with the left edges of its cuts."""
+    inner, sides = taps.inner, taps.sides
+    left = inner.left - (ring.width if "left" in sides else 0)
+    right = inner.right + (ring.width if "right" in sides else 0)
+    offset = (ring.width - sizes.rail) // (2 * sizes.grid) * sizes.grid
+    lows = {"bottom": inner.bottom - ring.width + offset, "top": inner.top + ring.width - offset - sizes.rail}
+    tapped = [side for side in ("bottom", "top") if side in sides]
+    for side in [side for side in tapped if side in taps.rails] or tapped[:1]:
+        cuts = centred_array(inner.left, inner.right, sizes.cut, sizes.cut_space, sizes.grid)
+        yield Area(left, lows[side], right, lows[side] + sizes.rail), cuts
+    if sides and not tapped:
+        middle = (ring.width - sizes.cut) // (2 * sizes.grid) * sizes.grid
+        edges = {"left": inner.left - ring.width + middle, "right": inner.right + middle}
+        beside = [edge for side, edge in edges.items() if side in sides]
+        low = inner.bottom + _crossing_rail(sizes) - sizes.rail
+        left = min(left, *(edge - sizes.cut_rail_end for edge in beside))
+        right = max(right, *(edge + sizes.cut + sizes.cut_rail_end for edge in beside))
+        yield Area(left, low, right, low + sizes.rail), beside
+
+
+def _crossing_rail(sizes: RowSizes) -> int:
+    """Return how far a rail that crosses the inside reaches above its lower edge. [dbu]"""
+    return sizes.rail + max(0, sizes.cut_strip_end - (sizes.rail - sizes.cut) // 2)
 
 
 def row_covers(row: Area, reach: int, sizes: RowSizes, device: DeviceSpec) -> Iterator[tuple[str, Area]]:
@@ -151,14 +242,116 @@ def row_covers(row: Area, reach: int, sizes: RowSizes, device: DeviceSpec) -> It
         yield marker, row.enlarged(sizes.flavour, sizes.flavour + reach - sizes.implant)
 
 
-def module_covers(inner: Area, ring: RingSizes, tech: Technology, device: DeviceSpec) -> Iterator[tuple[str, Area]]:
-    """Yield the well and the covers around the tap ring whose inner edge is ``inner``, as (layer, area)."""
-    reach = 0
+def module_covers(
+    inner: Area, ring: RingSizes, tech: Technology, device: DeviceSpec, sides: Collection[RingSide] = SIDES
+) -> Iterator[tuple[str, Area]]:
+    """Yield the well and the covers around the taps whose inner edge is ``inner``, as (layer, area)."""
+
+    def around(beyond_tap: int, beyond_active: int) -> Area:
+        low_x, low_y, high_x, high_y = (
+            max(beyond_tap + (ring.width if side in sides else 0), beyond_active)
+            for side in ("left", "bottom", "right", "top")
+        )
+        return Area(inner.left - low_x, inner.bottom - low_y, inner.right + high_x, inner.top + high_y)
+
+    beyond_tap = beyond_active = 0
     if device.well:
         beyond_tap = max(tech.dim("well_tap_enclosure", device), ring.implant)
-        reach = max(ring.width + beyond_tap, tech.dim("well_active_enclosure", device))
-        yield device.well, inner.enlarged(reach, reach)
+        beyond_active = tech.dim("well_active_enclosure", device)
+        yield device.well, around(beyond_tap, beyond_active)
     if device.covers:
-        reach = max(reach, ring.width + max(ring.implant, tech.dim("cover_enclosure", device)))
+        beyond_tap = max(beyond_tap, ring.implant, tech.dim("cover_enclosure", device))
         for cover in device.covers:
-            yield cover, inner.enlarged(reach, reach)
+            yield cover, around(beyond_tap, beyond_active)
+
+
+def inner_edge(
+    sides: Collection[RingSide], side: RingSide, ring: RingSizes, sizes: RowSizes, *, rail: bool
+) -> dict[str, int]:
+    """Return how far each kind of shape at the inner edge of a side extends towards the rows. [dbu]
+
+    Args:
+        sides: Sides that have taps.
+        side: The side in question.
+        ring: Lengths of the ring.
+        sizes: Lengths of the rows.
+        rail: Whether the ring's rail lies on this side.
+    """
+    if side in sides:
+        edge = {"tap": 0, "tap_implant": ring.implant, "tap_contact": -ring.contact_side, "strip": 0}
+        return edge | ({"rail": (sizes.rail - ring.width + 1) // 2} if rail else {})
+    crossing = side == "bottom" and sides and "top" not in sides
+    return {"end": 0} | ({"rail": _crossing_rail(sizes)} if crossing else {})
+
+
+def tap_distance(area: Area, inner: Area, sides: Collection[RingSide]) -> int:
+    """Return how far the farthest point of ``area`` lies from the nearest of the ``sides`` around ``inner``. [dbu]
+
+    Half a database unit counts down; without sides the distance is that of the farther edges of ``inner``.
+    """
+
+    def farthest(low: int, high: int, first: int | None, last: int | None) -> int:
+        if first is not None and last is not None:
+            middle = min(max((first + last) // 2, low), high)
+            return min(middle - first, last - middle)
+        if first is not None:
+            return high - first
+        return last - low if last is not None else max(inner.right - inner.left, inner.top - inner.bottom)
+
+    def edge(side: RingSide) -> int | None:
+        return getattr(inner, side) if side in sides else None
+
+    return min(
+        farthest(area.left, area.right, edge("left"), edge("right")),
+        farthest(area.bottom, area.top, edge("bottom"), edge("top")),
+    )
+
+
+def draw_outer_ring(
+    sketch: Sketch, tech: Technology, device: DeviceSpec, style: RingStyle, bulk_net: str
+) -> list[tuple[str, Area]]:
+    """Draw the ring of the opposite type around all that ``sketch`` holds; return its rail as a pin: net and area.
+
+    Around NMOS it is a well with taps; around PMOS it is a ring of substrate taps outside the well.
+
+    Raises:
+        GeometryError: If both rings would be on one net, or the process has no device of the opposite type.
+        TechnologyError: If the technology lacks a dimension.
+    """
+    net = style.outer_net or ("VDD" if device.type == "nmos" else "VSS")
+    if net == bulk_net:
+        raise GeometryError(
+            f"the outer ring of a double ring is of the opposite type and needs another net than the bulk's, {bulk_net}"
+        )
+    other = _opposite(tech, device)
+    ring = ring_sizes(tech, other, row_sizes(tech, other))
+    own = sketch.extent()
+    to_well = max(tech.dim("tap_to_well", spec) for spec in (device, other))
+    if other.well:
+        beyond = max(tech.dim("well_tap_enclosure", other), ring.implant)
+        beyond = max(beyond, -(-(tech.dim("well_width") - ring.width) // 2))
+        gap = max(to_well + beyond, ring.strip_space)
+    else:
+        beyond, gap = ring.implant, max(to_well, ring.strip_space)
+    gap = tech.snap_up(max(gap, ring.active_space, ring.implant_to_active + ring.implant))
+    inner = own.enlarged(gap, gap)
+    pins = draw_tap_ring(sketch, tech, other, TapRing(inner), net)
+    if other.well:
+        beyond = tech.snap_up(beyond)
+        for area in frame(inner.enlarged(-beyond, -beyond), ring.width + 2 * beyond).values():
+            sketch.box(other.well, area)
+    if device.covers:
+        reach = ring.width + max(beyond, ring.implant, tech.dim("cover_enclosure", other))
+        for cover in device.covers:
+            sketch.box(cover, inner.enlarged(reach, reach))
+    return pins
+
+
+def _opposite(tech: Technology, device: DeviceSpec) -> DeviceSpec:
+    """Return the transistor of the opposite type with the same covers (thick oxide), the default before others."""
+    found = [s for s in tech.devices.values() if s.type != device.type and set(s.covers) == set(device.covers)]
+    if not found:
+        raise GeometryError(
+            f"{tech.name} has no transistor of the other type that could lend its taps to {device.name}"
+        )
+    return min(found, key=lambda spec: (not spec.default, bool(spec.markers), spec.name))

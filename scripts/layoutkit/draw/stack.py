@@ -19,7 +19,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from layoutkit.draw.module import Gate, Instance, Module, Pin, channel_centre
-from layoutkit.draw.ring import centred_array, module_covers, ring_shapes, ring_sizes, row_covers
+from layoutkit.draw.ring import (
+    FULL_RING,
+    SIDES,
+    RingSide,
+    RingStyle,
+    TapRing,
+    draw_outer_ring,
+    draw_tap_ring,
+    inner_edge,
+    module_covers,
+    ring_sizes,
+    row_covers,
+    tap_distance,
+)
 from layoutkit.draw.row import Row, plan_row
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
@@ -47,6 +60,7 @@ class RowStack:
         labels: Whether pins carry their net's name on the label layers.
         bulk_rails: Sides of the ring that have a rail: ``bottom``, or ``both`` bottom and top.
         gap: Minimum distance between the diffusions of adjacent rows. [dbu]
+        ring: Which taps surround the rows.
     """
 
     name: str
@@ -56,6 +70,7 @@ class RowStack:
     labels: bool = True
     bulk_rails: BulkRails = "bottom"
     gap: int = 0
+    ring: RingStyle = FULL_RING
 
 
 def draw_row_module(layout: kdb.Layout, tech: Technology, stack: RowStack) -> Module:
@@ -94,15 +109,16 @@ class _Drawing:
         self.stack = stack
         self.sizes = row_sizes(tech, stack.device)
         self.ring = ring_sizes(tech, stack.device, self.sizes)
+        self.taps = stack.ring.sides
         self.sketch = Sketch()
         self.pins: list[tuple[str, Area]] = []
         first, last = stack.rows[0], stack.rows[-1]
         wired = []
         for row in stack.rows:
             ringed: set[Side] = set()
-            if row is first:
+            if row is first and "bottom" in self.taps:
                 ringed.add(_lower(row))
-            if row is last:
+            if row is last and "top" in self.taps:
                 ringed.add(_upper(row))
             wired.append(WiredRow(plan_row(row, self.sizes), self.sizes, frozenset(ringed), stack.bulk_net))
         self.left = min(row.plan.left for row in wired)
@@ -119,8 +135,11 @@ class _Drawing:
             self._draw_row(placed)
         self._draw_ring()
         self._draw_risers()
-        for layer, area in module_covers(self.inner, self.ring, tech, stack.device):
-            sketch.box(layer, area)
+        if self.taps:
+            for layer, area in module_covers(self.inner, self.ring, tech, stack.device, self.taps):
+                sketch.box(layer, area)
+        if stack.ring.kind == "double":
+            self.pins += draw_outer_ring(sketch, tech, stack.device, stack.ring, stack.bulk_net)
         self._draw_texts()
         extent = sketch.extent()
         symmetric = sketch.is_mirror_image_of_itself() and (extent.left + extent.right) % (2 * self.sizes.grid) == 0
@@ -166,8 +185,9 @@ class _Drawing:
             for rails in placed.wired.rails.values():
                 for net in rails:
                     counts[net] = counts.get(net, 0) + 1
-        if self.stack.bulk_net in counts:
-            counts[self.stack.bulk_net] += 1  # the rail on the ring
+        if self.taps and (self.stack.bulk_net in counts or self._in_two_strips()):
+            # and the rails on the ring; two strips have no other connection
+            counts[self.stack.bulk_net] = counts.get(self.stack.bulk_net, 0) + 1 + self._in_two_strips()
         return sorted(net for net, count in counts.items() if count > 1)
 
     def _riser(self, slot: int) -> tuple[int, int]:
@@ -209,13 +229,16 @@ class _Drawing:
             ("marker", "tap_contact"): sizes.marker_to_contact,
             ("strip", "strip"): ring.strip_space,
             ("rail", "rail"): sizes.rail_space,
+            ("active", "end"): 0,
+            ("poly", "end"): 0,
+            ("strip", "end"): 0,
         }
-        edge = {"tap": 0, "tap_implant": ring.implant, "tap_contact": -ring.contact_side, "strip": 0}
-        railed = edge | {"rail": (sizes.rail - ring.width + 1) // 2}
+        edge: dict[RingSide, dict[str, int]] = {
+            side: inner_edge(self.taps, side, ring, sizes, rail=side in self._bulk_rail_sides()) for side in SIDES
+        }
         bottom, top = self.rows[0], self.rows[-1]
-        below = _clearance(bottom.wired.reach(_lower(self.stack.rows[0])), railed, needs)
-        above_edge = railed if self.stack.bulk_rails == "both" else edge
-        above = _clearance(top.wired.reach(_upper(self.stack.rows[-1])), above_edge, needs)
+        below = _clearance(bottom.wired.reach(_lower(self.stack.rows[0])), edge["bottom"], needs)
+        above = _clearance(top.wired.reach(_upper(self.stack.rows[-1])), edge["top"], needs)
         below, above = self.tech.snap_up(below), self.tech.snap_up(above)
         if (top.top + above + below) % (2 * sizes.grid):
             above += sizes.grid
@@ -227,22 +250,38 @@ class _Drawing:
             first = plan.left - min(placed.wired.head_box(s).left for s in plan.stripes) + markers
             channel = plan.left - min(stripe.left for stripe in plan.stripes)
             reach = {"active": 0, "implant": implant, "strip": pads, "marker": first, "poly": first, "channel": channel}
-            left = max(left, _clearance(reach, edge, needs) + self.left - plan.left)
-            right = max(right, _clearance(reach, edge, needs) + plan.right - self.right)
-        side = max(left, right, self.left - self.rail_left - ring.width, self.rail_right - self.right - ring.width)
-        side = self.tech.snap_up(side)
-        return Area(self.left - side, bottom.bottom - below, self.right + side, top.top + above)
+            left = max(left, _clearance(reach, edge["left"], needs) + self.left - plan.left)
+            right = max(right, _clearance(reach, edge["right"], needs) + plan.right - self.right)
+        widths = [ring.width if side in self.taps else 0 for side in ("left", "right")]
+        left = max(left, self.left - self.rail_left - widths[0])
+        right = max(right, self.rail_right - self.right - widths[1])
+        if widths[0] == widths[1]:
+            left = right = max(left, right)
+        left, right = self.tech.snap_up(left), self.tech.snap_up(right)
+        return Area(self.left - left, bottom.bottom - below, self.right + right, top.top + above)
+
+    def _bulk_rail_sides(self) -> tuple[RingSide, ...]:
+        if self.stack.bulk_rails == "both" or self._in_two_strips():
+            return ("bottom", "top")
+        return ("bottom",) if "bottom" in self.taps else ("top",)
+
+    def _in_two_strips(self) -> bool:
+        return self.taps == ("bottom", "top")
 
     def _check_tap_distance(self) -> None:
-        inner, limit = self.inner, self.ring.max_distance
+        if not self.taps:
+            return
+        limit = self.ring.max_distance
         for placed in self.rows:
-            middle = min(max((inner.bottom + inner.top) // 2, placed.bottom), placed.top)
-            vertical = min(middle - inner.bottom, inner.top - middle)
-            if min(vertical, (inner.right - inner.left) // 2) > limit:
-                tall = self.tech.to_um(max(s.top - s.bottom for s in placed.wired.plan.stripes))
+            plan = placed.wired.plan
+            distance = tap_distance(placed.area(Area(plan.left, 0, plan.right, plan.height)), self.inner, self.taps)
+            if distance > limit:
+                tall = self.tech.to_um(max(s.top - s.bottom for s in plan.stripes))
+                closed = "" if len(self.taps) == len(SIDES) else " or close a side of the ring"
                 raise GeometryError(
-                    f"a finger of {tall:g} um puts diffusion {self.tech.to_um(vertical):g} um from the nearest tap; "
-                    f"{self.tech.to_um(limit):g} um are allowed. Use more fingers (nf), so that each is narrower",
+                    f"a finger of {tall:g} um puts diffusion {self.tech.to_um(distance):g} um from the nearest tap; "
+                    f"{self.tech.to_um(limit):g} um are allowed. "
+                    f"Use more fingers (nf), so that each is narrower{closed}",
                     details={"finger_width_um": tall, "max_tap_distance_um": self.tech.to_um(limit)},
                 )
 
@@ -289,27 +328,8 @@ class _Drawing:
         self.pins.append((net, area))
 
     def _draw_ring(self) -> None:
-        sizes, tech, sketch, inner = self.sizes, self.tech, self.sketch, self.inner
-        layers = {
-            "strip": tech.conductors[0].layer,
-            "contact": tech.contact.layer,
-            "bulk_implant": self.stack.device.bulk_implant,
-        }
-        for kind, area in ring_shapes(inner, self.ring):
-            layer = layers.get(kind, kind)
-            if layer is not None:
-                sketch.box(layer, area)
-        width = self.ring.width
-        offset = (width - sizes.rail) // (2 * sizes.grid) * sizes.grid
-        lows = [inner.bottom - width + offset]
-        if self.stack.bulk_rails == "both":
-            lows.append(inner.top + width - offset - sizes.rail)
-        cut_offset = (sizes.rail - sizes.cut) // 2
-        for low in lows:
-            self._draw_rail(self.stack.bulk_net, Area(inner.left - width, low, inner.right + width, low + sizes.rail))
-            for left in centred_array(inner.left, inner.right, sizes.cut, sizes.cut_space, sizes.grid):
-                bottom = low + cut_offset
-                sketch.box(tech.cuts[0].layer, Area(left, bottom, left + sizes.cut, bottom + sizes.cut))
+        taps = TapRing(self.inner, self.taps, self._bulk_rail_sides())
+        self.pins += draw_tap_ring(self.sketch, self.tech, self.stack.device, taps, self.stack.bulk_net)
 
     def _draw_risers(self) -> None:
         sizes, tech, sketch = self.sizes, self.tech, self.sketch

@@ -1,17 +1,23 @@
 """The diffusion-row primitive: any list of fingers, any nets, any stack of rows is clean and the circuit asked for."""
 
+from itertools import combinations
+
 import klayout.db as kdb
 import pytest
 from drawn_circuit import channels_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from layoutkit.draw.ring import SIDES, RingStyle
 from layoutkit.draw.row import Finger, Row
 from layoutkit.draw.stack import RowStack, draw_row_module
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.technology import load
 
+OPEN = [RingStyle("open", sides) for number in (1, 2, 3) for sides in combinations(SIDES, number)]
+STRIPS = [RingStyle("none", sides) for sides in ((), ("bottom",), ("top",))]
+RINGS = st.sampled_from([RingStyle(), RingStyle("double"), *STRIPS, *OPEN])
 NETS = st.sampled_from(["a", "b", "c", "e", "f"])  # b is the bulk
 
 
@@ -32,7 +38,8 @@ def stacks(draw):
     tech = load(draw(st.sampled_from(["generic", "sky130A"])))
     spec = tech.device(draw(st.sampled_from(["nmos", "pmos"])))
     drawn = draw(st.lists(rows(spec), min_size=1, max_size=3))
-    return tech, RowStack("cell", spec, "b", tuple(drawn), bulk_rails=draw(st.sampled_from(["bottom", "both"])))
+    rails = draw(st.sampled_from(["bottom", "both"]))
+    return tech, RowStack("cell", spec, "b", tuple(drawn), bulk_rails=rails, ring=draw(RINGS))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
