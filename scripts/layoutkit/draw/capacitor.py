@@ -7,7 +7,7 @@
     |  | T  |  | T  |        |B| |   T: top conductor over the plates, joined to each by cuts
     |  +----+  +----+        +-+ |   B: the bottom plate's cuts to the top conductor
     +-----|-------------------|--+
-         [#]                  |      vias down to the second conductor
+         [#]                  |      vias, two side by side, down to the second conductor
     =====================  p  |
                              [#]
     =======================  n       rails, as those of every other module
@@ -19,21 +19,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin
+from layoutkit.draw.plate import PlateRules, ViaColumn
 from layoutkit.draw.sizes import row_sizes
-from layoutkit.draw.sketch import Area, Sketch, spread_squares
-from layoutkit.errors import TechnologyError
+from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.draw.passive import Capacitor
-    from layoutkit.technology import Conductor, PassiveSpec, Technology
-
-_MOST_CUTS = 24  # on a side of one plate; more lower the resistance little and cost shapes
+    from layoutkit.technology import PassiveSpec, Technology
 
 
 @dataclass(frozen=True)
@@ -62,143 +60,59 @@ def draw_capacitor(layout: kdb.Layout, tech: Technology, spec: CapacitorSpec) ->
     return _Plates(tech, spec).module(layout)
 
 
-class _Sizes(NamedTuple):
-    """Lengths. [dbu]"""
-
-    width: int
-    length: int
-    pitch_x: int
-    pitch_y: int
-    cut: int
-    cut_space: int
-    cut_in_plate: int
-    top_over_cut: int
-    bottom_over_cut: int
-    top_space: int
-
-
 class _Plates:
     def __init__(self, tech: Technology, spec: CapacitorSpec) -> None:
         self.tech = tech
         self.spec = spec
         self.flavour: PassiveSpec = spec.capacitor.spec
         self.sketch = Sketch()
-        parts = self.flavour.parts
-        self.top, self.bottom = tech.conductor(parts["top"]), tech.conductor(parts["bottom"])
-        self.cut_layer = parts["cut"]
-        self.sizes = self._sizes()
-        columns = spec.columns or ceil(sqrt(spec.capacitor.m * self.sizes.pitch_y / self.sizes.pitch_x))
-        self.columns = min(max(1, columns), spec.capacitor.m)
+        self.rules = PlateRules(tech, self.flavour)
+        self.top, self.bottom = self.rules.top, self.rules.bottom
+        cap, space = spec.capacitor, self.rules.plate_space
+        self.pitch_x, self.pitch_y = cap.width + space, cap.length + space
+        columns = spec.columns or ceil(sqrt(cap.m * self.pitch_y / self.pitch_x))
+        self.columns = min(max(1, columns), cap.m)
         self.pins: list[tuple[str, Area]] = []
-
-    def _dim(self, name: str) -> int:
-        return self.flavour.dimensions.get(name, 0)
-
-    def _sizes(self) -> _Sizes:
-        cap, tech = self.spec.capacitor, self.tech
-        cut = next(cut for cut in tech.cuts if tech.resolve(cut.layer) == tech.resolve(self.cut_layer))
-        space = max(cut.space, cut.array_space, self._dim("plate_cut_space"))
-        over = max(cut.enclose_above, cut.enclose_above_end, self._dim("top_cut_enclosure"))
-        plate_space = tech.snap_up(max(self._dim("plate_space"), self._dim("plate_cut_space")))
-        return _Sizes(
-            width=cap.width,
-            length=cap.length,
-            pitch_x=cap.width + plate_space,
-            pitch_y=cap.length + plate_space,
-            cut=cut.size,
-            cut_space=space,
-            cut_in_plate=max(self._dim("plate_cut_enclosure"), cut.enclose_below),
-            top_over_cut=over,
-            bottom_over_cut=max(cut.enclose_below, cut.enclose_below_end),
-            top_space=_wide_space(self.top),
-        )
 
     # ---- what lies where
 
     def _plates(self) -> list[Area]:
-        sizes, m = self.sizes, self.spec.capacitor.m
-        found = []
-        for i in range(m):
+        cap, found = self.spec.capacitor, []
+        for i in range(cap.m):
             row, column = divmod(i, self.columns)
-            x, y = column * sizes.pitch_x, row * sizes.pitch_y
-            found.append(Area(x, y, x + sizes.width, y + sizes.length))
+            x, y = column * self.pitch_x, row * self.pitch_y
+            found.append(Area(x, y, x + cap.width, y + cap.length))
         return found
-
-    def _cuts_in(self, area: Area) -> list[Area]:
-        """Return the cuts that fill ``area``, spread evenly, at most ``_MOST_CUTS`` on a side."""
-        return spread_squares(area, self.sizes.cut, self.sizes.cut_space, self.tech.grid, _MOST_CUTS)
 
     # ---- drawing
 
     def module(self, layout: kdb.Layout) -> Module:
-        sketch, sizes, parts = self.sketch, self.sizes, self.flavour.parts
+        sketch, rules = self.sketch, self.rules
         plates = self._plates()
         for plate in plates:
-            sketch.box(parts["plate"], plate)
-            beyond = self._dim("marker_enclosure")
-            for marker in self.flavour.markers:
-                sketch.box(marker, plate.enlarged(beyond, beyond))
-            for cut in self._cuts_in(plate.enlarged(-sizes.cut_in_plate, -sizes.cut_in_plate)):
-                sketch.box(self.cut_layer, cut)
+            rules.draw_plate(sketch, plate)
         whole = _bounds(plates)
-        over_plates = self._over(whole.enlarged(-sizes.cut_in_plate, -sizes.cut_in_plate))
-        strap = self._bottom_strap(whole, over_plates)
-        bottom = self._bottom_plate(whole, strap)
+        over_plates, strap, bottom = rules.over_plate(whole), rules.bottom_strap(whole), rules.bottom_plate(whole)
         sketch.box(self.bottom.layer, bottom)
         sketch.box(self.top.layer, over_plates)
-        sketch.box(self.top.layer, self._over(strap))
-        for cut in self._cuts_in(strap):
-            sketch.box(self.cut_layer, cut)
-        self._lead_out(bottom, over_plates, self._over(strap))
+        sketch.box(self.top.layer, rules.over(strap))
+        for cut in rules.cuts_in(strap):
+            sketch.box(rules.cut_layer, cut)
+        self._lead_out(bottom, over_plates, rules.over(strap))
         self._draw_texts(plates)
         return self._described(layout, plates, bottom)
 
-    def _over(self, cuts: Area) -> Area:
-        """Return the top conductor over cuts: enclosing them and of its minimum width."""
-        grid, over = self.tech.grid, self.sizes.top_over_cut
-        area = cuts.enlarged(over, over)
-        dx, dy = (
-            max(0, -(-(self.top.width - size) // (2 * grid)) * grid)
-            for size in (area.right - area.left, area.top - area.bottom)
-        )
-        return area.enlarged(dx, dy)
-
-    def _bottom_strap(self, whole: Area, over_plates: Area) -> Area:
-        """Return where the cuts on the bottom plate are: a column to the right of all plates."""
-        sizes = self.sizes
-        narrow = self._over(Area(0, 0, sizes.cut, sizes.cut))
-        half = max((narrow.right - narrow.left) // 2, _ViaColumn(self.tech, self.top.name).half(self._level()))
-        left = max(
-            whole.right + max(self._dim("plate_to_bottom_cut"), self._dim("plate_cut_space")),
-            max(over_plates.right + sizes.top_space, whole.right + self._dim("plate_to_top")) + half - sizes.cut // 2,
-        )
-        left = self.tech.snap_up(left)
-        inset = sizes.cut_in_plate
-        return Area(left, whole.bottom + inset, left + sizes.cut, whole.top - inset)
-
-    def _level(self) -> int:
-        return [conductor.name for conductor in self.tech.conductors].index(self.top.name)
-
-    def _bottom_plate(self, whole: Area, strap: Area) -> Area:
-        around = whole.enlarged(self._dim("bottom_enclosure"), self._dim("bottom_enclosure"))
-        beyond = max(self._dim("bottom_cut_enclosure"), self.sizes.bottom_over_cut)
-        held = strap.enlarged(beyond, beyond)
-        return Area(
-            around.left, min(around.bottom, held.bottom), max(around.right, held.right), max(around.top, held.top)
-        )
-
     def _lead_out(self, bottom: Area, over_plates: Area, over_strap: Area) -> None:
         """Lead both terminals down beside the bottom plate and to a rail each."""
-        tech, sketch, column = self.tech, self.sketch, _ViaColumn(self.tech, self.top.name)
+        tech, sketch, column = self.tech, self.sketch, ViaColumn(self.tech, self.top.name)
         sizes = row_sizes(tech, tech.device("nmos"))
-        clear = max(self._dim("bottom_to_others"), *(_wide_space(c) for c in tech.conductors[1 : column.top + 1]))
-        half = column.reach()
-        y = tech.snap(bottom.bottom - clear - half) - tech.grid
-        pitch = tech.snap_up(max(column.pitch(), half + sizes.rail + sizes.rail_space))
+        reach, half = column.reach(), column.half()
+        y = tech.snap(bottom.bottom - self.rules.clearance() - reach) - tech.grid
+        pitch = tech.snap_up(max(column.pitch(), reach + sizes.rail + sizes.rail_space))
         x_n = tech.snap((over_strap.left + over_strap.right) / 2)
         x_p = min(tech.snap((over_plates.left + over_plates.right) / 2), x_n - column.pitch())
         cap = self.spec.capacitor
-        strap = column.half(column.top)
+        strap = column.half_width(column.top)
         left, right = min(bottom.left, x_p - half), max(bottom.right, x_n + half)
         for net, x, low, over in ((cap.p, x_p, y, over_plates), (cap.n, x_n, y - pitch, over_strap)):
             column.draw(sketch, x, low)
@@ -251,14 +165,10 @@ class _Plates:
         """Return where other nets may not go: around the bottom plate, and with a via below it."""
         names = [conductor.name for conductor in self.tech.conductors]
         level = names.index(self.bottom.name)
-        beyond = max(0, self._dim("bottom_to_others") - self.bottom.space)
+        beyond = max(0, self.rules.dim("bottom_to_others") - self.bottom.space)
         found = [Keepout(self.bottom.name, bottom.enlarged(beyond, beyond)), Keepout(self.top.name, bottom)]
         found += [Keepout(cut.name, bottom) for cut in self.tech.cuts[level - 1 : level + 1]]
         return tuple(found)
-
-
-def _wide_space(conductor: Conductor) -> int:
-    return max(conductor.space, conductor.wide_space or 0)
 
 
 def _bounds(areas: list[Area]) -> Area:
@@ -268,57 +178,3 @@ def _bounds(areas: list[Area]) -> Area:
         max(area.right for area in areas),
         max(area.top for area in areas),
     )
-
-
-class _ViaColumn:
-    """A column of single vias from the second conductor up to ``upper``, with pads of legal size between them.
-
-    Args:
-        tech: Process.
-        upper: Name of the conductor at its upper end.
-
-    Raises:
-        TechnologyError: If ``upper`` is not above the second conductor.
-    """
-
-    def __init__(self, tech: Technology, upper: str) -> None:
-        self.tech = tech
-        names = [conductor.name for conductor in tech.conductors]
-        self.top = names.index(tech.conductor(upper).name)
-        if self.top < 2:
-            raise TechnologyError(f"conductor {upper} of {tech.name} is not above {names[1]}")
-
-    def half(self, level: int) -> int:
-        """Return half the side of the pad on ``tech.conductors[level]``. [dbu]"""
-        conductor, grid = self.tech.conductors[level], self.tech.grid
-        sides = [conductor.width, ceil(sqrt(conductor.area))]
-        if level > 1:
-            cut = self.tech.cuts[level - 1]
-            sides.append(cut.size + 2 * max(cut.enclose_above, cut.enclose_above_end))
-        if level < self.top:
-            cut = self.tech.cuts[level]
-            sides.append(cut.size + 2 * max(cut.enclose_below, cut.enclose_below_end))
-        return -(-max(sides) // (2 * grid)) * grid
-
-    def reach(self) -> int:
-        """Return half the side of the largest pad. [dbu]"""
-        return max(self.half(level) for level in range(1, self.top + 1))
-
-    def pitch(self) -> int:
-        """Return how far apart the centres of two columns must be. [dbu]"""
-        spaces = []
-        for level in range(1, self.top + 1):
-            conductor = self.tech.conductors[level]
-            wide = conductor.wide_width is not None and 2 * self.half(level) > conductor.wide_width
-            space = max(conductor.space, (conductor.wide_space or 0) if wide else 0)
-            spaces.append(2 * self.half(level) + space)
-        return self.tech.snap_up(max(spaces))
-
-    def draw(self, sketch: Sketch, x: int, y: int) -> None:
-        """Draw the column centred at (x, y)."""
-        for level in range(1, self.top + 1):
-            half = self.half(level)
-            sketch.box(self.tech.conductors[level].layer, Area(x - half, y - half, x + half, y + half))
-            if level < self.top:
-                half = self.tech.cuts[level].size // 2
-                sketch.box(self.tech.cuts[level].layer, Area(x - half, y - half, x + half, y + half))
