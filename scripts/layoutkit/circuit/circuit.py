@@ -37,7 +37,8 @@ class Device:
         type: Name of its kind, one of ``KINDS``.
         model: Model name as the netlist gives it, or as the technology names it after mapping.
         params: MOS: ``w`` [m] total drawn width of one multiplier unit over all its fingers, ``l`` [m] gate length,
-            ``nf`` fingers, ``m`` parallel units. Passives: ``r`` [ohm], ``c`` [F], ``w``/``l`` [m], ``m``.
+            ``nf`` fingers, ``m`` parallel units. Passives: ``r`` [ohm], ``c`` [F], ``w``/``l`` [m], ``m``; of a
+            capacitor ``series``, equal capacitors of that size in series.
         terminals: Terminal name to net name: MOS ``d g s b``; two-terminal ``p n`` (and ``b``); bipolar ``c b e``.
     """
 
@@ -80,6 +81,25 @@ class Device:
     def m(self) -> int:
         """Multiplier: identical units in parallel."""
         return int(self.params.get("m", 1))
+
+    @property
+    def in_series(self) -> tuple[Device, ...]:
+        """The equal capacitors in series that it consists of, with nets of its own between them; else itself."""
+        count = int(self.params.get("series", 1))
+        if count < 2 or self.kind.in_series:  # the length of bars in series is one length
+            return (self,)
+        first, last = self.kind.ends
+        nets = [self.terminals[first], *(f"{self.id}#{i}" for i in range(1, count)), self.terminals[last]]
+        params = {name: value for name, value in self.params.items() if name != "series"}
+        return tuple(
+            replace(
+                self,
+                id=f"{self.id}_s{i + 1}",
+                params=params,
+                terminals={**self.terminals, first: nets[i], last: nets[i + 1]},
+            )
+            for i in range(count)
+        )
 
     def _required(self, name: str) -> float:
         try:

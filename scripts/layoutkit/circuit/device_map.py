@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from layoutkit.circuit.passive_map import map_passive
+from layoutkit.circuit.passive_map import map_passive, with_common_plates
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.supplies import substrate_net
@@ -159,7 +159,7 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
     mapping.check(circuit.devices)
     circuit = mapping.with_total_widths(circuit)
     mapping.default_length = min((d.l for d in circuit.devices if d.is_mos and "l" in d.params), default=None)
-    devices = mapping.with_bulks(mapping.devices(circuit.devices))
+    devices = mapping.with_bulks(mapping.common_plates(circuit, mapping.devices(circuit.devices)))
     warnings = (*circuit.warnings, *mapping.findings.warnings)
     return MappedCircuit(replace(circuit, devices=devices, warnings=warnings), tuple(mapping.changes))
 
@@ -271,6 +271,11 @@ class _Mapping:
             self._substrate,
         )
 
+    def common_plates(self, circuit: Circuit, devices: Sequence[Device]) -> Sequence[Device]:
+        """Return mapped devices, capacitors whose values are in an integer ratio made of equal plates."""
+        technology = self._target.technology
+        return devices if technology is None else with_common_plates(technology, circuit, devices, self._change)
+
     def _draft(self, device: Device) -> _Draft:
         """Return a transistor as it will be drawn, but with a width that may be off the grid."""
         spec = self._choose(device)
@@ -300,7 +305,7 @@ class _Mapping:
         params = {"w": self._metres(total), "l": self._metres(draft.length), "nf": count, "m": device.m}
         return replace(device, model=draft.spec.name, params=params)
 
-    def with_bulks(self, devices: tuple[Device, ...]) -> tuple[Device, ...]:
+    def with_bulks(self, devices: Sequence[Device]) -> tuple[Device, ...]:
         """Return mapped devices, passives with the bulk terminal that the technology's device has, or without."""
         return tuple(d if d.is_mos else self._with_bulk(d) for d in devices)
 

@@ -5,6 +5,7 @@
 - **Size**: width and length as the netlist states them; ``series`` bars become one length. Where the model is another
   process's, or no size is stated, the value decides: the size that has this resistance or capacitance. A foreign
   resistor without a value keeps its number of squares, a foreign capacitor or diode its size, with a warning.
+- Capacitors that state values in an integer ratio and share a net become plates of one size, in that ratio.
 - Sizes are snapped to the nearest grid point, so that every bar of a folded resistor is on the grid. A width below the
   minimum becomes the minimum, the squares stay.
 """
@@ -15,15 +16,23 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import GeometryError, NetlistError
-from layoutkit.technology.passive_sizes import SIZE_OF_VALUE, PassiveSize, drawn_length, rectangle_sides
+from layoutkit.technology.passive_sizes import (
+    SIZE_OF_VALUE,
+    PassiveSize,
+    common_plates,
+    drawn_length,
+    rectangle_sides,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
-    from layoutkit.circuit.circuit import Device
+    from layoutkit.circuit.circuit import Circuit, Device
 
     Report = Callable[[str, str | float | None, str | float, str], None]
+    DeviceReport = Callable[[Device, str, tuple[str | float | None, str | float], str], None]
 
 
 _ROUNDING = 1e-9  # relative difference of two equal sizes
@@ -63,7 +72,89 @@ def map_passive(technology: Any, device: Device, report: Report, substrate: str 
     )
     if device.kind.in_series == "lengths":
         length = _in_bars(technology, choice.spec, width, length, report)
-    return replace(device, model=choice.spec.name, params={"w": width, "l": length, "m": device.m * size.m})
+    params: dict[str, float] = {"w": width, "l": length, "m": device.m * size.m}
+    if size.series > 1:
+        params["series"] = size.series
+    return replace(device, model=choice.spec.name, params=params)
+
+
+def with_common_plates(
+    technology: Any, circuit: Circuit, mapped: Sequence[Device], report: DeviceReport
+) -> list[Device]:
+    """Return mapped devices, capacitors that share a net and state values in an integer ratio made of equal plates.
+
+    Only capacitors that state a value and no size are changed, and only where they share a net that is no supply.
+
+    Args:
+        technology: Process.
+        circuit: The circuit before mapping.
+        mapped: Its devices after mapping, in order.
+        report: Receives device, field, value before and after, and reason of every change.
+    """
+    found = list(mapped)
+    place = {device.id: index for index, device in enumerate(circuit.devices)}
+    models = {device.id: device.model for device in mapped if device.params.get("series", 1) == 1}
+    for members in value_groups(circuit, models):
+        spec = technology.passives[models[members[0].id]]
+        try:
+            size, counts = common_plates(technology, spec, [device.params["c"] * device.m for device in members])
+        except GeometryError:
+            continue  # each keeps the plates of its own value
+        params = {"w": round(size.w_m, 15), "l": round(size.l_m, 15)}
+        ratio = ":".join(map(str, counts))
+        for device, count in zip(members, counts, strict=True):
+            before = found[place[device.id]]
+            if dict(before.params) != {**params, "m": count}:
+                report(device, "m", (device.m, count), f"capacitors in an integer ratio are {ratio} equal plates")
+                found[place[device.id]] = replace(before, params={**params, "m": count})
+    return found
+
+
+def value_groups(circuit: Circuit, models: Mapping[str, str]) -> list[list[Device]]:
+    """Return the capacitors that state a value and no size in groups of one model that share a net that is no supply.
+
+    Args:
+        circuit: The circuit.
+        models: Those that count, with the model of each.
+    """
+    supplies = find_supplies(circuit)
+    return shared_nets(
+        [
+            device
+            for device in circuit.devices
+            if device.id in models
+            and device.kind.value == "c"
+            and device.params.get("c", 0) > 0
+            and not {"w", "l", "area"} & device.params.keys()
+        ],
+        lambda device: models[device.id],
+        {*supplies.power, *supplies.ground},
+    )
+
+
+def shared_nets(
+    devices: Sequence[Device], key: Callable[[Device], Hashable], apart: Collection[str]
+) -> list[list[Device]]:
+    """Return those devices in groups of two and more of one ``key`` that an end on a common net joins.
+
+    Args:
+        devices: Devices.
+        key: What the devices of a group have in common.
+        apart: Nets that join none.
+    """
+    group_of = {device.id: [device] for device in devices}
+    first: dict[tuple[Hashable, str], Device] = {}
+    for device in devices:
+        for end in device.kind.ends:
+            net = device.terminals[end]
+            group = group_of[first.setdefault((key(device), net), device).id]
+            own = group_of[device.id]
+            if net not in apart and group is not own:
+                group.extend(own)
+                group_of.update({each.id: group for each in own})
+    order = {device.id: index for index, device in enumerate(devices)}
+    groups = {id(group): sorted(group, key=lambda device: order[device.id]) for group in group_of.values()}
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def with_sides(device: Device) -> Device:
@@ -145,7 +236,10 @@ def _size(
         other = f"a value {key}" if device.type in SIZE_OF_VALUE else "an area"
         raise NetlistError(f"'{device.id}' ({device.model}) states neither w and l nor {other}")
     size = SIZE_OF_VALUE[device.type](technology, spec, params[key])
-    report(key, params[key], size.l_m, f"sizes of {device.type}s follow from their values")
+    reason = f"sizes of {device.type}s follow from their values"
+    if size.series > 1:
+        reason = f"{device.type}s smaller than the smallest {spec.name} are {size.series} larger ones in series"
+    report(key, params[key], size.l_m, reason)
     return size
 
 

@@ -30,8 +30,9 @@ def write_spice(circuit: Circuit, technology: Technology | None = None, form: st
     """Return the circuit as one ``.subckt``: the same circuit gives the same text.
 
     A device of the technology is written as its file states for this form: card, terminals, model, parameters and
-    units. Any other device, and any device of a technology that states no such form, is written on the plain card of
-    its type, with sizes in micrometres and their unit (``W=1.05u``). Numbers are exact.
+    units. A capacitor of plates in series has a card for each. Any other device, and any device of a technology that
+    states no such form, is written on the plain card of its type, with sizes in micrometres and their unit
+    (``W=1.05u``). Numbers are exact.
 
     Names keep their spelling, except for characters that a SPICE reader would take for something else (they become
     ``_``), for devices whose name does not start with the letter of their card (the letter goes in front; on an ``X``
@@ -46,7 +47,7 @@ def write_spice(circuit: Circuit, technology: Technology | None = None, form: st
     """
     cards = _Cards(circuit, technology, form)
     ports = " ".join(cards.nets.of(port) for port in circuit.ports)
-    calls = [card for device in circuit.devices for card in cards.of(device)]
+    calls = [card for device in circuit.devices for unit in device.in_series for card in cards.of(unit)]
     calls += [cards.of_black_box(box) for box in circuit.black_boxes]
     body = [line for card in calls for line in _wrapped(card)]
     lines = [f"* {circuit.name or 'empty'}"]

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.constraints import PRIORITIES, Constraints, MatchedGroup, NetPriority, SymmetryGroup
+from layoutkit.circuit.passive_map import shared_nets
 from layoutkit.circuit.recognise import MODULE_TYPES, same_size
 from layoutkit.circuit.supplies import find_supplies
 
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
 def suggest_constraints(circuit: Circuit) -> Constraints:
     """Return the constraints that follow from the modules of ``circuit``; the same circuit gives the same ones."""
     symmetry = _Symmetry(circuit).groups()
+    transistors = (
+        _matching(module, devices)
+        for module in circuit.modules
+        if MODULE_TYPES[module.type].matched
+        for devices in _by_kind(circuit, module)
+    )
     return Constraints(
         symmetry=symmetry,
-        matching=tuple(
-            _matching(module, devices)
-            for module in circuit.modules
-            if MODULE_TYPES[module.type].matched
-            for devices in _by_kind(circuit, module)
-        ),
+        matching=(*transistors, *_capacitor_arrays(circuit)),
         net_priorities=_net_priorities(circuit, symmetry),
     )
 
@@ -179,6 +181,29 @@ def _matching(module: RecognisedModule, devices: Sequence[str]) -> MatchedGroup:
     listed = ", ".join(f"{device} {ratio:g}" if ratio else device for device, ratio in ratios.items())
     text = f"{module.properties.get('topology', 'simple')} current mirror, ratios to {module.devices[0]}: {listed}"
     return MatchedGroup(tuple(devices), "interdigitated", text)
+
+
+def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:
+    """Return the capacitors that are made of equal plates and share a net that is no supply, in groups."""
+    supplies = find_supplies(circuit)
+    plates = [
+        device
+        for device in circuit.devices
+        if device.type == "capacitor" and {"w", "l"} <= device.params.keys() and device.params.get("series", 1) == 1
+    ]
+    groups = shared_nets(
+        plates,
+        lambda device: (device.model, *sorted((device.w, device.l))),
+        {*supplies.power, *supplies.ground},
+    )
+    return [
+        MatchedGroup(
+            tuple(device.id for device in group),
+            "interdigitated",
+            f"capacitors of equal plates, {':'.join(str(device.m) for device in group)}",
+        )
+        for group in groups
+    ]
 
 
 def _net_priorities(circuit: Circuit, symmetry: Sequence[SymmetryGroup]) -> tuple[NetPriority, ...]:

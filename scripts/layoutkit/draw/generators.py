@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors, series_plates
 from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
@@ -62,15 +63,30 @@ def _resistors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> 
     return draw_resistors(layout, technology, spec)
 
 
-def _capacitor(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
-    ((name, size, nets),) = block.devices
-    if max(size.w_m, size.l_m) > LARGEST_PLATE_M:
-        raise GeometryError(
-            f"{name} would be a plate of {size.w_m * 1e6:.6g} x {size.l_m * 1e6:.6g} um, at most "
-            f"{LARGEST_PLATE_M * 1e6:g} um are laid out; is its value right? (p is 1e-12, f is 1e-15)"
-        )
-    drawn = capacitor(technology, name, block.spec.name, size, nets)
-    return draw_capacitor(layout, technology, CapacitorSpec(block.name, drawn, labels=False))
+def _capacitors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
+    for name, size, _ in block.devices:
+        if max(size.w_m, size.l_m) > LARGEST_PLATE_M:
+            raise GeometryError(
+                f"{name} would be a plate of {size.w_m * 1e6:.6g} x {size.l_m * 1e6:.6g} um, at most "
+                f"{LARGEST_PLATE_M * 1e6:g} um are laid out; is its value right? (p is 1e-12, f is 1e-15)"
+            )
+    drawn = [capacitor(technology, name, block.spec.name, size, nets) for name, size, nets in block.devices]
+    if len(drawn) == 1:
+        return draw_plates(layout, technology, CapacitorSpec(block.name, drawn[0], labels=False))
+    dummy_net = block.bulk_net if block.dummies else ""
+    array, _ = matched_capacitors(technology, block.name, drawn, dummy_net=dummy_net, labels=False)
+    return draw_capacitor_array(layout, technology, array)
+
+
+def draw_plates(layout: kdb.Layout, technology: Technology, spec: CapacitorSpec) -> Module:
+    """Return the module of one capacitor: plates over one bottom plate, or plates in series beside each other.
+
+    Raises:
+        TechnologyError: If the process lacks a dimension, or its plates lie too low to be reached.
+    """
+    if spec.capacitor.series == 1:
+        return draw_capacitor(layout, technology, spec)
+    return draw_capacitor_array(layout, technology, series_plates(spec.name, spec.capacitor, labels=spec.labels))
 
 
 def _diode(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
@@ -82,7 +98,7 @@ def _diode(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Modu
 
 GENERATORS: dict[str, Callable[[kdb.Layout, Technology, BlockSpec], Module]] = {
     "resistor": _resistors,
-    "capacitor": _capacitor,
+    "capacitor": _capacitors,
     "diode": _diode,
 }
 """Kind of device to the function that draws devices of this kind in one cell."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
-from layoutkit.technology.passive_sizes import PassiveSize, bars_of, capacitance
+from layoutkit.technology.passive_sizes import PassiveSize, bars_of, capacitance, capacitor_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,11 +80,17 @@ class EqualRectangles:
 
 @dataclass(frozen=True)
 class Capacitor(EqualRectangles):
-    """A plate capacitor: ``p`` is the net of the top plates, ``n`` that of the bottom plate."""
+    """A plate capacitor: ``p`` is the net of the top plates, ``n`` that of the bottom plate.
+
+    Attributes:
+        series: Equal capacitors of ``m`` plates each, in series.
+    """
+
+    series: int = 1
 
     def farad(self, dbu_um: float) -> float:
         """Return the capacitance of the drawn plates by area and edge. [F]"""
-        return capacitance(self.spec, self.width * dbu_um, self.length * dbu_um) * self.m
+        return capacitance(self.spec, self.width * dbu_um, self.length * dbu_um) * self.m / self.series
 
 
 def resistor(
@@ -128,12 +134,31 @@ def capacitor(
     """Return the capacitor ``device_id`` with its plate on the grid of ``tech``; arguments as ``resistor``.
 
     Raises:
-        GeometryError: If a size is below or above what the process allows.
+        GeometryError: If a size is below or above what the process allows; the message says which plates are allowed.
         TechnologyError: If the process has no such device.
     """
     spec = spec_of_kind(tech, flavour, "capacitor")
-    width, length, m, warnings = rectangle_on_grid(tech, device_id, spec, size)
-    return Capacitor(device_id, spec, width, length, m, *nets_of(device_id, nets), warnings)
+    try:
+        width, length, m, warnings = rectangle_on_grid(tech, device_id, spec, size)
+    except GeometryError as error:
+        raise GeometryError(f"{error}{_other_plates(tech, spec, size)}", details=error.details) from error
+    return Capacitor(device_id, spec, width, length, m, *nets_of(device_id, nets), warnings, size.series)
+
+
+def _other_plates(tech: Technology, spec: PassiveSpec, size: PassiveSize) -> str:
+    """Return which plates have the value of ``size``, for a message; empty where there are none."""
+    if min(size.w_m, size.l_m) <= 0 or size.m < 1:
+        return ""
+    value = capacitance(spec, size.w_m * 1e6, size.l_m * 1e6) * size.m / size.series
+    try:
+        other = capacitor_size(tech, spec, value)
+    except GeometryError:
+        return ""
+    count, how = (other.series, "series") if other.series > 1 else (other.m, "parallel")
+    return (
+        f". Its value {value:.4g} F can be drawn as {count} plates of {other.w_m * 1e6:.6g} x {other.l_m * 1e6:.6g} um "
+        f"in {how}: state the value c instead of w and l"
+    )
 
 
 def rectangle_on_grid(

@@ -149,7 +149,8 @@ def make_design(request: LayoutRequest, technology: Technology, circuit: Circuit
     constraints = _with_priorities(constraints, request, circuit)
     supplies = find_supplies(circuit)
     transistors, notes = group_devices(circuit, technology, constraints)
-    groups: tuple[Group | PassiveGroup, ...] = (*transistors, *group_passives(circuit, technology))
+    others, more_notes = group_passives(circuit, technology, constraints)
+    groups: tuple[Group | PassiveGroup, ...] = (*transistors, *others)
     design = Design(
         technology,
         circuit,
@@ -159,7 +160,7 @@ def make_design(request: LayoutRequest, technology: Technology, circuit: Circuit
         constraints,
         source_of(request.constraints),
     )
-    return design, list(notes)
+    return design, [*notes, *more_notes]
 
 
 def source_of(constraints: str | Mapping[str, Any] | None) -> str:

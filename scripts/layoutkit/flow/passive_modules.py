@@ -1,7 +1,7 @@
 """Devices of a circuit that are not transistors: which are drawn together, and drawing them.
 
-Resistors of one flavour, width and length match: up to eight of them are one bank with a common centroid. A device of a
-kind that is not drawn in banks is a block of its own.
+Matched resistors of one flavour, width and length are one bank, matched capacitors of one plate one array, both with a
+common centroid. Other equal resistors share banks, up to eight in each. Any other device is a block of its own.
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ from layoutkit.draw.generators import BlockSpec, draw_block
 from layoutkit.technology.passive_sizes import PassiveSize
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import klayout.db as kdb
 
     from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.constraints import Constraints
     from layoutkit.draw.module import Module
     from layoutkit.technology import PassiveSpec, Technology
+
+
+ARRAYS = {"resistor": "resistor_bank", "capacitor": "capacitor_array"}
+"""Kind of device to what several of them in one block are called."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,7 @@ class PassiveGroup:
 
     Attributes:
         name: Cell name.
-        type: Such as ``resistor_bank`` for several, else ``single``.
+        type: One of ``ARRAYS`` for several, else ``single``.
         spec: The flavour all of them have.
         devices: In the order of the netlist.
         bulk_net: Net of the well or substrate around them; empty where there is none or the circuit names none.
@@ -42,23 +49,53 @@ class PassiveGroup:
     level: int = 1
 
 
-def group_passives(circuit: Circuit, technology: Technology) -> tuple[PassiveGroup, ...]:
-    """Return the devices of ``circuit``, mapped to ``technology``, that are not transistors, in groups."""
-    banks: dict[tuple[str, str, float, float], list[Device]] = {}
-    groups = []
+def group_passives(
+    circuit: Circuit, technology: Technology, constraints: Constraints
+) -> tuple[tuple[PassiveGroup, ...], tuple[str, ...]]:
+    """Return the devices of ``circuit`` that are not transistors, in groups, and what was decided, in words.
+
+    Args:
+        circuit: Mapped to ``technology``.
+        technology: Where the circuit is drawn.
+        constraints: State which devices are matched.
+    """
     substrate = substrate_net(circuit)
-    for device in circuit.devices:
-        if device.is_mos:
+    bulks = {
+        device.id: _bulk_net(device, technology.passive(device.model), substrate)
+        for device in circuit.devices
+        if not device.is_mos
+    }
+    groups, notes, taken = [], [], set[str]()
+    for wanted in constraints.matching:
+        devices = [circuit.device(name) for name in wanted.devices]
+        if devices[0].is_mos or devices[0].type not in ARRAYS:
             continue
-        bulk = _bulk_net(device, technology.passive(device.model), substrate)
-        if device.kind.together > 1:
-            banks.setdefault((device.model, bulk, device.w, device.l), []).append(device)
-        else:
-            groups.append(_group(technology, [device], bulk))
-    for (_, bulk, _, _), members in banks.items():
-        most = members[0].kind.together
-        groups += [_group(technology, members[i : i + most], bulk) for i in range(0, len(members), most)]
-    return tuple(groups)
+        parts = _alike(devices, bulks)
+        if len(parts) > 1:
+            split = "; ".join(" ".join(device.id for device in part) for part in parts)
+            notes.append(
+                f"the matched group {' '.join(wanted.devices)} is drawn in {len(parts)} blocks, its devices differ in "
+                f"flavour, w, l or body, or are plates in series (equal w and l, with m for the ratio, share one): "
+                f"{split}"
+            )
+        groups += [_group(technology, part, bulks[part[0].id] or substrate) for part in parts]
+        taken.update(wanted.devices)
+    rest = [device for device in circuit.devices if device.id in bulks and device.id not in taken]
+    for part in _alike([device for device in rest if device.kind.together > 1], bulks):
+        most = part[0].kind.together
+        groups += [_group(technology, part[i : i + most], bulks[part[0].id]) for i in range(0, len(part), most)]
+    groups += [_group(technology, [device], bulks[device.id]) for device in rest if device.kind.together == 1]
+    return tuple(groups), tuple(notes)
+
+
+def _alike(devices: Sequence[Device], bulks: Mapping[str, str]) -> list[list[Device]]:
+    """Return the devices in parts that are made of equal bars or plates around one body, in order."""
+    parts: dict[tuple[object, ...], list[Device]] = {}
+    for device in devices:
+        alone = device.id if device.params.get("series", 1) > 1 else ""
+        key = (device.model, bulks[device.id], device.w, device.l, alone)
+        parts.setdefault(key, []).append(device)
+    return list(parts.values())
 
 
 def _bulk_net(device: Device, spec: PassiveSpec, substrate: str) -> str:
@@ -71,7 +108,7 @@ def _group(technology: Technology, members: list[Device], bulk: str) -> PassiveG
     kind = members[0].type
     return PassiveGroup(
         name="_".join([kind, *(device.id for device in members)])[:60],
-        type=f"{kind}_bank" if len(members) > 1 else "single",
+        type=ARRAYS[kind] if len(members) > 1 else "single",
         spec=technology.passive(members[0].model),
         devices=tuple(members),
         bulk_net=bulk,
@@ -85,12 +122,18 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
         layout: Receives its cell.
         technology: The process.
         group: What to draw.
-        dummies: Dummy bars at each end of a bank of several resistors.
+        dummies: Dummy bars at each end of a bank of several resistors; any number puts one dummy on each side of an
+            array of capacitors.
 
     Raises:
         GeometryError: If the process does not allow a size.
     """
     devices = tuple(
-        (device.id, PassiveSize(device.w, device.l, device.m), device.terminals) for device in group.devices
+        (
+            device.id,
+            PassiveSize(device.w, device.l, device.m, series=int(device.params.get("series", 1))),
+            device.terminals,
+        )
+        for device in group.devices
     )
     return draw_block(layout, technology, BlockSpec(group.name, group.spec, devices, group.bulk_net, dummies))

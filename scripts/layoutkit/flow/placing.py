@@ -10,6 +10,7 @@ import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.flow.modules import draw_groups
+from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.routing import find_routes, placed_job, track_pitch
 from layoutkit.flow.symmetric_modules import matching_outcomes, plan_symmetry
 from layoutkit.place import Block, PlacementOptions, Rectangle, place_rows
@@ -345,11 +346,11 @@ def _side_outcome(path: str, wanted: PortSide, label: kdb.Point | None, placed: 
 
 
 def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
-    """Return every two devices that are drawn to match."""
+    """Return every two transistors that are drawn to match."""
     return [
         pair
         for item in placed.drawn
-        if item.group.type not in {"single", "resistor_bank"}
+        if item.group.type != "single" and not isinstance(item.group, PassiveGroup)
         for pair in combinations([device.id for device in item.group.devices], 2)
     ]
 

@@ -141,7 +141,7 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
             details={"devices": [device.id for device in others[:1000]]},
         )
     specs = _specs(circuit, technology)
-    devices = [_device(device, specs[device.id], technology) for device in circuit.devices]
+    devices = [_device(unit, specs[device.id], technology) for device in circuit.devices for unit in device.in_series]
     outer = (*circuit.ports, *circuit.black_box_nets)
     idle = dummies(devices, outer)
     kept = [device for index, device in enumerate(devices) if index not in idle]
@@ -150,7 +150,7 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
         devices=fold_series(kept, outer),
         dummies=tuple(device for index, device in enumerate(devices) if index in idle),
         ports=circuit.ports,
-        nets=frozenset(circuit.nets),
+        nets=frozenset(circuit.nets) | {net for device in devices for net in device.nets.values()},
         black_boxes=circuit.black_boxes,
     )
 

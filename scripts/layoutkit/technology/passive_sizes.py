@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from layoutkit.technology.technology import PassiveSpec, Technology
 
 _UNLIMITED = 1_000_000_000  # longer than anything that is drawn [dbu]
 _LONG = 10_000  # bars shorter than this are not folded further [dbu]
+MOST_IN_SERIES = 8
+"""Plates in series that make up a small capacitor: more have mostly the capacitance of their wires."""
+MOST_PLATES = 64
+"""Plates of matched capacitors whose number follows from their values."""
+RATIO_TOLERANCE = 1e-4
+"""Largest relative error of a value that counts as an integer multiple of a plate. [1]"""
 _TRIED = 4  # numbers of bars tried for one that divides the length on the grid
 
 
@@ -27,12 +33,14 @@ class PassiveSize:
         l_m: Length of the whole string of a resistor, of one plate of a capacitor. [m]
         m: Units in parallel.
         segments: Bars in series that share the length; None for as many as make the block about square.
+        series: Equal plates in series of a capacitor, each of them ``m`` plates in parallel.
     """
 
     w_m: float
     l_m: float
     m: int = 1
     segments: int | None = None
+    series: int = 1
 
 
 def rectangle_sides(area: float, perimeter: float) -> tuple[float, float] | None:
@@ -94,10 +102,13 @@ def drawn_length(tech: Technology, spec: PassiveSpec, width: int, total: float) 
 
 
 def capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> PassiveSize:
-    """Return the size of a capacitor of ``farad``: one square plate, or as many equal ones as the process needs.
+    """Return the size of a capacitor of ``farad``: a square plate, or equal ones in parallel or in series.
+
+    A value above that of the largest plate becomes plates in parallel, one below that of the smallest plate becomes
+    larger plates in series, ``MOST_IN_SERIES`` at most.
 
     Raises:
-        GeometryError: If the value is not positive, or smaller than that of the smallest plate.
+        GeometryError: If the value is not positive, or smaller than that of the smallest plates in series.
     """
     if not farad > 0:
         raise GeometryError(f"a capacitance must be positive, got {farad:g} F")
@@ -109,13 +120,84 @@ def capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> Passive
     while side > largest:
         m += 1
         side = _plate_side(tech, spec, farad / m)
-    smallest = max(spec.min_w, spec.min_l, ceil(sqrt(spec.min_area)))
+    smallest, series = smallest_plate(tech, spec), 1
+    while side < smallest and series < MOST_IN_SERIES:
+        series += 1
+        side = _plate_side(tech, spec, farad * series)
     if side < smallest:
-        side_um = smallest * tech.dbu_um
+        side_um = tech.to_um(smallest)
         value = capacitance(spec, side_um, side_um)
-        raise GeometryError(f"{farad:g} F is less than the smallest {spec.name} has ({value:.4g} F)")
+        raise GeometryError(
+            f"{farad:g} F is less than the smallest {spec.name} has: {value:.4g} F is one plate of {side_um:g} x "
+            f"{side_um:g} um, {value / MOST_IN_SERIES:.4g} F are {MOST_IN_SERIES} of them in series, the most that "
+            "are drawn. Use a larger value, or leave the capacitor to the capacitance of wires",
+            details={"provided_value": farad, "smallest": value, "smallest_in_series": value / MOST_IN_SERIES},
+        )
     unit = tech.dbu_um * 1e-6
-    return PassiveSize(side * unit, side * unit, m)
+    return PassiveSize(side * unit, side * unit, m, series=series)
+
+
+def smallest_plate(tech: Technology, spec: PassiveSpec) -> int:
+    """Return the side of the smallest square plate that the process allows. [dbu]"""
+    return tech.snap_up(max(spec.min_w, spec.min_l, ceil(sqrt(spec.min_area))))
+
+
+def common_plates(tech: Technology, spec: PassiveSpec, farads: Sequence[float]) -> tuple[PassiveSize, list[int]]:
+    """Return one plate, and how many of it in parallel make up each of several values in an integer ratio.
+
+    The plate is the largest with which at most one value is a single plate, so that an array of them can have one
+    centroid; where the process allows no plate so small, the largest of all.
+
+    Raises:
+        GeometryError: If no ratio of integers up to ``MOST_PLATES`` plates in all is within ``RATIO_TOLERANCE`` of the
+            values, or its plate would be smaller than the process allows.
+    """
+    ratio = integer_ratio(farads)
+    smallest = smallest_plate(tech, spec)
+    found = []
+    for factor in range(1, MOST_PLATES + 1):
+        counts = [count * factor for count in ratio]
+        size = capacitor_size(tech, spec, sum(farads) / sum(counts))
+        if size.m > 1:
+            continue
+        if size.series > 1:
+            break
+        found.append((size, counts))
+        if counts.count(1) < 2:
+            return found[-1]
+    if not found:
+        least = capacitance(spec, tech.to_um(smallest), tech.to_um(smallest))
+        raise GeometryError(
+            f"{spec.name} has no plate of {sum(farads) / sum(ratio):.4g} F, of which {':'.join(map(str, ratio))} would "
+            f"make up the values; the smallest has {least:.4g} F",
+            details={"ratio": ratio, "smallest": least},
+        )
+    return found[0]
+
+
+def integer_ratio(values: Sequence[float]) -> list[int]:
+    """Return the smallest integers in the ratio of ``values``, ``MOST_PLATES`` in all.
+
+    Raises:
+        GeometryError: If there are none within ``RATIO_TOLERANCE``; the message states the nearest ones.
+    """
+    least = min(values)
+    best: tuple[float, list[int]] = (1.0, [1] * len(values))
+    for unit in range(1, MOST_PLATES):
+        counts = [max(1, round(value / least * unit)) for value in values]
+        if sum(counts) > MOST_PLATES:
+            break
+        per_plate = sum(values) / sum(counts)
+        error = max(abs(count * per_plate / value - 1) for count, value in zip(counts, values, strict=True))
+        if error <= RATIO_TOLERANCE:
+            return counts
+        best = min(best, (error, counts))
+    raise GeometryError(
+        f"the values {', '.join(f'{value:.4g}' for value in values)} F are in no ratio of integers with "
+        f"{MOST_PLATES} plates in all; the nearest is {':'.join(map(str, best[1]))} with an error of "
+        f"{100 * best[0]:.2g} %. State values in an integer ratio, or units with w, l and m",
+        details={"values": list(values), "nearest_ratio": best[1], "error": best[0]},
+    )
 
 
 def _plate_side(tech: Technology, spec: PassiveSpec, farad: float) -> int:
