@@ -118,7 +118,7 @@ def matched_capacitors(
         counts = ":".join(str(each.m) for each in capacitors)
         warnings.append(
             f"no array of {counts} plates has one centroid: those of {', '.join(by_id)} are "
-            f"{tech.to_um(pattern.error):g} um apart. Use plates of half the size and twice as many (m)"
+            f"{tech.to_um(pattern.error):g} um apart. Use twice as many plates (m) of half the area"
         )
     return (
         ArraySpec(

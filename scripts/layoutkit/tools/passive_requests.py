@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.capacitor import CapacitorSpec
+from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors
 from layoutkit.draw.diode import diode, draw_diode
+from layoutkit.draw.generators import draw_plates
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
 from layoutkit.errors import GeometryError
 from layoutkit.layout.workspace import Workspace
-from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, rectangle_sides, resistor_size
+from layoutkit.technology.passive_sizes import (
+    PassiveSize,
+    capacitor_size,
+    common_plates,
+    rectangle_sides,
+    resistor_size,
+)
 from layoutkit.tools.module_requests import deliver, known_nets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from layoutkit.draw.passive import Capacitor, Resistor
     from layoutkit.technology import PassiveSpec, Technology
@@ -62,26 +71,72 @@ def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw one plate capacitor into the workspace's layout; return the tool's data.
+    """Draw one plate capacitor, or an array of several that match, into the workspace's layout; return the tool's data.
 
     Raises:
         LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
     """
     tech = Workspace(params.get("workspace")).technology(params.get("technology"), USUAL_TECHNOLOGY)
     spec = tech.passive(params.get("device") or "capacitor")
-    size = _size(tech, spec, params, "c", lambda value: capacitor_size(tech, spec, value))
-    device = capacitor(
-        tech, params["device_id"], spec.name, size, known_nets(params, params["device_id"], params.get("nets"))
-    )
+    entries = [params, *params.get("matched", [])]
+    _check_names([entry["device_id"] for entry in entries])
+    sizes = _plates(tech, spec, params, entries)
+    devices = [
+        capacitor(tech, entry["device_id"], spec.name, size, known_nets(params, entry["device_id"], entry.get("nets")))
+        for entry, size in zip(entries, sizes, strict=True)
+    ]
+    first, pattern = devices[0], None
+    if len(devices) > 1:
+        if "columns" in params:
+            raise GeometryError(
+                "columns are for one capacitor; the columns of matched ones follow from their ratio",
+                details={"param_name": "columns"},
+            )
+        dummy_net = params.get("dummy_net", first.n) if params["dummies"] else ""
+        array, pattern = matched_capacitors(tech, "", devices, dummy_net=dummy_net, labels=params["labels"])
     delivered = deliver(
-        {**params, "cell_name": f"capacitor_{device.id}"},
+        {**params, "cell_name": "_".join(["capacitor", *(device.id for device in devices)])},
         tech,
-        [device.id],
-        lambda layout, cell: draw_capacitor(
-            layout, tech, CapacitorSpec(cell, device, params.get("columns"), labels=params["labels"])
+        [device.id for device in devices],
+        lambda layout, cell: (
+            draw_capacitor_array(layout, tech, replace(array, name=cell))
+            if len(devices) > 1
+            else draw_plates(layout, tech, CapacitorSpec(cell, first, params.get("columns"), labels=params["labels"]))
         ),
     )
-    return {**_data(delivered, device.id, spec, device.width), "drawn": _drawn_capacitor(tech, device)}
+    data = {**_data(delivered, first.id, spec, first.width), "drawn": _drawn_capacitor(tech, first)}
+    if pattern is not None:
+        module = delivered.module
+        data["array"] = {
+            "drawn": {device.id: _drawn_capacitor(tech, device) for device in devices},
+            "rows": [list(row) for row in reversed(pattern.rows)],
+            "centroids": {device: delivered.point(*module.centroid(device)) for device in module.devices},
+            "centroid_error_um": tech.to_um(module.centroid_error()),
+            "dispersion_um": {device: round(tech.to_um(value), 4) for device, value in pattern.dispersion.items()},
+        }
+    return data
+
+
+def _plates(
+    tech: Technology, spec: PassiveSpec, params: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]
+) -> list[PassiveSize]:
+    """Return the plates of one capacitor, or of several that match: equal ones, as many as values or ``m`` ask for."""
+    if len(entries) == 1:
+        return [_size(tech, spec, params, "c", lambda value: capacitor_size(tech, spec, value))]
+    stated = [entry["device_id"] for entry in entries if "c" in entry]
+    if not stated:
+        size = _size(tech, spec, params, "c", lambda value: capacitor_size(tech, spec, value))
+        return [replace(size, m=int(entry.get("m", 1))) for entry in entries]
+    if len(stated) < len(entries) or "l" in params:
+        raise GeometryError(
+            "matched capacitors state either w and l of one plate, and m of each, or c of each; "
+            f"c is given for {', '.join(stated)} only"
+            if len(stated) < len(entries)
+            else "give either w and l, and m of each matched capacitor, or c of each",
+            details={"param_name": "matched"},
+        )
+    size, counts = common_plates(tech, spec, [float(entry["c"]) * int(entry.get("m", 1)) for entry in entries])
+    return [replace(size, m=count) for count in counts]
 
 
 def create_diode(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,7 +214,7 @@ def _size(
         )
     if key in params:
         size = of_value(float(params[key]))
-        return PassiveSize(size.w_m, size.l_m, size.m * int(params["m"]))
+        return replace(size, m=size.m * int(params["m"]))
     if "w" not in params and key == "c":
         raise GeometryError("give w with l", details={"param_name": "w"})
     width = params.get("w") or (spec.widths[0] if spec.widths else spec.min_w) * tech.dbu_um * 1e-6
@@ -190,5 +245,6 @@ def _drawn_capacitor(tech: Technology, device: Capacitor) -> dict[str, Any]:
         "w": round(device.width * metre, 12),
         "l": round(device.length * metre, 12),
         "m": device.m,
+        "series": device.series,
         "c": float(f"{device.farad(tech.dbu_um):.9g}"),
     }
