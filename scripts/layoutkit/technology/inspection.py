@@ -85,6 +85,8 @@ class Inspection:
         for name, entry in devices.items():
             self._device(f"devices.{name}", entry)
         self._alike(devices)
+        for name in self._section("matching"):
+            self._transistor_named(f"matching.{name}", name)
         for place, message in faults_of_forms(self.data):
             self.add(place, message)
         return self.faults

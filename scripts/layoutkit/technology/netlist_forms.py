@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 OF_ALL_UNITS = ("total_w", "area", "perimeter")
 LENGTHS = ("metres", "micrometres")
-QUANTITIES = ("w", "l", "nf", "m", "unit_area", "unit_perimeter", *OF_ALL_UNITS)
+AREAS = ("ad", "as")
+MEASURED = (*AREAS, "pd", "ps", "sa", "sb", "sd")
+"""Quantities of a transistor that only a layout has; a netlist that was not extracted leaves them out."""
+QUANTITIES = ("w", "l", "nf", "m", "unit_area", "unit_perimeter", *OF_ALL_UNITS, *MEASURED)
 _PARAMETER = re.compile(r"(\w+)=\{(\w+)\}(e\d{1,2})?", re.ASCII)
 
 

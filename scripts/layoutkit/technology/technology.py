@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.device_kinds import KINDS
+from layoutkit.technology.matching_data import MatchingData
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -159,7 +160,7 @@ class DeviceSpec:
 
     ``implant`` or ``bulk_implant`` is None where the process makes diffusion of that type without drawing it.
     ``markers`` are drawn over the diffusion rows (threshold implants), ``covers`` over the whole module with its tap
-    ring (thick oxide).
+    ring (thick oxide). ``matching`` is what the process publishes about equal devices.
     """
 
     name: str
@@ -177,6 +178,7 @@ class DeviceSpec:
     default: bool
     dimensions: Mapping[str, int] = field(default_factory=dict)
     covers: tuple[str, ...] = ()
+    matching: MatchingData = field(default_factory=MatchingData)
 
     @property
     def kind(self) -> DeviceKind:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.bounded_yaml import read_yaml
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
+from layoutkit.technology.matching_data import read_matching
 from layoutkit.technology.netlist_forms import read_forms
 from layoutkit.technology.technology import (
     AREA_KINDS,
@@ -336,6 +337,7 @@ class _Reader:
             default=bool(entry.get("default", False)),
             dimensions=self._dimensions(entry.get("dimensions", {}), f"devices.{name}.dimensions"),
             covers=tuple(entry.get("covers", ())),
+            matching=read_matching(self.data.get("matching", {}).get(name, {})),
         )
 
     def _passive(
