@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import INTEGER_PARAMS, Circuit, Device
 from layoutkit.errors import TechnologyError
+from layoutkit.technology.netlist_forms import AREAS, MEASURED
 from layoutkit.technology.technology import width_name
 
 if TYPE_CHECKING:
@@ -125,7 +126,11 @@ class _Cards:
             nodes.append(self.nets.of(device.terminals[terminal]) if terminal in device.terminals else self.substrate)
         own = device.kind.letter
         letter = own if form.letter == own else form.letter + own
-        params = [f"{key}={_quantity(device, quantity, form.lengths)}{power}" for key, quantity, power in form.params]
+        params = [
+            f"{key}={_quantity(device, quantity, form.lengths)}{power}"
+            for key, quantity, power in form.params
+            if quantity not in MEASURED or quantity in device.params
+        ]
         rest = [*nodes, _safe(_model(device, spec, form.model)), *params]
         if form.counts_units or device.m == 1:
             return [" ".join([self._devices.of(device.id, letter), *rest])]
@@ -170,7 +175,9 @@ def _quantity(device: Device, quantity: str, lengths: str) -> str:
     """Return one of ``netlist_forms.QUANTITIES`` of a device that states w and l, as text."""
     if quantity in INTEGER_PARAMS:
         return str(int(device.params.get(quantity, 1)))
-    if quantity in ("w", "l"):
+    if quantity in AREAS:
+        return _area(device.params[quantity], lengths)
+    if quantity in ("w", "l", *MEASURED):
         return _length(device.params[quantity], lengths)
     width, length = (Decimal(repr(float(device.params[name]))).scaleb(6) for name in ("w", "l"))
     if quantity == "total_w":
@@ -185,6 +192,11 @@ def _quantity(device: Device, quantity: str, lengths: str) -> str:
 def _length(metres: float, lengths: str) -> str:
     micrometres = Decimal(repr(float(metres))).scaleb(6).normalize()
     return f"{micrometres:f}{'u' if lengths == 'metres' else ''}"
+
+
+def _area(square_metres: float, lengths: str) -> str:
+    square_micrometres = Decimal(repr(float(square_metres))).scaleb(12).normalize()
+    return f"{square_micrometres:f}{'p' if lengths == 'metres' else ''}"
 
 
 def _params(device: Device) -> Iterable[str]:

@@ -109,6 +109,7 @@ class ElectricalLayers:
     Attributes:
         conducting: Name to region of everything that carries a net: diffusions, taps, wells, poly, contacts, metals.
         joins: Pairs of names whose touching shapes are one net.
+        diffusion: All diffusion, taps included, also below poly.
         gates: Device name to its channels.
         unrecognised_gates: Where poly crosses diffusion without making a device of the technology.
         labels: Conductor name to the texts of the cell itself that name nets.
@@ -118,6 +119,7 @@ class ElectricalLayers:
 
     conducting: dict[str, kdb.Region]
     joins: tuple[tuple[str, str], ...]
+    diffusion: kdb.Region
     gates: dict[str, kdb.Region]
     unrecognised_gates: kdb.Region
     labels: dict[str, kdb.Texts]
@@ -173,6 +175,7 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
     return ElectricalLayers(
         conducting={name: region.merged() for name, region in conducting.items()},
         joins=(*_silicon_joins(technology), *metal.joins),
+        diffusion=diffusion,
         gates=gates,
         unrecognised_gates=drawn.crossings() - recognised,
         labels={c.name: drawn.own_texts(c.label_layer) for c in technology.conductors},

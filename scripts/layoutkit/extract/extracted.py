@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.extract.surroundings import Surroundings
     from layoutkit.technology import Technology
     from layoutkit.technology.device_kinds import DeviceKind
 
@@ -36,9 +37,30 @@ class Label:
     on_pin: bool
 
 
+class SourceDrain(NamedTuple):
+    """The share that one channel has of a source or drain: half of what two channels share.
+
+    Attributes:
+        area_um2: Diffusion outside the channels. [um2]
+        perimeter_um: Its outline, the edge at the channel included, as the models of the PDKs expect it. [um]
+    """
+
+    area_um2: float
+    perimeter_um: float
+
+    def __add__(self, other: object) -> SourceDrain:
+        """Return both together."""
+        if not isinstance(other, SourceDrain):
+            return NotImplemented
+        return SourceDrain(self.area_um2 + other.area_um2, self.perimeter_um + other.perimeter_um)
+
+
 @dataclass(frozen=True)
 class Finger:
-    """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any."""
+    """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any.
+
+    A channel also has its share of source and drain, by terminal, and what lies around it.
+    """
 
     device: str
     kind: DeviceKind
@@ -47,6 +69,8 @@ class Finger:
     nets: Mapping[str, int]
     place: Point
     text: str | None
+    junctions: Mapping[str, SourceDrain] = field(default_factory=dict)
+    around: Surroundings | None = None
 
     @property
     def key(self) -> FoldKey[int]:
@@ -79,6 +103,18 @@ class ExtractedDevice:
     def key(self) -> FoldKey[int]:
         """What devices in parallel to it have in common with it."""
         return fold_key(self.device, self.kind, self.nets)
+
+    def junction(self, terminal: str) -> SourceDrain:
+        """Return area and perimeter of its source or drain, of all fingers together.
+
+        Args:
+            terminal: ``s`` or ``d``. A finger whose ends are exchanged counts with the end on the same net.
+        """
+        total = SourceDrain(0.0, 0.0)
+        for finger in self.fingers:
+            turned = finger.nets[terminal] != self.nets[terminal]
+            total += finger.junctions[{"s": "d", "d": "s"}[terminal] if turned else terminal]
+        return total
 
     def without_bulk(self) -> ExtractedDevice:
         """Return it without its bulk terminal."""

@@ -21,15 +21,25 @@ from layoutkit.extract.connectivity import (
     electrical_layers,
     read_layers,
 )
-from layoutkit.extract.extracted import ExtractedDevice, Extraction, Finger, Label, LayoutNet, Point, point_um
+from layoutkit.extract.extracted import (
+    ExtractedDevice,
+    Extraction,
+    Finger,
+    Label,
+    LayoutNet,
+    Point,
+    SourceDrain,
+    point_um,
+)
 from layoutkit.extract.folding import FoldKey, dummies, fold_series
 from layoutkit.extract.passive_devices import RECIPES, extract_passives, size_of
 from layoutkit.extract.soft_connections import metal_nets, soft_connections
+from layoutkit.extract.surroundings import Surroundings, surroundings
 from layoutkit.layout.cells import check_flat_size
 from layoutkit.layout.drawn_layers import coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.technology import DeviceSpec, Technology
 
@@ -55,8 +65,9 @@ def extract(
     covered = coverage(cell, technology, understood, waived_layers, why)
     layers = electrical_layers(cell, technology)
     metal = metal_nets(layers, layout.dbu)
+    around = _surroundings(layers, layout.dbu)
     lvs = _database(cell, technology, layers)
-    reading = _Reading(lvs, technology, layers, device_texts(cell, technology))
+    reading = _Reading(lvs, technology, layers, device_texts(cell, technology), around)
     nets, fingers = reading.nets(), reading.fingers()
     named = {net for net, labels in nets.items() if labels}
     idle = dummies(fingers, named)
@@ -89,6 +100,13 @@ def _covers_without_effect(cell: kdb.Cell, technology: Technology) -> set[tuple[
     covers = {cover for spec in technology.passives.values() for cover in spec.covers}
     deep = kdb.Region() if technology.role("deep_nwell") is None else region("deep_nwell")
     return {technology.spec(name).gds for name in covers if region(name).outside(deep).count() == region(name).count()}
+
+
+def _surroundings(layers: ElectricalLayers, dbu_um: float) -> dict[Point, Surroundings]:
+    """Return what lies around each channel, by its centre; extraction of devices adds terminals to these regions."""
+    channels = [channel for _, region in sorted(layers.gates.items()) for channel in region.each()]
+    found = surroundings(channels, layers.diffusion, layers.conducting["nwell"], dbu_um)
+    return {point_um(box.center(), dbu_um): around for box, around in found.items()}
 
 
 def _database(cell: kdb.Cell, technology: Technology, layers: ElectricalLayers) -> kdb.LayoutVsSchematic:
@@ -127,6 +145,7 @@ class _Reading:
         technology: Technology,
         layers: ElectricalLayers,
         texts: list[tuple[str, kdb.Point]],
+        around: Mapping[Point, Surroundings],
     ) -> None:
         self.lvs = lvs
         self.technology = technology
@@ -134,6 +153,7 @@ class _Reading:
         self.dbu = lvs.internal_layout().dbu
         self.circuit: kdb.Circuit = lvs.netlist().top_circuit()
         self.text_at = self._texts_by_gate(texts)
+        self.around = around
 
     def _texts_by_gate(self, texts: list[tuple[str, kdb.Point]]) -> dict[Point, str]:
         """Return the device text of a channel by the centre of that channel."""
@@ -195,6 +215,8 @@ class _Reading:
                     nets=nets,
                     place=place,
                     text=self.text_at.get(place),
+                    junctions=_junctions(device) if kind.is_mos else {},
+                    around=self.around.get(place) if kind.is_mos else None,
                 )
             )
         return found
@@ -275,6 +297,16 @@ class _Reading:
             if of_passive == on_passive
             for centre in [entry.geometry.bbox().center()]
         ]
+
+
+def _junctions(device: kdb.Device) -> dict[str, SourceDrain]:
+    """Return a channel's share of source and drain: KLayout divides a diffusion evenly among the channels beside it."""
+    return {
+        terminal: SourceDrain(
+            round(device.parameter(f"A{terminal.upper()}"), 6), round(device.parameter(f"P{terminal.upper()}"), 6)
+        )
+        for terminal in ("s", "d")
+    }
 
 
 def _combined(fingers: list[Finger], dbu: float) -> tuple[ExtractedDevice, ...]:

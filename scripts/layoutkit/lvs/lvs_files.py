@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import KlayoutError
+from layoutkit.extract.surroundings import WELL_RANGE_UM, equivalent_distances, model_distances
 from layoutkit.layout.files import check_target, write_bytes
 from layoutkit.layout.provenance import noted
 from layoutkit.lvs.mismatch import at
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Device
     from layoutkit.extract.extracted import ExtractedDevice, Extraction
+    from layoutkit.extract.surroundings import Surroundings
     from layoutkit.layout.files import PathLike
     from layoutkit.lvs.lvs_result import LvsResult
 
@@ -88,21 +90,62 @@ def extracted_spice(extraction: Extraction) -> str:
 
     On plain cards, fingers appear in comments only: the simple MOS models have no ``nf``. Dummies carry no current and
     stand in comments always.
+
+    Transistors carry what was measured of them, under the names that the technology's cards have for it: area and
+    perimeter of drain and source, of all fingers together; a diffusion between two fingers is divided evenly between
+    them, and each perimeter includes the edge at the channel. ``sa``, ``sb`` and ``sd`` are those with which the model
+    computes the mean stress of the fingers (see ``surroundings.model_distances``). The comments state the ``sa`` and
+    ``sb`` of one finger under that stress, and the nearest edge of a well, for which the models have no parameter.
     """
-    comments = [f"* {device.id}: {_parts(device)}, the first{at(device.place)}" for device in extraction.devices]
+    comments = [_comment(device) for device in extraction.devices]
     comments += [
         f"* dummy {finger.device} W={finger.w_um:g}u L={finger.l_um:g}u{at(finger.place)}"
         for finger in extraction.dummies
     ]
     circuit, technology = extraction.circuit, extraction.technology
+    measured = [_measured(*pair) for pair in zip(circuit.devices, extraction.devices, strict=True)]
+    circuit = replace(circuit, devices=tuple(measured))
     if "spice" not in technology.netlists:
         circuit = replace(circuit, devices=tuple(_plain(device) for device in circuit.devices))
     head, _, rest = write_spice(circuit, technology).partition("\n")
     return "\n".join([head, *comments, rest])
 
 
+def _measured(device: Device, found: ExtractedDevice) -> Device:
+    """Return a transistor with what was measured of it [m, m2]; other devices as they are."""
+    places = _places(found)
+    if not places:
+        return device
+    distances = model_distances(places, found.l_um)
+    units = distances.units
+    measured = {"w": device.w / units, "nf": device.nf // units, "m": units}
+    for terminal in ("d", "s"):
+        junction = found.junction(terminal)
+        measured[f"a{terminal}"] = round(junction.area_um2 / units * 1e-12, 18)
+        measured[f"p{terminal}"] = round(junction.perimeter_um / units * 1e-6, 12)
+    for name, distance in zip(("sa", "sb", "sd"), distances[1:], strict=True):
+        measured[name] = round(distance * 1e-6, 12)
+    return replace(device, params={**device.params, **measured})
+
+
+def _places(device: ExtractedDevice) -> list[Surroundings]:
+    """Return what lies around the channels of a transistor; nothing for other devices."""
+    return [finger.around for finger in device.fingers if finger.around is not None]
+
+
+def _comment(device: ExtractedDevice) -> str:
+    text = f"* {device.id}: {_parts(device)}, the first{at(device.place)}"
+    places = _places(device)
+    if not places:
+        return text
+    sa_um, sb_um = equivalent_distances(places, device.l_um)
+    wells = [place.well_um for place in places if place.well_um is not None]
+    well = f"{min(wells):g} um from a channel" if wells else f"none within {WELL_RANGE_UM:g} um"
+    return f"{text}, mean stress that of sa={sa_um:g}u sb={sb_um:g}u, edge of an n well {well}"
+
+
 def _plain(device: Device) -> Device:
-    kept = {"w", "l"} if device.is_mos or device.m == 1 else {"w", "l", "m"}
+    kept = {"w", "l"} if device.m == 1 else {"w", "l", "m"}
     return replace(device, params={name: value for name, value in device.params.items() if name in kept})
 
 

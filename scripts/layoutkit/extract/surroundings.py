@@ -1,0 +1,269 @@
+"""What lies around each channel of a layout: the edges of its diffusion, its neighbours and the nearest edge of a well.
+
+::
+
+          sa      L      gap     L       sb
+       |<----->|<--->|<------->|<--->|<------>|
+       .-------.-----.---------.-----.--------.
+       |       | M1  |         | M2  |        |   one diffusion
+       '-------'-----'---------'-----'--------'
+
+``sa`` is the distance from a channel to the end of its diffusion on the left (below, where the current runs upwards),
+``sb`` that on the right (above). Channels of other devices and dummies between a channel and the end are diffusion
+too. Where the end is stepped, each step counts by the share of the channel's width it lies beside, and what is averaged
+is ``1 / (sa + L/2)``, as the models of stress do (BSIM4 manual, stress effect model).
+
+Taps that abut a diffusion continue it, since no oxide separates them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import klayout.db as kdb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+WELL_RANGE_UM = 10.0
+"""Wells that are farther away are not looked for; the effect of a well edge ends after a few micrometres. [um]"""
+
+_UPWARDS = kdb.Trans(kdb.Trans.R270)
+"""Turns a channel with a current upwards into one with a current to the right."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What lies around one channel.
+
+    Attributes:
+        box: The channel. [dbu]
+        vertical: Whether its current runs along y.
+        sa_um: Distance to the end of the diffusion on the left (below). [um]
+        sb_um: Distance to the end of the diffusion on the right (above). [um]
+        diffusion: Number of the diffusion it is on; channels of one diffusion have the same number.
+        gap_before_um: Distance to the next channel of the diffusion on the left (below); None at the end. [um]
+        gap_after_um: The same on the right (above). [um]
+        well_um: Distance to the nearest edge of an n well; None if there is none within ``WELL_RANGE_UM``. [um]
+    """
+
+    box: kdb.Box
+    vertical: bool
+    sa_um: float
+    sb_um: float
+    diffusion: int
+    gap_before_um: float | None
+    gap_after_um: float | None
+    well_um: float | None
+
+    def stress(self, length_um: float) -> float:
+        """Return ``1 / (sa + L/2) + 1 / (sb + L/2)`` for a channel of this length. [1/um]"""
+        return 1 / (self.sa_um + length_um / 2) + 1 / (self.sb_um + length_um / 2)
+
+
+def surroundings(
+    channels: Sequence[kdb.Polygon], diffusion: kdb.Region, nwell: kdb.Region, dbu_um: float
+) -> dict[kdb.Box, Surroundings]:
+    """Return what lies around each channel, by its box.
+
+    The cost grows with the channels and the corners of the diffusions that they cross, times a logarithm.
+
+    Args:
+        channels: Crossings of poly and diffusion.
+        diffusion: All diffusion, taps included, gates not cut out.
+        nwell: All n wells.
+        dbu_um: Unit of the shapes. [um]
+    """
+    boxes = [channel.bbox() for channel in channels]
+    across = _Diffusions(diffusion, boxes, kdb.Trans())
+    wells = kdb.Shapes()
+    for edge in nwell.merged().edges().each():
+        wells.insert(edge)
+    sideways = {box: ends for box, ends in ((box, across.ends(box)) for box in boxes) if min(ends) > 0}
+    rest = [box for box in boxes if box not in sideways]
+    along = _Diffusions(diffusion, rest, _UPWARDS) if rest else across
+    upwards = {box: along.ends(box) for box in rest}
+    measured = {}
+    for rows, ends in ((across, sideways), (along, upwards)):
+        gaps = rows.gaps(list(ends))
+        for box, (left, right) in ends.items():
+            before, after = gaps[box]
+            measured[box] = Surroundings(
+                box=box,
+                vertical=ends is upwards,
+                sa_um=_rounded(left * dbu_um),
+                sb_um=_rounded(right * dbu_um),
+                diffusion=rows.island[box],
+                gap_before_um=None if before is None else _rounded(before * dbu_um),
+                gap_after_um=None if after is None else _rounded(after * dbu_um),
+                well_um=_distance_um(box, wells, dbu_um),
+            )
+    return measured
+
+
+class _Diffusions:
+    """The outlines of the diffusions that channels lie on, in coordinates turned by ``turn``.
+
+    Attributes:
+        island: Number of the diffusion of each channel.
+    """
+
+    def __init__(self, diffusion: kdb.Region, boxes: Sequence[kdb.Box], turn: kdb.Trans) -> None:
+        self.turn = turn
+        islands = sorted(
+            diffusion.merged().interacting(kdb.Region([kdb.Polygon(box) for box in boxes])).each(), key=str
+        )
+        self.islands = [island.transformed(turn) for island in islands]
+        shapes, self.sides, self.owner = kdb.Shapes(), kdb.Shapes(), dict[kdb.Edge, int]()
+        numbers: dict[kdb.Polygon, int] = {}
+        for number, island in enumerate(self.islands):
+            shapes.insert(island)
+            numbers[island] = number
+            for edge in island.each_edge():
+                if edge.dy():
+                    self.sides.insert(edge)
+                    self.owner[edge] = number
+        self.island = {}
+        for box in boxes:
+            centre = box.transformed(turn).center()
+            found = (shape.polygon for shape in shapes.each_touching(kdb.Box(centre, centre)))
+            self.island[box] = next(numbers[polygon] for polygon in found if polygon.inside(centre))
+
+    def ends(self, box: kdb.Box) -> tuple[float, float]:
+        """Return the distances from a channel to the ends of its diffusion, 0 where it reaches an end. [dbu]"""
+        turned, own = box.transformed(self.turn), self.island[box]
+        around = self.islands[own].bbox()
+        left, right = kdb.Box(around.left, turned.bottom, turned.left, turned.top), turned.dup()
+        right.left, right.right = turned.right, around.right
+        before = [(height, turned.left - x) for height, x in self._steps(left, own, max)]
+        after = [(height, x - turned.right) for height, x in self._steps(right, own, min)]
+        return _mean_distance(before, turned.width()), _mean_distance(after, turned.width())
+
+    def _steps(self, band: kdb.Box, own: int, nearest: Callable[[list[float]], float]) -> Iterator[tuple[int, float]]:
+        """Yield where the diffusion ends beside a channel: the height of each step of its outline, and its x. [dbu]"""
+        sides = [shape.edge for shape in self.sides.each_touching(band)]
+        sides = [edge for edge in sides if self.owner[edge] == own]
+        heights = {y for edge in sides for y in (edge.y1, edge.y2) if band.bottom < y < band.top}
+        for low, high in pairwise(sorted({band.bottom, band.top, *heights})):
+            middle = (low + high) / 2
+            crossed = [_x_at(edge, middle) for edge in sides if min(edge.y1, edge.y2) < middle < max(edge.y1, edge.y2)]
+            yield high - low, nearest(crossed)
+
+    def gaps(self, boxes: Sequence[kdb.Box]) -> dict[kdb.Box, tuple[int | None, int | None]]:
+        """Return the distances from each channel to those beside it on the same diffusion. [dbu]"""
+        found: dict[kdb.Box, tuple[int | None, int | None]] = {}
+        for row in self._rows(boxes):
+            row.sort(key=lambda entry: (entry[0].left, entry[0].right))
+            between = [after[0].left - before[0].right for before, after in pairwise(row)]
+            for (_, box), before, after in zip(row, [None, *between], [*between, None], strict=True):
+                found[box] = (before, after)
+        return found
+
+    def _rows(self, boxes: Sequence[kdb.Box]) -> list[list[tuple[kdb.Box, kdb.Box]]]:
+        """Return the channels, turned and as they are, by diffusion and by rows that do not overlap in y."""
+        rows: list[list[tuple[kdb.Box, kdb.Box]]] = []
+        reached = (-1, 0)  # diffusion and top of the last row
+        turned = sorted((self.island[box], box.transformed(self.turn).bottom, str(box), box) for box in boxes)
+        for number, bottom, _, box in turned:
+            if number != reached[0] or bottom >= reached[1]:
+                rows.append([])
+                reached = (number, bottom)
+            own = box.transformed(self.turn)
+            rows[-1].append((own, box))
+            reached = (number, max(reached[1], own.top))
+        return rows
+
+
+def _mean_distance(steps: Sequence[tuple[int, float]], length: int) -> float:
+    """Return the distance with the mean of ``1 / (distance + L/2)`` over steps of (height, distance). [dbu]"""
+    half = length / 2
+    return sum(height for height, _ in steps) / sum(height / (distance + half) for height, distance in steps) - half
+
+
+def _x_at(edge: kdb.Edge, y: float) -> float:
+    return float(edge.x1 + (edge.x2 - edge.x1) * (y - edge.y1) / (edge.y2 - edge.y1))
+
+
+def _distance_um(box: kdb.Box, edges: kdb.Shapes, dbu_um: float) -> float | None:
+    """Return the distance to the nearest of the edges within ``WELL_RANGE_UM``, None where there is none. [um]"""
+    reach = round(WELL_RANGE_UM / dbu_um)
+    nearest = min(
+        (_between(box, shape.edge.bbox()) for shape in edges.each_touching(box.enlarged(reach, reach))),
+        default=None,
+    )
+    return None if nearest is None or nearest > reach else _rounded(nearest * dbu_um)
+
+
+def _between(one: kdb.Box, other: kdb.Box) -> float:
+    """Return the distance of two boxes; slanted edges of wells count as their boxes. [dbu]"""
+    across = max(other.left - one.right, one.left - other.right, 0)
+    along = max(other.bottom - one.top, one.bottom - other.top, 0)
+    return float((across**2 + along**2) ** 0.5)
+
+
+def _rounded(length_um: float) -> float:
+    return round(length_um, 6)
+
+
+class ModelDistances(NamedTuple):
+    """Distances of a device with several fingers as a BSIM4 model reads them.
+
+    The model takes a device of ``nf`` fingers for one row of them on one diffusion: finger ``i`` is
+    ``sa + i * (sd + L)`` from one end and ``sb + i * (sd + L)`` from the other.
+
+    Attributes:
+        units: Number of equal devices in parallel, ``m`` of the card.
+        sa_um: ``sa`` of each. [um]
+        sb_um: ``sb`` of each. [um]
+        sd_um: ``sd`` of each. [um]
+    """
+
+    units: int
+    sa_um: float
+    sb_um: float
+    sd_um: float
+
+
+def equivalent_distances(places: Sequence[Surroundings], length_um: float) -> tuple[float, float]:
+    """Return the ``sa`` and ``sb`` of one channel under the mean stress of several: ``1/(sa + L/2)`` is their mean."""
+    half = length_um / 2
+    means = [sum(1 / (getattr(each, name) + half) for each in places) / len(places) for name in ("sa_um", "sb_um")]
+    return _rounded(1 / means[0] - half), _rounded(1 / means[1] - half)
+
+
+def model_distances(places: Sequence[Surroundings], length_um: float) -> ModelDistances:
+    """Return the distances with which a model computes the mean stress of the channels at ``places``.
+
+    ``sd`` is the mean distance between neighbouring channels. Channels that are nearer to the ends than one row allows,
+    such as those of a device in several rows, are described as several devices in parallel.
+    """
+    count, half = len(places), length_um / 2
+    gaps = [gap for each in places for gap in (each.gap_before_um, each.gap_after_um) if gap is not None]
+    sd = _rounded(sum(gaps) / len(gaps)) if gaps else 0.0
+    wanted = [1 / (distance + half) for distance in equivalent_distances(places, length_um)]
+    for units in (number for number in range(1, count + 1) if count % number == 0):
+        fingers = count // units
+        if fingers > 1 and not sd:
+            continue
+        steps = [half + index * (sd + length_um) for index in range(fingers)]
+        if all(_mean_inverse(0.0, steps) > mean for mean in wanted):
+            return ModelDistances(units, _solved(wanted[0], steps), _solved(wanted[1], steps), sd)
+    raise AssertionError("a single finger always has a solution")  # its distances are positive
+
+
+def _mean_inverse(distance: float, steps: Sequence[float]) -> float:
+    return sum(1 / (distance + step) for step in steps) / len(steps)
+
+
+def _solved(wanted: float, steps: Sequence[float]) -> float:
+    """Return the distance at which the mean of ``1 / (distance + step)`` is ``wanted``, by bisection. [um]"""
+    low, high = 0.0, 1 / wanted
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _mean_inverse(middle, steps) > wanted:
+            low = middle
+        else:
+            high = middle
+    return _rounded((low + high) / 2)
