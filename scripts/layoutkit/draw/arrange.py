@@ -65,6 +65,56 @@ def arranged_row(units: Sequence[Unit], *, gap: int = 0, separate: bool = False)
     return Row(fingers, frozenset(breaks), gap)
 
 
+def in_one_direction(units: Sequence[Unit]) -> Row:
+    """Return ``units`` as one row in which every unit starts with its source on the left."""
+    fingers = [
+        replace(unit.transistor.finger(mirrored=bool(i % 2)), unit=unit.id)
+        for unit in units
+        for i in range(unit.fingers)
+    ]
+    row = Row(tuple(fingers))
+    return replace(row, breaks=row.broken())
+
+
+def mirrored_row(row: Row, units: Sequence[Unit]) -> Row:
+    """Return the mirror image of ``row``, with its units named as in ``units``, from left to right."""
+    names = [unit.id for unit in units for _ in range(unit.fingers)]
+    fingers = tuple(
+        replace(f, left=f.right, right=f.left, unit=name, orientation=_MIRRORED[f.orientation])
+        for f, name in zip(reversed(row.fingers), names, strict=True)
+    )
+    return replace(row, fingers=fingers, breaks=frozenset(len(fingers) - 2 - i for i in row.breaks))
+
+
+def upside_down(row: Row) -> Row:
+    """Return ``row`` with its gate contacts below and its sources and drains as they are."""
+    fingers = tuple(replace(f, orientation=_TURNED[f.orientation]) for f in row.fingers)
+    return replace(row, fingers=fingers, flipped=not row.flipped)
+
+
+def isolated(row: Row, bulk_net: str) -> Row:
+    """Return ``row`` with a dummy finger, its gate on ``bulk_net``, wherever two different nets break the diffusion."""
+    fingers: list[Finger] = []
+    breaks: set[int] = set()
+    broken = row.broken()
+    for i, finger in enumerate(row.fingers):
+        fingers.append(finger)
+        if i not in broken:
+            continue
+        after = row.fingers[i + 1]
+        if after.width != finger.width:
+            breaks.add(len(fingers) - 1)
+            continue
+        length = max(finger.length, after.length)
+        dummy = replace(finger, device="", unit="", gate=bulk_net, left=finger.right, right=after.left, length=length)
+        fingers.append(replace(dummy, orientation="R0"))
+    return replace(row, fingers=tuple(fingers), breaks=frozenset(breaks))
+
+
+_MIRRORED = {"R0": "MY", "MY": "R0", "MX": "R180", "R180": "MX"}
+_TURNED = {"R0": "MX", "MX": "R0", "MY": "R180", "R180": "MY"}
+
+
 def _facing(both: Sequence[tuple[Finger, Finger]], forced: frozenset[int], *, open_end: bool) -> list[bool]:
     """Return for each finger whether it is mirrored, by dynamic programming over its two orientations.
 

@@ -1,17 +1,14 @@
-"""Draw current mirrors: units interleaved in a row, units as rows, or two rows with cascodes in the upper one."""
+"""Draw current mirrors of equal units: in one row or several, with the cascodes in rows of their own above."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from layoutkit.draw.arrange import Unit, arranged_row
-from layoutkit.draw.group import centroid_warnings, check_alike, pattern_units
-from layoutkit.draw.mos import with_dummies
-from layoutkit.draw.pair import mirrored_rows
-from layoutkit.draw.pattern import Pattern, matched_units
-from layoutkit.draw.stack import RowStack, draw_row_module
+from layoutkit.draw.group import GroupSpec, check_alike, drawn_plan
+from layoutkit.draw.group_plan import GroupWish, plan_group
+from layoutkit.draw.pattern import AUTO, STACKED
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
@@ -21,12 +18,7 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.module import Module
     from layoutkit.draw.mos import Transistor
-    from layoutkit.draw.row import Row
     from layoutkit.technology import Technology
-
-MirrorArrangement = Literal["interdigitated", "stacked"]
-
-_MOST_ROWS = 12  # in a taller stack the inner rows are too far from every tap
 
 
 @dataclass(frozen=True)
@@ -37,7 +29,7 @@ class MirrorSpec:
         name: Name of the cell.
         mirror: The transistors that share gate and source; the reference is the first.
         cascodes: One cascode per transistor of ``mirror``, in the same order; empty for a simple mirror.
-        arrangement: ``interdigitated``: units side by side; ``stacked``: one row per unit.
+        arrangement: ``auto`` (or ``interdigitated``), ``stacked`` (one row per unit), or a pattern, see ``pattern``.
         dummies: Dummy fingers at each end of each row.
         labels: Whether pins carry net names.
     """
@@ -45,13 +37,13 @@ class MirrorSpec:
     name: str
     mirror: tuple[Transistor, ...]
     cascodes: tuple[Transistor, ...] = ()
-    arrangement: MirrorArrangement = "interdigitated"
-    dummies: int = 0
+    arrangement: str = AUTO
+    dummies: int = 2
     labels: bool = True
 
 
 def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Module:
-    """Draw the mirror and return its module; a cascode mirror has its cascodes in a second row above.
+    """Draw the mirror and return its module; the cascodes of a cascode mirror are in the same pattern above it.
 
     Units are named ``<id>_ref_1``, ``<id>_out_1``, ``<id>_cas_1`` and so on.
 
@@ -60,33 +52,23 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
     """
     _check(spec)
     reference = spec.mirror[0]
-    transistors = (*spec.mirror, *spec.cascodes)
-    warnings = [text for transistor in transistors for text in transistor.warnings]
     tags = dict.fromkeys((t.id for t in spec.mirror), "out_") | {reference.id: "ref_"}
-    size, pattern = matched_units({t.id: t.fingers for t in spec.mirror})
-    units = pattern_units(pattern, spec.mirror, size, tags)
-    stack = RowStack(spec.name, reference.spec, reference.bulk, (), labels=spec.labels)
-    rows: tuple[Row, ...]
+    arrangement = AUTO if spec.arrangement == "interdigitated" else spec.arrangement
+    if spec.cascodes and arrangement == STACKED:
+        raise GeometryError(
+            "a cascode mirror is drawn as rows of mirror devices with rows of cascodes above; arrangement stacked is "
+            "for simple mirrors. Use auto or a pattern",
+            code="UNSUPPORTED_OPERATION",
+        )
+    plan = plan_group(tech, GroupWish(spec.mirror, arrangement, spec.dummies, tags))
+    group = GroupSpec(spec.name, spec.mirror, dummies=spec.dummies, labels=spec.labels)
     if spec.cascodes:
-        if spec.arrangement == "stacked":
-            warnings.append("a cascode mirror is always drawn as two rows; arrangement stacked has no effect")
-        rows = (arranged_row(units), arranged_row(_cascode_units(spec, pattern)))
-    elif spec.arrangement == "stacked":
-        if len(units) > _MOST_ROWS:
-            raise GeometryError(
-                f"{len(units)} units are too many rows to stack (at most {_MOST_ROWS}); use arrangement interdigitated",
-                code="UNSUPPORTED_OPERATION",
-            )
-        rows = mirrored_rows(list(units))
-        stack = replace(stack, bulk_rails="both")
-    else:
-        rows = (arranged_row(units),)
-    rows = tuple(with_dummies(row, spec.dummies, reference.bulk) for row in rows)
-    module = draw_row_module(layout, tech, replace(stack, rows=rows))
-    centroids = centroid_warnings(module, tech, [t.id for t in spec.mirror])
-    if centroids and size == 1 and all(t.fingers == reference.fingers for t in spec.mirror):
-        centroids = (*centroids, "an even number of fingers (nf) would make the centroids coincide")
-    return replace(module, warnings=(*warnings, *centroids))
+        upper = plan_group(
+            tech,
+            GroupWish(spec.cascodes, plan.pattern, spec.dummies, dict.fromkeys((t.id for t in spec.cascodes), "cas_")),
+        )
+        plan = plan._replace(rows=(*plan.rows, *upper.rows), warnings=(*plan.warnings, *upper.warnings))
+    return drawn_plan(layout, tech, group, plan, tuple(t.id for t in spec.mirror))
 
 
 def drawn_ratios(mirror: Sequence[Transistor]) -> dict[str, Fraction]:
@@ -116,25 +98,6 @@ def check_ratios(mirror: Sequence[Transistor], wanted: Mapping[str, float]) -> N
                 "change m or w, or the ratio",
                 details={"device_id": device, "matching_ratio": ratio / base, "drawn_ratio": exact},
             )
-
-
-def _cascode_units(spec: MirrorSpec, pattern: Pattern) -> tuple[Unit, ...]:
-    """Return the cascodes' units in the order of the mirror's units below them."""
-    above = {lower.id: upper.id for lower, upper in zip(spec.mirror, spec.cascodes, strict=True)}
-    size = spec.cascodes[0].fingers // pattern.count(spec.mirror[0].id)
-    uneven = [
-        upper.id
-        for lower, upper in zip(spec.mirror, spec.cascodes, strict=True)
-        if upper.fingers != size * pattern.count(lower.id)
-    ]
-    if size < 1 or uneven:
-        counts = {lower.id: pattern.count(lower.id) for lower in spec.mirror}
-        raise GeometryError(
-            f"the cascodes {', '.join(t.id for t in spec.cascodes)} do not split into units as the mirror does: "
-            f"{counts}; give them fingers (nf x m) in the mirror's ratio"
-        )
-    tags = dict.fromkeys(above.values(), "cas_")
-    return pattern_units(tuple(above[device] for device in pattern), spec.cascodes, size, tags)
 
 
 def _check(spec: MirrorSpec) -> None:

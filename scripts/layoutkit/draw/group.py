@@ -1,4 +1,4 @@
-"""Draw a group of matched transistors as one common-centroid module: any number of devices in any ratio."""
+"""Draw a group of matched transistors as one module: any number of devices in any ratio, in one row or several."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from layoutkit.draw.arrange import Unit, arranged_row
-from layoutkit.draw.mos import with_dummies
-from layoutkit.draw.pattern import centroid_error, matched_units
+from layoutkit.draw.group_plan import GroupPlan, GroupWish, plan_group
+from layoutkit.draw.module import DrawnDummy
+from layoutkit.draw.pattern import AUTO
 from layoutkit.draw.stack import RowStack, draw_row_module
 from layoutkit.errors import GeometryError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.module import Module
     from layoutkit.draw.mos import Transistor
+    from layoutkit.draw.row import Row
     from layoutkit.technology import Technology
 
 
@@ -28,56 +29,68 @@ class GroupSpec:
 
     Attributes:
         name: Name of the cell.
-        transistors: Transistors of the same type and bulk net.
-        dummies: Dummy fingers at each end.
+        transistors: Transistors of the same type and bulk net, in the order of the pattern's letters.
+        arrangement: ``auto``, ``stacked`` or a pattern such as ``A2B4A2`` or ``AB/BA``, see ``pattern``.
+        dummies: Dummy fingers at each end of each row.
         labels: Whether pins carry net names.
-        halve: Whether fingers may be halved if the centroids coincide in no other way.
-        rows: Number of rows; the number of fingers of each device must be a multiple of it.
+        split: Whether fingers may be split so that the devices have equal units in the pattern.
+        separate: Whether every unit has its own diffusion.
+        gap: Minimum distance between diffusions that are not shared. [dbu]
+        tags: Device to what precedes the number in the names of its units, such as ``out_``.
     """
 
     name: str
     transistors: tuple[Transistor, ...]
-    dummies: int = 1
+    arrangement: str = AUTO
+    dummies: int = 2
     labels: bool = True
-    halve: bool = True
-    rows: int = 1
+    split: bool = True
+    separate: bool = False
+    gap: int = 0
+    tags: Mapping[str, str] | None = None
 
 
 def draw_group(layout: kdb.Layout, tech: Technology, spec: GroupSpec) -> Module:
-    """Draw the matched group ``spec`` and return its module; a warning states the remaining centroid error.
+    """Draw the matched group ``spec`` and return its module; warnings state what remains unequal.
 
     Raises:
-        GeometryError: If the transistors differ in type or bulk net, or cannot be drawn.
+        GeometryError: If the transistors differ in type or bulk net, or the arrangement cannot be drawn.
     """
     check_alike(spec.transistors)
-    transistors, warnings = spec.transistors, [text for t in spec.transistors for text in t.warnings]
-    uneven = [f"{t.id} ({t.fingers})" for t in transistors if t.fingers % spec.rows]
-    if spec.rows < 1 or uneven:
-        raise GeometryError(f"fingers do not divide into {spec.rows} equal rows: {', '.join(uneven) or 'no row'}")
-    size, pattern = matched_units(_fingers(transistors, spec.rows))
-    if centroid_error(pattern) and spec.halve and spec.rows % 2:
-        halves = _halved(transistors)
-        if halves:
-            transistors = halves
-            size, pattern = matched_units(_fingers(transistors, spec.rows))
-            warnings.append(halved_text(halves, tech))
-    first = transistors[0]
-    patterns = [pattern if row % 2 == 0 else tuple(reversed(pattern)) for row in range(spec.rows)]
-    units = pattern_units([device for row in patterns for device in row], transistors, size)
-    rows = tuple(
-        with_dummies(arranged_row(units[i * len(pattern) : (i + 1) * len(pattern)]), spec.dummies, first.bulk)
-        for i in range(spec.rows)
+    wish = GroupWish(spec.transistors, spec.arrangement, spec.dummies, spec.tags, spec.separate, spec.gap, spec.split)
+    return drawn_plan(layout, tech, spec, plan_group(tech, wish))
+
+
+def drawn_plan(
+    layout: kdb.Layout, tech: Technology, spec: GroupSpec, plan: GroupPlan, matched: Sequence[str] | None = None
+) -> Module:
+    """Return the module of the rows of ``plan``, with its pattern, figures and dummies.
+
+    A warning states the distance between the centroids of the devices ``matched`` (default: all).
+    """
+    first = plan.transistors[0]
+    stack = RowStack(spec.name, first.spec, first.bulk, plan.rows, labels=spec.labels, gap=spec.gap)
+    if len(plan.rows) > 1:
+        stack = replace(stack, bulk_rails="both")
+    module = draw_row_module(layout, tech, stack)
+    return replace(
+        module,
+        warnings=(*plan.warnings, *centroid_warnings(module, tech, matched)),
+        pattern=plan.pattern,
+        figures=plan.figures,
+        dummies=drawn_dummies(plan.rows, first),
     )
-    module = draw_row_module(layout, tech, RowStack(spec.name, first.spec, first.bulk, rows, labels=spec.labels))
-    return replace(module, warnings=(*warnings, *centroid_warnings(module, tech)))
 
 
-def _halved(transistors: Sequence[Transistor]) -> tuple[Transistor, ...]:
-    """Return the transistors with fingers of half the width; an empty result if one of them cannot be halved."""
-    try:
-        return tuple(transistor.in_halves() for transistor in transistors)
-    except GeometryError:
-        return ()
+def drawn_dummies(rows: Sequence[Row], like: Transistor) -> tuple[DrawnDummy, ...]:
+    """Return the dummy fingers of ``rows``, equal ones together, in the order of their first one."""
+    counts = Counter(
+        DrawnDummy(like.spec.name, f.gate, *sorted((f.left, f.right)), like.bulk, f.width, f.length)
+        for row in rows
+        for f in row.fingers
+        if not f.device
+    )
+    return tuple(replace(dummy, count=count) for dummy, count in counts.items())
 
 
 def check_alike(transistors: Sequence[Transistor]) -> None:
@@ -99,32 +112,9 @@ def check_alike(transistors: Sequence[Transistor]) -> None:
         raise GeometryError(f"matched devices must have the same bulk net, got {', '.join(bulks)}")
 
 
-def pattern_units(
-    pattern: Sequence[str], transistors: Sequence[Transistor], size: int, tags: Mapping[str, str] | None = None
-) -> tuple[Unit, ...]:
-    """Return ``pattern`` as units of ``size`` fingers, named ``<device>_<tag><number>``."""
-    by_id = {transistor.id: transistor for transistor in transistors}
-    numbers: Counter[str] = Counter()
-    units = []
-    for device in pattern:
-        numbers[device] += 1
-        units.append(Unit(f"{device}_{(tags or {}).get(device, '')}{numbers[device]}", by_id[device], size))
-    return tuple(units)
-
-
 def centroid_warnings(module: Module, tech: Technology, devices: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return a warning with the distance between the drawn centroids of ``devices``; empty if they coincide."""
     error = module.centroid_error(devices)
     if error == 0:
         return ()
-    return (f"the channel centroids are {tech.to_um(error):g} um apart; no order of these units brings them closer",)
-
-
-def halved_text(halves: Sequence[Transistor], tech: Technology) -> str:
-    """Return the warning that fingers were halved."""
-    widths = ", ".join(f"{t.id} as {t.fingers} x {tech.to_um(t.finger_width):g} um" for t in halves)
-    return f"fingers were halved so that every device splits into equal units: {widths}"
-
-
-def _fingers(transistors: Sequence[Transistor], rows: int) -> dict[str, int]:
-    return {transistor.id: transistor.fingers // rows for transistor in transistors}
+    return (f"the channel centroids are {tech.to_um(error):g} um apart",)

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.draw.figures import Figures
+
 
 @dataclass(frozen=True)
 class Pin:
@@ -74,6 +76,31 @@ class Keepout:
 
 
 @dataclass(frozen=True)
+class DrawnDummy:
+    """Equal dummy fingers, transistors that are always off, as a netlist of the drawing lists them.
+
+    Attributes:
+        device: Flavour.
+        gate: Net.
+        first: Net of one side.
+        second: Net of the other side.
+        bulk: Net.
+        width: Channel width of one finger. [dbu]
+        length: Channel length. [dbu]
+        count: Number of fingers.
+    """
+
+    device: str
+    gate: str
+    first: str
+    second: str
+    bulk: str
+    width: int
+    length: int
+    count: int = 1
+
+
+@dataclass(frozen=True)
 class Module:
     """A drawn block, ready to be placed.
 
@@ -91,6 +118,9 @@ class Module:
         warnings: Descriptions of what differs from the request.
         keepouts: Areas that other nets may not enter, in addition to the spacing rules.
         joined: Whether the pins of one net are connected inside the module.
+        pattern: The order of the units of a matched group, see ``pattern``; empty for other modules.
+        figures: How unequal the devices of a matched group are by its plan.
+        dummies: Dummy fingers.
     """
 
     name: str
@@ -106,6 +136,9 @@ class Module:
     warnings: tuple[str, ...] = field(default=())
     keepouts: tuple[Keepout, ...] = field(default=())
     joined: bool = True
+    pattern: str = ""
+    figures: Figures | None = None
+    dummies: tuple[DrawnDummy, ...] = field(default=())
 
     def pins_of(self, net: str) -> tuple[Pin, ...]:
         """Return the pins of ``net``, bottom pin first."""

@@ -207,11 +207,16 @@ def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
 
 
 def with_dummies(row: Row, count: int, bulk_net: str) -> Row:
-    """Return ``row`` with ``count`` dummy fingers at each end, every terminal on ``bulk_net``."""
+    """Return ``row`` with ``count`` dummy fingers at each end, on the diffusion of its first and last finger.
+
+    The gate of a dummy and what it does not share are on ``bulk_net``; its inner side is on its neighbour's net.
+    """
     if count < 1:
         return row
     first, last = row.fingers[0], row.fingers[-1]
-    left = replace(first, device="", unit="", gate=bulk_net, left=bulk_net, right=bulk_net)
-    right = replace(last, device="", unit="", gate=bulk_net, left=bulk_net, right=bulk_net)
+    off = replace(first, device="", unit="", orientation="R0", gate=bulk_net, left=bulk_net, right=bulk_net)
+    left = (*(off,) * (count - 1), replace(off, right=first.left))
+    off = replace(off, width=last.width, length=last.length)
+    right = (replace(off, left=last.right), *(off,) * (count - 1))
     breaks = frozenset(i + count for i in row.breaks)
-    return replace(row, fingers=(left,) * count + row.fingers + (right,) * count, breaks=breaks)
+    return replace(row, fingers=left + row.fingers + right, breaks=breaks)

@@ -1,42 +1,91 @@
-"""The order of the units of matched devices.
+"""The order of the units of matched devices, in one row or several: read from text, written as text, and enumerated.
 
-A pattern is a sequence of device ids, one per unit, at equal pitch. The centroid error of a device is the distance
-between the mean position of its units and the middle. A palindrome has no centroid error; one exists if at most one
-device has an odd number of units.
+A unit is a number of adjacent fingers of one device. A pattern is rows of units, bottom row first; all rows have the
+units of one grid. As text, a letter is one unit and a number repeats it: ``A2B4A2`` is ``AABBBBAA``. ``A`` is the first
+device of the group, ``B`` the second; ``/`` starts the next row above: ``AB/BA`` is the cross-coupled quad. The fingers
+of each device are divided evenly over its units.
+
+A sequence of units that reads the same from both ends, laid in rows of equal length from left to right, is its own
+image after half a turn: every device has its centroid in the middle, in x and y.
 """
 
 from __future__ import annotations
 
-from math import gcd
+import re
+from itertools import groupby, permutations
+from math import factorial, prod
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-Pattern = tuple[str, ...]
+UnitRow = tuple[str, ...]
+Pattern = tuple[UnitRow, ...]
 
-ARRANGEMENTS = ("ABBA", "ABAB", "AABB")
+AUTO = "auto"
+STACKED = "stacked"
+NAMED = ("ABBA", "ABAB", "AABB")
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+PATTERN_FORM = r"^([A-Z][0-9]{0,3})+(/([A-Z][0-9]{0,3})+)*$"
+
+_MOST_UNITS = 10_000
+_MOST_ORDERS = 400  # orders of half a pattern that are all tried; of more, only the evenly spread ones
 _SWAP_LIMIT = 64  # longer patterns are palindromes except for a few units in the middle, so exchanges improve little
 
 
-def named_pattern(arrangement: str, first: str, second: str) -> Pattern:
-    """Return the pattern of ``arrangement`` (ABBA, ABAB, AABB) with A = ``first`` and B = ``second``.
+def parse_pattern(text: str, devices: Sequence[str]) -> Pattern:
+    """Return the pattern that ``text`` states, with the ids of ``devices`` for its letters.
 
     Raises:
-        GeometryError: If there is no such arrangement.
+        GeometryError: If it is no pattern, a device has no unit in it, or a letter stands for no device.
     """
-    if arrangement not in ARRANGEMENTS:
+    allowed = [AUTO, *NAMED, "A2B4A2", "AB/BA"]
+    if not re.fullmatch(PATTERN_FORM, text):
         raise GeometryError(
-            f"Invalid arrangement: {arrangement}",
-            details={"provided_value": arrangement, "allowed": list(ARRANGEMENTS)},
+            f"Invalid arrangement: {text}; write 'auto', or a letter for each unit, A the first device, with a number "
+            "for several, and / between rows, such as ABBA, A2B4A2, AB/BA",
+            details={"provided_value": text, "allowed": allowed},
         )
-    return tuple(first if letter == "A" else second for letter in arrangement)
+    letters = {letter: device for letter, device in zip(LETTERS, devices, strict=False)}
+    rows = []
+    for row in text.split("/"):
+        parts = [(letter, int(number) if number else 1) for letter, number in re.findall(r"([A-Z])([0-9]*)", row)]
+        if sum(count for _, count in parts) > _MOST_UNITS or min(count for _, count in parts) < 1:
+            raise GeometryError(f"Invalid arrangement: {text}; each letter stands for 1 to {_MOST_UNITS} units")
+        rows.append([letter for letter, count in parts for _ in range(count)])
+    used = {letter for row in rows for letter in row}
+    named = ", ".join(f"{letter} = {device}" for letter, device in letters.items())
+    unknown, missing = sorted(used - letters.keys()), sorted(letters.keys() - used)
+    if unknown or missing or len(devices) > len(LETTERS):
+        fault = f"{', '.join(unknown)} is no device" if unknown else f"{', '.join(missing)} has no unit"
+        raise GeometryError(
+            f"Invalid arrangement: {text}; {fault}. The devices are {named}",
+            details={"provided_value": text, "devices": list(devices), "allowed": allowed},
+        )
+    return tuple(tuple(letters[letter] for letter in row) for row in rows)
 
 
-def common_centroid(units: Mapping[str, int]) -> Pattern:
-    """Return an interleaved pattern of ``units`` (device to count) with the smallest centroid error found.
+def pattern_text(pattern: Pattern, devices: Sequence[str]) -> str:
+    """Return ``pattern`` as text that ``parse_pattern`` reads: plain letters where it is short, else with numbers."""
+    letter = dict(zip(devices, LETTERS, strict=False))
+    short = sum(map(len, pattern)) <= len(LETTERS)
+    rows = []
+    for row in pattern:
+        runs = [(letter.get(device, "?"), len(list(units))) for device, units in groupby(row)]
+        rows.append("".join(name * count if short or count == 1 else f"{name}{count}" for name, count in runs))
+    return "/".join(rows)
+
+
+def wrapped(sequence: Sequence[str], rows: int) -> Pattern:
+    """Return ``sequence`` in ``rows`` rows of equal length, each from left to right."""
+    length = len(sequence) // rows
+    return tuple(tuple(sequence[i * length : (i + 1) * length]) for i in range(rows))
+
+
+def common_centroid(units: Mapping[str, int]) -> UnitRow:
+    """Return an interleaved row of ``units`` (device to count) with the smallest centroid error found.
 
     The result is a palindrome if the counts allow one. Otherwise the unpaired units are placed in the middle, and
     pairs of units are exchanged as long as that reduces the error.
@@ -52,46 +101,66 @@ def common_centroid(units: Mapping[str, int]) -> Pattern:
     return pattern if len(middle) < 2 or len(pattern) > _SWAP_LIMIT else _improved(pattern)
 
 
-def centroid_offsets(pattern: Sequence[str]) -> dict[str, float]:
+def sequences(units: Mapping[str, int]) -> Iterator[UnitRow]:
+    """Yield sequences of ``units`` to choose from, those that are common centroid where the counts allow any.
+
+    All orders of half a palindrome if they are few, else the evenly spread order and the one in blocks. Two devices
+    with equal counts also have ``ABBABAAB`` repeated, in which a reversal exchanges the devices.
+    """
+    first = common_centroid(units)
+    yield first
+    if sum(count % 2 for count in units.values()) > 1:
+        return
+    half = [device for device, count in units.items() for _ in range(count // 2)]
+    middle = tuple(device for device, count in units.items() if count % 2)
+    orders = factorial(len(half)) // prod(factorial(count // 2) for count in units.values()) if len(half) < 24 else 0
+    if 0 < orders <= _MOST_ORDERS:
+        for order in _orders(tuple(half)):
+            yield (*order, *middle, *reversed(order))
+    else:
+        yield (*half, *middle, *reversed(half))
+        turned = _interleaved({device: units[device] // 2 for device in reversed(tuple(units))})
+        yield (*turned, *middle, *reversed(turned))
+    if len(units) == 2 and len(set(units.values())) == 1 and sum(units.values()) % 8 == 0:
+        a, b = units
+        yield (a, b, b, a, b, a, a, b) * (sum(units.values()) // 8)
+
+
+def centroid_offsets(row: Sequence[str]) -> dict[str, float]:
     """Return for each device the distance of the mean position of its units from the middle. [unit pitches]"""
-    return {device: total / 2 / pattern.count(device) for device, total in _doubled_sums(pattern).items()}
+    return {device: total / 2 / row.count(device) for device, total in _doubled_sums(row).items()}
 
 
-def centroid_error(pattern: Sequence[str]) -> float:
+def centroid_error(row: Sequence[str]) -> float:
     """Return the largest distance between the mean positions of any two devices. [unit pitches]"""
-    offsets = centroid_offsets(pattern).values()
+    offsets = centroid_offsets(row).values()
     return max(offsets) - min(offsets)
 
 
-def matched_units(fingers: Mapping[str, int]) -> tuple[int, Pattern]:
-    """Return fingers per unit, and the pattern of such units, for devices with ``fingers`` each.
-
-    The largest unit without a centroid error is used, else the one with the smallest error. Large units are more
-    compact, small units interleave better.
-    """
-    whole = gcd(*fingers.values())
-    best: tuple[float, int, Pattern] | None = None
-    for size in (size for size in range(whole, 0, -1) if whole % size == 0):
-        pattern = common_centroid({device: count // size for device, count in fingers.items()})
-        error = centroid_error(pattern) * size
-        if best is None or error < best[0]:
-            best = (error, size, pattern)
-        if error == 0 or len(pattern) > _SWAP_LIMIT:
-            break
-    if best is None:
-        raise GeometryError("a pattern needs at least one device")
-    return best[1], best[2]
+def _orders(units: UnitRow) -> Iterator[UnitRow]:
+    """Yield the distinct orders of ``units``, sorted."""
+    if len(set(units)) == len(units):
+        yield from permutations(units)
+        return
+    if not units:
+        yield ()
+        return
+    for device in dict.fromkeys(units):
+        rest = list(units)
+        rest.remove(device)
+        for order in _orders(tuple(rest)):
+            yield (device, *order)
 
 
-def _doubled_sums(pattern: Sequence[str]) -> dict[str, int]:
+def _doubled_sums(row: Sequence[str]) -> dict[str, int]:
     """Return for each device the sum of twice the distance of its units from the middle."""
-    sums = dict.fromkeys(pattern, 0)
-    for i, device in enumerate(pattern):
-        sums[device] += 2 * i - (len(pattern) - 1)
+    sums = dict.fromkeys(row, 0)
+    for i, device in enumerate(row):
+        sums[device] += 2 * i - (len(row) - 1)
     return sums
 
 
-def _interleaved(units: Mapping[str, int]) -> Pattern:
+def _interleaved(units: Mapping[str, int]) -> UnitRow:
     """Return the units of all devices evenly spread: the k-th of n units at (k + 1/2) / n; ties in the given order."""
     keyed = [
         ((2 * k + 1) / (2 * count), place, device)
@@ -101,13 +170,13 @@ def _interleaved(units: Mapping[str, int]) -> Pattern:
     return tuple(device for _, _, device in sorted(keyed))
 
 
-def _improved(pattern: Pattern) -> Pattern:
-    """Return ``pattern`` after exchanging pairs of units as long as that lowers the centroid error."""
+def _improved(row: UnitRow) -> UnitRow:
+    """Return ``row`` after exchanging pairs of units as long as that lowers the centroid error."""
 
     def cost(units: Sequence[str]) -> tuple[float, float]:
         return centroid_error(units), sum(abs(offset) for offset in centroid_offsets(units).values())
 
-    best, best_cost = list(pattern), cost(pattern)
+    best, best_cost = list(row), cost(row)
     improved = True
     while improved:
         improved = False

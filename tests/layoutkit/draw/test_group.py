@@ -10,7 +10,7 @@ from layoutkit.errors import GeometryError
 from layoutkit.technology import load, names
 
 
-def group(technology, fingers, rows):
+def group(technology, fingers, arrangement):
     """Return the module of a mirror whose devices M1, M2, ... have the given finger counts."""
     layout = kdb.Layout()
     layout.dbu = technology.dbu_um
@@ -24,14 +24,23 @@ def group(technology, fingers, rows):
         )
         for i, count in enumerate(fingers, start=1)
     )
-    return draw_group(layout, technology, GroupSpec("group", devices, dummies=0, rows=rows))
+    return draw_group(layout, technology, GroupSpec("group", devices, arrangement, dummies=0))
 
 
 @pytest.mark.parametrize("name", ["generic", "sky130A"])
-@pytest.mark.parametrize(("fingers", "rows"), [((4, 8, 12), 2), ((2, 2, 6), 2), ((8, 4, 16, 4), 4), ((6, 6), 1)])
-def test_a_folded_group_is_clean_and_its_centroids_coincide_in_both_directions(name, fingers, rows):
+@pytest.mark.parametrize(
+    ("fingers", "arrangement"),
+    [
+        ((4, 8, 12), "ABBCCC/CCCBBA"),
+        ((2, 2, 6), "CABCC/CCBAC"),
+        ((8, 4, 16, 4), "AC/BC/CD/AC/CA/DC/CB/CA"),
+        ((6, 6), "ABBA"),
+    ],
+)
+def test_a_folded_group_is_clean_and_its_centroids_coincide_in_both_directions(name, fingers, arrangement):
     technology = load(name)
-    module = group(technology, fingers, rows)
+    rows = arrangement.count("/") + 1
+    module = group(technology, fingers, arrangement)
     report = check(module.layout, module.cell, technology)
     assert report.passed, [(v.rule.id, v.count) for v in report.violated]
     assert module.centroid_error() == 0
@@ -40,9 +49,9 @@ def test_a_folded_group_is_clean_and_its_centroids_coincide_in_both_directions(n
         assert sum(gate.device == f"M{i}" for gate in module.gates) == count
 
 
-def test_fingers_that_do_not_divide_into_rows_are_refused_by_name():
-    with pytest.raises(GeometryError, match=r"2 equal rows: M1 \(3\), M3 \(5\)"):
-        group(load("generic"), (3, 4, 5), 2)
+def test_fingers_that_do_not_divide_into_the_units_are_refused_by_name():
+    with pytest.raises(GeometryError, match=r"M1 has 3 fingers for 8 units, M2 has 4 .*Possible here: [A-C/]+"):
+        group(load("sky130A"), (3, 4, 5), "A4B8A4/C5")
 
 
 @pytest.mark.parametrize("name", names())

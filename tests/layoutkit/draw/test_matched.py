@@ -39,7 +39,7 @@ def pair(tech, layout, device):
     def draw(w_um=4.0, l_um=0.5, *, nf=2, m=1, flavour="nmos", source="s", second=None, **options):
         a = device("M1", w_um, l_um, f"d1 g1 {source} b", nf=nf, m=m, flavour=flavour)
         b = device("M2", second or w_um, l_um, f"d2 g2 {source} b", nf=nf, m=m, flavour=flavour)
-        return draw_pair(layout, tech, PairSpec("pair", a, b, **options))
+        return draw_pair(layout, tech, PairSpec("pair", a, b, **{"arrangement": "ABBA", "dummies": 0, **options}))
 
     return draw
 
@@ -113,7 +113,7 @@ def test_different_widths_are_drawn_clean_and_warned_about(pair, tech):
 
 
 def test_an_odd_finger_that_cannot_be_halved_is_refused_with_the_cure(pair, tech):
-    with pytest.raises(GeometryError, match="must be split into two units"):
+    with pytest.raises(GeometryError, match="do not divide into the units of ABBA"):
         pair(tech.to_um(tech.device("nmos").min_w), nf=1)
 
 
@@ -134,12 +134,13 @@ def test_mirrors_are_clean_centred_and_in_ratio(tech, layout, device, flavour, a
         device(f"M{i}", 1, 0.35, f"{'bias' if i == 0 else f'o{i}'} bias {source} b", m=m, flavour=flavour)
         for i, m in enumerate(ms)
     )
-    module = draw_mirror(layout, tech, MirrorSpec("mirror", mirror, arrangement=arrangement))
+    module = draw_mirror(layout, tech, MirrorSpec("mirror", mirror, arrangement=arrangement, dummies=0))
     channels = channels_of(module.cell, tech.name)
     assert {channel.gate for channel in channels} == {"bias"}
     drains = ["bias", *(f"o{i}" for i in range(1, len(ms)))]
     groups = [[c for c in channels if c.sides == frozenset((drain, source))] for drain in drains]
-    assert [len(group) for group in groups] == list(ms)
+    assert [sum(channel.width for channel in group) for group in groups] == [m * tech.to_dbu(1.0) for m in ms]
+    assert len({channel.width for channel in channels}) == 1
     assert len({centroid(group) for group in groups}) == 1
     assert clean(module, tech)
 
@@ -148,7 +149,7 @@ def test_mirrors_are_clean_centred_and_in_ratio(tech, layout, device, flavour, a
 def test_a_cascode_mirror_has_its_cascodes_in_the_row_above(tech, layout, device, m):
     mirror = (device("M1", 1, 0.5, "bias bias b b", m=m), device("M2", 1, 0.5, "mid bias b b", m=m))
     cascodes = (device("M3", 2, 0.3, "cas cas bias b", m=m), device("M4", 2, 0.3, "out cas mid b", m=m))
-    module = draw_mirror(layout, tech, MirrorSpec("mirror", mirror, cascodes))
+    module = draw_mirror(layout, tech, MirrorSpec("mirror", mirror, cascodes, "AB" if m % 2 else "ABBA", dummies=0))
     assert clean(module, tech)
     rows = {}
     for channel in channels_of(module.cell, tech.name):
@@ -189,7 +190,7 @@ def test_devices_that_are_no_mirror_are_refused(tech, layout, device, second, me
 
 def test_too_many_stacked_units_are_unsupported(tech, layout, device):
     mirror = (device("M1", 1, 0.5, "x x s b"), device("M2", 1, 0.5, "o x s b", m=14))
-    with pytest.raises(LayoutkitError, match="interdigitated") as raised:
+    with pytest.raises(LayoutkitError, match="use arrangement auto") as raised:
         draw_mirror(layout, tech, MirrorSpec("mirror", mirror, arrangement="stacked"))
     assert raised.value.code == "UNSUPPORTED_OPERATION"
 
@@ -214,6 +215,6 @@ def test_any_group_is_clean_connected_and_tells_its_error(tech, layout, device, 
 
 def test_a_group_that_may_not_be_halved_warns(tech, layout, device):
     group = tuple(device(f"M{i}", 1, 0.3, f"d{i} g{i} s b") for i in range(2))
-    module = draw_group(layout, tech, GroupSpec("group", group, halve=False))
-    assert len(module.gates) == 4  # two dummies
+    module = draw_group(layout, tech, GroupSpec("group", group, split=False))
+    assert len(module.gates) == 6  # four dummies
     assert any("um apart" in warning for warning in module.warnings)

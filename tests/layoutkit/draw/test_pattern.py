@@ -1,6 +1,6 @@
 """Patterns of matched units: counted right, centred as well as any, spread."""
 
-from itertools import permutations
+from itertools import islice, permutations
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from layoutkit.draw.arrange import Unit, arranged_row
 from layoutkit.draw.mos import MosSize, transistor
-from layoutkit.draw.pattern import centroid_error, centroid_offsets, common_centroid, matched_units, named_pattern
+from layoutkit.draw.pattern import (
+    centroid_error,
+    centroid_offsets,
+    common_centroid,
+    parse_pattern,
+    pattern_text,
+    sequences,
+)
 from layoutkit.errors import GeometryError
 from layoutkit.technology import load
 
@@ -45,28 +52,48 @@ def test_offsets_are_in_unit_pitches_from_the_middle():
     assert centroid_error("ABBA") == 0.0
 
 
+@given(st.lists(st.lists(st.tuples(st.sampled_from("ABC"), st.integers(1, 30)), min_size=1), min_size=1, max_size=4))
+def test_a_pattern_read_from_its_own_text_is_the_same(rows):
+    pattern = tuple(
+        tuple(letter for letter, count in row for _ in range(count)) for row in [*rows, [(c, 1) for c in "ABC"]]
+    )
+    devices = ("M1", "M2", "M3")
+    named = tuple(tuple(devices["ABC".index(letter)] for letter in row) for row in pattern)
+    assert parse_pattern(pattern_text(named, devices), devices) == named
+
+
 @pytest.mark.parametrize(
-    ("fingers", "size", "pattern"),
+    ("text", "rows"),
+    [("ABBA", ["xyyx"]), ("A2B4A2", ["xxyyyyxx"]), ("AB/BA", ["xy", "yx"]), ("A10B1/BA", ["x" * 10 + "y", "yx"])],
+)
+def test_a_letter_is_a_unit_a_number_repeats_it_and_a_slash_starts_the_next_row(text, rows):
+    assert parse_pattern(text, ("x", "y")) == tuple(tuple(row) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
     [
-        ({"A": 1, "B": 1}, 1, "AB"),
-        ({"A": 2, "B": 2}, 1, "ABBA"),
-        ({"A": 4, "B": 4}, 2, "ABBA"),
-        ({"A": 1, "B": 2}, 1, "BAB"),
-        ({"A": 2, "B": 4}, 2, "BAB"),
-        ({"A": 1, "B": 8}, 1, "BBBBABBBB"),
-        ({"A": 3, "B": 3}, 1, None),
+        ("abba", "Invalid arrangement: abba; write 'auto'"),
+        ("AB//BA", "Invalid arrangement"),
+        ("A0B", "each letter stands for 1 to"),
+        ("AAA", "B has no unit. The devices are A = x, B = y"),
+        ("ABCA", "C is no device"),
+        ("2A", "Invalid arrangement"),
+        ("", "Invalid arrangement"),
     ],
 )
-def test_units_are_the_largest_that_keep_the_centroids_together(fingers, size, pattern):
-    got_size, got = matched_units(fingers)
-    assert got_size == size
-    assert pattern is None or "".join(got) == pattern
+def test_texts_that_are_no_pattern_of_the_devices_are_refused(text, message):
+    with pytest.raises(GeometryError, match=message):
+        parse_pattern(text, ("x", "y"))
 
 
-def test_unknown_arrangements_are_refused():
-    assert named_pattern("ABAB", "x", "y") == ("x", "y", "x", "y")
-    with pytest.raises(GeometryError, match="Invalid arrangement: BABA"):
-        named_pattern("BABA", "x", "y")
+@given(UNIT_COUNTS)
+def test_every_sequence_to_choose_from_has_the_units_and_no_centroid_error_where_that_is_possible(counts):
+    units = {f"M{i}": count for i, count in enumerate(counts)}
+    for sequence in islice(sequences(units), 50):
+        assert {device: sequence.count(device) for device in units} == units
+        if sum(count % 2 for count in counts) <= 1:
+            assert centroid_error(sequence) == 0
 
 
 def test_counts_below_one_are_refused():

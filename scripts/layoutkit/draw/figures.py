@@ -1,0 +1,152 @@
+"""What makes the devices of planned rows differ: centroids, junctions, stress, current direction; and their size.
+
+The figures come from the planned positions of the channels and diffusions, before anything is drawn. The stress figure
+is the mean over the fingers of ``S = 1/(sa + L/2) + 1/(sb + L/2)``, with ``sa`` and ``sb`` the distances from the gate
+to the two ends of its diffusion (BSIM4.5 manual, chapter 13, stress effect model).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from layoutkit.draw.row import plan_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from layoutkit.draw.row import Finger, PlannedRow, Row
+    from layoutkit.draw.sizes import RowSizes
+
+
+class Figures(NamedTuple):
+    """How unequal the devices of a group are, and how large the group is.
+
+    Attributes:
+        centroid_error_x: Largest distance between two devices' centroids in x. [dbu]
+        centroid_error_y: The same in y, with rows at equal distances. [dbu]
+        junctions: Largest relative difference of a junction figure between two devices, of AD, AS, PD, PS per gate
+            width. [1]
+        stress: Mean S of each device. [1/dbu]
+        stress_spread: Largest relative difference of it between two devices. [1]
+        dispersion: How far the channels of a device lie from their centroid, relative to those of the whole group: the
+            smallest of the devices' figures; 1 if all devices are spread like the group. [1]
+        one_direction: Whether all devices have the same share of fingers with the source on the left.
+        width: Estimate, without a ring. [dbu]
+        height: Estimate, without a ring. [dbu]
+    """
+
+    centroid_error_x: float
+    centroid_error_y: float
+    junctions: float
+    stress: Mapping[str, float]
+    stress_spread: float
+    dispersion: float
+    one_direction: bool
+    width: int
+    height: int
+
+
+@dataclass
+class _Device:
+    """What the fingers of one device add up to."""
+
+    places: list[tuple[float, float]] = field(default_factory=list)
+    stress: float = 0.0
+    width: int = 0
+    forward: int = 0
+    junctions: list[float] = field(default_factory=lambda: [0.0] * 4)  # AD, AS, PD, PS
+
+
+def figures(rows: Sequence[Row], sizes: RowSizes, sources: Mapping[str, str]) -> Figures:
+    """Return the figures of the devices in ``rows``, bottom row first.
+
+    Args:
+        rows: Rows with their dummies.
+        sizes: Lengths that the rows are drawn with.
+        sources: Device to the net of its source.
+    """
+    found: dict[str, _Device] = {}
+    planned = [plan_row(row, sizes) for row in rows]
+    pitch = max(plan.height for plan in planned) + row_overhead(rows, sizes)
+    for number, plan in enumerate(planned):
+        _add_row(found, plan, number * pitch, sources)
+    centres = {name: _centre(device.places) for name, device in found.items()}
+    spread = [_spread(device.places) for device in found.values()]
+    whole = _spread([place for device in found.values() for place in device.places])
+    stress = {name: device.stress / len(device.places) for name, device in found.items()}
+    shares = {device.forward * 1_000_000 // len(device.places) for device in found.values()}
+    left = min(plan.left for plan in planned)
+    right = max(plan.right for plan in planned)
+    return Figures(
+        centroid_error_x=_range(centre[0] for centre in centres.values()),
+        centroid_error_y=_range(centre[1] for centre in centres.values()),
+        junctions=max(_relative(device.junctions[i] / device.width for device in found.values()) for i in range(4)),
+        stress=stress,
+        stress_spread=_relative(stress.values()),
+        dispersion=min(spread) / whole if whole else 1.0,
+        one_direction=len(shares) == 1,
+        width=right - left,
+        height=len(rows) * pitch,
+    )
+
+
+def row_overhead(rows: Sequence[Row], sizes: RowSizes) -> int:
+    """Return what a row needs above and below its diffusion for gate contacts and gate rails, as an estimate. [dbu]"""
+    gates = max(len({finger.gate for finger in row.fingers if finger.device}) for row in rows)
+    return (
+        2 * sizes.gate_contact_to_active
+        + sizes.contact
+        + sizes.gate_extension
+        + gates * (sizes.rail + sizes.rail_space)
+    )
+
+
+def _add_row(found: dict[str, _Device], plan: PlannedRow, y: int, sources: Mapping[str, str]) -> None:
+    islands = sorted(plan.diffusions)
+    stripes = plan.stripes
+    for i, stripe in enumerate(stripes):
+        finger = stripe.finger
+        if not finger.device:
+            continue
+        island = next(d for d in islands if d[0] <= stripe.left and d[2] >= stripe.right)
+        device = found.setdefault(finger.device, _Device())
+        half = finger.length / 2
+        device.stress += 1 / (stripe.left - island[0] + half) + 1 / (island[2] - stripe.right + half)
+        device.places.append(((stripe.left + stripe.right) / 2, y))
+        device.width += finger.width
+        source = sources[finger.device]
+        device.forward += finger.left == source
+        left_inner = i > 0 and stripes[i - 1].left >= island[0]
+        right_inner = i + 1 < len(stripes) and stripes[i + 1].right <= island[2]
+        reach_left = stripe.left - (stripes[i - 1].right if left_inner else island[0])
+        reach_right = (stripes[i + 1].left if right_inner else island[2]) - stripe.right
+        for net, reach, inner in ((finger.left, reach_left, left_inner), (finger.right, reach_right, right_inner)):
+            _add_junction(device, finger, reach, inner=inner, source=net == source)
+
+
+def _add_junction(device: _Device, finger: Finger, reach: int, *, inner: bool, source: bool) -> None:
+    """Add a diffusion beside a gate; a diffusion between two gates belongs half to each."""
+    extent = reach / 2 if inner else float(reach)
+    device.junctions[1 if source else 0] += extent * finger.width
+    device.junctions[3 if source else 2] += 2 * extent + (0 if inner else finger.width)
+
+
+def _centre(places: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return sum(x for x, _ in places) / len(places), sum(y for _, y in places) / len(places)
+
+
+def _spread(places: Sequence[tuple[float, float]]) -> float:
+    cx, cy = _centre(places)
+    return float((sum((x - cx) ** 2 + (y - cy) ** 2 for x, y in places) / len(places)) ** 0.5)
+
+
+def _range(values: Iterable[float]) -> float:
+    listed = [round(float(value), 6) for value in values]
+    return max(listed) - min(listed)
+
+
+def _relative(values: Iterable[float]) -> float:
+    listed = [float(value) for value in values]
+    mean = sum(listed) / len(listed)
+    return (max(listed) - min(listed)) / mean if mean else 0.0

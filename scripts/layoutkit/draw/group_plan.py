@@ -1,0 +1,395 @@
+"""Plan the rows of a matched group: as a pattern states them, or chosen among candidates by computed figures.
+
+The choice ``auto`` draws up candidates (one row or several, units of one or more fingers, fingers split where the
+process allows) and takes the best by, in this order: coincident centroids, equal junctions, equal current directions,
+unsplit fingers, then area weighted with the difference in stress and with an aspect beyond 4. Among equals, patterns
+whose rows are their own mirror image come first, then those with the larger dispersion.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import gcd, lcm, log
+from typing import TYPE_CHECKING, NamedTuple
+
+from layoutkit.draw.arrange import Unit, arranged_row, in_one_direction, isolated, mirrored_row, upside_down
+from layoutkit.draw.figures import Figures, figures
+from layoutkit.draw.mos import with_dummies
+from layoutkit.draw.pattern import (
+    AUTO,
+    STACKED,
+    Pattern,
+    UnitRow,
+    centroid_error,
+    common_centroid,
+    parse_pattern,
+    pattern_text,
+    sequences,
+    wrapped,
+)
+from layoutkit.draw.sizes import row_sizes
+from layoutkit.errors import GeometryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from layoutkit.draw.mos import Transistor
+    from layoutkit.draw.row import Row
+    from layoutkit.draw.sizes import RowSizes
+    from layoutkit.technology import Technology
+
+WIDE = 4.0
+"""Aspect beyond which more rows are preferred."""
+JUNCTIONS_ALIKE = 0.01
+STRESS_ALIKE = 0.02
+
+_MOST_ROWS = 12  # in a taller stack the inner rows are too far from every tap
+_MOST_SPLITS = 2
+_STRESS_FREE = 0.01  # a difference in stress that is not weighed: 0.1 mV at 10 mV um and S = 1/um
+_STRESS_WEIGHT = 15.0  # 1 % more of it may cost 15 % of area
+_DISPERSION_WEIGHT = 0.5
+_NO_MIRROR_IMAGE = 1.25  # rows that are their own mirror image may cost so much more area
+_SPLIT = 1.6  # splitting fingers has to save so much area
+_COST_STEP = 1.02  # costs within 2 % count as equal
+_KEPT = 2  # candidates of each unit size and number of rows
+_PLANNED = 8  # candidates with even, and with odd units that are planned in full
+_MOST_UNITS = 400  # with more units only the largest unit size is tried
+
+
+@dataclass(frozen=True)
+class GroupWish:
+    """How a group is to be arranged.
+
+    Attributes:
+        transistors: The devices, in the order of the pattern's letters.
+        arrangement: ``auto``, ``stacked`` (one row per unit), or a pattern, see ``pattern``.
+        dummies: Dummy fingers at each end of each row.
+        tags: Device to what precedes the number in the names of its units, such as ``out_``.
+        separate: Whether every unit has its own diffusion.
+        gap: Minimum distance between diffusions that are not shared. [dbu]
+        split: Whether fingers may be split into narrower ones.
+    """
+
+    transistors: tuple[Transistor, ...]
+    arrangement: str = AUTO
+    dummies: int = 2
+    tags: Mapping[str, str] | None = None
+    separate: bool = False
+    gap: int = 0
+    split: bool = True
+
+
+class GroupPlan(NamedTuple):
+    """The rows of a group, ready to be drawn.
+
+    Attributes:
+        pattern: The rows as text, bottom row first; see ``pattern``.
+        transistors: The devices as drawn: with more and narrower fingers if they were split.
+        rows: Rows of fingers with dummies.
+        figures: How unequal the devices are.
+        warnings: What differs from the request, and what remains unequal.
+    """
+
+    pattern: str
+    transistors: tuple[Transistor, ...]
+    rows: tuple[Row, ...]
+    figures: Figures
+    warnings: tuple[str, ...]
+
+
+class _Candidate(NamedTuple):
+    split: int
+    pattern: Pattern
+    size: int = 1
+    estimate: tuple[float, float] = (0.0, 0.0)
+    one_way: bool = False
+
+
+def plan_group(tech: Technology, wish: GroupWish) -> GroupPlan:
+    """Return the rows of a matched group.
+
+    Raises:
+        GeometryError: If a stated pattern cannot be drawn; the message says what is possible.
+    """
+    planner = _Planner(tech, wish)
+    if wish.arrangement == AUTO:
+        return planner.chosen()
+    if wish.arrangement == STACKED:
+        return planner.stacked()
+    return planner.stated()
+
+
+def splits(tech: Technology, transistors: Sequence[Transistor], parts: int) -> bool:
+    """Return whether each finger of the transistors can be split into ``parts`` equal fingers of the process."""
+    return all(
+        t.finger_width % (parts * tech.grid) == 0 and t.finger_width // parts >= t.spec.min_w for t in transistors
+    )
+
+
+class _Planner:
+    def __init__(self, tech: Technology, wish: GroupWish) -> None:
+        self.tech = tech
+        self.wish = wish
+        self.ids = [t.id for t in wish.transistors]
+        self.sizes: RowSizes = row_sizes(tech, wish.transistors[0].spec)
+        self.sources = {t.id: t.source for t in wish.transistors}
+        self._overhead = 2 * self.sizes.gate_contact_to_active + self.sizes.contact + self.sizes.rail
+        self.reach = tech.dim("tap_max_distance", wish.transistors[0].spec)
+
+    # ---- stated patterns
+
+    def stated(self) -> GroupPlan:
+        wish = self.wish
+        pattern = parse_pattern(wish.arrangement, self.ids)
+        units = Counter(device for row in pattern for device in row)
+        parts = lcm(*(units[t.id] // gcd(units[t.id], t.fingers) for t in wish.transistors))
+        if parts > 1 and not (wish.split and splits(self.tech, wish.transistors, parts)):
+            raise self._refusal(units, parts)
+        if len(pattern) > _MOST_ROWS:
+            raise GeometryError(
+                f"{len(pattern)} rows are too many to stack (at most {_MOST_ROWS}); use fewer rows",
+                code="UNSUPPORTED_OPERATION",
+            )
+        return self._plan(_Candidate(parts, pattern))
+
+    def stacked(self) -> GroupPlan:
+        wish = self.wish
+        parts = 1
+        row = _in_largest_units({t.id: t.fingers for t in wish.transistors})
+        if centroid_error(row) and wish.split and splits(self.tech, wish.transistors, 2):
+            parts = 2
+            row = _in_largest_units({t.id: 2 * t.fingers for t in wish.transistors})
+        if len(row) > _MOST_ROWS:
+            raise GeometryError(
+                f"{len(row)} units are too many rows to stack (at most {_MOST_ROWS}); use arrangement auto",
+                code="UNSUPPORTED_OPERATION",
+            )
+        return self._plan(_Candidate(parts, wrapped(row, len(row))))
+
+    def _refusal(self, units: Counter[str], parts: int) -> GeometryError:
+        wish, tech = self.wish, self.tech
+        uneven = [t for t in wish.transistors if t.fingers % units[t.id]]
+        narrow = uneven[0].finger_width / parts
+        possible = self.chosen().pattern
+        listed = ", ".join(f"{t.id} has {t.fingers} fingers for {units[t.id]} units" for t in uneven)
+        return GeometryError(
+            f"the fingers do not divide into the units of {wish.arrangement}: {listed}, and a finger of "
+            f"{tech.to_um(narrow):g} um is below the minimum of {tech.to_um(uneven[0].spec.min_w):g} um or off the "
+            f"grid of {tech.to_um(tech.grid):g} um. Possible here: {possible}, or more fingers (nf, m)",
+            details={"provided_value": wish.arrangement, "possible": [AUTO, possible]},
+        )
+
+    # ---- candidates
+
+    def chosen(self) -> GroupPlan:
+        """Return the best plan."""
+        candidates = sorted(self._candidates(), key=lambda each: each.estimate)
+        even = [each for each in candidates if each.size % 2 == 0][:_PLANNED]
+        odd = [each for each in candidates if each.size % 2][:_PLANNED]
+        plans = [(candidate, self._plan(candidate)) for candidate in (*even, *odd)]
+        return min(plans, key=lambda each: self._rank(*each))[1]
+
+    def _candidates(self) -> Iterator[_Candidate]:
+        wish = self.wish
+        for parts in range(1, (_MOST_SPLITS if wish.split else 1) + 1):
+            if parts > 1 and not splits(self.tech, wish.transistors, parts):
+                continue
+            fingers = {t.id: t.fingers * parts for t in wish.transistors}
+            for size in self._unit_sizes(fingers):
+                units = {device: count // size for device, count in fingers.items()}
+                yield from self._of_units(parts, size, units)
+
+    def _unit_sizes(self, fingers: Mapping[str, int]) -> list[int]:
+        whole = gcd(*fingers.values())
+        total = sum(fingers.values())
+        found = [size for size in range(1, min(whole, 8) + 1) if whole % size == 0 and total // size <= _MOST_UNITS]
+        return found or [whole]
+
+    def _of_units(self, parts: int, size: int, units: Mapping[str, int]) -> Iterator[_Candidate]:
+        """Yield the most even patterns of ``units`` for each number of rows."""
+        total = sum(units.values())
+        listed = list(dict.fromkeys(sequences(units)))
+        for rows in self._row_counts(total, size):
+            found = [wrapped(sequence, rows) for sequence in listed if rows == 1 or sequence == sequence[::-1]]
+            found += _rotations(units, rows)
+            columns = total // rows * size
+            stress = self._stress_of_positions(columns)
+            rated = sorted((self._rated(pattern, parts, size, stress), pattern) for pattern in found)
+            for estimate, pattern in rated[:_KEPT]:
+                yield _Candidate(parts, pattern, size, estimate)
+                if rows == 1 and size % 2:
+                    yield _Candidate(parts, pattern, size, estimate, one_way=True)
+
+    def _rated(self, pattern: Pattern, parts: int, size: int, stress: Sequence[float]) -> tuple[float, float]:
+        """Return an estimate of a pattern's cost, and how far its units bunch."""
+        spread = _stress_spread(pattern, size, stress)
+        width = (len(stress) + 2 * self.wish.dummies) * self._pitch()
+        height = len(pattern) * (self.wish.transistors[0].finger_width // parts + self._overhead)
+        bunches = sum(a == b for row in pattern for a, b in pairwise(row))
+        return _cost(*self._with_ring(width, height), spread, pattern, parts), bunches
+
+    def _row_counts(self, total: int, size: int) -> list[int]:
+        """Return the numbers of rows to try: those that divide the units evenly and keep all rows near the taps."""
+        first = self.wish.transistors[0]
+        height = first.finger_width + self._overhead
+        pitch = self._pitch()
+        return [
+            rows
+            for rows in range(1, min(total, _MOST_ROWS) + 1)
+            if total % rows == 0
+            and (rows == 1 or min(rows * height, total // rows * size * pitch) / 2 < 0.8 * self.reach)
+        ]
+
+    def _pitch(self) -> int:
+        """Return the distance of adjacent fingers, as an estimate."""
+        sizes = self.sizes
+        return self.wish.transistors[0].length + max(2 * sizes.contact_to_gate + sizes.contact, sizes.gate_space)
+
+    def _stress_of_positions(self, fingers: int) -> list[float]:
+        """Return S of each finger of a row that shares all diffusions. [1/dbu]"""
+        count = fingers + 2 * self.wish.dummies
+        pitch = self._pitch()
+        end = (pitch - self.wish.transistors[0].length) + self.wish.transistors[0].length / 2
+        whole = [1 / (end + i * pitch) + 1 / (end + (count - 1 - i) * pitch) for i in range(count)]
+        return whole[self.wish.dummies : self.wish.dummies + fingers]
+
+    def _rank(self, candidate: _Candidate, plan: GroupPlan) -> tuple[float, ...]:
+        found = plan.figures
+        size = self._with_ring(found.width, found.height)
+        cost = _cost(*size, found.stress_spread, candidate.pattern, candidate.split)
+        cost *= 1 + _DISPERSION_WEIGHT * (1 - min(found.dispersion, 1.0))
+        return (
+            round(max(found.centroid_error_x, found.centroid_error_y) / self._pitch(), 2),
+            found.junctions > JUNCTIONS_ALIKE,
+            not found.one_direction,
+            round(log(cost) / log(_COST_STEP)),
+            -round(found.dispersion, 3),
+            len(candidate.pattern),
+        )
+
+    def _with_ring(self, width: int, height: int) -> tuple[int, int]:
+        ring = 4 * (self.sizes.contact + self.sizes.active_space)
+        return width + ring, height + ring
+
+    # ---- rows
+
+    def _plan(self, candidate: _Candidate) -> GroupPlan:
+        wish, tech = self.wish, self.tech
+        transistors = tuple(_in_parts(t, candidate.split) for t in wish.transistors)
+        rows = self._rows(candidate, transistors)
+        found = figures(rows, self.sizes, self.sources)
+        warnings = [text for t in wish.transistors for text in t.warnings]
+        if candidate.split > 1:
+            widths = ", ".join(f"{t.id} as {t.fingers} x {tech.to_um(t.finger_width):g} um" for t in transistors)
+            warnings.append(
+                f"fingers were split into {candidate.split} so that every device has equal units in the pattern: {widths}"
+            )
+        warnings += self._differences(found)
+        return GroupPlan(pattern_text(candidate.pattern, self.ids), transistors, rows, found, tuple(warnings))
+
+    def _differences(self, found: Figures) -> Iterator[str]:
+        """Yield what remains unequal."""
+        alike = {(t.finger_width, t.length) for t in self.wish.transistors}
+        if len(alike) > 1 or len(self.ids) < 2:
+            return
+        if found.junctions > JUNCTIONS_ALIKE:
+            yield f"AD, AS, PD or PS per gate width differ by {found.junctions:.1%} between the devices"
+        if found.stress_spread > STRESS_ALIKE:
+            yield (
+                f"the distances to the ends of the diffusion (sa, sb) differ between the devices: mean "
+                f"1/(sa+L/2) + 1/(sb+L/2) by {found.stress_spread:.1%}"
+            )
+        if not found.one_direction:
+            yield "the devices have different shares of fingers with the source on the left"
+
+    def _rows(self, candidate: _Candidate, transistors: Sequence[Transistor]) -> tuple[Row, ...]:
+        wish, pattern = self.wish, candidate.pattern
+        bulk = transistors[0].bulk
+        plain: list[Row] = []
+        shapes: list[list[tuple[str, int]]] = []
+        for number, units in enumerate(_units(pattern, transistors, wish.tags or {})):
+            shapes.append([(unit.transistor.id, unit.fingers) for unit in units])
+            below = len(pattern) - 1 - number
+            if candidate.one_way:
+                row = in_one_direction(units)
+            elif below < number and shapes[number] == shapes[below][::-1]:
+                row = mirrored_row(plain[below], units)
+            else:
+                row = arranged_row(units, gap=wish.gap, separate=wish.separate)
+            plain.append(row)
+        rows = []
+        for number, row in enumerate(plain):
+            made = row if wish.separate or not wish.dummies else isolated(row, bulk)
+            made = with_dummies(made, wish.dummies, bulk)
+            rows.append(upside_down(made) if number % 2 else made)
+        return tuple(rows)
+
+
+def _in_largest_units(fingers: Mapping[str, int]) -> UnitRow:
+    """Return the common-centroid row with the largest units that have no centroid error, else the smallest error."""
+    whole = gcd(*fingers.values())
+    rows = [
+        common_centroid({device: count // size for device, count in fingers.items()})
+        for size in range(whole, 0, -1)
+        if whole % size == 0
+    ]
+    return min(rows, key=lambda row: centroid_error(row) / len(row))
+
+
+def _units(pattern: Pattern, transistors: Sequence[Transistor], tags: Mapping[str, str]) -> list[list[Unit]]:
+    """Return ``pattern`` as units named ``<device>_<tag><number>``."""
+    by_id = {transistor.id: transistor for transistor in transistors}
+    counts = Counter(device for row in pattern for device in row)
+    numbers: Counter[str] = Counter()
+    rows = []
+    for row in pattern:
+        units = []
+        for device in row:
+            numbers[device] += 1
+            size = by_id[device].fingers // counts[device]
+            units.append(Unit(f"{device}_{tags.get(device, '')}{numbers[device]}", by_id[device], size))
+        rows.append(units)
+    return rows
+
+
+def _in_parts(transistor: Transistor, parts: int) -> Transistor:
+    """Return the transistor with ``parts`` times the fingers of a fraction of the width."""
+    if parts == 1:
+        return transistor
+    return replace(transistor, finger_width=transistor.finger_width // parts, nf=parts * transistor.nf)
+
+
+def _rotations(units: Mapping[str, int], rows: int) -> list[Pattern]:
+    """Return rows that are palindromes and in which the devices take turns, such as ABBA/BAAB and ABCCBA/BCAACB/...
+
+    They exist for devices with equal counts and as many rows as devices.
+    """
+    devices, count = list(units), next(iter(units.values()))
+    if rows != len(devices) or rows < 2 or set(units.values()) != {count} or count % (2 * rows):
+        return []
+    times = count // (2 * rows)
+    halves = [tuple(devices[(i + j) % rows] for j in range(rows)) * times for i in range(rows)]
+    return [tuple((*half, *reversed(half)) for half in halves)]
+
+
+def _cost(width: int, height: int, stress_spread: float, pattern: Pattern, parts: int) -> float:  # noqa: PLR0917 - see _rank
+    """Return the area of a pattern, weighted with what speaks against it."""
+    aspect = max(width / height, height / width, WIDE) / WIDE
+    cost = width * height * aspect**2 * (1 + _STRESS_WEIGHT * max(0.0, stress_spread - _STRESS_FREE))
+    if any(row != row[::-1] for row in pattern):
+        cost *= _NO_MIRROR_IMAGE
+    return cost if parts == 1 else cost * _SPLIT
+
+
+def _stress_spread(pattern: Pattern, size: int, stress: Sequence[float]) -> float:
+    """Return the relative difference of the mean S between the devices of a pattern of ``size`` fingers a unit."""
+    sums: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    for row in pattern:
+        for place, device in enumerate(row):
+            sums[device] = sums.get(device, 0.0) + sum(stress[place * size : (place + 1) * size])
+            counts[device] = counts.get(device, 0) + size
+    means = [sums[device] / counts[device] for device in sums]
+    return round((max(means) - min(means)) * len(means) / sum(means), 6)
