@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from layoutkit.draw.group import GroupSpec, check_alike, drawn_plan
 from layoutkit.draw.group_plan import GroupWish, plan_group
 from layoutkit.draw.pattern import AUTO, STACKED
+from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class MirrorSpec:
         arrangement: ``auto`` (or ``interdigitated``), ``stacked`` (one row per unit), or a pattern, see ``pattern``.
         dummies: Dummy fingers at each end of each row.
         labels: Whether pins carry net names.
+        ring: Which taps surround it.
     """
 
     name: str
@@ -40,6 +42,7 @@ class MirrorSpec:
     arrangement: str = AUTO
     dummies: int = 2
     labels: bool = True
+    ring: RingStyle = FULL_RING
 
 
 def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Module:
@@ -61,7 +64,7 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
             code="UNSUPPORTED_OPERATION",
         )
     plan = plan_group(tech, GroupWish(spec.mirror, arrangement, spec.dummies, tags))
-    group = GroupSpec(spec.name, spec.mirror, dummies=spec.dummies, labels=spec.labels)
+    group = GroupSpec(spec.name, spec.mirror, dummies=spec.dummies, labels=spec.labels, ring=spec.ring)
     if spec.cascodes:
         upper = plan_group(
             tech,

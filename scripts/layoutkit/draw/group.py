@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from layoutkit.draw.group_plan import GroupPlan, GroupWish, plan_group
 from layoutkit.draw.module import DrawnDummy
 from layoutkit.draw.pattern import AUTO
+from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.draw.stack import RowStack, draw_row_module
 from layoutkit.errors import GeometryError
 
@@ -37,6 +38,7 @@ class GroupSpec:
         separate: Whether every unit has its own diffusion.
         gap: Minimum distance between diffusions that are not shared. [dbu]
         tags: Device to what precedes the number in the names of its units, such as ``out_``.
+        ring: Which taps surround it.
     """
 
     name: str
@@ -48,6 +50,7 @@ class GroupSpec:
     separate: bool = False
     gap: int = 0
     tags: Mapping[str, str] | None = None
+    ring: RingStyle = FULL_RING
 
 
 def draw_group(layout: kdb.Layout, tech: Technology, spec: GroupSpec) -> Module:
@@ -69,7 +72,7 @@ def drawn_plan(
     A warning states the distance between the centroids of the devices ``matched`` (default: all).
     """
     first = plan.transistors[0]
-    stack = RowStack(spec.name, first.spec, first.bulk, plan.rows, labels=spec.labels, gap=spec.gap)
+    stack = RowStack(spec.name, first.spec, first.bulk, plan.rows, labels=spec.labels, gap=spec.gap, ring=spec.ring)
     if len(plan.rows) > 1:
         stack = replace(stack, bulk_rails="both")
     module = draw_row_module(layout, tech, stack)

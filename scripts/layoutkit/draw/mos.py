@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.draw.row import Finger, Row
 from layoutkit.draw.stack import RowStack, draw_row_module
 from layoutkit.errors import GeometryError
@@ -176,6 +177,7 @@ class MosSpec:
         dummies: Dummy fingers at each end, all terminals on the bulk net.
         rows: Number of rows that the fingers are folded into.
         labels: Whether pins carry net names.
+        ring: Which taps surround it.
     """
 
     transistor: Transistor
@@ -183,6 +185,7 @@ class MosSpec:
     dummies: int = 0
     rows: int = 1
     labels: bool = True
+    ring: RingStyle = FULL_RING
 
 
 def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
@@ -201,7 +204,7 @@ def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
         fingers = tuple(device.finger(mirrored=bool(i % 2)) for i in range(count))
         rows.append(with_dummies(Row(fingers), spec.dummies, device.bulk))
     module = draw_row_module(
-        layout, tech, RowStack(spec.name, device.spec, device.bulk, tuple(rows), labels=spec.labels)
+        layout, tech, RowStack(spec.name, device.spec, device.bulk, tuple(rows), labels=spec.labels, ring=spec.ring)
     )
     return replace(module, warnings=device.warnings)
 

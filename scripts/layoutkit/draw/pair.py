@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from layoutkit.draw.group import GroupSpec, check_alike, draw_group
 from layoutkit.draw.pattern import AUTO, STACKED, parse_pattern
+from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.errors import DrcViolationError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class PairSpec:
         interdigitate: Whether neighbouring units share diffusion.
         dummies: Dummy fingers at each end of each row.
         labels: Whether pins carry net names.
+        ring: Which taps surround it.
     """
 
     name: str
@@ -44,6 +46,7 @@ class PairSpec:
     interdigitate: bool = True
     dummies: int = 2
     labels: bool = True
+    ring: RingStyle = FULL_RING
 
 
 def draw_pair(layout: kdb.Layout, tech: Technology, spec: PairSpec) -> Module:
@@ -70,6 +73,7 @@ def draw_pair(layout: kdb.Layout, tech: Technology, spec: PairSpec) -> Module:
         separate=not spec.interdigitate,
         gap=tech.snap_up(spec.spacing),
         tags={spec.first.id: "A", spec.second.id: "B"},
+        ring=spec.ring,
     )
     module = draw_group(layout, tech, group)
     return replace(module, warnings=(*_differences(spec), *module.warnings))

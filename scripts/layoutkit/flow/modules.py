@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
 from layoutkit.draw.pair import PairSpec, draw_pair
+from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.errors import GeometryError
 from layoutkit.flow.passive_modules import PassiveGroup, draw_passives
 
@@ -21,43 +22,76 @@ if TYPE_CHECKING:
     from layoutkit.flow.groups import Group
     from layoutkit.technology import Technology
 
+_SHARED = RingStyle("later")
+REACH_OF_SHARED = 0.9
+"""A module shares a ring if it is at most this part of twice the tap distance high; the rest leads to the taps."""
 # A row this much wider than high is folded.
 WIDE = 4.0
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A group with the module drawn for it."""
+    """A group with the module drawn for it.
+
+    Attributes:
+        group: What was drawn.
+        module: The drawing.
+        ringed: Whether it has taps of its own; modules of transistors without share a ring.
+    """
 
     group: Group | PassiveGroup
     module: Module
+    ringed: bool = True
 
 
 def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
     """Return each group of ``design`` with its module, drawn in ``layout`` as one cell per group."""
-    paired = {device for group in design.constraints.symmetry for pair in group.pairs for device in pair}
-    return [Drawn(group, _draw(layout, design, group, paired)) for group in design.groups]
+    paired = _paired(design)
+    drawn = []
+    for group in design.groups:
+        if isinstance(group, PassiveGroup):
+            drawn.append(Drawn(group, draw_passives(layout, design.technology, group, design.dummies)))
+            continue
+        module = _draw(layout, design, group, paired, _SHARED)
+        reach = 2 * design.technology.dim("tap_max_distance", group.spec)
+        item = Drawn(group, module, ringed=False)
+        drawn.append(with_own_ring(layout, design, item) if module.bbox.height() > REACH_OF_SHARED * reach else item)
+    return drawn
 
 
-def _draw(layout: kdb.Layout, design: Design, group: Group | PassiveGroup, paired: Collection[str]) -> Module:
+def with_own_ring(layout: kdb.Layout, design: Design, item: Drawn) -> Drawn:
+    """Return ``item`` drawn again with its own taps."""
+    if item.ringed or isinstance(item.group, PassiveGroup):
+        return item
+    return Drawn(item.group, _draw(layout, design, item.group, _paired(design), FULL_RING))
+
+
+def _paired(design: Design) -> set[str]:
+    """Return the devices that have a mirror image."""
+    return {device for group in design.constraints.symmetry for pair in group.pairs for device in pair}
+
+
+def _draw(layout: kdb.Layout, design: Design, group: Group, paired: Collection[str], ring: RingStyle) -> Module:
     technology, dummies = design.technology, design.dummies
-    if isinstance(group, PassiveGroup):
-        return draw_passives(layout, technology, group, dummies)
     transistors = _transistors(group)
     rows = _rows(technology, group)
     if len(transistors) == 1:
+        spec = MosSpec(transistors[0], group.name, rows=rows, labels=False, ring=ring)
         if transistors[0].id in paired:
-            return _draw_by_role(layout, technology, MosSpec(transistors[0], group.name, rows=rows, labels=False))
-        return draw_mos(layout, technology, MosSpec(transistors[0], group.name, rows=rows, labels=False))
+            return _draw_by_role(layout, technology, spec)
+        return draw_mos(layout, technology, spec)
     if group.arrangement in {"ABAB", "AABB"}:
         spacing = max(PairSpec.spacing, technology.dim("active_space", group.spec))
         first, second = transistors
-        pair = PairSpec(group.name, first, second, group.arrangement, spacing=spacing, dummies=dummies, labels=False)
+        pair = PairSpec(
+            group.name, first, second, group.arrangement, spacing=spacing, dummies=dummies, labels=False, ring=ring
+        )
         try:
             return draw_pair(layout, technology, pair)
         except GeometryError:  # a device cannot be cut into two units; the row below needs none
             pass
-    return draw_group(layout, technology, GroupSpec(group.name, tuple(transistors), dummies, labels=False, rows=rows))
+    matched = GroupSpec(group.name, tuple(transistors), dummies, labels=False, rows=rows, ring=ring)
+    return draw_group(layout, technology, matched)
 
 
 def _draw_by_role(layout: kdb.Layout, technology: Technology, spec: MosSpec) -> Module:

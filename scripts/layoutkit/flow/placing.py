@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
-from layoutkit.flow.modules import draw_groups
+from layoutkit.flow.groups import Group
+from layoutkit.flow.modules import draw_groups, with_own_ring
 from layoutkit.flow.passive_modules import PassiveGroup
+from layoutkit.flow.rings import draw_rings, ring_room, transformation
 from layoutkit.flow.routing import find_routes, placed_job, track_pitch
 from layoutkit.flow.symmetric_modules import matching_outcomes, plan_symmetry
-from layoutkit.place import Block, PlacementOptions, Rectangle, place_rows
+from layoutkit.layout.merging import joined
+from layoutkit.place import Block, Placed, PlacementOptions, Rectangle, place_rows
 from layoutkit.place.clearance import Clearances
 
 if TYPE_CHECKING:
@@ -25,11 +28,11 @@ if TYPE_CHECKING:
     from layoutkit.flow.modules import Drawn
     from layoutkit.flow.routing import Routes, RoutingJob
     from layoutkit.flow.symmetric_modules import SymmetryPlan
-    from layoutkit.place import Placed, Placement
+    from layoutkit.place import Placement
     from layoutkit.technology import Technology
 
-ROW_GAP_TRACKS = (2, 8, 20)
-"""Room between rows to try, in track pitches, until every net is routed."""
+ATTEMPTS = ((2, 0, True), (4, 0, True), (8, 2, True), (20, 4, True), (8, 0, False), (20, 0, False))
+"""What to try until every net is routed: room between rows and between neighbours in track pitches, common rings."""
 PORT_DEPTH = 4
 """A port is at a side where its label lies in the outer 1 / PORT_DEPTH of the layout."""
 
@@ -46,6 +49,7 @@ class PlacedModules:
         placement: Rows and axis.
         trans: Module name to its place in the cell.
         outcomes: What became of the constraints on devices.
+        rings: The rings that several modules share, each as a module without devices.
     """
 
     technology: Technology
@@ -55,11 +59,13 @@ class PlacedModules:
     placement: Placement
     trans: Mapping[str, kdb.Trans]
     outcomes: tuple[Outcome, ...] = ()
+    rings: tuple[Module, ...] = ()
 
     @property
     def modules(self) -> dict[str, Module]:
-        """The modules by name, sorted."""
-        return {module.name: module for module in sorted((item.module for item in self.drawn), key=lambda m: m.name)}
+        """The modules and the rings around them by name, sorted."""
+        modules = (*(item.module for item in self.drawn), *self.rings)
+        return {module.name: module for module in sorted(modules, key=lambda m: m.name)}
 
     def place_of(self, module: Module, box: kdb.Box) -> kdb.Box:
         """Return where a box of a module's own coordinates lies. [dbu]"""
@@ -100,8 +106,9 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         gap = technology.snap_up(technology.to_dbu(request.row_gap))
         return _placement(design, PlacementOptions(row_gap=gap, seed=request.seed))
     tried: list[tuple[TriedPlacement, Routes]] = []
-    for tracks in ROW_GAP_TRACKS:
-        placement = _placement(design, PlacementOptions(row_gap=tracks * pitch, seed=request.seed))
+    for row_tracks, column_tracks, common_rings in ATTEMPTS:
+        options = PlacementOptions(row_gap=row_tracks * pitch, column_gap=column_tracks * pitch, seed=request.seed)
+        placement = _placement(design, options, common_rings=common_rings)
         tried.append((placement, find_routes(placement.placed.layout, placement.placed.cell, placement.job)))
         if not tried[-1][1].result.failed:
             break
@@ -109,26 +116,27 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     warnings = best.warnings
     if routes.result.failed:
         failed = ", ".join(net.name for net in routes.result.failed)
-        gap_um = technology.to_um(ROW_GAP_TRACKS[-1] * pitch)
+        gap_um = technology.to_um(ATTEMPTS[-1][0] * pitch)
         text = f"no way was found for {failed} with up to {gap_um:g} um between rows"
         warnings = (*warnings, f"{text}; try a larger row_gap or another seed")
     return replace(best, routes=routes, attempts=len(tried), warnings=warnings)
 
 
-def _placement(design: Design, options: PlacementOptions) -> TriedPlacement:
-    placed = place_modules(design, options)
+def _placement(design: Design, options: PlacementOptions, *, common_rings: bool = True) -> TriedPlacement:
+    placed = place_modules(design, options, common_rings=common_rings)
     missing, outcomes = label_ports(placed, design)
     placed = replace(placed, outcomes=(*placed.outcomes, *outcomes))
     warnings = (*(text for item in placed.drawn for text in item.module.warnings), *missing)
     return TriedPlacement(placed, placed_job(placed, design), None, options.row_gap, 1, warnings)
 
 
-def place_modules(design: Design, options: PlacementOptions) -> PlacedModules:
+def place_modules(design: Design, options: PlacementOptions, *, common_rings: bool = True) -> PlacedModules:
     """Return the modules of ``design``, drawn into a new layout and placed.
 
     Args:
         design: What to draw.
         options: How to place.
+        common_rings: Whether transistors of one flavour and bulk net share tap rings; else each module has its own.
 
     Raises:
         LayoutkitError: If a module cannot be drawn.
@@ -137,21 +145,48 @@ def place_modules(design: Design, options: PlacementOptions) -> PlacedModules:
     layout = kdb.Layout()
     layout.dbu = technology.dbu_um
     drawn = draw_groups(layout, design)
+    if not common_rings:
+        drawn = [with_own_ring(layout, design, item) for item in drawn]
+    plan, blocks, placement = _placed_blocks(drawn, design, options)
+    alone = _alone_in_rings(blocks, placement)
+    if alone:
+        drawn = [with_own_ring(layout, design, item) if item.module.name in alone else item for item in drawn]
+        plan, blocks, placement = _placed_blocks(drawn, design, options)
     cell = layout.create_cell(_cell_name(design.circuit.name, layout))
-    plan = plan_symmetry(drawn, design)
-    blocks = _blocks(drawn, technology, plan)
-    placement = place_rows(technology, blocks, replace(options, near=_neighbours(drawn, design)))
-    trans = {name: _trans(place) for name, place in placement.placed.items()}
+    trans = {name: transformation(place) for name, place in placement.placed.items()}
     outcomes = (
         *plan.outcomes,
         *matching_outcomes(drawn, design),
         *_proximity_outcomes(drawn, design, blocks, placement),
     )
-    placed = PlacedModules(technology, cell, layout, tuple(drawn), placement, trans, outcomes)
+    rings = draw_rings(layout, technology, {item.module.name: item for item in drawn}, blocks, placement)
+    trans |= {ring.module.name: kdb.Trans() for ring in rings}
+    modules = tuple(ring.module for ring in rings)
+    placed = PlacedModules(technology, cell, layout, tuple(drawn), placement, trans, outcomes, modules)
     for name, module in placed.modules.items():
         cell.insert(kdb.CellInstArray(module.cell.cell_index(), trans[name]))
-    _join_wells(technology, cell, blocks, placement)
+    here = [(block, placement.placed[block.name]) for block in blocks]
+    here += [(ring.block, Placed(ring.block.name, 0, 0, mirrored=False)) for ring in rings]
+    _join_wells(technology, cell, here)
     return placed
+
+
+def _placed_blocks(
+    drawn: Sequence[Drawn], design: Design, options: PlacementOptions
+) -> tuple[SymmetryPlan, list[Block], Placement]:
+    plan = plan_symmetry(drawn, design)
+    blocks = _blocks(drawn, design.technology, plan)
+    placement = place_rows(design.technology, blocks, replace(options, near=_neighbours(drawn, design)))
+    return plan, blocks, placement
+
+
+def _alone_in_rings(blocks: Sequence[Block], placement: Placement) -> set[str]:
+    """Return the blocks that share their ring with no other, which need less room with a ring drawn for them.
+
+    Of two that mirror each other either both or none are named, so that they stay equal.
+    """
+    alone = {names[0] for names in placement.rings if len(names) == 1}
+    return {block.name for block in blocks if block.name in alone and (block.partner or block.name) in alone}
 
 
 def _cell_name(name: str, layout: kdb.Layout) -> str:
@@ -174,7 +209,7 @@ def _blocks(drawn: Sequence[Drawn], technology: Technology, plan: SymmetryPlan) 
             box = item.module.cell.bbox(index) if index is not None else kdb.Box()
             if not box.empty():
                 boxes[spec.name] = _rectangle(box)
-        blocks[item.module.name] = Block(
+        block = Block(
             name=item.module.name,
             kind=item.group.spec.placed_with,
             box=_rectangle(item.module.bbox),
@@ -185,6 +220,9 @@ def _blocks(drawn: Sequence[Drawn], technology: Technology, plan: SymmetryPlan) 
             partner=plan.partners.get(item.module.name),
             bulk_net=item.group.bulk_net,
         )
+        if isinstance(item.group, Group) and not item.ringed:
+            block = replace(block, ring=ring_room(technology, item, block))
+        blocks[block.name] = block
     ordered = dict.fromkeys(
         name for item in drawn for name in plan.left_first.get(item.module.name, (item.module.name,))
     )
@@ -230,11 +268,7 @@ def _rectangle(box: kdb.Box) -> Rectangle:
     return Rectangle(box.left, box.bottom, box.right, box.top)
 
 
-def _trans(place: Placed) -> kdb.Trans:
-    return kdb.Trans(2 if place.mirrored else 0, place.mirrored, place.x, place.y)
-
-
-def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block], placement: Placement) -> None:
+def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[tuple[Block, Placed]]) -> None:
     """Merge wells of the same layer, bulk net and oxide that are closer than the minimum well spacing.
 
     Where a layer is made from wide wells, larger gaps are filled, too; see dimension ``well_fill``.
@@ -242,10 +276,10 @@ def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block],
     drawn: dict[tuple[str, str, tuple[str, ...]], kdb.Region] = {}
     clearances = Clearances(technology)
     wells: dict[str, str | None] = {spec.type: spec.well for spec in technology.devices.values()}
-    for block in blocks:
+    for block, place in blocks:
         well = wells.get(block.kind)
         if well is not None and well in block.layer_boxes:
-            box = placement.placed[block.name].rectangle(block.layer_boxes[well])
+            box = place.rectangle(block.layer_boxes[well])
             key = (well, block.bulk_net, tuple(sorted(clearances.oxide(block))))
             drawn.setdefault(key, kdb.Region()).insert(kdb.Box(*box))
     width = technology.dim("well_width")
@@ -257,35 +291,9 @@ def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[Block],
                 others += shapes.sized(space if other[0] == key[0] else clearances.to_well)
         # Other wells would cut slivers out of a wide filling.
         reach = max(space, technology.dimensions.get("well_fill", 0)) if others.is_empty() else space
-        patch = (_joined(region, reach, width, technology.grid) - region - others).merged()
+        patch = (joined(region, reach, width, technology.grid) - region - others).merged()
         for layer in (key[0], *key[2]):
             cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
-
-
-def _joined(region: kdb.Region, space: int, width: int, grid: int) -> kdb.Region:
-    """Return ``region`` with gaps and holes narrower than ``space`` filled; corners that nearly meet are bridged.
-
-    A check cuts its edges where the distance ends, anywhere between grid points, so bridges grow to the grid.
-    """
-    half = -(-space // 2)
-    for _ in range(len(list(region.each())) + 1):
-        region = region.sized(half, 2).sized(-half, 2) + region
-        region.merge()
-        faults = region.space_check(space, False, kdb.Metrics.Euclidian)
-        faults += region.width_check(width, False, kdb.Metrics.Euclidian)
-        if faults.is_empty():
-            break
-        for pair in faults.each():
-            region.insert(_on_grid(pair.bbox().enlarged(width // 2, width // 2), grid))
-        region.merge()
-    return region
-
-
-def _on_grid(box: kdb.Box, grid: int) -> kdb.Box:
-    """Return the smallest box on the grid that holds ``box``."""
-    low = (edge // grid * grid for edge in (box.left, box.bottom))
-    high = (-(-edge // grid) * grid for edge in (box.right, box.top))
-    return kdb.Box(*low, *high)
 
 
 def label_ports(placed: PlacedModules, design: Design) -> tuple[list[str], list[Outcome]]:
@@ -302,9 +310,9 @@ def label_ports(placed: PlacedModules, design: Design) -> tuple[list[str], list[
     missing, labels = [], {}
     for port in dict.fromkeys((*circuit.ports, *(net for net in circuit.black_box_nets if circuit.nets[net]))):
         boxes = [
-            (placed.place_of(item.module, pin.box), pin.layer)
-            for item in placed.drawn
-            for pin in item.module.pins_of(port)
+            (placed.place_of(module, pin.box), pin.layer)
+            for module in placed.modules.values()
+            for pin in module.pins_of(port)
         ]
         if not boxes:
             missing.append(f"port {port} connects to no device; it has no metal and no label")
@@ -361,6 +369,7 @@ def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
     box, to_um = cell.bbox(), placed.technology.to_um
     return {
         "rows": [list(row) for row in placed.placement.rows],
+        "rings": [list(names) for names in placed.placement.rings],
         "width": to_um(box.width()),
         "height": to_um(box.height()),
         "axis_x": to_um(placed.placement.axis_x),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,6 +16,29 @@ class Rectangle(NamedTuple):
     bottom: int
     right: int
     top: int
+
+
+@dataclass(frozen=True)
+class RingRoom:
+    """What a block without taps needs around it: a ring that it may share with its neighbours.
+
+    Attributes:
+        key: Blocks of one key may share a ring.
+        inner: Inner edge of a ring around the block alone, in the block's own coordinates. A ring around several
+            blocks has the bounding box of theirs.
+        outside: The block in a ring of its own, as blocks outside of the ring see it.
+        reach: Height inside a ring at which the middle is as far from the taps as allowed. [dbu]
+        spaces: Least distances between shapes of two layers, of blocks inside one ring. [dbu]
+        merged: Layers that are merged inside a ring, so that their shapes may face each other at any distance, each
+            with its minimum width. Only layers that are one rectangle in the block. [dbu]
+    """
+
+    key: str
+    inner: Rectangle
+    outside: Block
+    reach: int
+    spaces: Mapping[tuple[str, str], int]
+    merged: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -33,6 +56,7 @@ class Block:
         partner: Name of the block that is this one's mirror image across the axis. Of two partners the one that is
             listed first lies on the left.
         bulk_net: Net of the body; neighbours of one kind and bulk share their well.
+        ring: Set where the block has no taps of its own.
     """
 
     name: str
@@ -44,6 +68,7 @@ class Block:
     symmetric: bool = False
     partner: str | None = None
     bulk_net: str = ""
+    ring: RingRoom | None = None
 
     @property
     def width(self) -> int:
@@ -85,6 +110,7 @@ class Placement:
         axis_x: The one vertical axis: symmetric blocks are centred on it, partners mirror each other across it.
         box: Bounding box of all blocks.
         wire_length: Half-perimeter wire length over all nets.
+        rings: Names of the blocks inside each ring to be drawn; there is room for it around them.
     """
 
     placed: Mapping[str, Placed]
@@ -92,3 +118,4 @@ class Placement:
     axis_x: int
     box: Rectangle
     wire_length: int
+    rings: tuple[tuple[str, ...], ...] = ()

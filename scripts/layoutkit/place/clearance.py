@@ -30,9 +30,30 @@ class Clearances:
     def between(self, first: Block, second: Block, axis: str) -> int:
         """Return the gap to keep between ``first`` and the block to its right (``x``) or above it (``y``). [dbu].
 
-        Wells of one kind, oxide and bulk net may meet: they are one well.
+        Wells of one kind, oxide and bulk net may meet: they are one well. Blocks without taps have room for a ring.
         """
+        one, other = (block.ring.outside if block.ring else block for block in (first, second))
+        gap = self._gap(one, other, axis)
+        if axis == "x":
+            gap += _beyond(first, one, ("left", "right")) + _beyond(second, other, ("left", "right"))
+        else:
+            gap += _beyond(first, one, ("top",)) + _beyond(second, other, ("bottom",))
+        return -(-gap // self.grid) * self.grid
+
+    def inside(self, first: Block, second: Block, axis: str) -> int:
+        """Return the same gap for two blocks inside one ring. [dbu]"""
         near, far = (("left", "right"), ("left", "right")) if axis == "x" else (("top",), ("bottom",))
+        gap = self._gap(first, second, axis)
+        for (layer, another), space in first.ring.spaces.items() if first.ring else ():
+            for a, b in ((layer, another), (another, layer)):
+                if a in first.layer_boxes and b in second.layer_boxes:
+                    gap = max(gap, space - _inset(first, a, near) - _inset(second, b, far))
+        return -(-gap // self.grid) * self.grid
+
+    def _gap(self, first: Block, second: Block, axis: str) -> int:
+        """Return the gap between the boxes of two blocks, rings left aside. [dbu]"""
+        near, far = (("left", "right"), ("left", "right")) if axis == "x" else (("top",), ("bottom",))
+        merged = self.wells | self._merged(first, second, axis)
         one_well = (first.kind, first.bulk_net, self.oxide(first)) == (second.kind, second.bulk_net, self.oxide(second))
         gap = 0 if first.kind == second.kind else max(self.to_well, self.implant_to_active)
         gap = max(gap, *(self.to_bodies.get(block.kind, 0) for block in (first, second)))
@@ -40,14 +61,32 @@ class Clearances:
             if (layer in first.layer_boxes) != (layer in second.layer_boxes):
                 gap = max(gap, space)
         for layer, space in self.spaces.items():
-            if layer not in first.layer_boxes or layer not in second.layer_boxes or (one_well and layer in self.wells):
+            if layer not in first.layer_boxes or layer not in second.layer_boxes or (one_well and layer in merged):
                 continue
             gap = max(gap, space - _inset(first, layer, near) - _inset(second, layer, far))
-        return -(-gap // self.grid) * self.grid
+        return gap
+
+    def _merged(self, first: Block, second: Block, axis: str) -> set[str]:
+        """Return the layers whose shapes may be close: they face each other and are merged inside a ring."""
+        if axis == "y" or first.ring is None or second.ring is None:
+            return set()
+        found = set()
+        for layer, width in first.ring.merged.items():
+            if layer in second.ring.merged:
+                one, other = ((b.layer_boxes[layer], b.box.bottom) for b in (first, second))
+                low = max(box.bottom - base for box, base in (one, other))
+                if min(box.top - base for box, base in (one, other)) - low >= width:
+                    found.add(layer)
+        return found
 
     def oxide(self, block: Block) -> frozenset[str]:
         """Return the covers (thick oxide) that are drawn over ``block``."""
         return frozenset(layer for layer in self.covers if layer in block.layer_boxes)
+
+
+def _beyond(block: Block, outside: Block, sides: tuple[str, ...]) -> int:
+    """Return how far ``outside`` extends beyond the box of ``block``, the same block without a ring. [dbu]"""
+    return max(abs(int(getattr(outside.box, side)) - int(getattr(block.box, side))) for side in sides)
 
 
 def _inset(block: Block, layer: str, sides: tuple[str, ...]) -> int:

@@ -140,6 +140,51 @@ def _rows_of_level(blocks: list[Block], wide: float) -> list[_Row]:
     return rows
 
 
+@dataclass
+class _Ring:
+    """Blocks without taps inside one ring, which grows upwards until a row does not fit."""
+
+    blocks: list[Block]
+    low: int
+    closed: bool = False
+
+    def takes(self, blocks: Sequence[Block], y: int) -> bool:
+        """Return whether a row of ``blocks`` whose boxes start at ``y`` may be inside, too."""
+        room = self.blocks[0].ring
+        if self.closed or room is None or not _share_ring(self.blocks[0], blocks[0]):
+            return False
+        top = max(y + block.ring.inner.top - block.box.bottom for block in blocks if block.ring)
+        return top - self.low <= room.reach
+
+    def add(self, blocks: Sequence[Block], y: int) -> None:
+        self.blocks += blocks
+        self.low = min(self.low, _ring_low(blocks, y))
+
+
+def _ring_low(blocks: Sequence[Block], y: int) -> int:
+    """Return the inner edge below blocks whose boxes start at ``y``. [dbu]"""
+    return min(y + block.ring.inner.bottom - block.box.bottom for block in blocks if block.ring)
+
+
+def _share_ring(first: Block, second: Block) -> bool:
+    return first.ring is not None and second.ring is not None and first.ring.key == second.ring.key
+
+
+def _rings_of_row(blocks: Sequence[Block], y: int) -> list[_Ring]:
+    """Return a ring for each run of neighbours that share one."""
+    rings: list[_Ring] = []
+    for before, block in zip((None, *blocks), blocks, strict=False):
+        if block.ring is None:
+            continue
+        if before is not None and _share_ring(before, block):
+            rings[-1].blocks.append(block)
+        else:
+            rings.append(_Ring([block], 0))
+    for ring in rings:
+        ring.low = _ring_low(ring.blocks, y)
+    return rings
+
+
 class _Placer:
     """Computes exact positions from rows, and their wire length."""
 
@@ -148,39 +193,56 @@ class _Placer:
         self.clearances = Clearances(technology)
         self.grid = technology.grid
         self.options = options
-        self._gaps: dict[tuple[str, str, str], int] = {}
+        self._gaps: dict[tuple[str, str, str, bool], int] = {}
 
-    def gap(self, first: Block, second: Block, axis: str) -> int:
-        key = (first.name, second.name, axis)
+    def gap(self, first: Block, second: Block, axis: str, *, inside: bool) -> int:
+        key = (first.name, second.name, axis, inside)
         if key not in self._gaps:
-            self._gaps[key] = self.clearances.between(first, second, axis)
+            between = self.clearances.inside if inside else self.clearances.between
+            self._gaps[key] = between(first, second, axis)
         return self._gaps[key] + (self.options.column_gap if axis == "x" else self.options.row_gap)
+
+    def beside(self, first: Block, second: Block) -> int:
+        """Return the gap between neighbours in a row."""
+        return self.gap(first, second, "x", inside=_share_ring(first, second))
 
     def place(self, rows: Sequence[_Row]) -> Placement:
         placed: dict[str, Placed] = {}
         names: list[tuple[str, ...]] = []
-        blocks: dict[str, Block] = {}
+        rings: list[_Ring] = []
         y = 0
         below: list[Block] = []
         for row in rows:
             line = self._line(row)
             members = [block for block, _, _ in line]
+            room = members[0].ring if all(_share_ring(members[0], block) for block in members) else None
+            inside = False
             if below:
-                y += max(self.gap(low, high, "y") for low in below for high in members)
+                above = y + max(self.gap(low, high, "y", inside=True) for low in below for high in members)
+                inside = room is not None and bool(rings) and rings[-1].takes(members, above)
+                if not inside:
+                    above = y + max(self.gap(low, high, "y", inside=False) for low in below for high in members)
+                y = above
             for block, x, mirrored in line:
                 placed[block.name] = Placed(block.name, x, y - block.box.bottom, mirrored)
-                blocks[block.name] = block
+            if inside:
+                rings[-1].add(members, y)
+            else:
+                rings += _rings_of_row(members, y)
+                if room is None and rings:
+                    rings[-1].closed = True
             names.append(tuple(block.name for block in members))
             y += max(block.height for block in members)
             below = members
-        boxes = [placed[name].box(blocks[name]) for name in placed]
+        boxes = [place.box(self.blocks[name]) for name, place in placed.items()]
         box = Rectangle(
             min(b.left for b in boxes),
             min(b.bottom for b in boxes),
             max(b.right for b in boxes),
             max(b.top for b in boxes),
         )
-        return Placement(placed, tuple(names), 0, box, _wire_length(blocks, placed))
+        shared = tuple(tuple(block.name for block in ring.blocks) for ring in rings)
+        return Placement(placed, tuple(names), 0, box, _wire_length(self.blocks, placed), shared)
 
     def _line(self, row: _Row) -> list[tuple[Block, int, bool]]:
         """Return (block, x of its origin, mirrored) from left to right, symmetric about x = 0."""
@@ -198,21 +260,21 @@ class _Placer:
             edge_right = middle[0][1] + centre.box.right
             edge_left = middle[0][1] + centre.box.left
         for first, second in row.pairs:
-            half = self._up(self.gap(first, second, "x") / 2)
-            offset = half if last_right is None else edge_right + self.gap(last_right, second, "x")
+            half = self._up(self.beside(first, second) / 2)
+            offset = half if last_right is None else edge_right + self.beside(last_right, second)
             right.append((second, offset - second.box.left, False))
             left.append((first, -(offset - second.box.left), True))
             edge_right = offset + second.width
             edge_left = -edge_right
             last_left, last_right = first, second
-        across = self._up(self.gap(free[0], free[1], "x") / 2) if len(free) > 1 else 0  # the first two meet at the axis
+        across = self._up(self.beside(free[0], free[1]) / 2) if len(free) > 1 else 0  # the first two meet at the axis
         for index, block in enumerate(free):
             if index % 2 == 0:
-                offset = across if last_right is None else edge_right + self.gap(last_right, block, "x")
+                offset = across if last_right is None else edge_right + self.beside(last_right, block)
                 right.append((block, offset - block.box.left, False))
                 edge_right, last_right = offset + block.width, block
             else:
-                offset = across if last_left is None else self.gap(last_left, block, "x") - edge_left
+                offset = across if last_left is None else self.beside(last_left, block) - edge_left
                 left.append((block, -offset + block.box.left, True))
                 edge_left, last_left = -(offset + block.width), block
         return [*reversed(left), *middle, *right]

@@ -6,8 +6,9 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.drc.check import check
-from layoutkit.flow.placing import _join_wells, _joined
-from layoutkit.place import Block, Placed, Placement, Rectangle
+from layoutkit.flow.placing import _join_wells
+from layoutkit.layout.merging import joined
+from layoutkit.place import Block, Placed, Rectangle
 from layoutkit.technology import load, names
 
 REAL = sorted(set(names()) - {"generic"})
@@ -42,11 +43,11 @@ def test_joined_wells_are_on_the_grid_and_keep_their_rules(name):
         )
     for boxes in sets:
         drawn = kdb.Region([kdb.Box(*box) for box in boxes]).merged()
-        joined = _joined(drawn, space, width, grid).merged()
-        assert not off_grid(joined, grid), boxes
-        assert (drawn - joined).is_empty()
-        assert joined.space_check(space, False, kdb.Metrics.Euclidian).is_empty()
-        assert joined.width_check(width, False, kdb.Metrics.Euclidian).is_empty()
+        whole = joined(drawn, space, width, grid).merged()
+        assert not off_grid(whole, grid), boxes
+        assert (drawn - whole).is_empty()
+        assert whole.space_check(space, False, kdb.Metrics.Euclidian).is_empty()
+        assert whole.width_check(width, False, kdb.Metrics.Euclidian).is_empty()
 
 
 def test_the_layer_made_of_a_wide_well_keeps_its_space_across_a_notch():
@@ -62,7 +63,7 @@ def test_the_layer_made_of_a_wide_well_keeps_its_space_across_a_notch():
     cell = layout.create_cell("wells")
     well = technology.layer(layout, "NWell")
     cell.shapes(well).insert(kdb.Region([kdb.Box(*box) for box in NOTCH]))
-    _join_wells(technology, cell, blocks, Placement(placed, (), 0, Rectangle(0, 0, 0, 0), 0))
+    _join_wells(technology, cell, [(block, placed[block.name]) for block in blocks])
     rules = [rule.id for rule in technology.rules if rule.id.startswith(("NBL.", "NW."))]
     assert check(layout, cell, technology, rule_ids=rules).summary()["total_violations"] == 0
     assert (kdb.Region(cell.shapes(well)) - kdb.Region(kdb.Box(-13770, 105495, 13770, 115845))).is_empty()

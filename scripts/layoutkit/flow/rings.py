@@ -1,0 +1,225 @@
+"""One tap ring around several modules: which modules share one, the room it takes, and drawing it.
+
+Modules drawn with ring ``later`` have no taps, no well and no thick oxide. Placement keeps modules of one flavour and
+bulk net together and leaves room around them; the ring is then drawn around any such set of boxes. How the boxes were
+placed does not matter here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.draw.module import Module, Pin
+from layoutkit.draw.ring import SIDES, TapRing, draw_tap_ring, module_covers, ring_sizes
+from layoutkit.draw.sizes import row_sizes
+from layoutkit.draw.sketch import Area, Sketch
+from layoutkit.layout.cells import fresh_cell
+from layoutkit.layout.merging import joined
+from layoutkit.place import Rectangle, RingRoom
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.draw.ring import RingSide
+    from layoutkit.draw.sizes import RowSizes
+    from layoutkit.flow.modules import Drawn
+    from layoutkit.place import Block, Placed, Placement
+    from layoutkit.technology import DeviceSpec, Technology
+
+
+@dataclass(frozen=True)
+class CommonRing:
+    """A ring around several modules.
+
+    Attributes:
+        module: Its cell, with the rail as a pin of the bulk net, in the coordinates of the placement.
+        block: The ring as a block: its kind, bulk net and the box of each of its layers.
+    """
+
+    module: Module
+    block: Block
+
+
+def ring_room(technology: Technology, item: Drawn, block: Block) -> RingRoom:
+    """Return the room that a ring needs around ``block``, the transistors of ``item``, which have no taps."""
+    device = technology.device(item.group.spec.name)
+    sizes = row_sizes(technology, device)
+    margins = {side: technology.snap_up(_margin(technology, device, block, side)) for side in SIDES}
+    beside = max(margins["left"], margins["right"])  # a block may be mirrored
+    box = block.box
+    inner = Rectangle(box.left - beside, box.bottom - margins["bottom"], box.right + beside, box.top + margins["top"])
+    sketch = Sketch()
+    _draw_ring(sketch, technology, TapRing(Area(*inner)), device, "")
+    ring_boxes = _layer_boxes(technology, sketch)
+    boxes = {
+        layer: _around([each[layer] for each in (block.layer_boxes, ring_boxes) if layer in each])
+        for layer in sorted({*block.layer_boxes, *ring_boxes})
+    }
+    return RingRoom(
+        key=f"{device.name} {block.bulk_net}",
+        inner=inner,
+        outside=replace(block, box=_around([box, *ring_boxes.values()]), layer_boxes=boxes),
+        reach=2 * technology.dim("tap_max_distance", device),
+        spaces=_spaces_inside(technology, device, sizes),
+        merged={
+            layer: space
+            for layer, space in _implant_spaces(technology, device).items()
+            if _drawn(item.module, technology, layer).is_box()
+        },
+    )
+
+
+def draw_rings(
+    layout: kdb.Layout,
+    technology: Technology,
+    drawn: Mapping[str, Drawn],
+    blocks: Sequence[Block],
+    placement: Placement,
+) -> list[CommonRing]:
+    """Return a ring for each set of blocks that share one, drawn in ``layout`` as one cell per ring.
+
+    Args:
+        layout: Receives the cells.
+        technology: The process.
+        drawn: What each block is, by its name.
+        blocks: What was placed.
+        placement: Where, and which blocks share a ring.
+    """
+    by_name = {block.name: block for block in blocks}
+    return [
+        _common_ring(layout, technology, [(by_name[name], drawn[name]) for name in names], placement)
+        for names in placement.rings
+    ]
+
+
+def transformation(place: Placed) -> kdb.Trans:
+    """Return what moves a block's own coordinates to ``place``."""
+    return kdb.Trans(2 if place.mirrored else 0, place.mirrored, place.x, place.y)
+
+
+def _common_ring(
+    layout: kdb.Layout, technology: Technology, inside: Sequence[tuple[Block, Drawn]], placement: Placement
+) -> CommonRing:
+    members = [block for block, _ in inside]
+    device = technology.device(inside[0][1].group.spec.name)
+    inner = _around([placement.placed[b.name].rectangle(b.ring.inner) for b in members if b.ring])
+    net = members[0].bulk_net
+    sketch = Sketch()
+    taps = TapRing(Area(*inner), rails=(_rail_side(inner, members, placement),))
+    pins = _draw_ring(sketch, technology, taps, device, net)
+    name = f"ring_{'_'.join(block.name for block in members)}"[:60]
+    while layout.has_cell(name):
+        name += "_ring"
+    cell = fresh_cell(layout, name)
+    sketch.write(cell, technology, 0, 0)
+    for layer, space in sorted(_implant_spaces(technology, device).items()):
+        drawn = kdb.Region()
+        for block, item in inside:
+            drawn += _drawn(item.module, technology, layer).transformed(transformation(placement.placed[block.name]))
+        filled = joined(drawn.merged(), space - technology.grid, space, technology.grid) - drawn  # exact spaces stay
+        cell.shapes(technology.layer(layout, layer)).insert(filled)
+    module = Module(
+        name=name,
+        cell=cell,
+        layout=layout,
+        pins=tuple(Pin(net, technology.conductors[1].name, kdb.Box(*area)) for net, area in pins),
+        devices=(),
+        instances=(),
+        symmetry_axis_x=None,
+        bbox=cell.bbox(),
+    )
+    boxes = _layer_boxes(technology, sketch)
+    box = _around(list(boxes.values()))
+    return CommonRing(module, replace(members[0], name=name, box=box, pins=(), layer_boxes=boxes, ring=None))
+
+
+def _implant_spaces(technology: Technology, device: DeviceSpec) -> dict[str, int]:
+    """Return each layer over the diffusion that is merged inside a ring, with its spacing or width. [dbu]"""
+    spaces = dict.fromkeys(device.markers, technology.dim("marker_space", device) if device.markers else 0)
+    if device.implant:
+        names = ("implant_space", "implant_width")
+        spaces[device.implant] = max(technology.dim(name, device) for name in names)
+    return spaces
+
+
+def _drawn(module: Module, technology: Technology, layer: str) -> kdb.Region:
+    return kdb.Region(module.cell.begin_shapes_rec(technology.layer(module.layout, layer))).merged()
+
+
+def _rail_side(inner: Rectangle, members: Sequence[Block], placement: Placement) -> RingSide:
+    """Return the side of the ring that is nearer to the rails of its net inside."""
+    heights = [
+        placement.placed[block.name].y + y for block in members for net, _, y in block.pins if net == block.bulk_net
+    ]
+    below, above = (sum(abs(edge - y) for y in heights) for edge in (inner.bottom, inner.top))
+    return "top" if above < below else "bottom"
+
+
+def _draw_ring(
+    sketch: Sketch, technology: Technology, taps: TapRing, device: DeviceSpec, net: str
+) -> list[tuple[str, Area]]:
+    pins = draw_tap_ring(sketch, technology, device, taps, net)
+    ring = ring_sizes(technology, device, row_sizes(technology, device))
+    for layer, covered in module_covers(taps.inner, ring, technology, device):
+        sketch.box(layer, covered)
+    return pins
+
+
+def _margin(technology: Technology, device: DeviceSpec, block: Block, side: RingSide) -> int:
+    """Return the distance from the block's box to the inner edge of the ring, negative where that lies inside. [dbu]"""
+    sizes = row_sizes(technology, device)
+    ring = ring_sizes(technology, device, sizes)
+    marker = technology.role("poly_contact_marker")
+    implant = max(ring.implant, ring.implant_to_active)
+    spaces = {
+        technology.resolve("poly"): max(ring.poly_space, ring.implant + ring.implant_to_channel - sizes.gate_extension),
+        technology.contact.layer: max(ring.gate_contact_space, sizes.contact_space - ring.contact_side),
+        technology.conductors[0].layer: ring.strip_space,
+        **({device.implant: implant} if device.implant else {}),
+        **dict.fromkeys(device.markers, ring.implant),
+        **({marker: sizes.marker_to_contact - ring.contact_side} if marker else {}),
+        technology.resolve("active"): max(
+            ring.active_space, ring.implant + ring.implant_to_active, ring.implant + ring.implant_to_channel
+        ),
+    }
+    if side in {"bottom", "top"}:
+        rail = technology.conductors[1].layer
+        spaces[rail] = sizes.rail_space + max(0, (sizes.rail - ring.width + 1) // 2)
+    found = [space - _inset(block, layer, side) for layer, space in spaces.items() if layer in block.layer_boxes]
+    return max(-ring.width, *found)
+
+
+def _inset(block: Block, layer: str, side: RingSide) -> int:
+    return abs(int(getattr(block.box, side)) - int(getattr(block.layer_boxes[layer], side)))
+
+
+def _spaces_inside(technology: Technology, device: DeviceSpec, sizes: RowSizes) -> dict[tuple[str, str], int]:
+    """Return the spaces that two blocks inside one ring keep between shapes of two different layers. [dbu]"""
+    active, poly, contact = technology.resolve("active"), technology.resolve("poly"), technology.contact.layer
+    spaces = {(poly, active): sizes.poly_to_active, (contact, active): sizes.gate_contact_to_active}
+    marker = technology.role("poly_contact_marker")
+    if marker:
+        spaces |= {(marker, contact): sizes.marker_to_contact, (marker, marker): sizes.marker_space}
+    if device.implant:
+        spaces[contact, device.implant] = max(0, sizes.gate_contact_to_active - sizes.implant)
+    return spaces
+
+
+def _layer_boxes(technology: Technology, sketch: Sketch) -> dict[str, Rectangle]:
+    return {
+        technology.resolve(layer): _around([Rectangle(*area) for area in areas])
+        for layer, areas in sorted(sketch.boxes.items())
+    }
+
+
+def _around(boxes: Sequence[Rectangle]) -> Rectangle:
+    """Return the bounding box of ``boxes``."""
+    return Rectangle(
+        min(box.left for box in boxes),
+        min(box.bottom for box in boxes),
+        max(box.right for box in boxes),
+        max(box.top for box in boxes),
+    )

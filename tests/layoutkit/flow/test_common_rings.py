@@ -1,0 +1,82 @@
+"""Transistors of one flavour and body share a tap ring, a well and implants; without it the layout is not clean."""
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.drc.check import check
+from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
+from layoutkit.flow.placing import place_modules
+from layoutkit.place import PlacementOptions
+from layoutkit.technology import load, names
+
+# Two chains of inverters on two supplies: three bodies, so three rings, however many devices there are.
+CHAINS = """* two chains
+.subckt chains a b x y vdd vddh vss
+M1 n1 a vss vss nmos W=1u L=0.5u
+M2 n1 a vdd vdd pmos W=2u L=0.5u
+M3 x n1 vss vss nmos W=3u L=0.5u nf=2
+M4 x n1 vdd vdd pmos W=5u L=0.5u nf=2
+M5 n2 b vss vss nmos W=1u L=1u
+M6 n2 b vddh vddh pmos W=2u L=1u
+M7 y n2 vss vss nmos W=3u L=1u nf=2
+M8 y n2 vddh vddh pmos W=5u L=1u nf=2
+M9 x y z vss nmos W=1.5u L=0.6u
+.ends
+"""
+
+
+def placed(text, name, **options):
+    technology = load(name)
+    request = LayoutRequest(netlist_text=text, technology=name, constraints={})
+    circuit, _ = read_circuit(request, technology)
+    design, _ = make_design(request, technology, circuit)
+    return technology, place_modules(design, PlacementOptions(row_gap=1000, moves=100), **options)
+
+
+def violated(technology, modules):
+    return {v.rule.id for v in check(modules.layout, modules.cell, technology).violated}
+
+
+def closed_rings(technology, modules):
+    """Return the polygons of diffusion with a hole."""
+    drawn = kdb.Region()
+    for role in ("active", "tap"):
+        drawn += kdb.Region(modules.cell.begin_shapes_rec(technology.layer(modules.layout, role)))
+    return [polygon for polygon in drawn.merged().each() if polygon.holes()]
+
+
+@pytest.mark.parametrize("name", names())
+def test_one_ring_holds_the_devices_of_one_body(name):
+    technology, modules = placed(CHAINS, name)
+    assert violated(technology, modules) == set()
+    groups = [set(inside) for inside in modules.placement.rings]
+    body = {item.module.name: item.group.bulk_net for item in modules.drawn}
+    assert all(len({body[module] for module in inside}) == 1 for inside in groups)
+    assert len(closed_rings(technology, modules)) <= 4 < len(modules.drawn)
+    _, apart = placed(CHAINS, name, common_rings=False)
+    assert len(closed_rings(technology, apart)) == len(apart.drawn)
+    assert modules.cell.bbox().area() < apart.cell.bbox().area()
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_group_whose_ring_was_taken_away_violates_the_tap_distance(name):
+    technology, modules = placed(CHAINS, name)
+    taps = {rule.id for rule in technology.rules if rule.kind == "tap_distance"}
+    largest = max(modules.rings, key=lambda ring: ring.bbox.area())
+    largest.cell.clear()
+    assert violated(technology, modules) & taps
+
+
+def test_rails_of_the_body_inside_a_ring_and_the_ring_are_pins_of_one_net():
+    _, modules = placed(CHAINS, "sky130A")
+    for ring, inside in zip(modules.rings, modules.placement.rings, strict=True):
+        (pin,) = ring.pins
+        assert {item.group.bulk_net for item in modules.drawn if item.module.name in inside} == {pin.net}
+
+
+def test_rows_share_a_ring_only_while_the_middle_is_near_enough_to_its_taps():
+    """Twelve devices of 20 um in one column, 15 um of tap distance: no ring can hold more than one row of them."""
+    cards = "\n".join(f"M{i} d{i} g{i} vss vss nmos W=20u L={1 + i / 10}u" for i in range(12))
+    technology, modules = placed(f"* tall\n.subckt tall vss\n{cards}\n.ends\n", "sky130A")
+    assert violated(technology, modules) == set()
+    assert len(modules.placement.rows) > 1
