@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.draw.pair import PairSpec, draw_pair
+from layoutkit.draw.ring import RingStyle
 from layoutkit.errors import GeometryError
 from layoutkit.pcells.fields import Field, flavours, integer, named_nets
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.module import Module
     from layoutkit.draw.mos import Transistor
+    from layoutkit.draw.ring import RingKind, RingSide
     from layoutkit.pcells.fields import Value
     from layoutkit.technology import Technology
 
@@ -56,7 +58,9 @@ class Mos:
         """
         nets = named_nets(values, ("d", "g", "s", "b"))
         device = _transistor(technology, values, "M1", nets)
-        spec = MosSpec(device, CELL, dummies=integer(values, "dummies"), labels=bool(values["labels"]))
+        spec = MosSpec(
+            device, CELL, dummies=integer(values, "dummies"), labels=bool(values["labels"]), ring=_ring(values)
+        )
         return lambda layout: draw_mos(layout, technology, spec), device.warnings
 
     def title(self, values: Mapping[str, Value]) -> str:
@@ -118,6 +122,7 @@ class Pair:
             interdigitate=bool(values["interdigitate"]),
             dummies=integer(values, "dummies"),
             labels=bool(values["labels"]),
+            ring=_ring(values),
         )
         return lambda layout: draw_pair(layout, technology, spec), (*first.warnings, *second.warnings)
 
@@ -186,6 +191,7 @@ class Mirror:
             "stacked" if values["arrangement"] == "stacked" else "interdigitated",
             integer(values, "dummies"),
             bool(values["labels"]),
+            _ring(values),
         )
         warnings = tuple(text for device in mirror for text in device.warnings)
         return lambda layout: draw_mirror(layout, technology, spec), warnings
@@ -216,8 +222,19 @@ def _size_fields(technology: Technology, kind: str, nf: int = 1) -> tuple[Field,
 def _end_fields(nets: str, default: str) -> tuple[Field, ...]:
     return (
         Field("dummies", "Dummy fingers at each end", 0),
+        Field("ring", "Taps around the devices", "full", choices=("full", "open", "double", "none")),
+        Field("open_sides", "Sides without taps: bottom, top, left, right", ""),
+        Field("outer_net", "Net of the outer ring of a double ring; VDD or VSS if empty", ""),
         Field("labels", "Write net names on the pins", True),
         Field("nets", nets, default),
+    )
+
+
+def _ring(values: Mapping[str, Value]) -> RingStyle:
+    sides = str(values["open_sides"]).replace(",", " ").split()
+    # RingStyle checks the names; KLayout's dialog gives any text.
+    return RingStyle(
+        cast("RingKind", values["ring"]), cast("tuple[RingSide, ...]", tuple(sides)), str(values["outer_net"])
     )
 
 

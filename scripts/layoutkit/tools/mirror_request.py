@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror, drawn_ratios
 from layoutkit.errors import DeviceNotFoundError, GeometryError
-from layoutkit.tools.module_requests import deliver, drawn_size, known_nets, technology_of
+from layoutkit.tools.module_requests import deliver, drawn_size, known_nets, ring_style, technology_of
 from layoutkit.tools.transistor_requests import requested_transistor, with_dividing_fingers
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ def create_current_mirror(params: Mapping[str, Any]) -> dict[str, Any]:
     lower, upper = _roles(params)
     mirror, cascodes = _transistors(params, tech, lower, upper)
     check_ratios(mirror, {name: r for name, r in params.get("matching_ratio", {}).items() if name not in _ids(upper)})
-    spec = MirrorSpec("", mirror, cascodes, params["arrangement"], params["dummies"], params["labels"])
+    spec = MirrorSpec(
+        "", mirror, cascodes, params["arrangement"], params["dummies"], params["labels"], ring_style(params)
+    )
 
     def draw(layout: kdb.Layout, name: str) -> Module:
         return draw_mirror(layout, tech, replace(spec, name=name))

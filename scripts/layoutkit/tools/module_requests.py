@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.draw.ring import RingStyle
 from layoutkit.errors import DrcViolationError, GeometryError, KlayoutError
 from layoutkit.layout.workspace import Saved, Workspace
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS
@@ -197,6 +198,15 @@ def technology_of(params: Mapping[str, Any], flavour: str) -> Technology:
                 details={"param_name": "layer_map"},
             )
     return mapped
+
+
+def ring_style(params: Mapping[str, Any]) -> RingStyle:
+    """Return which taps the request wants around its devices.
+
+    Raises:
+        GeometryError: If its open sides or its outer net do not fit the ring.
+    """
+    return RingStyle(params["ring"], tuple(params["ring_open_sides"]), params.get("ring_outer_net", ""))
 
 
 def known_nets(params: Mapping[str, Any], device_id: str, given: Mapping[str, str] | None) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.errors import GeometryError
-from layoutkit.tools.module_requests import deliver, drawn_size, known_nets, technology_of
+from layoutkit.tools.module_requests import deliver, drawn_size, known_nets, ring_style, technology_of
 from layoutkit.tools.transistor_requests import requested_transistor, with_dividing_fingers
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def create_common_centroid_pair(params: Mapping[str, Any]) -> dict[str, Any]:
         raise GeometryError("Devices must be same type for matching", details={"types": types})
     tech = technology_of(params, params.get("device") or types[0])
     first, second = _devices(params, tech)
-    spacing = tech.to_dbu(params["spacing"])
+    spacing, ring = tech.to_dbu(params["spacing"]), ring_style(params)
 
     def draw(layout: kdb.Layout, name: str) -> Module:
         spec = PairSpec(
@@ -44,6 +44,7 @@ def create_common_centroid_pair(params: Mapping[str, Any]) -> dict[str, Any]:
             interdigitate=params["interdigitate"],
             dummies=params["dummies"],
             labels=params["labels"],
+            ring=ring,
         )
         return draw_pair(layout, tech, spec)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.errors import GeometryError
 from layoutkit.technology.finger_widths import FingeredWidth, dividing_fingers, widest_finger
-from layoutkit.tools.module_requests import deliver, drawn_size, known_nets, technology_of, terminal_pins
+from layoutkit.tools.module_requests import deliver, drawn_size, known_nets, ring_style, technology_of, terminal_pins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,13 +29,13 @@ def create_mos(device_type: str, params: Mapping[str, Any]) -> dict[str, Any]:
     nets = known_nets(params, params["device_id"], params.get("nets"))
     (requested,) = with_dividing_fingers(tech, [{**params, "type": device_type}], flavour)
     device = requested_transistor(tech, requested, flavour, nets)
-    cell_name = f"{device_type}_{device.id}"
+    cell_name, ring = f"{device_type}_{device.id}", ring_style(params)
     delivered = deliver(
         {**params, "cell_name": cell_name},
         tech,
         [device.id],
         lambda layout, name: draw_mos(
-            layout, tech, MosSpec(device, name, dummies=params["dummies"], labels=params["labels"])
+            layout, tech, MosSpec(device, name, dummies=params["dummies"], labels=params["labels"], ring=ring)
         ),
     )
     return {
