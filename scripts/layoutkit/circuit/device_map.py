@@ -32,6 +32,7 @@ from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import NarrowFinger, narrow_error, with_total_widths
 from layoutkit.errors import NetlistError, UnsupportedOperationError
+from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.finger_widths import ROUNDING, FingeredWidth, dividing_fingers, widest_finger
 
 if TYPE_CHECKING:
@@ -208,8 +209,10 @@ class _Mapping:
                 unsized.append(device.id)
         if missing:
             listed = "; ".join(f"{kind}: {', '.join(ids[:10])}" for kind, ids in sorted(missing.items()))
+            cures = [KINDS[kind] for kind in sorted(missing) if KINDS[kind].instead]
             raise UnsupportedOperationError(
-                f"Technology '{self._target.name}' has no device for {listed}; it has {', '.join(sorted(drawn))}",
+                f"Technology '{self._target.name}' has no device for {listed}; it has {', '.join(sorted(drawn))}"
+                + "".join(f"; instead of a {kind.noun} use {kind.instead}" for kind in cures),
                 details={"technology": self._target.name, "devices": {k: v[:1000] for k, v in sorted(missing.items())}},
             )
         if unsized:
@@ -313,11 +316,11 @@ class _Mapping:
         substrate, spec, bulk = self._substrate, self._target.technology.passives[device.model], device.kind.bulk
         if not bulk:
             return device
-        if spec.body_terminal != bulk:
+        if spec.body_terminal != bulk and spec.terminals == len(device.kind.terminals):
             return replace(device, terminals={t: net for t, net in device.terminals.items() if t != bulk})
         if bulk in device.terminals or not substrate:
             return device
-        reason = f"the bulk of {device.type}s given with two terminals is the substrate, {substrate}"
+        reason = f"the bulk of {device.kind.noun}s given with two terminals is the substrate, {substrate}"
         self._change(device, bulk, (None, substrate), reason)
         return replace(device, terminals={**device.terminals, bulk: substrate})
 

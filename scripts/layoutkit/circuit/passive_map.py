@@ -23,6 +23,7 @@ from layoutkit.technology.passive_sizes import (
     PassiveSize,
     common_plates,
     drawn_length,
+    folded_gate,
     rectangle_sides,
 )
 
@@ -72,6 +73,8 @@ def map_passive(technology: Any, device: Device, report: Report, substrate: str 
     )
     if device.kind.in_series == "lengths":
         length = _in_bars(technology, choice.spec, width, length, report)
+    if choice.spec.type == "mos_capacitor":
+        size, width = _folded(technology, choice.spec, size, width, report)
     params: dict[str, float] = {"w": width, "l": length, "m": device.m * size.m}
     if size.series > 1:
         params["series"] = size.series
@@ -252,7 +255,7 @@ def _legal(
 ) -> PassiveSize:
     """Return ``size``; a resistor of a width that is not allowed is scaled to one that is."""
     spec, unit = choice.spec, technology.dbu_um * 1e-6
-    if device.kind.rectangle:
+    if device.kind.in_series != "lengths":
         return size if choice.exact else _foreign_rectangle(technology, spec, size, report)
     widths = [width * unit for width in spec.widths]
     minimum = spec.min_w * unit
@@ -282,6 +285,17 @@ def _foreign_rectangle(technology: Any, spec: Any, size: PassiveSize, report: Re
         report("w", size.w_m, size.w_m, reason)
         return size
     return PassiveSize(width, length, size.m)
+
+
+def _folded(technology: Any, spec: Any, size: PassiveSize, width_m: float, report: Report) -> tuple[PassiveSize, float]:
+    """Return size and width of the gates of a MOS capacitor, wide ones cut into equal narrower ones."""
+    width = round(width_m * 1e6 / technology.dbu_um)
+    part, m = folded_gate(technology, spec, width, size.m)
+    if part == width:
+        return size, width_m
+    narrow: float = round(part * technology.dbu_um * 1e-6, 15)
+    report("w", width_m, narrow, "wide gates of MOS capacitors are cut into equal narrower ones")
+    return replace(size, m=m), narrow
 
 
 def _in_bars(technology: Any, spec: Any, width_m: float, length_m: float, report: Report) -> float:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
 from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors, series_plates
 from layoutkit.draw.diode import diode, draw_diode
+from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
@@ -89,6 +90,12 @@ def draw_plates(layout: kdb.Layout, technology: Technology, spec: CapacitorSpec)
     return draw_capacitor_array(layout, technology, series_plates(spec.name, spec.capacitor, labels=spec.labels))
 
 
+def _mos_capacitor(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
+    ((name, size, nets),) = block.devices
+    drawn = mos_capacitor(technology, name, block.spec.name, size, nets)
+    return draw_mos_capacitor(layout, technology, block.name, drawn, labels=False)
+
+
 def _diode(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
     ((name, size, nets),) = block.devices
     return draw_diode(
@@ -99,6 +106,7 @@ def _diode(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Modu
 GENERATORS: dict[str, Callable[[kdb.Layout, Technology, BlockSpec], Module]] = {
     "resistor": _resistors,
     "capacitor": _capacitors,
+    "mos_capacitor": _mos_capacitor,
     "diode": _diode,
 }
 """Kind of device to the function that draws devices of this kind in one cell."""

@@ -168,8 +168,12 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
         **metal.regions,
     }
     channels = drawn.channels()
-    gates = {spec.name: drawn.gates(spec, channels, p_body) for _, spec in sorted(technology.devices.items())}
-    recognised = kdb.Region()
+    capacitors = metal.passives.gates
+    gates = {
+        spec.name: drawn.gates(spec, channels, p_body).outside(capacitors)
+        for _, spec in sorted(technology.devices.items())
+    }
+    recognised = capacitors.dup()
     for region in gates.values():
         recognised += region
     return ElectricalLayers(

@@ -154,6 +154,7 @@ class _Reading:
         self.circuit: kdb.Circuit = lvs.netlist().top_circuit()
         self.text_at = self._texts_by_gate(texts)
         self.around = around
+        self.untied: list[tuple[str, Point, str]] = []
 
     def _texts_by_gate(self, texts: list[tuple[str, kdb.Point]]) -> dict[Point, str]:
         """Return the device text of a channel by the centre of that channel."""
@@ -205,6 +206,9 @@ class _Reading:
                 for terminal, own in RECIPES[kind.name].terminals.items()
                 if terminal in terminals
             }
+            ends = {device.net_for_terminal(name).cluster_id for name in RECIPES[kind.name].tied}
+            if len(ends) > 1:
+                self.untied.append((kind.name, place, "its source, drain and body are not one net"))
             w_um, l_um = size_of(device)
             found.append(
                 Finger(
@@ -275,6 +279,8 @@ class _Reading:
         for kind, loose in self.layers.passives.loose.items():
             found[kind] = self._places(loose)
         found.setdefault("resistor", []).extend(self._refused(on_passive=True))
+        for kind, place, reason in self.untied:
+            found.setdefault(kind, []).append((place, reason))
         return {kind: tuple(sorted(places)) for kind, places in found.items()}
 
     def _places(self, regions: Sequence[tuple[kdb.Region, str]]) -> list[tuple[Point, str]]:

@@ -3,6 +3,7 @@
     resistor   head [poly]--[ core: body & core layer ]--[poly] head      what its marker covers is no wire
     capacitor  top conductor --[cut]-- plate (over the bottom conductor)  the cuts on a plate do not reach the bottom
     diode      n+ diffusion in the p substrate, or p+ in a well, that the marker of diodes covers
+    MOS cap.   poly over diffusion; source, drain and body are one net, or the diffusion is of the body's type
 
 A shape becomes a device only if all markers of its flavour cover it and none of another flavour does. The core markers
 give the ends of a resistor: the heads are the body outside them, so that a marker over a head cuts the head off. Body
@@ -40,12 +41,14 @@ class PassiveLayers:
     Attributes:
         shapes: Device name to its shapes: cores of resistors, plates of capacitors.
         plates: Those of ``shapes`` that are plates, which conduct.
+        gates: Channels of MOS capacitors, which are no transistors.
         marked: All that a core marker of a resistor covers: body there conducts only as a resistor.
         loose: Kind to the shapes that should be such a device but are none.
     """
 
     shapes: dict[str, kdb.Region] = field(default_factory=dict)
     plates: dict[str, kdb.Region] = field(default_factory=dict)
+    gates: kdb.Region = field(default_factory=kdb.Region)
     marked: kdb.Region = field(default_factory=kdb.Region)
     loose: dict[str, Loose] = field(default_factory=dict)
 
@@ -59,6 +62,7 @@ class Recipe:
         terminals: KLayout's names of the terminals, with the circuit's.
         shapes: Returns the shapes of one device type; None for transistors.
         loose: Returns the shapes that should be devices of the kind but are none, for all its types and their shapes.
+        tied: KLayout's names of terminals that must all be on the net of one terminal of the circuit.
         extractor: Returns KLayout's extractor for one device type, and its layers from the shapes and what conducts.
         part: What LVS calls a shape that makes no device.
         none_made: Sentence of LVS about such a shape, with its ``{place}`` and ``{technology}``.
@@ -72,6 +76,7 @@ class Recipe:
     cause: str
     shapes: Callable[[Technology, PassiveSpec, Layer], kdb.Region] | None = None
     loose: Callable[[Technology, list[PassiveSpec], Mapping[str, kdb.Region], Layer], Loose] | None = None
+    tied: tuple[str, ...] = ()
     extractor: (
         Callable[
             [Technology, PassiveSpec, kdb.Region, Mapping[str, kdb.Region]],
@@ -96,6 +101,8 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
         own = {spec.name: recipe.shapes(technology, spec, layer) for spec in specs}
         found.shapes.update(own)
         found.plates.update({spec.name: own[spec.name] for spec in specs if "plate" in spec.parts})
+        if recipe.tied:
+            found.gates = _union((found.gates, *own.values()))
         found.loose[kind] = recipe.loose(technology, specs, own, layer)
     found.marked = _union(layer(name) for spec in technology.passives.values() for name in spec.cuts_body)
     return found
@@ -230,6 +237,42 @@ def _loose_junctions(
     return [(region, reason) for region, reason in found if not region.is_empty()]
 
 
+def _mos_gates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
+    """Return the channels of a type of MOS capacitor: with its implant, well, markers and covers, and no other's."""
+    transistor = spec.diffusion_of
+    if transistor is None:
+        return kdb.Region()
+    every = layer("active") if technology.role("tap") is None else layer("active") + layer("tap")
+    found = (layer("poly") & every.merged()).merged().inside(layer(spec.parts["implant"]))
+    for implant in {transistor.implant, transistor.bulk_implant} - {spec.parts["implant"], None}:
+        found = found.outside(layer(str(implant)))
+    well, substrate = technology.role("nwell"), technology.role("pwell")
+    if well is not None:
+        found = found.inside(layer(well)) if transistor.type == "pmos" else found.outside(layer(well))
+    if transistor.type == "nmos" and substrate is not None:
+        found = found.inside(layer(substrate))
+    own = {*transistor.marked_by, *spec.markers, *spec.covers}
+    alike = (other for other in technology.devices.values() if other.type == transistor.type)
+    others = {marker for other in alike for marker in other.marked_by}
+    others |= {m for other in technology.passives.values() if other.type == spec.type for m in other.markers}
+    for marker in sorted(own):
+        found = found.inside(layer(marker))
+    for marker in sorted((others | set(spec.excludes)) - own):
+        found = found.outside(layer(marker))
+    return found
+
+
+def _loose_mos_gates(
+    technology: Technology, capacitors: list[PassiveSpec], gates: Mapping[str, kdb.Region], layer: Layer
+) -> Loose:
+    """Return the markers that only MOS capacitors have and that lie on none."""
+    of_transistors = {marker for spec in technology.devices.values() for marker in spec.marked_by}
+    markers = {marker for spec in capacitors for marker in spec.markers} - of_transistors
+    known = _union(gates.values())
+    found = [(layer(name).not_interacting(known), f"{name} marks no MOS capacitor") for name in sorted(markers)]
+    return [(region, reason) for region, reason in found if not region.is_empty()]
+
+
 def _other_cores(technology: Technology, spec: PassiveSpec) -> set[str]:
     """Return other resistors' core layers on the body of ``spec``: a core under two of them belongs to neither."""
     if "core" not in spec.parts:
@@ -313,6 +356,16 @@ def _diode_extractor(
     return kdb.DeviceExtractorDiode(spec.name), layers
 
 
+def _mos_capacitor_extractor(
+    _: Technology, spec: PassiveSpec, gates: kdb.Region, conducting: Mapping[str, kdb.Region]
+) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+    in_well = spec.diffusion_of is not None and spec.diffusion_of.type == "pmos"
+    name = {True: ("p_tap", "n_tap"), False: ("n_sd", "p_sd")}[spec.accumulates][in_well]
+    ends, body = conducting[name], conducting["nwell" if in_well else "p_body"]
+    layers = {"SD": ends, "G": gates, "W": body, "tS": ends, "tD": ends, "tG": conducting["poly"], "tB": body}
+    return kdb.DeviceExtractorMOS4Transistor(spec.name), layers
+
+
 def size_of(device: kdb.Device) -> tuple[float, float]:
     """Return width and length of an extracted device. [um]
 
@@ -369,6 +422,17 @@ RECIPES: dict[str, Recipe] = {
         part="plate",
         none_made="A plate{place} makes no capacitor of {technology}",
         cause="a marker of the capacitor does not cover the whole plate, or the plate is not inside its bottom plate",
+    ),
+    "mos_capacitor": Recipe(
+        device_class=lambda _: kdb.DeviceClassMOS4Transistor(),
+        terminals={"G": "p", "S": "n", "D": "n", "B": "n"},
+        shapes=_mos_gates,
+        loose=_loose_mos_gates,
+        tied=("S", "D", "B"),
+        extractor=_mos_capacitor_extractor,
+        part="gate",
+        none_made="A gate{place} makes no MOS capacitor of {technology}",
+        cause="its source, drain and body are not joined by metal, or its marker lies on no gate",
     ),
     "diode": Recipe(
         device_class=lambda _: kdb.DeviceClassDiode(),

@@ -223,6 +223,7 @@ def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> Refer
     if device.kind.rectangle:
         w_um, l_um = max(w_um, l_um), min(w_um, l_um)
     drawn_w, drawn_l = (technology.to_um(technology.snap(length / technology.dbu_um)) for length in (w_um, l_um))
+    extracted = set(RECIPES[device.type].terminals.values())
     terminals = device.kind.all_terminals[: max(spec.terminals, len(device.kind.terminals))]
     return ReferenceDevice(
         id=device.id,
@@ -233,7 +234,11 @@ def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> Refer
         drawn_w_um=round(drawn_w * device.m, 9),
         drawn_l_um=drawn_l,
         fingers=device.m,
-        nets={terminal: device.terminals[terminal] for terminal in terminals if terminal in device.terminals},
+        nets={
+            terminal: device.terminals[terminal]
+            for terminal in terminals
+            if terminal in device.terminals and terminal in extracted
+        },
         odd_area_um2=None if odd_area is None else odd_area * 1e12 * device.m,
     )
 

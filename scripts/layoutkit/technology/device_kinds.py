@@ -82,6 +82,7 @@ class DeviceKind:
         in_ring: Whether it is drawn in a ring of substrate taps even where it has no bulk terminal.
         together: How many equal devices are drawn in one block about a common centroid.
         file: What a technology file states about it; None where technologies have no such device.
+        instead: What to use in a process that has no such device, for a message.
         lost: Likely reasons why a layout lacks it, for a message of LVS.
         stray: Likely reasons why only the layout has it.
     """
@@ -107,6 +108,7 @@ class DeviceKind:
     in_ring: bool = False
     together: int = 1
     file: FileFields | None = None
+    instead: str = ""
     lost: str = "it was not drawn, it lost its marker layer, or it is shorted"
     stray: str = "the netlist lacks it"
     roles: Mapping[str, str] = field(init=False)
@@ -194,6 +196,24 @@ _DECLARED = (
         exchangeable=True,
         letter="X",
         model_names=r"[np]tap\d?|tap",
+    ),
+    DeviceKind(
+        name="mos_capacitor",
+        noun="MOS capacitor",
+        terminals=("p", "n"),
+        optional=("b",),
+        ends=("p", "n"),
+        bulk="b",
+        letter="C",
+        terminal_names={**_TWO_TERMINALS, "gate": "p", "well": "n"},
+        other_names=("varactor",),
+        model_names=r"cap_var_[lh]vt|cap_[np]mos_0\dv\d(?:_b|_dn)?|\w*svaricap",
+        parameters=(*_SIZES, Parameter("c", "F"), Parameter("m", spellings=("vm",)), Parameter("area", "m2")),
+        value="c",
+        file=FileFields(("implant",), layer_lists=("excludes", "covers"), value="farad_per_um2", diffusion=True),
+        instead="a transistor with source, drain and body on one net, or a plate capacitor (C1 a b 1p)",
+        lost="it was not drawn, its marker, implant or well does not cover its gate, or it is shorted",
+        stray="a marker of MOS capacitors lies on a transistor, or the netlist lacks it",
     ),
     DeviceKind(
         name="capacitor",
@@ -292,7 +312,10 @@ _DECLARED = (
 )
 
 KINDS: dict[str, DeviceKind] = {kind.name: kind for kind in _DECLARED}
-"""Name to kind. Where two patterns match a model's name, the first kind counts: a MOS capacitor is a capacitor."""
+"""Name to kind. Where two patterns match a model's name, the first kind counts.
+
+A ``mos_capacitor`` is one that its PDK names; names such as ``nmoscap`` of other processes are plain capacitors.
+"""
 
 MOS_KINDS = tuple(name for name, kind in KINDS.items() if kind.is_mos)
 DRAWN_KINDS = tuple(name for name, kind in KINDS.items() if kind.file is not None)

@@ -7,6 +7,7 @@ from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
+from layoutkit.technology.finger_widths import widest_finger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +22,10 @@ MOST_PLATES = 64
 """Plates of matched capacitors whose number follows from their values."""
 RATIO_TOLERANCE = 1e-4
 """Largest relative error of a value that counts as an integer multiple of a plate. [1]"""
+_GATE_LENGTH = (
+    2_000  # of a MOS capacitor whose size follows from its value: short channels have little resistance [dbu]
+)
+_GATE_WIDTH = 10_000  # widest gate of a MOS capacitor: the poly of a wider one has too much resistance [dbu]
 _TRIED = 4  # numbers of bars tried for one that divides the length on the grid
 
 
@@ -207,8 +212,52 @@ def _plate_side(tech: Technology, spec: PassiveSpec, farad: float) -> int:
     return tech.snap(side_um / tech.dbu_um)
 
 
+def mos_capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> PassiveSize:
+    """Return the size of a MOS capacitor of ``farad``: equal gates ``_GATE_LENGTH`` long, as many as that takes.
+
+    Raises:
+        GeometryError: If the value is not positive, or smaller than that of the smallest gate.
+    """
+    if not farad > 0:
+        raise GeometryError(f"a capacitance must be positive, got {farad:g} F")
+    area = farad / spec.value / tech.dbu_um**2
+    length = min(max(_GATE_LENGTH, spec.min_l), spec.max_l or _GATE_LENGTH)
+    if area < spec.min_w * length:
+        length = max(spec.min_l, tech.snap(sqrt(area)))
+    if area < spec.min_w * spec.min_l:
+        least = spec.value * spec.min_w * spec.min_l * tech.dbu_um**2
+        raise GeometryError(
+            f"{farad:g} F is less than the smallest {spec.name} has: {least:.4g} F",
+            details={"provided_value": farad, "smallest": least},
+        )
+    m = max(1, ceil(area / length / _widest_gate(tech, spec) - 1e-9))
+    unit = tech.dbu_um * 1e-6
+    return PassiveSize(max(spec.min_w, tech.snap(area / length / m)) * unit, length * unit, m)
+
+
+def folded_gate(tech: Technology, spec: PassiveSpec, width: int, m: int) -> tuple[int, int]:
+    """Return width and number of the gates of a MOS capacitor, wide ones cut into equal narrower ones. [dbu]
+
+    The total width stays exact: a gate whose width no number of parts divides on the grid stays as wide as it is.
+    """
+    widest = _widest_gate(tech, spec)
+    least = -(-width // widest)
+    for parts in range(least, 3 * least + 1):
+        part, rest = divmod(width, parts)
+        if rest == 0 and part % tech.grid == 0 and part >= spec.min_w:
+            return part, m * parts
+    return width, m
+
+
+def _widest_gate(tech: Technology, spec: PassiveSpec) -> int:
+    """Return how wide one gate of a MOS capacitor is at most: near enough to taps and to its contact. [dbu]"""
+    reach = widest_finger(tech, spec.diffusion_of)
+    return max(spec.min_w, min(_GATE_WIDTH, reach, spec.max_w or reach) // tech.grid * tech.grid)
+
+
 SIZE_OF_VALUE: dict[str, Callable[[Technology, PassiveSpec, float], PassiveSize]] = {
     "resistor": resistor_size,
     "capacitor": capacitor_size,
+    "mos_capacitor": mos_capacitor_size,
 }
 """Kind of device to the function that returns the size of a value."""

@@ -211,9 +211,11 @@ class PassiveSpec:
         model: Name of the SPICE model; ``{width}`` in it stands for the width, written ``1p41`` for 1.41 um.
         terminals: 2, or 3 where the model has a bulk.
         parts: Layer by part. Resistor: ``body`` carries the current, ``core`` on it makes it resistive and gives the
-            length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor).
+            length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor). MOS capacitor:
+            ``implant`` of the diffusion beside its gate, that of the transistor or of the taps of its body.
         covers: Layers drawn over the whole block with its tap ring, which must hold the device.
-        diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers.
+        diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers;
+            for a MOS capacitor the transistor that it is drawn as.
         markers: Layers drawn over the whole device as well.
         core_markers: Layers drawn exactly over the core of each resistor. Poly under them is not a wire.
         resistive: Layers that make the body of a resistor resistive outside its core as well.
@@ -270,13 +272,18 @@ class PassiveSpec:
     def body_terminal(self) -> str:
         """The terminal that is the well or substrate around it: its bulk, or an end of a junction; may be empty."""
         if self.diffusion_of is not None:
-            return self.kind.ends[0 if self.diffusion_of.type == "nmos" else 1]
+            return self.kind.ends[0 if self.diffusion_of.type == "nmos" and "implant" not in self.parts else 1]
         return self.kind.bulk if self.terminals > len(self.kind.terminals) else ""
 
     @property
     def in_substrate(self) -> bool:
         """Whether one end of it is the substrate, so that all such devices share the net of that end."""
         return self.diffusion_of is not None and self.diffusion_of.well is None
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether it is a MOS capacitor whose diffusion is of the type of its body, so that its gate accumulates."""
+        return self.diffusion_of is not None and self.parts.get("implant") == self.diffusion_of.bulk_implant
 
     @property
     def cuts_body(self) -> tuple[str, ...]:

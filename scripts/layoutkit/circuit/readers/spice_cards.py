@@ -229,6 +229,9 @@ class SizeReader:
         elif kind.rectangle:
             result = self._with_sides(kind, result, device_id)
         result["m"] = self._multiplier(texts, local, device_id)
+        for key in texts.keys() & set(() if (units := kind.parameter("m")) is None else units.spellings):
+            result["m"] *= self._number("m", texts[key], local, device_id)  # units within a subcircuit, which m repeats
+            result.pop(key, None)
         if self._missing:
             raise OpenParametersError(self._missing)
         return result
