@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.placing import PlacedModules, TriedPlacement
     from layoutkit.flow.routing import Routes
     from layoutkit.layout.workspace import Workspace
+    from layoutkit.lvs.lvs_result import LvsResult
     from layoutkit.route import RoutingResult
     from layoutkit.technology import Technology
 
@@ -92,7 +93,8 @@ class _Job:
         self.netlist_forms = {kind: form for kind, form in NETLIST_FORMS.items() if form in forms}
 
     def run(self, warnings: list[str]) -> dict[str, Any]:
-        from layoutkit.flow.placing import module_data, placement_data
+        from layoutkit.flow.measured_matching import matching_data, modules_data
+        from layoutkit.flow.placing import placement_data
         from layoutkit.flow.summary import constraints_data
 
         stage = self.stages.stage
@@ -109,9 +111,10 @@ class _Job:
         with stage("drc", f"{len(self.technology.rules)} rules"):
             drc = self._drc(cell)
         with stage("lvs", "against the input netlist"):
-            lvs = self._lvs(cell)
+            result, lvs = self._lvs(cell)
         with stage("metrics", "areas and matching"):
             metrics = self._metrics(cell, placed)
+            matching = matching_data(design.constraints, self.circuit, result, cell)
         with stage("view", "picture"):
             self._picture(cell, drc)
         report = {
@@ -128,8 +131,9 @@ class _Job:
             "routing": _routing_data(routes.result, tried.attempts, self.technology),
             "placement": placement_data(tried, cell),
             "constraints": constraints,
-            "modules": [module_data(item, self.technology) for item in placed.drawn],
+            "modules": modules_data(placed, self.technology, cell),
             "metrics": metrics,
+            "matching": matching,
             "warnings": warnings,
             "stages": self.stages.done,
         }
@@ -193,7 +197,7 @@ class _Job:
         report.write_lyrdb(self.workspace.path(FILES["drc_report"]), self._layout_source())
         return report
 
-    def _lvs(self, cell: kdb.Cell) -> dict[str, Any]:
+    def _lvs(self, cell: kdb.Cell) -> tuple[LvsResult, dict[str, Any]]:
         from layoutkit.extract.extractor import extract
         from layoutkit.lvs.compare import compare
         from layoutkit.lvs.lvs_files import write_extracted, write_report
@@ -204,7 +208,7 @@ class _Job:
         write_extracted(extraction, self.workspace.path(FILES["extracted_netlist"]), self._layout_source())
         write_report(result, self.workspace.path(FILES["lvs_report"]), self.sources)
         data = result.to_json()
-        return {
+        return result, {
             **{name: data[name] for name in LVS_FIELDS},
             "mismatches": [mismatch.to_json() for mismatch in result.mismatches],
             "dummies": len(extraction.dummies),

@@ -376,14 +376,3 @@ def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
         "row_gap": to_um(tried.row_gap),
         "attempts": tried.attempts,
     }
-
-
-def module_data(item: Drawn, technology: Technology) -> dict[str, Any]:
-    """Return what was drawn for one group as JSON data. [um]"""
-    return {
-        "name": item.module.name,
-        "type": item.group.type,
-        "devices": list(item.module.devices),
-        "symmetric": item.module.symmetry_axis_x is not None,
-        "centroid_error": technology.to_um(item.module.centroid_error()),
-    }

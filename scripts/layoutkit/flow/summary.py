@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.flow.design import RECOGNITION
+from layoutkit.flow.measured_matching import lines as lines_of_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,6 +93,7 @@ def summary(report: Mapping[str, Any]) -> str:
         f"{circuit['name']} in {report['technology']}: " + ("clean" if not found else "NOT CLEAN"),
         f"  circuit   {circuit['device_count']} devices, {circuit['net_count']} nets",
         *(f"  module    {m['name']}: {', '.join(m['devices'])}{_matching(m)}" for m in report["modules"]),
+        *lines_of_groups(report["matching"]["groups"]),
         f"  size      {report['placement']['width']:g} x {report['placement']['height']:g} um"
         + (f", {metrics['total_area']:g} um2" if "total_area" in metrics else ""),
         f"  routing   {routing['routed']} of {routing['total_nets']} nets",

@@ -29,6 +29,7 @@ class Stress:
         saref_um: Pairs of a gate length [um] and the reference distance from that length up [um].
         source: Where the numbers are from.
         uncertain: Why they are uncertain; empty if they are not.
+        note: What a user of the numbers should know, such as a simulator that ignores some of them.
     """
 
     kvth0_mv_um: float
@@ -39,6 +40,7 @@ class Stress:
     kvsat: float = 0.0
     saref_um: tuple[tuple[float, float], ...] = ()
     uncertain: str = ""
+    note: str = ""
 
     def threshold_mv_um(self, width_um: float) -> float:
         """Return the shift of the signed threshold per S for fingers of this width. [mV um]"""

@@ -74,6 +74,22 @@ class CurrentLayout:
         self.warnings = self.workspace.stale_reports() if own and self.workspace else []
         return layout
 
+    def matched_groups(self) -> list[tuple[str, ...]]:
+        """Return the matched groups of the workspace's circuit; none for a layout elsewhere or without a circuit."""
+        from layoutkit.circuit.recognise import MODULE_TYPES
+
+        if not self._is_current() or self.workspace is None or not self.workspace.circuit_path.exists():
+            return []
+        circuit = self.workspace.read_json(self.workspace.circuit_path.name)
+        circuit = circuit.get("circuit", circuit) if isinstance(circuit, dict) else {}
+        modules = circuit.get("modules") if isinstance(circuit, dict) else None
+        matched = {name for name, kind in MODULE_TYPES.items() if kind.matched}
+        return [
+            tuple(module["devices"])
+            for module in (modules if isinstance(modules, list) else ())
+            if isinstance(module, dict) and module.get("type") in matched and isinstance(module.get("devices"), list)
+        ]
+
     def check_target(self, path: str, *inputs: str | os.PathLike[str]) -> None:
         """Check that a report can be written to ``path`` without replacing what it is made from.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,18 +53,29 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
         LayoutkitError: If the cell is empty, or a pair or an area names something that does not exist.
     """
     from layoutkit.extract.connectivity import labelled_gates
+    from layoutkit.extract.extractor import extract
+    from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
     from layoutkit.view.metrics import compute
 
     technology = current.technology()
     layout = current.read()
     cell = choose_cell(layout, params.get("cell_name"))
-    return compute(
+    gates = labelled_gates(cell, technology)
+    metrics = compute(
         cell,
         technology,
-        labelled_gates(cell, technology),
+        gates,
         matched_pairs=[tuple(pair) for pair in params.get("matched_pairs", ())],
         area_targets=params.get("area_targets"),
     )
+    groups = [MatchedGroup(tuple(names)) for names in params.get("matched_groups", ())]
+    if "matched_groups" not in params:
+        wanted = current.matched_groups()
+        groups = [MatchedGroup(names) for names in wanted if set(names) <= gates.keys()]
+    if not groups:
+        return metrics
+    report = MatchingReport(extract(layout, cell, technology), cell)
+    return replace(metrics, groups=tuple(report.measure(groups)))
 
 
 def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str, Any]:

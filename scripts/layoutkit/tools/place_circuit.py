@@ -26,7 +26,8 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
             written then.
     """
     from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
-    from layoutkit.flow.placing import find_placement, matched_pairs, module_data, placement_data
+    from layoutkit.flow.measured_matching import modules_data
+    from layoutkit.flow.placing import find_placement, matched_pairs, placement_data
     from layoutkit.flow.summary import constraints_data
     from layoutkit.layout.workspace import Workspace
     from layoutkit.tools.routing_request import request_data
@@ -47,7 +48,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
         **{kind: str(workspace.path(name)) for kind, name in FILES.items()},
         "cell_name": placed.cell.name,
         "technology": technology.name,
-        "modules": [module_data(item, technology) for item in placed.drawn],
+        "modules": modules_data(placed, technology, placed.cell),
         "matched_pairs": [list(pair) for pair in matched_pairs(placed)],
         "placement": {**placement_data(tried, placed.cell), "instances": _instances(placed)},
         "constraints": constraints,

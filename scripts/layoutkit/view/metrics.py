@@ -105,6 +105,8 @@ class LayoutMetrics:
     pairs: tuple[PairMetrics, ...]
     areas: tuple[AreaComparison, ...]
     wires: tuple[WireMetrics, ...]
+    groups: tuple[Mapping[str, Any], ...] = ()
+    """Figures of matched groups; see ``matched_groups.MatchingReport``."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the metrics in the form of the answer of ``eval.compute_metrics``."""
@@ -117,6 +119,7 @@ class LayoutMetrics:
             "cell_name": self.cell_name,
             "metrics": {name: getattr(self, name) for name in basic} | {"device_count": len(self.devices)},
             "matching_metrics": [pair.to_json() for pair in self.pairs],
+            "matched_groups": [dict(group) for group in self.groups],
             "area_comparison": None if main is None else {key: main[key] for key in ("target", "actual", "ratio")},
             "area_comparisons": compared,
             "devices": [asdict(device) | {"centroid": list(device.centroid)} for device in self.devices],

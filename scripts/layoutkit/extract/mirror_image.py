@@ -1,0 +1,128 @@
+"""Whether what is drawn in and over matched devices is its own mirror image, from the shapes of every mask layer.
+
+Two devices may be exchanged by the mirror: A's channels lie where B's are, and all of A's do. ``centre`` is the middle
+of the channels; the area that is compared is the smallest one about it that holds the diffusions and the poly of the
+channels. All shapes in it count, also wires of other nets::
+
+      |  A  B | B  A  |      mirrored about the vertical line: each device is its own image
+      |  A  A | B  B  |      mirrored about the vertical line: A and B are exchanged
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import klayout.db as kdb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from layoutkit.technology import Technology
+
+SHOWN = 8
+"""Largest number of differences that are listed, the largest first."""
+
+
+@dataclass(frozen=True)
+class MirrorImage:
+    """How what is drawn compares with its mirror image.
+
+    Attributes:
+        symmetric: Whether they are equal on every mask layer.
+        axis: ``vertical`` or ``horizontal`` line of the mirror: that about which less differs.
+        differences: Largest first: layer, area that differs [um2], and a place where it does [um].
+    """
+
+    symmetric: bool
+    axis: str
+    differences: tuple[Mapping[str, Any], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {
+            "symmetric": self.symmetric,
+            "axis": self.axis,
+            "differences": [dict(each) for each in self.differences],
+        }
+
+
+def mirror_image(
+    cell: kdb.Cell, technology: Technology, channels: Mapping[kdb.Box, str], idle: set[kdb.Box]
+) -> MirrorImage:
+    """Return how what is drawn in and over some channels compares with its mirror image.
+
+    Args:
+        cell: Cell that holds them.
+        technology: Says which layers are on a mask.
+        channels: Device by channel. [dbu]
+        idle: Channels of dummies beside them. [dbu]
+    """
+    extent = kdb.Box()
+    for box in channels:
+        extent += box
+    drawn = dict(_layers(cell, technology, _area(cell, technology, extent, {*channels, *idle})))
+    found = []
+    for axis, mirror in (
+        ("vertical", kdb.Trans(2, True, extent.left + extent.right, 0)),
+        ("horizontal", kdb.Trans(0, True, 0, extent.bottom + extent.top)),
+    ):
+        differences = _differences(drawn, mirror, cell.layout().dbu)
+        exchanged = _exchanged(channels, mirror)
+        if exchanged:
+            differences.insert(0, {"layer": "device", "area_um2": 0.0, "place": exchanged[1], "what": exchanged[0]})
+        found.append((sum(each["area_um2"] for each in differences), len(differences), axis, differences))
+    _, count, axis, differences = min(found, key=lambda entry: (bool(entry[1]), entry[0], entry[1]))
+    return MirrorImage(count == 0, axis, tuple(differences[:SHOWN]))
+
+
+def _area(cell: kdb.Cell, technology: Technology, extent: kdb.Box, channels: set[kdb.Box]) -> kdb.Box:
+    """Return the area to compare: that of the diffusions and the poly of the channels, the same on both sides."""
+    marks = kdb.Region([kdb.Polygon(box) for box in sorted(channels, key=str)])
+    around = extent.dup()
+    for role in ("active", "poly"):
+        index = technology.layer(cell.layout(), role)
+        near = kdb.Region(cell.begin_shapes_rec_touching(index, marks.bbox())).merged()
+        around += near.interacting(marks).bbox()
+    wide = max(extent.left - around.left, around.right - extent.right)
+    high = max(extent.bottom - around.bottom, around.top - extent.top)
+    return extent.enlarged(wide, high)
+
+
+def _layers(cell: kdb.Cell, technology: Technology, area: kdb.Box) -> Iterator[tuple[str, kdb.Region]]:
+    """Yield name and shapes within ``area`` of each layer that is on a mask or unknown."""
+    for info in cell.layout().layer_infos():
+        spec = technology.layer_at((info.layer, info.datatype))
+        if spec is not None and not spec.on_a_mask:
+            continue
+        near = kdb.Region(cell.begin_shapes_rec_touching(cell.layout().layer(info), area)) & kdb.Region(area)
+        if not near.is_empty():
+            yield f"{info.layer}/{info.datatype}" if spec is None else spec.name, near.merged()
+
+
+def _differences(drawn: Mapping[str, kdb.Region], mirror: kdb.Trans, dbu_um: float) -> list[dict[str, Any]]:
+    found = []
+    for name, region in sorted(drawn.items()):
+        differs = region ^ region.transformed(mirror)
+        if not differs.is_empty():
+            largest = max(differs.each(), key=lambda polygon: (polygon.area(), str(polygon)))
+            place = largest.bbox().center()
+            found.append(
+                {
+                    "layer": name,
+                    "area_um2": round(differs.area() * dbu_um**2, 6),
+                    "place": [round(place.x * dbu_um, 6), round(place.y * dbu_um, 6)],
+                }
+            )
+    return sorted(found, key=lambda each: (-each["area_um2"], each["layer"]))
+
+
+def _exchanged(channels: Mapping[kdb.Box, str], mirror: kdb.Trans) -> tuple[str, list[float]] | None:
+    """Return what is wrong if the mirror does not take each device to one device, and a channel of it."""
+    images: dict[str, str] = {}
+    for box, device in sorted(channels.items(), key=lambda entry: str(entry[0])):
+        image = channels.get(box.transformed(mirror))
+        if image is None or images.setdefault(device, image) != image:
+            what = "no channel" if image is None else f"channels of {images[device]} and of {image}"
+            return f"the mirror image of {device} meets {what}", [float(box.center().x), float(box.center().y)]
+    return None

@@ -1,0 +1,99 @@
+"""What the flow reports about matching: the figures of each matched group, and which modules are symmetric.
+
+Both are measured in the finished layout, with all wires. The groups are those of the constraints; the circuit says
+which net each drain is on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.flow.modules import Drawn
+    from layoutkit.flow.placing import PlacedModules
+    from layoutkit.lvs.lvs_result import LvsResult
+    from layoutkit.technology import Technology
+
+
+def matching_data(constraints: Constraints, circuit: Circuit, result: LvsResult, cell: kdb.Cell) -> dict[str, Any]:
+    """Return the figures of every matched group of transistors, as ``eval.compute_metrics`` gives them.
+
+    Args:
+        constraints: Hold the matched groups.
+        circuit: What was laid out.
+        result: Comparison of ``cell`` with the circuit; its extraction is measured.
+        cell: The finished layout.
+    """
+    from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
+
+    report = MatchingReport(result.extraction, cell)
+    number_of = {name: number for number, name in result.nets.items()}
+    for number, net in result.extraction.nets.items():
+        if net.name in result.net_pairs:
+            number_of[result.net_pairs[net.name]] = number
+    groups: list[MatchedGroup] = []
+    unmeasured: list[dict[str, Any]] = []
+    for wanted in constraints.matching:
+        devices = [circuit.device(name) for name in wanted.devices]
+        if len(devices) < 2 or not all(device.is_mos for device in devices):
+            continue
+        missing = [device.id for device in devices if device.id not in report.fingers]
+        if missing:
+            unmeasured.append({"devices": list(wanted.devices), "missing": missing})
+            continue
+        drains = {
+            device.id: number_of[device.terminals["d"]] for device in devices if device.terminals["d"] in number_of
+        }
+        groups.append(MatchedGroup(wanted.devices, drains=drains))
+    return {"groups": report.measure(groups), "unmeasured": unmeasured}
+
+
+def modules_data(placed: PlacedModules, technology: Technology, cell: kdb.Cell) -> list[dict[str, Any]]:
+    """Return what was drawn for each group of devices as JSON data, its symmetry as measured in ``cell``. [um]"""
+    return [_module(item, placed, technology, cell) for item in placed.drawn]
+
+
+def _module(item: Drawn, placed: PlacedModules, technology: Technology, cell: kdb.Cell) -> dict[str, Any]:
+    from layoutkit.extract.mirror_image import mirror_image
+
+    channels: dict[kdb.Box, str] = {}
+    idle: set[kdb.Box] = set()
+    for gate in item.module.gates:
+        box = placed.place_of(item.module, gate.box)
+        if gate.device:
+            channels[box] = gate.device
+        else:
+            idle.add(box)
+    image = mirror_image(cell, technology, channels, idle)
+    return {
+        "name": item.module.name,
+        "type": item.group.type,
+        "devices": list(item.module.devices),
+        "symmetric": image.symmetric,
+        "asymmetries": [dict(each) for each in image.differences],
+        "centroid_error": technology.to_um(item.module.centroid_error()),
+    }
+
+
+def lines(groups: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return one line for a terminal on each set of devices whose offset was predicted."""
+    found = []
+    for group in groups:
+        unequal = [name.replace("_", " ") for name, equal in group["equal"].items() if not equal]
+        rest = f"; differ in {', '.join(unequal)}" if unequal else ""
+        for offset in group["predicted_offsets"]:
+            value = "not predicted" if offset["value"] is None else f"{offset['value']:+.2f} {offset['unit']}"
+            parts = ", ".join(entry.split(":")[0] for entry in offset["unchecked"])
+            found.append(
+                f"  matching  {' '.join(offset['devices'])}: {value}"
+                + (f" (unchecked: {parts})" if parts else "")
+                + rest
+            )
+            rest = ""
+    return found
