@@ -165,10 +165,10 @@ class _Plates:
         """Return where other nets may not go: around the bottom plate, and with a via below it."""
         names = [conductor.name for conductor in self.tech.conductors]
         level = names.index(self.bottom.name)
-        beyond = max(0, self.rules.dim("bottom_to_others") - self.bottom.space)
-        found = [Keepout(self.bottom.name, bottom.enlarged(beyond, beyond)), Keepout(self.top.name, bottom)]
-        found += [Keepout(cut.name, bottom) for cut in self.tech.cuts[level - 1 : level + 1]]
-        return tuple(found)
+        beyond = self.rules.dim("bottom_to_others")
+        found = [(self.bottom.name, bottom.enlarged(beyond, beyond)), (self.top.name, bottom)]
+        found += [(cut.name, bottom) for cut in self.tech.cuts[level - 1 : level + 1]]
+        return tuple(Keepout(layer, box, by_rule=True) for layer, box in found)
 
 
 def _bounds(areas: list[Area]) -> Area:

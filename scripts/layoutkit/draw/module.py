@@ -64,15 +64,20 @@ class Instance:
 
 @dataclass(frozen=True)
 class Keepout:
-    """An area of one conductor or cut that no other net may enter.
+    """An area of one conductor or cut that no wire may enter, not even one of the module's own nets.
+
+    Metal may touch its edges: no distance is kept to it.
 
     Attributes:
         layer: Name of a conductor or cut of the technology's stack.
         box: The area, in the cell's coordinates. [dbu]
+        by_rule: Whether a design rule needs it. Otherwise it keeps the metal over matched gates equal, and is given up
+            for a net that finds no other way.
     """
 
     layer: str
     box: kdb.Box
+    by_rule: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ class Module:
         gates: All channels, dummies included.
         mirrored_in_y: Whether the drawn geometry is its own mirror image about a horizontal line.
         warnings: Descriptions of what differs from the request.
-        keepouts: Areas that other nets may not enter, in addition to the spacing rules.
+        keepouts: Areas that no wire may enter, in addition to the spacing rules.
         joined: Whether the pins of one net are connected inside the module.
         pattern: The order of the units of a matched group, see ``pattern``; empty for other modules.
         figures: How unequal the devices of a matched group are by its plan.

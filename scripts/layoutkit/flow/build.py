@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from layoutkit.flow.routing import Routes
     from layoutkit.layout.workspace import Workspace
     from layoutkit.lvs.lvs_result import LvsResult
-    from layoutkit.route import RoutingResult
     from layoutkit.technology import Technology
 
 PICTURE_SIDE = 1600  # pixels of the longer side
@@ -102,7 +101,7 @@ class _Job:
         with stage("route", f"{len(tried.job.nets)} nets"):
             cell, layout, routes = self._routed(tried)
         constraints, ignored = constraints_data(design, tried, routes)
-        warnings += ignored
+        warnings += [*ignored, *(each.text for each in routes.unequal)]
         placed = tried.placed
         unwritten = NETLIST_FORMS.keys() - self.netlist_forms.keys()
         files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items() if kind not in unwritten}
@@ -128,7 +127,7 @@ class _Job:
             "files": files,
             "drc": drc.summary(),
             "lvs": lvs,
-            "routing": _routing_data(routes.result, tried.attempts, self.technology),
+            "routing": _routing_data(routes, tried.attempts, self.technology),
             "placement": placement_data(tried, cell),
             "constraints": constraints,
             "modules": modules_data(placed, self.technology, cell),
@@ -239,12 +238,17 @@ class _Job:
         return compute(cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()
 
 
-def _routing_data(routing: RoutingResult, attempts: int, technology: Technology) -> dict[str, Any]:
+def _routing_data(routes: Routes, attempts: int, technology: Technology) -> dict[str, Any]:
+    routing = routes.result
     return {
         "total_nets": len(routing.nets),
         "routed": sum(net.success for net in routing.nets),
         "failed": [{"net": net.name, "reason": net.reason or "no reason given"} for net in routing.failed],
         "total_wire_length": technology.to_um(routing.wire_length),
         "via_count": sum(net.via_count for net in routing.nets),
+        "single_cuts": [
+            {"net": net.name, **single.to_json(technology.to_um)} for net in routing.nets for single in net.single_cuts
+        ],
+        "unequal_metal": [each.to_json(technology) for each in routes.unequal],
         "attempts": attempts,
     }

@@ -110,9 +110,9 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         options = PlacementOptions(row_gap=row_tracks * pitch, column_gap=column_tracks * pitch, seed=request.seed)
         placement = _placement(design, options, common_rings=common_rings)
         tried.append((placement, find_routes(placement.placed.layout, placement.placed.cell, placement.job)))
-        if not tried[-1][1].result.failed:
+        if not tried[-1][1].result.failed and not tried[-1][1].unequal:
             break
-    best, routes = min(tried, key=lambda each: len(each[1].result.failed))
+    best, routes = min(tried, key=lambda each: (len(each[1].result.failed), len(each[1].unequal)))
     warnings = best.warnings
     if routes.result.failed:
         failed = ", ".join(net.name for net in routes.result.failed)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.errors import LayoutConflictError, LayoutkitError
+from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
 from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.mirroring import axis_between, misfits
-from layoutkit.route.router import route
-from layoutkit.route.routes import NetRequest, RouteOptions, Terminal
+from layoutkit.route.routes import NetRequest, Terminal
 from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.flow.design import Design
+    from layoutkit.flow.keepouts import Obstacles, UnequalMetal
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.route.routes import Rect, RoutingResult
     from layoutkit.technology import Conductor, Technology
-
-    Obstacles = dict[str, list[tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]]]
 
 MARGIN_PITCHES = 20
 """Without a routing area, wires may run this many track pitches outside the layout and the endpoints."""
@@ -88,7 +87,7 @@ class RoutingJob:
         nets: What to join.
         layers: Conductors for the wires, from below.
         area: Where metal may be drawn; None for the layout and a margin.
-        obstacles: Areas to keep clear, each on a conductor or cut.
+        obstacles: Areas to keep clear.
         spelled: Name of the technology to the caller's name of a layer.
         warnings: What was decided while the request was read.
         labels: Names to write on metal of the layout.
@@ -100,7 +99,7 @@ class RoutingJob:
     nets: tuple[WantedNet, ...]
     layers: tuple[str, ...]
     area: kdb.Box | None
-    obstacles: tuple[tuple[str, kdb.Box], ...]
+    obstacles: tuple[Obstacle, ...]
     spelled: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     labels: tuple[tuple[str, Endpoint], ...] = ()
@@ -117,12 +116,14 @@ class Routes:
         area: Where metal could be drawn. [dbu]
         unmirrored: Each net whose wires should mirror another's and do not, and why.
         overloaded: Each net whose wires or vias may not carry its current, and why.
+        unequal: Wires over matched gates, of nets that found no other way.
     """
 
     result: RoutingResult
     area: kdb.Box
     unmirrored: Mapping[str, str] = field(default_factory=dict)
     overloaded: Mapping[str, str] = field(default_factory=dict)
+    unequal: tuple[UnequalMetal, ...] = ()
 
 
 def track_pitch(technology: Technology) -> int:
@@ -170,7 +171,14 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
         tuple(conductor.name for conductor in routing_conductors(technology)),
         placed.cell.bbox().enlarged(margin, margin),
         tuple(
-            (keepout.layer, placed.place_of(module, keepout.box))
+            Obstacle(
+                keepout.layer,
+                placed.place_of(module, keepout.box),
+                "rule" if keepout.by_rule else "matching",
+                ()
+                if keepout.by_rule
+                else tuple(sorted({g.device for g in module.gates if g.device and g.box.overlaps(keepout.box)})),
+            )
             for module in placed.modules.values()
             for keepout in module.keepouts
         ),
@@ -198,8 +206,9 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
     _check_labels(job, existing)
     clusters = {(net.name, point): existing.cluster(point) for net in job.nets for point in net.endpoints}
     obstacles = existing.obstacles(_owners(clusters))
-    for layer, box in job.obstacles:
-        obstacles.setdefault(layer, []).append((box, None))
+    for obstacle in job.obstacles:
+        if obstacle.kind == "metal":
+            obstacles.setdefault(obstacle.layer, []).append((obstacle.box, None))
     area = _area(cell, job)
     requests, overloaded = [], {}
     for net in job.nets:
@@ -213,10 +222,11 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
         reason = "the terminals of the two nets are not mirror images about any vertical axis"
         unmirrored = {net.name: reason for net in requests if net.mirror_of is not None}
         requests = [replace(net, mirror_of=None) for net in requests]
-    result = route(technology, requests, obstacles, area, job.layers, RouteOptions(axis_x=axis_x))
+    search = Search(technology, area, job.layers, axis_x)
+    result = route_around(job.obstacles, requests, obstacles, search)
     unmirrored.update(result.unmirrored)
     overloaded.update(_weak_vias(job, result, overloaded))
-    return Routes(result, area, unmirrored, overloaded)
+    return Routes(result, area, unmirrored, overloaded, tuple(unequal_metal(technology, job.obstacles, result)))
 
 
 def draw_job(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, routes: Routes) -> None:

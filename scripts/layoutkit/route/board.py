@@ -138,11 +138,11 @@ class Board:
         stack, grid = self.stack, self.stack.technology.grid
         levels = {conductor.name: level for level, conductor in enumerate(stack.conductors)}
         more: tuple[set[int], set[int]] = (set(), set())
-        for layer, rect, _, wide in hugging.metal:
+        for layer, rect, _, wide, keepout in hugging.metal:
             level = levels.get(layer)
             if level is None or not stack.wired[level]:
                 continue
-            space = stack.space(level, wide=wide)
+            space = 0 if keepout else stack.space(level, wide=wide)
             for half in sorted({(half, half) for net in hugging.nets for half in [stack.width(level, net.width) // 2]}):
                 for axis in (0, 1):
                     more[axis].add((rect[axis] - half[axis] - space) // grid * grid)
@@ -153,15 +153,15 @@ class Board:
         return Tracks(tuple(xs), tuple(ys))
 
     def _add_fixed(self, piece: FixedMetal) -> None:
-        layer, rect, net_name, wide = piece
+        layer, rect, net_name, wide, keepout = piece
         cuts = [cut.name for cut in self.stack.cuts]
         if layer in cuts:
-            self.occupancy.add(layer, Shape(rect, net_name, wide=False))
+            self.occupancy.add(layer, Shape(rect, net_name, wide=False, keepout=keepout))
             for counts in self._fixed.values():
-                counts.add_cut(cuts.index(layer), rect)
+                counts.add_cut(cuts.index(layer), rect, keepout=keepout)
             return
         level = self.stack.index(layer)
-        shape = Shape(rect, net_name, wide)
+        shape = Shape(rect, net_name, wide, keepout)
         self.occupancy.add(self.stack.conductors[level].name, shape)
         for counts in self._fixed.values():
             counts.add_metal(level, shape)

@@ -8,11 +8,11 @@ from layoutkit.route.metal import cut_index
 from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import klayout.db as kdb
 
-    from layoutkit.route.routes import RoutingResult
+    from layoutkit.route.routes import Rect, RoutedNet, RoutingResult
     from layoutkit.technology import Technology
 
 
@@ -24,7 +24,6 @@ def draw_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, resu
     import klayout.db as kdb
 
     names = [conductor.name for conductor in technology.conductors]
-    stack = make_stack(technology, names, [])
     for net in result.nets:
         by_layer: dict[str, kdb.Region] = {}
         for layer, rect in net.metal:
@@ -33,11 +32,17 @@ def draw_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, resu
             shapes = cell.shapes(technology.layer(layout, technology.conductor(layer).layer))
             for polygon in sorted(by_layer[layer].merged().each(), key=str):
                 shapes.insert(polygon.bbox() if polygon.is_box() else polygon)  # what a reader of the file gets
-        for via in net.vias:
-            cut = cut_index(stack, via.cut)
-            shapes = cell.shapes(technology.layer(layout, stack.cuts[cut].layer))
-            for rect in stack.cut_rects(cut, via.x, via.y, via.columns, via.rows):
-                shapes.insert(kdb.Box(*rect))
+        for name, rect in cuts_of(technology, net):
+            layer = next(cut.layer for cut in technology.cuts if cut.name == name)
+            cell.shapes(technology.layer(layout, layer)).insert(kdb.Box(*rect))
+
+
+def cuts_of(technology: Technology, net: RoutedNet) -> Iterator[tuple[str, Rect]]:
+    """Yield the name and rectangle of each cut of a net's vias, in the order of the vias. [dbu]"""
+    stack = make_stack(technology, [conductor.name for conductor in technology.conductors], [])
+    for via in net.vias:
+        for rect in stack.cut_rects(cut_index(stack, via.cut), via.x, via.y, via.columns, via.rows):
+            yield via.cut, rect
 
 
 def draw_labels(

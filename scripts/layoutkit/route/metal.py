@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from layoutkit.route.occupancy import too_close
 from layoutkit.route.routes import Patch, Via, Wire
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class Finisher:
         return [
             shape
             for shape in self.occupancy.near(self.stack.conductors[level].name, rect, reach)
-            if shape.net != self.net and too_close(shape.rect, rect, self.stack.space(level, wide=wide or shape.wide))
+            if shape.net != self.net and shape.hinders(rect, self.stack.space(level, wide=wide or shape.wide))
         ]
 
     def region(self, metal: NetMetal, level: int) -> kdb.Region:
@@ -188,8 +189,9 @@ class Finisher:
         space, name = self.stack.cuts[cut].space, self.stack.cuts[cut].name
         drawn = [r for o in others if o.cut == via.cut for r in self.stack.cut_rects(cut, o.x, o.y, o.columns, o.rows)]
         for rect in self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows):
-            near = [shape.rect for shape in self.occupancy.near(name, rect, space)]
-            if any(too_close(other, rect, space) for other in [*drawn, *near]):
+            if any(too_close(other, rect, space) for other in drawn):
+                return False
+            if any(shape.hinders(rect, space) for shape in self.occupancy.near(name, rect, space)):
                 return False
         return True
 
@@ -308,10 +310,3 @@ class Finisher:
 
 def _holds(outer: Rect, inner: Rect) -> bool:
     return outer[0] <= inner[0] and outer[1] <= inner[1] and outer[2] >= inner[2] and outer[3] >= inner[3]
-
-
-def too_close(one: Rect, other: Rect, space: int) -> bool:
-    """Return whether two rectangles are nearer than ``space`` (Euclidean), touching and overlapping included."""
-    dx = max(one[0] - other[2], other[0] - one[2], 0)
-    dy = max(one[1] - other[3], other[1] - one[3], 0)
-    return dx * dx + dy * dy < space * space

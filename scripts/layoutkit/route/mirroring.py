@@ -120,16 +120,26 @@ class Mirror:
             ],
         )
 
+    def are_images(self, one: NetMetal, other: NetMetal) -> bool:
+        """Return whether two nets are mirror images, with their vias in the same order."""
+        images = [(via.cut, 2 * self.axis - via.x, via.y, via.columns, via.rows) for via in one.vias]
+        same_vias = images == [(via.cut, via.x, via.y, via.columns, via.rows) for via in other.vias]
+        return same_vias and self._same(one, other)
+
+    def _same(self, one: NetMetal, other: NetMetal) -> bool:
+        """Return whether metal and cuts of two nets are mirror images."""
+        stack = self.board.stack
+        image = sorted((level, self._rect(rect)) for level, rect in one.rects(stack))
+        cuts = sorted((cut, self._rect(rect)) for cut, rect in one.cuts(stack))
+        return image == other.rects(stack) and cuts == other.cuts(stack)
+
     def unmirrored(self, metal: Mapping[str, NetMetal | None]) -> tuple[tuple[str, str], ...]:
         """Return every net that was to be a mirror image and is none, and why."""
-        stack, found = self.board.stack, []
+        found = []
         for name, of in self.wanted.items():
             one, other = metal.get(of), metal.get(name)
-            if one is not None and other is not None:
-                image = sorted((level, self._rect(rect)) for level, rect in one.rects(stack))
-                cuts = sorted((cut, self._rect(rect)) for cut, rect in one.cuts(stack))
-                if image == other.rects(stack) and cuts == other.cuts(stack):
-                    continue
+            if one is not None and other is not None and self._same(one, other):
+                continue
             found.append((name, self.reasons.get(name, "other nets left no symmetric way")))
         return tuple(found)
 

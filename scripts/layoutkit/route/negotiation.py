@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.route.board import HARD, Board
-from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths, too_close
+from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths
 from layoutkit.route.mirroring import Mirror
 from layoutkit.route.routes import NetRequest, RoutedNet, RoutingResult
+from layoutkit.route.second_cuts import Drawn, SecondCuts
 from layoutkit.route.tree import grow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutkit.route.routes import Rect
+    from layoutkit.route.routes import Rect, SingleCut
 
     Unit = tuple[NetRequest, ...]
 
@@ -35,6 +36,7 @@ class _State:
     reason: str | None = None
     conflicts: tuple[str, ...] = ()
     flaws: tuple[tuple[str, str, Rect], ...] = ()
+    single_cuts: tuple[SingleCut, ...] = ()
 
 
 class Negotiation:
@@ -59,6 +61,7 @@ class Negotiation:
                 break
             weight = min(2 * weight, HIGHEST_WEIGHT)
         self._give_up([net for unit in todo for net in unit if self._is_bad(net)])
+        self._add_second_cuts()
         tracks = self.board.tracks
         metal = {net.name: self.state[net.name].metal for net in self.nets if self.state[net.name].entered}
         return RoutingResult(
@@ -137,7 +140,7 @@ class Negotiation:
         for cut, rect in metal.cuts(self.stack):
             space = self.stack.cuts[cut].space
             for shape in self.board.occupancy.near(self.stack.cuts[cut].name, rect, space):
-                if shape.net != net.name and too_close(shape.rect, rect, space):
+                if shape.net != net.name and shape.hinders(rect, space):
                     found.add(shape.net or "an obstacle")
         return found
 
@@ -161,6 +164,21 @@ class Negotiation:
                 continue
             self._leave(net)
             self.state[net.name] = _State(reason=reason, conflicts=conflicts)
+
+    def _add_second_cuts(self) -> None:
+        """Give vias a second cut where there is room; mirror images stay mirror images."""
+        widening = SecondCuts(self.board)
+        for unit in self.mirror.units(self.order):
+            drawn = [
+                Drawn(net.name, metal)
+                for net in unit
+                for metal in [self.state[net.name].metal]
+                if metal is not None and self.state[net.name].entered
+            ]
+            together = len(drawn) == 2 and self.mirror.are_images(drawn[0].metal, drawn[1].metal)
+            for nets in [drawn] if together else [[net] for net in drawn]:
+                for name, singles in widening.add(nets).items():
+                    self.state[name].single_cuts = singles
 
     def _why(self, net: NetRequest) -> str:
         conflicts = self.state[net.name].conflicts
@@ -188,6 +206,7 @@ class Negotiation:
             metal=tuple((self.stack.conductors[level].name, rect) for level, rect in metal.rects(self.stack)),
             wire_length=metal.wire_length,
             via_count=len(metal.vias),
+            single_cuts=state.single_cuts,
         )
 
 

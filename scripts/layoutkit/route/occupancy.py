@@ -14,20 +14,29 @@ BUCKET = 4000
 
 
 class Shape(NamedTuple):
-    """One rectangle, whose it is (None: nobody's), and whether wide-metal spacing applies to it."""
+    """One rectangle, whose it is (None: nobody's), and whether wide-metal spacing applies to it.
+
+    A ``keepout`` is an area without metal that nothing may enter; no distance is kept to it.
+    """
 
     rect: Rect
     net: str | None
     wide: bool
+    keepout: bool = False
+
+    def hinders(self, rect: Rect, space: int) -> bool:
+        """Return whether ``rect`` comes closer than ``space`` (Euclidean; touching included), or enters a keepout."""
+        return overlaps(self.rect, rect) if self.keepout else too_close(self.rect, rect, space)
 
 
 class FixedMetal(NamedTuple):
-    """Metal or a cut that is already there: its layer, its net, and whether wide-metal spacing applies to it."""
+    """Metal, a cut or a keepout that is already there: its layer, its net, and whether wide-metal spacing applies."""
 
     layer: str
     rect: Rect
     net: str | None
     wide: bool = False
+    keepout: bool = False
 
 
 class Occupancy:
@@ -69,6 +78,13 @@ class Occupancy:
 def overlaps(one: Rect, other: Rect) -> bool:
     """Return whether two rectangles share an area (touching is not enough)."""
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def too_close(one: Rect, other: Rect, space: int) -> bool:
+    """Return whether two rectangles are nearer than ``space`` (Euclidean), touching and overlapping included."""
+    dx = max(one[0] - other[2], other[0] - one[2], 0)
+    dy = max(one[1] - other[3], other[1] - one[3], 0)
+    return dx * dx + dy * dy < space * space
 
 
 def _keys(rect: Rect) -> list[tuple[int, int]]:

@@ -74,7 +74,10 @@ def _best_of_two(
     """Return the routes within an area on some layers, after a second try where a net failed."""
     area, layers = room
     stack = make_stack(technology, layers, [terminal.layer for net in nets for terminal in net.terminals])
-    fixed = sorted({*_fixed_metal(stack, obstacles), *_terminal_metal(stack, nets)}, key=str)
+    keepouts = {FixedMetal(technology.resolve(layer), rect, None, keepout=True) for layer, rect in options.keepouts}
+    known = {*(each.name for each in stack.conductors), *(cut.name for cut in stack.cuts)}
+    keepouts = {each for each in keepouts if each.layer in known}
+    fixed = sorted({*_fixed_metal(stack, obstacles), *_terminal_metal(stack, nets), *keepouts}, key=str)
     limits = (area.left, area.bottom, area.right, area.top)
     first = Negotiation(Board(stack, nets, fixed, limits, options), nets).run()
     if not first.failed:

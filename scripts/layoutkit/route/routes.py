@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import klayout.db as kdb
 
 Point = tuple[int, int]
@@ -59,6 +61,8 @@ class RouteOptions:
         max_iterations: Rounds of rip-up and re-route before conflicting nets are given up.
         engine: ``auto`` compiles the search with numba on large grids where numba is installed.
         axis_x: Symmetry axis of ``NetRequest.mirror_of``. [dbu]
+        keepouts: Areas of conductors and cuts, ``(layer, rect)``, that no net may enter, whatever lies there; metal may
+            touch their edges. [dbu]
     """
 
     wrong_way_cost: int = 3
@@ -66,6 +70,7 @@ class RouteOptions:
     max_iterations: int = 30
     engine: Literal["auto", "python", "numba"] = "auto"
     axis_x: int | None = None
+    keepouts: tuple[tuple[str, Rect], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,11 +102,25 @@ class Patch:
 
 
 @dataclass(frozen=True)
+class SingleCut:
+    """A via at (x, y) that has one cut only, and why there is no room for a second one. [dbu]"""
+
+    cut: str
+    x: int
+    y: int
+    reason: str
+
+    def to_json(self, to_um: Callable[[float], float]) -> dict[str, Any]:
+        """Return it as JSON data, with the position in the unit that ``to_um`` converts to."""
+        return {"cut": self.cut, "position": [to_um(self.x), to_um(self.y)], "reason": self.reason}
+
+
+@dataclass(frozen=True)
 class RoutedNet:
     """The outcome for one net. A net that failed has no metal and says why in ``reason``.
 
     ``path`` holds the wires and vias in the order in which the net was grown; ``metal`` is everything drawn:
-    ``(layer, rect)`` of wires, via pads and patches, sorted.
+    ``(layer, rect)`` of wires, via pads and patches, sorted. ``single_cuts`` are the vias without room for two cuts.
     """
 
     name: str
@@ -115,6 +134,7 @@ class RoutedNet:
     via_count: int = 0
     reason: str | None = None
     conflicts: tuple[str, ...] = ()
+    single_cuts: tuple[SingleCut, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,7 @@ class EdgeCounts:
     def add_metal(self, level: int, shape: Shape, amount: int = 1) -> None:
         """Count metal on a level: against wires there, and against the pads of the vias that land there."""
         rect, space = shape.rect, self.stack.space(level, wide=shape.wide or self.wide[level])
+        space = 0 if shape.keepout else space
         half = self.half[level]
         if self.stack.wired[level]:
             xs, ys = self.tracks.xs, self.tracks.ys
@@ -95,15 +96,15 @@ class EdgeCounts:
             columns, rows = _inside(xs, across[0], across[2]), _inside(ys, across[1], across[3])
             self.right[level, rows, _spanning(xs, across[0], across[2])] += amount
             self.up[level, _spanning(ys, across[1], across[3]), columns] += amount
-        pad_space = self.stack.space(level, wide=shape.wide)
+        pad_space = 0 if shape.keepout else self.stack.space(level, wide=shape.wide)
         for cut in (level - 1, level):
             if 0 <= cut < len(self.stack.cuts):
                 half_width, half_height = self.pads[cut, level]
                 self._add_via(cut, _grown(rect, half_width + pad_space, half_height + pad_space), amount)
 
-    def add_cut(self, cut: int, rect: Rect, amount: int = 1) -> None:
-        """Count a cut against the vias of its kind."""
-        reach = self.stack.cuts[cut].size // 2 + self.stack.cuts[cut].space
+    def add_cut(self, cut: int, rect: Rect, amount: int = 1, *, keepout: bool = False) -> None:
+        """Count a cut, or a keepout of cuts, against the vias of its kind."""
+        reach = self.stack.cuts[cut].size // 2 + (0 if keepout else self.stack.cuts[cut].space)
         self._add_via(cut, _grown(rect, reach, reach), amount)
 
     def bound(self, area: Rect) -> None:

@@ -56,13 +56,19 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     listed, ignored = outcomes_data(source_of(params["constraints"]) if "constraints" in params else "nets", outcomes)
     return {
         **_report(job, routes.result),
+        "unequal_metal": [each.to_json(process) for each in routes.unequal],
         "constraints": listed,
         "drc": drc,
         "layout_path": str(workspace.layout_path),
         "layout_sha256": saved.sha256 if saved else "",
         "cell_name": cell_name,
         "technology": process.name,
-        "warnings": [*job.warnings, *ignored, *(saved.warnings if saved else ())],
+        "warnings": [
+            *job.warnings,
+            *ignored,
+            *(each.text for each in routes.unequal),
+            *(saved.warnings if saved else ()),
+        ],
     }
 
 
@@ -122,6 +128,8 @@ def _net_data(job: RoutingJob, net: RoutedNet) -> dict[str, Any]:
         "wire_length": um(net.wire_length),
         "via_count": net.via_count,
     }
+    if net.single_cuts:
+        data["single_cuts"] = [single.to_json(um) for single in net.single_cuts]
     if net.patches:
         data["patches"] = [
             {"layer": spelled.get(patch.layer, patch.layer), "box": [um(side) for side in patch.rect]}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import NetCurrent, SymmetryGroup
 from layoutkit.errors import LayoutkitError, TechnologyError
+from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def request_data(job: RoutingJob) -> dict[str, Any]:
         "nets": nets,
         "routing_layers": list(job.layers),
         "via_layer": technology.cut_between(job.layers[0], job.layers[1]).name,
-        "obstacles": [{"layer": layer, "box": box_data(technology, box)} for layer, box in job.obstacles],
+        "obstacles": [_obstacle_data(technology, obstacle) for obstacle in job.obstacles],
     }
     if job.area is not None:
         data["routing_area"] = box_data(technology, job.area)
@@ -64,6 +65,11 @@ def _endpoint_data(technology: Technology, point: Endpoint) -> dict[str, Any]:
     box, um = point.box, technology.to_um
     centre = {"x": um((box.left + box.right) / 2), "y": um((box.bottom + box.top) / 2)}
     return {"layer": point.layer, **centre, "width": um(box.width()), "height": um(box.height())}
+
+
+def _obstacle_data(technology: Technology, obstacle: Obstacle) -> dict[str, Any]:
+    data = {"layer": obstacle.layer, "box": box_data(technology, obstacle.box), "kind": obstacle.kind}
+    return data | ({"devices": list(obstacle.devices)} if obstacle.devices else {})
 
 
 def box_data(technology: Technology, box: kdb.Box) -> dict[str, float]:
@@ -241,11 +247,13 @@ class _Reader:
         entry = self.params.get("routing_area")
         return None if entry is None else self._box("routing_area", entry)
 
-    def _obstacles(self) -> list[tuple[str, kdb.Box]]:
+    def _obstacles(self) -> list[Obstacle]:
         return [
-            (
+            Obstacle(
                 self._wiring(f"obstacles[{i}].layer", entry["layer"]),
                 self._box(f"obstacles[{i}].box", entry["box"]),
+                entry.get("kind", "metal"),
+                tuple(entry.get("devices", ())),
             )
             for i, entry in enumerate(self.params.get("obstacles", ()))
         ]
@@ -331,9 +339,7 @@ class _Reader:
             elif of in images or originals.count(of) > 1:
                 self._fault(path, f"net '{net.name}' cannot mirror '{of}', which is in another mirrored pair", of)
 
-    def _positions(
-        self, nets: Sequence[WantedNet], area: kdb.Box | None, obstacles: Sequence[tuple[str, kdb.Box]]
-    ) -> None:
+    def _positions(self, nets: Sequence[WantedNet], area: kdb.Box | None, obstacles: Sequence[Obstacle]) -> None:
         taken: dict[Endpoint, str] = {}
         um = self.technology.to_um
         for number, net in enumerate(nets):
@@ -347,7 +353,8 @@ class _Reader:
                 taken.setdefault(point, net.name)
                 if area is not None and not point.box.inside(area):
                     self._fault(path, f"{where} lies outside the routing area", value)
-                if any(layer == point.layer and point.box.inside(box) for layer, box in obstacles):
+                hidden = [each for each in obstacles if each.kind != "matching" and each.layer == point.layer]
+                if any(point.box.inside(each.box) for each in hidden):
                     self._fault(path, f"{where} lies on an obstacle", value)
 
     def _via_layer(self, layers: Sequence[str], nets: Sequence[WantedNet]) -> None:

@@ -3,7 +3,7 @@
 import klayout.db as kdb
 import pytest
 from route_fields import as_obstacles
-from route_oracle import faults
+from route_oracle import faults, net_cuts
 
 from layoutkit.errors import GeometryError
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
@@ -49,6 +49,8 @@ def test_mirrored_nets_are_exact_images_around_an_obstacle_of_one_side(axis, wid
     assert images(one.metal, axis) == sorted(other.metal)
     assert one.wire_length == other.wire_length
     assert sorted((v.cut, 2 * axis - v.x, v.y) for v in one.vias) == sorted((v.cut, v.x, v.y) for v in other.vias)
+    assert all(via.columns * via.rows > 1 for via in (*one.vias, *other.vias))
+    assert net_cuts(SKY, one)["via"].count() == net_cuts(SKY, other)["via"].count()
     assert faults(SKY, nets, result, fixed, AREA) == []
 
 

@@ -239,6 +239,35 @@ def test_wide_nets_get_as_many_cuts_as_fit():
     assert net_cuts(SKY, result.net("a"))["via"].count() == 9 * len(result.net("a").vias)
 
 
+@pytest.mark.parametrize("name", ["generic", "sky130A", "gf180mcuD", "sg13g2"])
+def test_vias_of_minimum_width_wires_get_two_cuts_where_there_is_room(name):
+    technology = load(name)
+    lower, middle, upper = (conductor.name for conductor in technology.conductors[1:4])
+    net = two("a", point(lower, 0, 0, 300), point(upper, 8000, 6000, 300))
+    area = kdb.Box(-4000, -4000, 12000, 12000)
+    result = route(technology, [net], {}, area, [lower, middle, upper])
+    routed = result.net("a")
+    assert routed.success
+    assert routed.vias
+    assert {via.columns * via.rows for via in routed.vias} == {2}
+    assert routed.single_cuts == ()
+    assert [fault for fault in faults(technology, [net], result, (), area) if "area" not in fault] == []
+
+
+def test_a_via_without_room_for_two_cuts_keeps_one_and_says_what_is_in_the_way():
+    """Walls on both conductors leave a shaft that is as wide as one pad and its distances, in x and in y."""
+    net = two("a", Terminal("met1", kdb.Box(-160, -160, 160, 160)), Terminal("met2", kdb.Box(-160, -160, 160, 160)))
+    walls = [kdb.Box(-1000, -1000, -300, 1000), kdb.Box(300, -1000, 1000, 1000)]
+    walls += [kdb.Box(-300, 300, 300, 1000), kdb.Box(-300, -1000, 300, -300)]
+    fixed = [(layer, wall, "other") for layer in ("met1", "met2") for wall in walls]
+    result = route(SKY, [net], as_obstacles(fixed), kdb.Box(-1000, -1000, 1000, 1000), ["met1", "met2"])
+    routed = result.net("a")
+    assert [(via.columns, via.rows) for via in routed.vias] == [(1, 1)]
+    assert len(routed.single_cuts) == 1
+    assert "met1 would come too close to other" in routed.single_cuts[0].reason
+    assert faults(SKY, [net], result, fixed) == []
+
+
 def test_cuts_that_are_already_there_keep_vias_away():
     cut = kdb.Box(925, -75, 1075, 75)
     fixed = [("via", cut, "a")]
@@ -418,3 +447,32 @@ def test_long_wires_run_in_the_preferred_direction_of_their_layer(technology, ac
         if abs(a[0] - b[0]) + abs(a[1] - b[1]) > 10 * side
     }
     assert long_wires == {(low.name, True) if across else (high.name, False)}
+
+
+def test_wires_keep_out_of_a_keepout_even_those_of_its_own_net_and_may_touch_its_edge():
+    """Between two walls of other metal there is room beside the keepout for one wire with its distance to the wall."""
+    net = two("a", point("met1", 0, 0, 70), point("met1", 8000, 0, 70))
+    area = kdb.Box(-1000, -2000, 9000, 2000)
+    keepout = ("met1", (3000, -2000, 5000, 500))
+    around = route(SKY, [net], {}, area, ["met1"], RouteOptions(keepouts=(keepout,)))
+    metal = kdb.Region([kdb.Box(*rect) for _, rect in around.net("a").metal])
+    assert around.net("a").success
+    assert (metal & kdb.Region(kdb.Box(*keepout[1]))).is_empty()
+    assert metal.bbox().top <= 500 + 140 + 460  # no more than a pitch above its edge, not wide-metal spacing
+    shut = RouteOptions(keepouts=(("met1", (3000, -2000, 5000, 2000)),))
+    assert (
+        not route(SKY, [net], {"met1": [(kdb.Box(3000, -100, 5000, 100), "a")]}, area, ["met1"], shut).net("a").success
+    )
+    over = route(SKY, [net], {}, area, ["met1", "met2"], shut)
+    assert over.net("a").success
+    assert faults(SKY, [net], over, (), area) == []
+
+
+def test_vias_keep_out_of_a_keepout_of_cuts():
+    net = two("a", rail("met1", 0, 0, 6000), point("met2", 1000, 5000))
+    area = kdb.Box(-1000, -2000, 9000, 7000)
+    box = kdb.Box(-1000, -2000, 4000, 7000)
+    options = RouteOptions(keepouts=(("via", (box.left, box.bottom, box.right, box.top)),))
+    result = route(SKY, [net], {}, area, ["met1", "met2"], options)
+    assert result.net("a").success
+    assert (net_cuts(SKY, result.net("a"))["via"] & kdb.Region(box)).is_empty()

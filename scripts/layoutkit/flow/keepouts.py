@@ -1,0 +1,151 @@
+"""Areas that wires keep clear, and the second try for nets that find no way around those over matched gates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from layoutkit.route.drawing import cuts_of
+from layoutkit.route.router import route
+from layoutkit.route.routes import RouteOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.route.routes import NetRequest, RoutingResult
+    from layoutkit.technology import Technology
+
+    Obstacles = dict[str, list[tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]]]
+
+ObstacleKind = Literal["metal", "rule", "matching"]
+
+
+class Search(NamedTuple):
+    """Where nets are routed: the process, the area [dbu], the conductors and the axis of mirrored nets [dbu]."""
+
+    technology: Technology
+    area: kdb.Box
+    layers: Sequence[str]
+    axis_x: int | None
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """An area of one conductor or cut that wires keep clear.
+
+    Attributes:
+        layer: Name of the conductor or cut.
+        box: The area. [dbu]
+        kind: ``metal``: wires keep their distance, as to drawn metal. ``rule``: a keepout that a design rule needs;
+            wires may touch its edge. ``matching``: the same, to keep the metal over matched gates equal; it is given
+            up for a net that finds no other way.
+        devices: Devices whose gates a keepout of kind ``matching`` covers.
+    """
+
+    layer: str
+    box: kdb.Box
+    kind: ObstacleKind = "metal"
+    devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class UnequalMetal:
+    """A wire over matched gates that the others do not have: its net, and the keepout that it enters."""
+
+    net: str
+    keepout: Obstacle
+
+    @property
+    def text(self) -> str:
+        """It as a warning."""
+        return (
+            f"net {self.net} finds no way around the gates of {', '.join(self.keepout.devices) or 'a matched group'}: "
+            f"its {self.keepout.layer} lies over some of them, so that the metal above them is not equal"
+        )
+
+    def to_json(self, technology: Technology) -> dict[str, Any]:
+        """Return it as JSON data, lengths in micrometres."""
+        box = self.keepout.box
+        return {
+            "net": self.net,
+            "layer": self.keepout.layer,
+            "box": [technology.to_um(side) for side in (box.left, box.bottom, box.right, box.top)],
+            "devices": list(self.keepout.devices),
+        }
+
+
+def route_around(
+    areas: Sequence[Obstacle], requests: Sequence[NetRequest], obstacles: Obstacles, search: Search
+) -> RoutingResult:
+    """Return the routes around all keepouts; nets that find no way may enter those for matching.
+
+    The nets that failed are routed again beside the others first; if that does not help, all nets are.
+
+    Args:
+        areas: Areas to keep clear; those of kind ``metal`` are among the obstacles.
+        requests: The nets.
+        obstacles: Metal and cuts that are already there, with their nets.
+        search: Where to route.
+    """
+
+    def options(kinds: Container[str]) -> RouteOptions:
+        rects = [each for each in areas if each.kind in kinds]
+        return RouteOptions(
+            axis_x=search.axis_x,
+            keepouts=tuple((o.layer, (o.box.left, o.box.bottom, o.box.right, o.box.top)) for o in rects),
+        )
+
+    strict = route(search.technology, requests, obstacles, search.area, search.layers, options(("rule", "matching")))
+    if not strict.failed or all(each.kind != "matching" for each in areas):
+        return strict
+    failed = {net.name for net in strict.failed}
+    beside = _with_routed(search.technology, requests, obstacles, strict)
+    again = [
+        replace(net, mirror_of=net.mirror_of if net.mirror_of in failed else None)
+        for net in requests
+        if net.name in failed
+    ]
+    second = route(search.technology, again, beside, search.area, search.layers, options(("rule",)))
+    routed = {net.name: net for net in (*strict.nets, *second.nets)}
+    apart = tuple(
+        (net.name, "its partner was routed without it")
+        for net in requests
+        if net.mirror_of is not None and (net.name in failed) != (net.mirror_of in failed)
+    )
+    unmirrored = {**dict(strict.unmirrored), **dict(second.unmirrored), **dict(apart)}
+    both = replace(strict, nets=tuple(routed[net.name] for net in strict.nets), unmirrored=tuple(unmirrored.items()))
+    if not both.failed:
+        return both
+    free = route(search.technology, requests, obstacles, search.area, search.layers, options(("rule",)))
+    return min((both, free), key=lambda each: len(each.failed))
+
+
+def _with_routed(
+    technology: Technology, requests: Sequence[NetRequest], obstacles: Obstacles, result: RoutingResult
+) -> Obstacles:
+    """Return obstacles together with the terminals of all nets and what a result draws."""
+    import klayout.db as kdb
+
+    found = {layer: list(shapes) for layer, shapes in obstacles.items()}
+    for request in requests:
+        for terminal in request.terminals:
+            found.setdefault(terminal.layer, []).append((terminal.box, request.name))
+    for net in result.nets:
+        for layer, rect in (*net.metal, *cuts_of(technology, net)):
+            found.setdefault(layer, []).append((kdb.Box(*rect), net.name))
+    return found
+
+
+def unequal_metal(technology: Technology, areas: Sequence[Obstacle], result: RoutingResult) -> Iterator[UnequalMetal]:
+    """Yield each keepout for matching that a net of a result entered."""
+    import klayout.db as kdb
+
+    for net in result.nets:
+        drawn = [*net.metal, *cuts_of(technology, net)]
+        for keepout in areas:
+            if keepout.kind == "matching" and any(
+                layer == keepout.layer and keepout.box.overlaps(kdb.Box(*rect)) for layer, rect in drawn
+            ):
+                yield UnequalMetal(net.name, keepout)

@@ -1,0 +1,194 @@
+"""Give each via that has a single cut a second one where the rules leave room, after all nets are routed.
+
+single        beside it       about it
++---+        +-------+       +-------+
+| x |        | x   x |       | x | x |      one of the two cuts stays on the track, or both are beside it
++---+        +-------+       +-------+
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import klayout.db as kdb
+
+from layoutkit.route.metal import Finisher, cut_index, pads
+from layoutkit.route.occupancy import Shape
+from layoutkit.route.routes import SingleCut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutkit.route.board import Board
+    from layoutkit.route.metal import NetMetal
+    from layoutkit.route.routes import Rect, Via
+    from layoutkit.technology import Technology
+
+
+class Drawn(NamedTuple):
+    """A net that has its wires."""
+
+    name: str
+    metal: NetMetal
+
+
+class SecondCuts:
+    """Adds cuts to the vias of nets that are entered on a board.
+
+    Args:
+        board: Holds the metal of all nets.
+    """
+
+    def __init__(self, board: Board) -> None:
+        self.board, self.stack = board, board.stack
+        self.least_hole = [_least_hole(board.stack.technology, each.layer) for each in board.stack.conductors]
+
+    def add(self, nets: Sequence[Drawn]) -> dict[str, tuple[SingleCut, ...]]:
+        """Give single cuts of ``nets`` a second one and return, per net, those that remain and why.
+
+        Args:
+            nets: One net, or two that are mirror images with their vias in the same order: a via and its image get
+                a second cut together, or neither does.
+        """
+        left: dict[str, list[SingleCut]] = {net.name: [] for net in nets}
+        for number, via in enumerate(nets[0].metal.vias):
+            if via.columns * via.rows > 1:
+                continue
+            reason = self._widen(nets, number)
+            if reason:
+                for net in nets:
+                    at = net.metal.vias[number]
+                    left[net.name].append(SingleCut(at.cut, at.x, at.y, reason))
+        return {name: tuple(singles) for name, singles in left.items()}
+
+    def _widen(self, nets: Sequence[Drawn], number: int) -> str:
+        """Give via ``number`` of each net a second cut; return why there is no room, empty if there is."""
+        reasons: list[str] = []
+        for changes in self._candidates(nets, number):
+            entered: list[tuple[str, Shape]] = []
+            reason = ""
+            for net, via in zip(nets, changes, strict=True):
+                reason = self._reason_against(net, number, via)
+                if reason:
+                    break
+                entered += self._enter(net.name, via)
+            if not reason:
+                for net, via in zip(nets, changes, strict=True):
+                    _exchange(net.metal, number, via)
+                return ""
+            for layer, shape in entered:
+                self.board.occupancy.remove(layer, shape)
+            reasons.append(reason)
+        return "; ".join(dict.fromkeys(reasons))
+
+    def _candidates(self, nets: Sequence[Drawn], number: int) -> Iterator[list[Via]]:
+        """Yield what may replace via ``number`` of each net: two cuts along a wire of the upper conductor first."""
+        own = nets[0].metal.vias[number]
+        cut = cut_index(self.stack, own.cut)
+        half = (self.stack.cuts[cut].size + self.stack.cut_space(cut, 2)) // 2
+        sideways = self.stack.horizontal[cut + 1]
+        for columns, rows in ((2, 1), (1, 2)) if sideways else ((1, 2), (2, 1)):
+            for step in (0, half, -half):
+                dx, dy = (step, 0) if columns == 2 else (0, step)
+                yield [
+                    replace(via, x=via.x + (dx if net is nets[0] else -dx), y=via.y + dy, columns=columns, rows=rows)
+                    for net in nets
+                    for via in [net.metal.vias[number]]
+                ]
+
+    def _reason_against(self, net: Drawn, number: int, via: Via) -> str:
+        """Return why a net cannot have this via, empty if it can."""
+        finisher = Finisher(self.stack, self.board.occupancy, net.name, self.board.own[net.name])
+        names = self.stack.conductors
+        area = self.board.area
+        for level, rect in pads(self.stack, via):
+            if rect[0] < area[0] or rect[1] < area[1] or rect[2] > area[2] or rect[3] > area[3]:
+                return "the routing area ends here"
+            near = {shape.net or "an obstacle" for shape in finisher.in_the_way(level, rect)}
+            if near:
+                return f"{names[level].name} would come too close to {', '.join(sorted(near))}"
+        cut = cut_index(self.stack, via.cut)
+        if self._cuts_too_close(net, number, via, cut):
+            return f"{via.cut} would come too close to another"
+        for level, rect in pads(self.stack, via):
+            if self._spoils_own_metal(net, finisher, level, rect):
+                return f"{names[level].name} would come too close to other metal of the net"
+        return ""
+
+    def _cuts_too_close(self, net: Drawn, number: int, via: Via, cut: int) -> bool:
+        space = self.stack.cuts[cut].space
+        kept = {
+            rect
+            for other in [net.metal.vias[number]]
+            for rect in self.stack.cut_rects(cut, other.x, other.y, other.columns, other.rows)
+        }
+        for rect in self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows):
+            for shape in self.board.occupancy.near(via.cut, rect, space):
+                if not (shape.net == net.name and shape.rect in kept) and shape.hinders(rect, space):
+                    return True
+        return False
+
+    def _spoils_own_metal(self, net: Drawn, finisher: Finisher, level: int, rect: Rect) -> bool:
+        """Return whether a pad would leave a gap, neck or small hole in the net's own metal, or make it wide."""
+        conductor = self.stack.conductors[level]
+        reach = 2 * max(conductor.space, conductor.wide_space or 0, conductor.wide_width or 0)
+        window = kdb.Box(*rect).enlarged(reach, reach)
+        before = kdb.Region()
+        for at, own in (*net.metal.rects(self.stack), *finisher.own):
+            box = kdb.Box(*own)
+            if at == level and box.touches(window):
+                before.insert(box)
+        after = before + kdb.Region(kdb.Box(*rect))
+        after.merge()
+        euclidean = kdb.Region.Euclidian
+        if not after.space_check(conductor.space, False, euclidean).is_empty():
+            return True
+        if not after.width_check(conductor.width, False, euclidean).is_empty():
+            return True
+        if not after.holes().with_area(0, self.least_hole[level], False).is_empty():
+            return True
+        if conductor.wide_width is None:
+            return False
+        half = conductor.wide_width // 2
+        return not (_core(after, half) - _core(before.merged(), half)).is_empty()
+
+    def _enter(self, name: str, via: Via) -> list[tuple[str, Shape]]:
+        """Enter the metal and cuts of a via and return what was entered."""
+        cut = cut_index(self.stack, via.cut)
+        entered = [
+            (self.stack.conductors[level].name, Shape(rect, name, self.stack.is_wide(level, rect)))
+            for level, rect in pads(self.stack, via)
+        ]
+        rects = self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows)
+        entered += [(via.cut, Shape(rect, name, wide=False)) for rect in rects]
+        for layer, shape in entered:
+            self.board.occupancy.add(layer, shape)
+        return entered
+
+
+def _least_hole(technology: Technology, layer: str) -> int:
+    """Return the largest minimum area of holes in a layer that the rules state, 0 without such a rule. [dbu2]"""
+    return max(
+        (
+            rule.value
+            for rule in technology.rules
+            if rule.kind == "hole_area" and layer in (rule.options.get("layer"), *rule.options.get("layers", ()))
+            if rule.value is not None
+        ),
+        default=0,
+    )
+
+
+def _core(region: kdb.Region, half: int) -> kdb.Region:
+    """Return the parts of a region that are wider than twice ``half``."""
+    return region.sized(-half - 1).sized(half + 1)
+
+
+def _exchange(metal: NetMetal, number: int, via: Via) -> None:
+    old = metal.vias[number]
+    metal.vias[number] = via
+    metal.order = [
+        (via.cut, via.x, via.y) if entry == (old.cut, old.x, old.y) else entry  # what NetMetal.path finds it by
+        for entry in metal.order
+    ]
