@@ -1,4 +1,4 @@
-"""Resistors, capacitors and diodes as PCells: their parameters, and how they are drawn."""
+"""Resistors, plate and MOS capacitors and diodes as PCells: their parameters, and how they are drawn."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
 from layoutkit.draw.diode import diode, draw_diode
+from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.pcells.fields import Field, integer, named_nets, passive_flavours
@@ -108,6 +109,41 @@ class CapacitorCell:
     def title(self, values: Mapping[str, Value]) -> str:
         """Return the text KLayout shows for one instance."""
         return f"{values['device']} {values['w']:g} x {values['l']:g} m={values['m']}"
+
+
+class MosCapacitorCell:
+    """Gates over diffusion, all in parallel."""
+
+    name = "mos_capacitor"
+    description = "MOS capacitor (varactor) with tap ring and labelled pins"
+
+    def fields(self, technology: Technology) -> tuple[Field, ...]:
+        """Return its parameters."""
+        flavours = passive_flavours(technology, self.name)
+        spec = technology.passive(flavours[0])
+        return (
+            Field("device", "MOS capacitor", flavours[0], choices=flavours),
+            Field("w", "Width of one gate", max(5.0, technology.to_um(spec.min_w)), "um"),
+            Field("l", "Length of one gate", max(2.0, technology.to_um(spec.min_l)), "um"),
+            Field("m", "Gates in parallel", 1),
+            Field("labels", "Write net names on the pins", True),
+            Field("nets", "Nets of the gates and of the diffusion", "P N"),
+        )
+
+    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+        """Return how to draw it, and what was rounded.
+
+        Raises:
+            GeometryError: If a value is not allowed.
+        """
+        nets = named_nets(values, ("p", "n"))
+        device = mos_capacitor(technology, "C1", str(values["device"]), _size(values), nets)
+        labels = bool(values["labels"])
+        return lambda layout: draw_mos_capacitor(layout, technology, CELL, device, labels=labels), device.warnings
+
+    def title(self, values: Mapping[str, Value]) -> str:
+        """Return the text KLayout shows for one instance."""
+        return f"{values['device']} W={values['w']:g} L={values['l']:g} m={values['m']}"
 
 
 class DiodeCell:

@@ -9,7 +9,8 @@ from layoutkit.draw.capacitor import CapacitorSpec
 from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors
 from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.generators import draw_plates
-from layoutkit.draw.passive import capacitor, resistor
+from layoutkit.draw.mos_capacitor import MosCapacitor, draw_mos_capacitor, mos_capacitor
+from layoutkit.draw.passive import Capacitor, capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
 from layoutkit.errors import GeometryError
@@ -18,6 +19,7 @@ from layoutkit.technology.passive_sizes import (
     PassiveSize,
     capacitor_size,
     common_plates,
+    mos_capacitor_size,
     rectangle_sides,
     resistor_size,
 )
@@ -26,7 +28,7 @@ from layoutkit.tools.module_requests import deliver, known_nets
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from layoutkit.draw.passive import Capacitor, Resistor
+    from layoutkit.draw.passive import Resistor
     from layoutkit.technology import PassiveSpec, Technology
     from layoutkit.tools.module_requests import Delivered
 
@@ -71,13 +73,15 @@ def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw one plate capacitor, or an array of several that match, into the workspace's layout; return the tool's data.
+    """Draw a plate capacitor, several that match, or a MOS capacitor into the layout; return the tool's data.
 
     Raises:
         LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
     """
     tech = Workspace(params.get("workspace")).technology(params.get("technology"), USUAL_TECHNOLOGY)
     spec = tech.passive(params.get("device") or "capacitor")
+    if spec.type == "mos_capacitor":
+        return _mos_capacitor(tech, spec, params)
     entries = [params, *params.get("matched", [])]
     _check_names([entry["device_id"] for entry in entries])
     sizes = _plates(tech, spec, params, entries)
@@ -115,6 +119,26 @@ def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
             "dispersion_um": {device: round(tech.to_um(value), 4) for device, value in pattern.dispersion.items()},
         }
     return data
+
+
+def _mos_capacitor(tech: Technology, spec: PassiveSpec, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw a MOS capacitor; return the tool's data."""
+    plain = [name for name in ("matched", "columns", "dummy_net") if name in params]
+    if plain:
+        raise GeometryError(
+            f"{', '.join(plain)} belong to plate capacitors; {spec.name} is a MOS capacitor, which is drawn by itself",
+            details={"param_name": plain[0]},
+        )
+    size = _size(tech, spec, params, "c", lambda value: mos_capacitor_size(tech, spec, value))
+    nets = known_nets(params, params["device_id"], params.get("nets"))
+    device = mos_capacitor(tech, params["device_id"], spec.name, size, nets)
+    delivered = deliver(
+        {**params, "cell_name": f"mos_capacitor_{device.id}"},
+        tech,
+        [device.id],
+        lambda layout, cell: draw_mos_capacitor(layout, tech, cell, device, labels=params["labels"]),
+    )
+    return {**_data(delivered, device.id, spec, device.width), "drawn": _drawn_capacitor(tech, device)}
 
 
 def _plates(
@@ -239,12 +263,12 @@ def _drawn_resistor(tech: Technology, device: Resistor) -> dict[str, Any]:
     }
 
 
-def _drawn_capacitor(tech: Technology, device: Capacitor) -> dict[str, Any]:
+def _drawn_capacitor(tech: Technology, device: Capacitor | MosCapacitor) -> dict[str, Any]:
     metre = tech.dbu_um * 1e-6
     return {
         "w": round(device.width * metre, 12),
         "l": round(device.length * metre, 12),
         "m": device.m,
-        "series": device.series,
+        "series": device.series if isinstance(device, Capacitor) else 1,
         "c": float(f"{device.farad(tech.dbu_um):.9g}"),
     }
