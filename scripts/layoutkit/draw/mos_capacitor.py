@@ -60,7 +60,11 @@ def mos_capacitor(
     """
     spec = spec_of_kind(tech, flavour, "mos_capacitor")
     width, length, m, warnings = rectangle_on_grid(tech, device_id, spec, size)
+    total = width * m
     width, m = folded_gate(tech, spec, width, m)
+    if width * m != total:
+        text = f"{device_id}: {m} gates of {tech.to_um(width):g} um are {tech.to_um(width * m):g} um wide in all"
+        warnings = (*warnings, f"{text}, not {tech.to_um(total):g} um")
     return MosCapacitor(device_id, spec, width, length, m, *nets_of(device_id, nets), warnings)
 
 

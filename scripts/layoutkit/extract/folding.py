@@ -12,7 +12,8 @@ both sides, and the result reports it. A net with a name leads out of the circui
 A transistor is a dummy if its source and drain are one net and its gate is tied to them or to the bulk, or if its gate
 is tied to the bulk and source or drain leads nowhere: to an unnamed net that meets only such transistors. A MOS
 capacitor (source and drain tied, gate driven) and a transistor that is merely off between two nets are not dummies.
-Any other device is a dummy if both its terminals are on one net, or if both lead nowhere.
+Any other device is a dummy if both its terminals are on one net, or if both lead nowhere; a capacitor only in the
+first case.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ def dummies(devices: Sequence[Connected], named: Collection[Any]) -> set[int]:
             lead_somewhere.update(nets[terminal] for terminal in kind.sensing)
             continue
         ends = set(_ends(device))
-        if len(ends) == 1 or all(meeting[net] == 1 and net not in named for net in ends):
+        apart = not kind.tied_dummies and all(meeting[net] == 1 and net not in named for net in ends)
+        if len(ends) == 1 or apart:
             found.add(index)
         else:
             lead_somewhere.update(net for net in ends if connections[net] > 1)

@@ -80,6 +80,7 @@ class DeviceKind:
             same, for one gate, and only where the circuits do not match otherwise. Empty: devices in series stay apart.
         fingers: Whether LVS reports another number of parallel parts than the netlist's.
         in_ring: Whether it is drawn in a ring of substrate taps even where it has no bulk terminal.
+        tied_dummies: Whether a dummy has both ends on one net. One that leads nowhere is a fault: its charge is unknown.
         together: How many equal devices are drawn in one block about a common centroid.
         file: What a technology file states about it; None where technologies have no such device.
         instead: What to use in a process that has no such device, for a message.
@@ -106,6 +107,7 @@ class DeviceKind:
     in_series: Literal["", "lengths", "stacks"] = ""
     fingers: bool = False
     in_ring: bool = False
+    tied_dummies: bool = False
     together: int = 1
     file: FileFields | None = None
     instead: str = ""
@@ -151,7 +153,7 @@ class DeviceKind:
 _SIZES = (Parameter("w", "m", SIZE_TOLERANCE), Parameter("l", "m", SIZE_TOLERANCE))
 _TWO_TERMINALS = {"plus": "p", "minus": "n", "pos": "p", "neg": "n", "bulk": "b"}
 _PLATES_LOST = "it was not drawn, it lost its core, plate or marker layer, or it is shorted"
-_PLATES_STRAY = "a dummy is tied to two nets, or the netlist lacks it"
+_PLATES_STRAY = "a dummy is tied to two nets or floats, or the netlist lacks it"
 
 _NMOS = DeviceKind(
     name="nmos",
@@ -210,6 +212,7 @@ _DECLARED = (
         model_names=r"cap_var_[lh]vt|cap_[np]mos_0\dv\d(?:_b|_dn)?|\w*svaricap",
         parameters=(*_SIZES, Parameter("c", "F"), Parameter("m", spellings=("vm",)), Parameter("area", "m2")),
         value="c",
+        tied_dummies=True,
         file=FileFields(("implant",), layer_lists=("excludes", "covers"), value="farad_per_um2", diffusion=True),
         instead="a transistor with source, drain and body on one net, or a plate capacitor (C1 a b 1p)",
         lost="it was not drawn, its marker, implant or well does not cover its gate, or it is shorted",
@@ -240,6 +243,7 @@ _DECLARED = (
         ),
         value="c",
         rectangle=True,
+        tied_dummies=True,
         file=FileFields(("bottom", "plate", "cut", "top"), value="farad_per_um2", edge_value="farad_per_um"),
         lost=_PLATES_LOST,
         stray=_PLATES_STRAY,

@@ -238,7 +238,7 @@ def mos_capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> Pas
 def folded_gate(tech: Technology, spec: PassiveSpec, width: int, m: int) -> tuple[int, int]:
     """Return width and number of the gates of a MOS capacitor, wide ones cut into equal narrower ones. [dbu]
 
-    The total width stays exact: a gate whose width no number of parts divides on the grid stays as wide as it is.
+    The total width stays exact where some number of parts divides it on the grid; otherwise each part is rounded.
     """
     widest = _widest_gate(tech, spec)
     least = -(-width // widest)
@@ -246,7 +246,7 @@ def folded_gate(tech: Technology, spec: PassiveSpec, width: int, m: int) -> tupl
         part, rest = divmod(width, parts)
         if rest == 0 and part % tech.grid == 0 and part >= spec.min_w:
             return part, m * parts
-    return width, m
+    return max(spec.min_w, tech.snap(width / least)), m * least
 
 
 def _widest_gate(tech: Technology, spec: PassiveSpec) -> int:

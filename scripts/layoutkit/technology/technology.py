@@ -429,7 +429,9 @@ class Technology:
             if name in spec.models(self.dbu_um) or (spec.default and spec.type == name):
                 return spec
         known = ", ".join(sorted(self.passives)) or "none"
-        raise TechnologyError(f"technology {self.name} has no passive device '{name}'; it has: {known}")
+        instead = KINDS[name].instead if name in KINDS else ""
+        cure = f"; instead of a {KINDS[name].noun} use {instead}" if instead else ""
+        raise TechnologyError(f"technology {self.name} has no passive device '{name}'; it has: {known}{cure}")
 
     def any_device(self, name: str) -> DeviceSpec | PassiveSpec:
         """Return the device of exactly this name in the technology, transistor or not."""
