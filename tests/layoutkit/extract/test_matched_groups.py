@@ -307,6 +307,7 @@ def test_the_foundrys_model_has_the_predicted_offset(tmp_path):
     (tmp_path / "pairs.spice").write_text("\n".join(lines) + "\n")
     command = ["ngspice", "-b", "pairs.spice"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=WATCHDOG_S)
-    simulated = [1000 * float(found) for found in re.findall(r"^v\(m2_\d\)-v\(m1_\d\) = (\S+)", done.stdout, re.M)]
-    print("simulated [mV]:", simulated, "predicted, threshold part [mV]:", thresholds)
+    simulated = [
+        1000 * float(found) for found in re.findall(r"^v\(m2_\d\)-v\(m1_\d\) = (\S+)", done.stdout, re.MULTILINE)
+    ]
     assert simulated == pytest.approx(thresholds, abs=0.05, rel=0.1)
