@@ -65,13 +65,13 @@ class MatchingReport:
         self.cell = cell
         self.dbu_um = cell.layout().dbu
         self.fingers: dict[str, list[Finger]] = {}
-        self.on_diffusion: dict[int, list[tuple[Surroundings, str]]] = {}
+        self.on_diffusion: dict[int, list[tuple[Surroundings, Finger]]] = {}
         for finger in extraction.fingers:
             if finger.around is None:
                 continue
             if finger.text:
                 self.fingers.setdefault(finger.text, []).append(finger)
-            self.on_diffusion.setdefault(finger.around.diffusion, []).append((finger.around, finger.text or ""))
+            self.on_diffusion.setdefault(finger.around.diffusion, []).append((finger.around, finger))
 
     def measure(self, groups: Iterable[MatchedGroup]) -> list[dict[str, Any]]:
         """Return the figures of each group as JSON data.
@@ -92,9 +92,11 @@ class MatchingReport:
         parts = {name: _Part(name, self.fingers[name]) for name in group.devices}
         roles = _Roles(parts, group.drains)
         devices = [self._device(part, roles) for part in parts.values()]
+        for device in devices:
+            device["drain_with_dummies_um2"] = self._drain_with_dummies(roles.drain[device["id"]], parts)
         centres = [part.centre for part in parts.values()]
         channels = {place.box: part.name for part in parts.values() for place in part.places}
-        idle = {place.box for place, text in self._beside(parts) if text not in parts}
+        idle = {place.box for place, finger in self._beside(parts) if finger.text not in parts}
         image = mirror_image(self.cell, self.extraction.technology, channels, idle)
         return {
             "name": group.name or "_".join(group.devices),
@@ -108,8 +110,8 @@ class MatchingReport:
             ],
         }
 
-    def _beside(self, parts: Mapping[str, _Part]) -> list[tuple[Surroundings, str]]:
-        """Return all channels on the diffusions of a group, with their texts."""
+    def _beside(self, parts: Mapping[str, _Part]) -> list[tuple[Surroundings, Finger]]:
+        """Return all channels on the diffusions of a group."""
         numbers = sorted({place.diffusion for part in parts.values() for place in part.places})
         return [entry for number in numbers for entry in self.on_diffusion[number]]
 
@@ -141,6 +143,16 @@ class MatchingReport:
             "metal_above": self._metal_above(part),
         }
 
+    def _drain_with_dummies(self, net: int, parts: Mapping[str, _Part]) -> float:
+        """Return the area of a drain's net on the diffusions of a group, the shares of dummies included. [um2]"""
+        areas = (
+            share.area_um2
+            for _, finger in self._beside(parts)
+            for terminal, share in finger.junctions.items()
+            if finger.nets[terminal] == net
+        )
+        return _rounded(sum(areas))
+
     def _current(self, part: _Part, roles: _Roles) -> dict[str, Any]:
         """Return the axis of the current, and of how many fingers the drain lies right of (above) the channel."""
         net = roles.drain[part.name]
@@ -165,7 +177,7 @@ class MatchingReport:
         found = []
         for number in sorted({place.diffusion for place in part.places}):
             row = sorted(self.on_diffusion[number], key=lambda entry: (entry[0].box.left, entry[0].box.bottom))
-            texts = [text for _, text in row]
+            texts = [finger.text for _, finger in row]
             first = next(index for index, text in enumerate(texts) if text)
             last = next(index for index, text in enumerate(reversed(texts)) if text)
             found.append(min(first, last))
@@ -325,6 +337,7 @@ class _Roles:
 def _spreads(devices: Sequence[Mapping[str, Any]], parts: Sequence[_Part]) -> dict[str, Any]:
     """Return how much the figures of the devices differ, and whether they count as equal."""
     spread = {f"{name}_percent": _spread([device[name] / device["w_um"] for device in devices]) for name in _AREAS}
+    spread["drain_with_dummies_percent"] = _spread([each["drain_with_dummies_um2"] / each["w_um"] for each in devices])
     spread["s_percent"] = _spread([device["s_per_um"] for device in devices])
     distances = _distance_spread(parts)
     wells = [device["well_um"] for device in devices]
@@ -336,6 +349,7 @@ def _spreads(devices: Sequence[Mapping[str, Any]], parts: Sequence[_Part]) -> di
         "distances_spread_percent": distances,
         "equal": {
             "areas": all(spread[f"{name}_percent"] <= EQUAL_AREAS_PERCENT for name in _AREAS),
+            "drains_with_dummies": spread["drain_with_dummies_percent"] <= EQUAL_AREAS_PERCENT,
             "distances": distances is not None and distances <= EQUAL_DISTANCES_PERCENT,
             "current_direction": len(axes) == 1 and len(directions) == 1,
             "well_distance": len(set(wells)) == 1,
