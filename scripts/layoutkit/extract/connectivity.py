@@ -11,7 +11,8 @@ n well is a source or drain, n+ inside is a tap of the well, and the reverse hol
 
 Where the process draws no p well, the p substrate is one global net. It has no name, and only p+ taps join it, so that
 without a substrate tap the bulks are on a net of their own. A p region that a deep n well and a ring of n well isolate
-from the substrate is a separate net and needs its own tap; so is each p well where the process draws them.
+from the substrate is a separate net and needs its own tap; so is each p well where the process draws them. A deep n
+well that reaches the surface isolates the p wells that are drawn in it.
 
 Fill is of the same material as the layer that it fills and conducts like it. Slots are subtracted from their layer.
 """
@@ -134,6 +135,8 @@ def read_layers(technology: Technology) -> set[tuple[int, int]]:
     """
     read = {technology.contact.layer, *(c.layer for c in technology.conductors), *(c.layer for c in technology.cuts)}
     read |= {layer for role, layer in technology.roles.items() if role != "device_text"}
+    if technology.deep_well is not None and technology.deep_well.body is not None:
+        read.add(technology.deep_well.body)
     for device in technology.devices.values():
         read |= {layer for layer in (device.implant, device.bulk_implant, device.well) if layer is not None}
         read |= set(device.marked_by)
@@ -149,7 +152,7 @@ def read_layers(technology: Technology) -> set[tuple[int, int]]:
 def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayers:
     """Return the regions of ``cell``, all levels of its hierarchy flattened, as ``technology`` connects them."""
     drawn = DrawnLayers(cell, technology)
-    poly, nwell, p_body = drawn.role("poly"), drawn.role("nwell"), drawn.p_body()
+    poly, nwell, p_body = drawn.role("poly"), drawn.n_wells(), drawn.p_body()
     metal = _wiring(drawn)
     diffusion = drawn.role("active") + drawn.role("tap")
     n_plus, p_plus = drawn.implants("n"), drawn.implants("p")
@@ -328,14 +331,21 @@ class DrawnLayers:
         """Return the p-type bodies: the drawn p wells, or everything that is not n well."""
         if self.technology.role("pwell") is not None:
             return self.role("pwell") - self.role("nwell")
-        return kdb.Region(self.cell.bbox().enlarged(_MARGIN, _MARGIN)) - self.role("nwell")
+        return kdb.Region(self.cell.bbox().enlarged(_MARGIN, _MARGIN)) - self.n_wells()
+
+    def n_wells(self) -> kdb.Region:
+        """Return the n-type surface: n wells, and deep n wells that reach the surface without the p wells in them."""
+        deep = self.technology.deep_well
+        if deep is None or deep.body is None:
+            return self.role("nwell")
+        return (self.role("nwell") + (self.role("deep_nwell") - self.layer(deep.body))).merged()
 
     def gates(self, spec: DeviceSpec, crossings: kdb.Region, p_body: kdb.Region) -> kdb.Region:
         """Return the ``crossings`` of poly and active with all layers of ``spec`` and none of another device.
 
         A channel that a marker, implant or well covers only partly is no device.
         """
-        found = crossings.inside(self.role("nwell") if spec.type == "pmos" else p_body)
+        found = crossings.inside(self.n_wells() if spec.type == "pmos" else p_body)
         if spec.implant is not None:
             found = found.inside(self.layer(spec.implant))
         if spec.bulk_implant is not None:

@@ -60,6 +60,26 @@ WITH_COVERS = {
 OPTIONAL = {
     "well_fill": "gaps of a merged well below this width are filled, where a layer is made from wide wells",
 }
+DEEP_WELL = {
+    "width": "minimum width of the deep n well",
+    "space": "deep n well to deep n well that is not merged with it",
+    "beyond_hole": "deep n well beyond the hole of the ring of n well",
+    "active_enclosure": "deep n well beyond the diffusion in it",
+    "active_to_ring": "diffusion and taps to the ring, where this is more than active_to_well and tap_to_well",
+    "ring_enclosure": "ring of n well beyond the deep n well",
+    "body_active_enclosure": "drawn p well beyond the diffusion of transistors",
+    "body_tap_enclosure": "drawn p well beyond its taps",
+    "body_enclosure": "deep n well beyond the drawn p well",
+    "body_to_tap": "drawn p well to the taps of the deep n well",
+    "tap_enclosure": "deep n well beyond its taps",
+    "to_wells": "deep n well to n wells outside it",
+    "to_active": "deep n well to diffusion of transistors outside it",
+    "to_taps": "deep n well to substrate taps outside it",
+}
+"""Lengths of the section ``deep_well``; one that a process does not state is 0."""
+DEEP_WELL_ALWAYS = ("width", "space", "to_wells")
+DEEP_WELL_RING = ("beyond_hole", "ring_enclosure")
+DEEP_WELL_BODY = ("body_active_enclosure", "body_tap_enclosure", "body_enclosure", "body_to_tap", "tap_enclosure")
 KNOWN = {**ALWAYS, **OPTIONAL, **WITH_POLY_CONTACT_MARKER, **WITH_MARKERS, **WITH_COVERS}
 
 

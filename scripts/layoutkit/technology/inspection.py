@@ -87,6 +87,8 @@ class Inspection:
         self._alike(devices)
         for name in self._section("matching"):
             self._transistor_named(f"matching.{name}", name)
+        if "deep_well" in self.data:
+            self._deep_well(self._section("deep_well"))
         for place, message in faults_of_forms(self.data):
             self.add(place, message)
         return self.faults
@@ -156,6 +158,33 @@ class Inspection:
             if name not in dimensions.KNOWN:
                 self.add(f"{place}.{name}", f"no generator uses this dimension{did_you_mean(name, dimensions.KNOWN)}")
             self._length(f"{place}.{name}", reference)
+
+    def _deep_well(self, entry: Mapping[str, Any]) -> None:
+        """Report what is missing or contradictory in the description of deep wells."""
+        drawn_body = "body" in entry
+        for role in ("deep_nwell", "nwell"):
+            if role not in self._names("roles"):
+                self.add("deep_well", f"needs the role {role}")
+        if "pwell" in self._names("roles"):
+            self.add("deep_well", "a technology that draws all p wells (role pwell) has none")
+        if drawn_body:
+            self._drawn_on("deep_well.body", [entry["body"]])
+        for key in ("devices", "lvs_deck_models"):
+            for name in entry.get(key, ()):
+                if self._section("devices").get(name, {}).get("type") != "nmos":
+                    self.add(f"deep_well.{key}", f"must name nmos transistors of this file, got {short(name)}")
+        given = entry.get("dimensions", {})
+        for name, reference in given.items():
+            if name not in dimensions.DEEP_WELL:
+                self.add(
+                    f"deep_well.dimensions.{name}",
+                    f"no generator uses this dimension{did_you_mean(name, dimensions.DEEP_WELL)}",
+                )
+            self._length(f"deep_well.dimensions.{name}", reference)
+        needed = dimensions.DEEP_WELL_BODY if drawn_body else dimensions.DEEP_WELL_RING
+        lacking = [name for name in (*dimensions.DEEP_WELL_ALWAYS, *needed) if name not in given]
+        if lacking:
+            self.add("deep_well.dimensions", f"drawing deep wells needs {', '.join(lacking)}")
 
     # ---- devices
 

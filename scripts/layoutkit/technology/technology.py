@@ -310,6 +310,32 @@ class PassiveSpec:
 
 
 @dataclass(frozen=True)
+class DeepWell:
+    """How the process isolates the body of an NMOS transistor from the substrate. [dbu]
+
+    ``body`` is None where a ring of n well on the edge of the deep n well closes it: the p region in the ring is the
+    body. Where it names a layer, the deep n well reaches the surface and this p well in it is the body.
+
+    Attributes:
+        devices: Names of the transistors that may lie in a deep well.
+        body: Layer of the p well that is drawn in a deep well; None where none is.
+        substrate_ring: Whether a closed ring of substrate taps must lie around every deep well.
+        lvs_deck_models: Device -> its model in the ``lvs_deck`` form of netlists, where it differs in a deep well.
+        dimensions: Lengths by name; ``technology.dimensions.DEEP_WELL`` explains them.
+    """
+
+    devices: tuple[str, ...]
+    body: str | None = None
+    substrate_ring: bool = False
+    lvs_deck_models: Mapping[str, str] = field(default_factory=dict)
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+
+    def dim(self, name: str) -> int:
+        """Return a length; 0 where the process states none. [dbu]"""
+        return self.dimensions.get(name, 0)
+
+
+@dataclass(frozen=True)
 class Rule:
     """One design rule as the technology file states it.
 
@@ -357,6 +383,8 @@ class Technology:
     silicon: Mapping[str, Silicon] = field(default_factory=dict)
     """``ndiff``, ``pdiff`` and ``poly`` -> their resistances and contacts."""
     electrical: ElectricalSources = field(default_factory=ElectricalSources)
+    deep_well: DeepWell | None = None
+    """How bodies are isolated; None where the process has no deep well."""
 
     def role(self, role: str) -> str | None:
         """Return the layer name of ``role`` (active, tap, poly, contact, ...), None where the process has none."""

@@ -17,6 +17,7 @@ from layoutkit.technology.technology import (
     DIMENSIONLESS_KINDS,
     Conductor,
     Cut,
+    DeepWell,
     DeviceSpec,
     ElectricalSources,
     LayerSpec,
@@ -236,6 +237,7 @@ class _Reader:
                 silicon={name: Silicon(**_known(entry)) for name, entry in stack.get("silicon", {}).items()},
                 electrical=ElectricalSources(**stack.get("electrical", {})),
                 notes=(*(str(note) for note in data.get("notes", ())), *_uncertainties(stack)),
+                deep_well=self._deep_well(),
                 other_layers={
                     name: _layer(name, {"gds": gds, "purpose": purpose})
                     for purpose, named in data.get("other_layers", {}).items()
@@ -315,6 +317,18 @@ class _Reader:
             array_count=int(entry.get("array_count", 0)),
             current_ma=entry.get("current_ma"),
             resistance_ohm=entry.get("resistance_ohm"),
+        )
+
+    def _deep_well(self) -> DeepWell | None:
+        entry = self.data.get("deep_well")
+        if entry is None:
+            return None
+        return DeepWell(
+            devices=tuple(entry["devices"]),
+            body=entry.get("body"),
+            substrate_ring=bool(entry.get("substrate_ring", False)),
+            lvs_deck_models=dict(entry.get("lvs_deck_models", {})),
+            dimensions=self._dimensions(entry.get("dimensions", {}), "deep_well.dimensions"),
         )
 
     def _device(self, name: str, entry: Mapping[str, Any]) -> DeviceSpec:

@@ -1,0 +1,288 @@
+"""Isolate the bodies in a drawn NMOS module from the substrate: put a deep n well below it and close it all around.
+
+Where a ring of n well closes the deep n well (sky130A, sg13g2)::
+
+      n well ring      hole = isolated p well     n well ring
+    +-------------+                             +-------------+
+    |   [n+ tap]  |  [p+ tap]  NMOS  [p+ tap]   |  [n+ tap]   |
+    +-------------+                             +-------------+
+         +-------------------------------------------+
+         |               deep n well                 |
+         +-------------------------------------------+
+
+Where the deep n well reaches the surface (gf180mcuD), a p well is drawn in it, the n+ taps lie between the edges of the
+two wells, and a ring of substrate taps lies around both::
+
+    [p+ tap]  |   [n+ tap]   | [p+ tap] NMOS [p+ tap] |   [n+ tap]   |  [p+ tap]
+              |              +-------- p well --------+              |
+              +------------------- deep n well ----------------------+
+
+The taps of the body are those of the module. The deep n well and its ring are one net, which has a pin of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from layoutkit.draw.module import Pin
+from layoutkit.draw.ring import draw_tap_ring, ring_sizes
+from layoutkit.draw.sizes import row_sizes
+from layoutkit.draw.sketch import Area, Sketch
+from layoutkit.errors import UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import klayout.db as kdb
+
+    from layoutkit.draw.module import Module
+    from layoutkit.technology import DeepWell, DeviceSpec, Technology
+
+
+@dataclass(frozen=True)
+class DeepWellNets:
+    """The nets of a deep well.
+
+    Attributes:
+        well: Net of the deep n well and its ring; at least as positive as the body and the substrate at any time.
+        substrate: Net of the substrate, for a ring of substrate taps around the deep well.
+        ringed: Whether a ring of substrate taps is drawn where the process asks for none.
+    """
+
+    well: str
+    substrate: str
+    ringed: bool = False
+
+
+def deep_well_of(tech: Technology, device: DeviceSpec) -> DeepWell:
+    """Return how ``tech`` isolates the body of ``device``.
+
+    Raises:
+        UnsupportedOperationError: If it cannot; the message states which devices it can.
+    """
+    deep = tech.deep_well
+    if deep is None:
+        raise UnsupportedOperationError(
+            f"{tech.name} has no deep well, so the body of {device.name} is the substrate or its own well; "
+            "draw it without isolated"
+        )
+    if device.name not in deep.devices:
+        raise UnsupportedOperationError(
+            f"{tech.name} has deep wells for {', '.join(deep.devices)}, not for {device.name}; "
+            "draw it without isolated" + (": its n well isolates it" if device.well else "")
+        )
+    return deep
+
+
+def isolate(tech: Technology, module: Module, device: DeviceSpec, nets: DeepWellNets, *, labels: bool = True) -> Module:
+    """Draw a deep well around ``module`` into its cell and return the module with it.
+
+    Args:
+        tech: Process.
+        module: NMOS transistors with their body taps; its cell gets the deep well and a new origin.
+        device: Flavour of the transistors.
+        nets: Nets of the deep well and the substrate.
+        labels: Whether the new pins carry their nets' names.
+
+    Raises:
+        UnsupportedOperationError: If the process has no deep well for ``device``.
+        TechnologyError: If the technology lacks a dimension.
+    """
+    return _Drawing(tech, module, device, nets).module_with_well(labels=labels)
+
+
+class _Drawing:
+    """The deep well around one module, in the coordinates of the module."""
+
+    def __init__(self, tech: Technology, module: Module, device: DeviceSpec, nets: DeepWellNets) -> None:
+        self.tech = tech
+        self.deep = deep_well_of(tech, device)
+        self.module = module
+        self.device = device
+        self.nets = nets
+        self.tapped = _pmos_like(tech, device)  # its taps are those of an n well
+        self.ring = ring_sizes(tech, self.tapped, row_sizes(tech, self.tapped))
+        self.sketch = Sketch()
+        p_plus, diffusion = self._region(device.bulk_implant), self._region("active") + self._region("tap")
+        self.p_diffusion = _area((diffusion & p_plus).bbox())
+        self.n_diffusion = _area((diffusion - p_plus).bbox())
+        self.body = self._body()
+        self.taps = self._tap_ring()
+        self.well = self._deep_well()
+
+    def module_with_well(self, *, labels: bool) -> Module:
+        """Draw everything and return the module."""
+        tech, sketch, deep = self.tech, self.sketch, self.deep
+        outer = self._outer()
+        if deep.body is None:
+            for side in _frame(self.body, outer):
+                sketch.box("nwell", side)
+        else:
+            sketch.box(deep.body, self.body)
+        sketch.box("deep_nwell", self.well)
+        pins = draw_tap_ring(sketch, tech, self.tapped, self.taps, self.nets.well)
+        cover = self._cover(outer)
+        for layer in self.device.covers:
+            sketch.box(layer, cover)
+        if deep.substrate_ring or self.nets.ringed:
+            inner = self._substrate_ring(outer, cover)
+            pins += draw_tap_ring(sketch, tech, self._plain(), inner, self.nets.substrate)
+        rail = tech.conductors[1]
+        for net, area in pins:
+            if rail.pin_layer:
+                sketch.box(rail.pin_layer, area)
+            if labels:
+                sketch.text(rail.label_layer, net, (area.left + area.right) // 2, (area.bottom + area.top) // 2)
+        return self._moved(pins)
+
+    # ---- positions
+
+    def _body(self) -> Area:
+        """Return the isolated p well: the hole of the ring, or the drawn p well."""
+        deep, tech = self.deep, self.tech
+        if deep.body is None:
+            least = deep.dim("active_to_ring")
+            beyond_n = max(tech.dim("active_to_well", self.device), least)
+            beyond_p = max(tech.dim("tap_to_well", self.device), least)
+        else:
+            beyond_n, beyond_p = deep.dim("body_active_enclosure"), deep.dim("body_tap_enclosure")
+        return self._around(((self.n_diffusion, beyond_n), (self.p_diffusion, beyond_p)))
+
+    def _tap_ring(self) -> Area:
+        """Return the inner edge of the ring of n+ taps: clear of the body and of all that the module draws."""
+        tech, ring, deep = self.tech, self.ring, self.deep
+        from_body = tech.dim("well_tap_enclosure", self.tapped) if deep.body is None else deep.dim("body_to_tap")
+        p_implant = self._bbox(self.device.bulk_implant)
+        over = max(0, row_sizes(tech, self.tapped).rail - ring.width) // 2 + tech.grid
+        needs = [
+            (self.body, max(from_body, ring.implant if deep.body is None else 0)),
+            (self.p_diffusion, max(ring.active_space, ring.implant + ring.implant_to_active)),
+            (self.n_diffusion, ring.active_space),
+            (p_implant, max(ring.implant, ring.implant_to_active, tech.dim("implant_to_active", self.device))),
+            (self._bbox("poly"), ring.poly_space),
+            (self._bbox(tech.conductors[0].layer), ring.strip_space),
+            (self._bbox(tech.conductors[1].layer), tech.conductors[1].space + over),
+        ]
+        return self._around(needs)
+
+    def _deep_well(self) -> Area:
+        deep = self.deep
+        needs: list[tuple[Area | None, int]]
+        if deep.body is None:
+            needs = [(self.body, deep.dim("beyond_hole"))]
+            needs += [(each, deep.dim("active_enclosure")) for each in (self.n_diffusion, self.p_diffusion)]
+        else:
+            taps = self.taps.enlarged(self.ring.width, self.ring.width)
+            needs = [(self.body, deep.dim("body_enclosure")), (taps, deep.dim("tap_enclosure"))]
+        area = self._around(needs)
+        lacks = (deep.dim("width") - (area.right - area.left), deep.dim("width") - (area.top - area.bottom))
+        return area.enlarged(*(self.tech.snap_up(max(0, lack) / 2) for lack in lacks))
+
+    def _outer(self) -> Area:
+        """Return the outer edge of the wells: of the ring of n well, or of the deep n well itself."""
+        if self.deep.body is not None:
+            return self.well
+        beyond_taps = self.ring.width + max(self.tech.dim("well_tap_enclosure", self.tapped), self.ring.implant)
+        width = self.tech.dim("well_width", self.tapped)
+        return self._around(
+            ((self.well, self.deep.dim("ring_enclosure")), (self.taps, beyond_taps), (self.body, width))
+        )
+
+    def _cover(self, outer: Area) -> Area:
+        """Return the thick oxide: over the taps of the deep well, and over a ring of n well."""
+        if not self.device.covers:
+            return outer
+        beyond = self.ring.width + max(self.ring.implant, self.tech.dim("cover_enclosure", self.tapped))
+        return self._around(((self.taps, beyond), *(((outer, 0),) if self.deep.body is None else ())))
+
+    def _substrate_ring(self, outer: Area, cover: Area) -> Area:
+        """Return the inner edge of the ring of substrate taps."""
+        tech, ring, plain = self.tech, self.ring, self._plain()
+        taps = self.taps.enlarged(ring.width, ring.width)
+        implants = max(ring.implant + tech.dim("implant_to_active", plain), tech.dim("implant_tap_enclosure", plain))
+        needs = [
+            (self.well, self.deep.dim("to_taps")),
+            (outer, tech.dim("tap_to_well", plain)),
+            (taps, max(ring.active_space, ring.strip_space, implants + ring.implant)),
+        ]
+        if self.device.covers:
+            needs.append((cover, tech.dim("cover_to_others", self.device)))
+        return self._around(needs)
+
+    def _plain(self) -> DeviceSpec:
+        """Return the NMOS whose taps are drawn outside: the default one, without thick oxide."""
+        return self.tech.device("nmos")
+
+    def _around(self, needs: Iterable[tuple[Area | None, int]]) -> Area:
+        """Return the smallest box on the grid that keeps each distance around its area; absent areas need nothing."""
+        areas = [area.enlarged(distance, distance) for area, distance in needs if area is not None]
+        grid = self.tech.grid
+        return Area(
+            min(area.left for area in areas) // grid * grid,
+            min(area.bottom for area in areas) // grid * grid,
+            self.tech.snap_up(max(area.right for area in areas)),
+            self.tech.snap_up(max(area.top for area in areas)),
+        )
+
+    # ---- the module
+
+    def _region(self, layer: str | None) -> kdb.Region:
+        import klayout.db as kdb
+
+        if layer is None:
+            return kdb.Region()
+        return kdb.Region(self.module.cell.begin_shapes_rec(self.tech.layer(self.module.layout, layer))).merged()
+
+    def _bbox(self, layer: str | None) -> Area | None:
+        return _area(self._region(layer).bbox())
+
+    def _moved(self, pins: list[tuple[str, Area]]) -> Module:
+        """Write the sketch into the module's cell, move its lower left corner to the origin, and describe it."""
+        import klayout.db as kdb
+
+        module, sketch = self.module, self.sketch
+        sketch.write(module.cell, self.tech, 0, 0)
+        extent = sketch.extent()
+        move = kdb.Trans(0, False, -extent.left, -extent.bottom)
+        module.cell.transform(move)
+        rail = self.tech.conductors[1].name
+        every = [*module.pins, *(Pin(net, rail, kdb.Box(*area)) for net, area in pins)]
+        moved = [replace(pin, box=pin.box.transformed(move)) for pin in every]
+        axis = module.symmetry_axis_x
+        if axis is not None and (2 * axis != extent.left + extent.right or not sketch.is_mirror_image_of_itself()):
+            axis = None
+        middle = extent.bottom + extent.top == module.bbox.bottom + module.bbox.top
+        return replace(
+            module,
+            pins=tuple(sorted(moved, key=lambda pin: (pin.box.bottom, pin.box.left, pin.net))),
+            instances=tuple(
+                replace(each, x=each.x - extent.left, y=each.y - extent.bottom) for each in module.instances
+            ),
+            symmetry_axis_x=None if axis is None else axis - extent.left,
+            bbox=module.cell.bbox(),
+            gates=tuple(replace(gate, box=gate.box.transformed(move)) for gate in module.gates),
+            mirrored_in_y=module.mirrored_in_y and middle and sketch.is_mirror_image_of_itself(upside_down=True),
+            keepouts=tuple(replace(each, box=each.box.transformed(move)) for each in module.keepouts),
+        )
+
+
+def _pmos_like(tech: Technology, device: DeviceSpec) -> DeviceSpec:
+    """Return the PMOS with the covers of ``device``, plain ones and the default first: its taps are those of wells."""
+    found = [spec for spec in tech.devices.values() if spec.type == "pmos" and spec.covers == device.covers]
+    found.sort(key=lambda spec: (len(spec.markers), not spec.default, spec.name))
+    return found[0] if found else tech.device("pmos")
+
+
+def _frame(hole: Area, outer: Area) -> list[Area]:
+    """Return the closed ring between two boxes as its four sides."""
+    return [
+        Area(outer.left, outer.bottom, outer.right, hole.bottom),
+        Area(outer.left, hole.top, outer.right, outer.top),
+        Area(outer.left, hole.bottom, hole.left, hole.top),
+        Area(hole.right, hole.bottom, outer.right, hole.top),
+    ]
+
+
+def _area(box: kdb.Box) -> Area | None:
+    return None if box.empty() else Area(box.left, box.bottom, box.right, box.top)
