@@ -13,7 +13,7 @@ from layoutkit.technology.netlist_forms import AREAS, MEASURED
 from layoutkit.technology.technology import width_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from layoutkit.circuit.circuit import BlackBox
     from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
@@ -27,7 +27,9 @@ _PARAM_NAMES = {"w": "W", "l": "L"}
 _PARAM_ORDER = ("w", "l", "nf", "nfin", "stack", "r", "c", "value", "area", "m")
 
 
-def write_spice(circuit: Circuit, technology: Technology | None = None, form: str = "spice") -> str:
+def write_spice(
+    circuit: Circuit, technology: Technology | None = None, form: str = "spice", isolated: Collection[str] = ()
+) -> str:
     """Return the circuit as one ``.subckt``: the same circuit gives the same text.
 
     A device of the technology is written as its file states for this form: card, terminals, model, parameters and
@@ -45,8 +47,9 @@ def write_spice(circuit: Circuit, technology: Technology | None = None, form: st
         circuit: What to write; models are the technology's device names or its model names.
         technology: Process whose netlist form to follow; None for plain cards.
         form: ``spice`` or ``lvs_deck``.
+        isolated: Ids of the transistors in deep wells, for which a deck may have other models.
     """
-    cards = _Cards(circuit, technology, form)
+    cards = _Cards(circuit, technology, form, isolated)
     ports = " ".join(cards.nets.of(port) for port in circuit.ports)
     calls = [card for device in circuit.devices for unit in device.in_series for card in cards.of(unit)]
     calls += [cards.of_black_box(box) for box in circuit.black_boxes]
@@ -75,7 +78,9 @@ class _Cards:
         open_terminals: Terminals that a card has and the circuit does not, as ``device.terminal``.
     """
 
-    def __init__(self, circuit: Circuit, technology: Technology | None, form: str) -> None:
+    def __init__(
+        self, circuit: Circuit, technology: Technology | None, form: str, isolated: Collection[str] = ()
+    ) -> None:
         self.nets = _Names()
         for port in circuit.ports:
             self.nets.of(port)
@@ -84,6 +89,9 @@ class _Cards:
         self._technology = technology
         self._forms = {} if technology is None else technology.netlists.get(form, {})
         self._taken = {net.lower() for net in circuit.nets}
+        deep_well = None if technology is None or form != "lvs_deck" else technology.deep_well
+        self._isolated_models = {} if deep_well is None else deep_well.lvs_deck_models
+        self._isolated = frozenset(isolated)
 
     @property
     def substrate(self) -> str:
@@ -131,7 +139,8 @@ class _Cards:
             for key, quantity, power in form.params
             if quantity not in MEASURED or quantity in device.params
         ]
-        rest = [*nodes, _safe(_model(device, spec, form.model)), *params]
+        model = self._isolated_models.get(spec.name, form.model) if device.id in self._isolated else form.model
+        rest = [*nodes, _safe(_model(device, spec, model)), *params]
         if form.counts_units or device.m == 1:
             return [" ".join([self._devices.of(device.id, letter), *rest])]
         return [" ".join([self._devices.of(f"{device.id}_{unit}", letter), *rest]) for unit in range(1, device.m + 1)]

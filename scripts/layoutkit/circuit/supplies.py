@@ -47,9 +47,14 @@ def find_supplies(circuit: Circuit) -> Supplies:
 
 
 def substrate_net(circuit: Circuit) -> str:
-    """Return the net of the substrate: the bulk of the NMOS transistors, else ground, else an empty string."""
-    bodies = sorted({device.terminals["b"] for device in circuit.devices if device.type == "nmos"})
-    return (bodies or sorted(find_supplies(circuit).ground) or [""])[0]
+    """Return the net of the substrate: the bulk of the NMOS transistors, else ground, else an empty string.
+
+    Of several bulks it is a ground net, the one of most transistors; where none is, it is ground itself.
+    """
+    bodies = Counter(device.terminals["b"] for device in circuit.devices if device.type == "nmos")
+    ground = find_supplies(circuit).ground
+    candidates = (set(bodies) & set(ground)) or ground or bodies if len(bodies) > 1 else bodies or ground
+    return min(candidates, key=lambda net: (-bodies[net], net), default="")
 
 
 def _shared_bulk(circuit: Circuit, mos_type: str) -> set[str]:

@@ -26,10 +26,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.module import Pin
-from layoutkit.draw.ring import draw_tap_ring, ring_sizes
+from layoutkit.draw.ring import TapRing, draw_tap_ring, opposite_device, ring_sizes
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
-from layoutkit.errors import UnsupportedOperationError
+from layoutkit.errors import GeometryError, UnsupportedOperationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,6 +87,7 @@ def isolate(tech: Technology, module: Module, device: DeviceSpec, nets: DeepWell
 
     Raises:
         UnsupportedOperationError: If the process has no deep well for ``device``.
+        GeometryError: If the module has an n well of its own, such as a double ring.
         TechnologyError: If the technology lacks a dimension.
     """
     return _Drawing(tech, module, device, nets).module_with_well(labels=labels)
@@ -101,9 +102,14 @@ class _Drawing:
         self.module = module
         self.device = device
         self.nets = nets
-        self.tapped = _pmos_like(tech, device)  # its taps are those of an n well
+        self.tapped = opposite_device(tech, device)  # its taps are those of an n well
         self.ring = ring_sizes(tech, self.tapped, row_sizes(tech, self.tapped))
         self.sketch = Sketch()
+        if not self._region("nwell").is_empty():
+            raise GeometryError(
+                f"module {module.name} has an n well, which cannot lie in a deep well; use ring full, open or none: "
+                "the deep well has a ring of n+ taps of its own"
+            )
         p_plus, diffusion = self._region(device.bulk_implant), self._region("active") + self._region("tap")
         self.p_diffusion = _area((diffusion & p_plus).bbox())
         self.n_diffusion = _area((diffusion - p_plus).bbox())
@@ -121,13 +127,13 @@ class _Drawing:
         else:
             sketch.box(deep.body, self.body)
         sketch.box("deep_nwell", self.well)
-        pins = draw_tap_ring(sketch, tech, self.tapped, self.taps, self.nets.well)
+        pins = draw_tap_ring(sketch, tech, self.tapped, TapRing(self.taps), self.nets.well)
         cover = self._cover(outer)
         for layer in self.device.covers:
             sketch.box(layer, cover)
         if deep.substrate_ring or self.nets.ringed:
             inner = self._substrate_ring(outer, cover)
-            pins += draw_tap_ring(sketch, tech, self._plain(), inner, self.nets.substrate)
+            pins += draw_tap_ring(sketch, tech, self._plain(), TapRing(inner), self.nets.substrate)
         rail = tech.conductors[1]
         for net, area in pins:
             if rail.pin_layer:
@@ -265,13 +271,6 @@ class _Drawing:
             mirrored_in_y=module.mirrored_in_y and middle and sketch.is_mirror_image_of_itself(upside_down=True),
             keepouts=tuple(replace(each, box=each.box.transformed(move)) for each in module.keepouts),
         )
-
-
-def _pmos_like(tech: Technology, device: DeviceSpec) -> DeviceSpec:
-    """Return the PMOS with the covers of ``device``, plain ones and the default first: its taps are those of wells."""
-    found = [spec for spec in tech.devices.values() if spec.type == "pmos" and spec.covers == device.covers]
-    found.sort(key=lambda spec: (len(spec.markers), not spec.default, spec.name))
-    return found[0] if found else tech.device("pmos")
 
 
 def _frame(hole: Area, outer: Area) -> list[Area]:

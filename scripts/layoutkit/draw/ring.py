@@ -323,7 +323,7 @@ def draw_outer_ring(
         raise GeometryError(
             f"the outer ring of a double ring is of the opposite type and needs another net than the bulk's, {bulk_net}"
         )
-    other = _opposite(tech, device)
+    other = opposite_device(tech, device)
     ring = ring_sizes(tech, other, row_sizes(tech, other))
     own = sketch.extent()
     to_well = max(tech.dim("tap_to_well", spec) for spec in (device, other))
@@ -347,7 +347,7 @@ def draw_outer_ring(
     return pins
 
 
-def _opposite(tech: Technology, device: DeviceSpec) -> DeviceSpec:
+def opposite_device(tech: Technology, device: DeviceSpec) -> DeviceSpec:
     """Return the transistor of the opposite type with the same covers (thick oxide), the default before others."""
     found = [s for s in tech.devices.values() if s.type != device.type and set(s.covers) == set(device.covers)]
     if not found:

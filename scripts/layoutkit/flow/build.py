@@ -106,7 +106,7 @@ class _Job:
         unwritten = NETLIST_FORMS.keys() - self.netlist_forms.keys()
         files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items() if kind not in unwritten}
         with stage("export", "layout and reference netlist"):
-            out_of_date = self._write_inputs(layout)
+            out_of_date = self._write_inputs(layout, design)
         with stage("drc", f"{len(self.technology.rules)} rules"):
             drc = self._drc(cell)
         with stage("lvs", "against the input netlist"):
@@ -171,7 +171,7 @@ class _Job:
         draw_job(layout, cell, tried.job, routes)
         return cell, layout, routes
 
-    def _write_inputs(self, layout: kdb.Layout) -> list[str]:
+    def _write_inputs(self, layout: kdb.Layout, design: Design) -> list[str]:
         """Write layout, circuit and reference netlist; return a warning for each earlier report out of date."""
         from layoutkit.circuit import write_spice
         from layoutkit.layout import files
@@ -183,7 +183,7 @@ class _Job:
             circuit_path = workspace.write_json(workspace.circuit_path.name, {"circuit": self.circuit.to_json()})
             circuit = {CIRCUIT: sha256_of(circuit_path) or ""}
             for kind, form in self.netlist_forms.items():
-                text = write_spice(self.circuit, self.technology, form)
+                text = write_spice(self.circuit, self.technology, form, design.isolated)
                 files.write_bytes(workspace.path(FILES[kind]), noted(text.encode(), circuit))
         self.sources = {LAYOUT: saved.sha256, **circuit}
         return list(saved.warnings)

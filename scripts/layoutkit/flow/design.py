@@ -44,6 +44,7 @@ class LayoutRequest:
         row_gap: Room between rows beyond what the rules need; None to try how much the wires need. [um]
         net_priorities: Nets with a priority in routing of their own, as ``{net, priority}``.
         netlist_text: The netlist itself; it cannot include files.
+        deep_well_net: Net of the deep wells around isolated bodies; None for the highest supply.
     """
 
     netlist_path: str | None = None
@@ -60,6 +61,7 @@ class LayoutRequest:
     row_gap: float | None = None
     net_priorities: Sequence[Mapping[str, Any]] = ()
     netlist_text: str | None = None
+    deep_well_net: str | None = None
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
@@ -99,6 +101,14 @@ class Design:
     dummies: int
     constraints: Constraints = field(default_factory=Constraints)
     source: str = RECOGNITION
+
+    @property
+    def isolated(self) -> frozenset[str]:
+        """Ids of the transistors in deep wells."""
+        from layoutkit.flow.groups import Group
+
+        groups = (group for group in self.groups if isinstance(group, Group) and group.deep_well is not None)
+        return frozenset(device.id for group in groups for device in group.devices)
 
     def priority(self, net: str) -> int:
         """Return when ``net`` is routed; a smaller number first."""
@@ -148,7 +158,7 @@ def make_design(request: LayoutRequest, technology: Technology, circuit: Circuit
         check_constraints(constraints, circuit)
     constraints = _with_priorities(constraints, request, circuit)
     supplies = find_supplies(circuit)
-    transistors, notes = group_devices(circuit, technology, constraints)
+    transistors, notes = group_devices(circuit, technology, constraints, request.deep_well_net)
     others, more_notes = group_passives(circuit, technology, constraints)
     groups: tuple[Group | PassiveGroup, ...] = (*transistors, *others)
     design = Design(

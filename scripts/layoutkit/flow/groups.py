@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.errors import UnsupportedOperationError
+from layoutkit.flow.deep_wells import isolated_bodies
 from layoutkit.technology.device_kinds import PASSIVE_KINDS, plural_nouns
 from layoutkit.technology.finger_widths import widest_finger
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.constraints import Constraints
+    from layoutkit.draw.deep_well import DeepWellNets
     from layoutkit.technology import DeviceSpec, Technology
 
 
@@ -44,6 +46,7 @@ class Group:
         bulk_net: Their common body.
         level: Steps from the supply that the body is tied to: 1 next to it.
         arrangement: How the constraints want the fingers arranged; empty where they do not say.
+        deep_well: Nets of the deep well that isolates their body; None where the body is the substrate or an n well.
     """
 
     name: str
@@ -54,10 +57,11 @@ class Group:
     bulk_net: str
     level: int
     arrangement: str = ""
+    deep_well: DeepWellNets | None = None
 
 
 def group_devices(
-    circuit: Circuit, technology: Technology, constraints: Constraints
+    circuit: Circuit, technology: Technology, constraints: Constraints, deep_well_net: str | None = None
 ) -> tuple[tuple[Group, ...], tuple[str, ...]]:
     """Return the groups of transistors to draw, each in exactly one, and what was decided, in words.
 
@@ -65,9 +69,11 @@ def group_devices(
         circuit: Mapped to ``technology``: models are its devices, sizes are legal.
         technology: Where the circuit is drawn.
         constraints: State which devices are matched; every other transistor is drawn by itself.
+        deep_well_net: Net of the deep wells around isolated bodies; None for the highest supply.
 
     Raises:
-        UnsupportedOperationError: If there are devices of a kind that is not drawn; all are named.
+        UnsupportedOperationError: If there are devices of a kind that is not drawn, or bodies that can neither be the
+            substrate nor be isolated; all are named.
     """
     others = [f"{d.id} ({d.type})" for d in circuit.devices if not (d.is_mos or d.type in PASSIVE_KINDS)]
     if others:
@@ -75,10 +81,10 @@ def group_devices(
             f"only {plural_nouns()} can be drawn; the circuit also has: {', '.join(others)}",
             details={"devices": others},
         )
-    _check_bodies(circuit, technology)
+    deep_wells, deep_notes = isolated_bodies(circuit, technology, deep_well_net)
     levels = _levels(circuit, constraints)
     recognised = {name: module for module in circuit.modules for name in module.devices}  # no device is in two
-    notes: list[str] = []
+    notes: list[str] = [*deep_notes]
     groups: list[Group] = []
     taken: set[str] = set()
     for wanted in constraints.matching:
@@ -106,33 +112,7 @@ def group_devices(
         for device in circuit.devices
         if device.id not in taken and device.is_mos
     )
-    return tuple(groups), tuple(notes)
-
-
-def _check_bodies(circuit: Circuit, technology: Technology) -> None:
-    """Refuse bodies on different nets where the technology draws no well that would keep them apart."""
-    bodies: dict[str, dict[str, list[str]]] = {}
-    for device in circuit.devices:
-        if not device.is_mos:
-            passive = technology.passive(device.model)
-            body, transistor = passive.body_terminal, passive.diffusion_of
-            if body in device.terminals and (transistor is None or passive.in_substrate):
-                kind = "nmos" if transistor is None else transistor.type
-                bodies.setdefault(kind, {}).setdefault(device.terminals[body], []).append(device.id)
-        elif technology.device(device.model).well is None:
-            bodies.setdefault(device.type, {}).setdefault(device.terminals["b"], []).append(device.id)
-    for kind, nets in sorted(bodies.items()):
-        if len(nets) > 1:
-            listed = "; ".join(f"{net}: {', '.join(ids)}" for net, ids in sorted(nets.items()))
-            passives = technology.passives
-            in_wells = [name for name, spec in passives.items() if spec.diffusion_of and not spec.in_substrate]
-            junctions = any(passives[device.model].in_substrate for device in circuit.devices if not device.is_mos)
-            cure = f", or use a junction in a well ({', '.join(in_wells)})" if junctions and in_wells else ""
-            raise UnsupportedOperationError(
-                f"the {kind} bodies are on {len(nets)} nets, but in {technology.name} they are all the one substrate "
-                f"({listed}); connect them to one net{cure}",
-                details={"bodies": nets},
-            )
+    return tuple(replace(group, deep_well=deep_wells.get(group.devices[0].id)) for group in groups), tuple(notes)
 
 
 def size(device: Device, technology: Technology, units: int) -> Sizing:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.errors import GeometryError
+from layoutkit.flow.deep_wells import KIND
 from layoutkit.flow.passive_modules import PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.draw.deep_well import DeepWellNets
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design
     from layoutkit.flow.groups import Group
@@ -43,6 +46,26 @@ class Drawn:
     module: Module
     ringed: bool = True
 
+    @property
+    def kind(self) -> str:
+        """The kind of its block: those of one kind share rows."""
+        kind = self.group.spec.placed_with
+        return kind if self.deep_well is None else f"{kind} {KIND}"
+
+    @property
+    def deep_well(self) -> DeepWellNets | None:
+        """Nets of the deep well around it; None if it has none."""
+        return None if isinstance(self.group, PassiveGroup) else self.group.deep_well
+
+    @property
+    def well_net(self) -> str:
+        """What blocks that share a well have in common: the net; a ring of substrate taps keeps its well apart."""
+        if self.deep_well is None:
+            return self.group.bulk_net
+        if self.deep_well.ringed:
+            return f"{self.deep_well.well} in {self.module.name}"
+        return self.deep_well.well
+
 
 def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
     """Return each group of ``design`` with its module, drawn in ``layout`` as one cell per group."""
@@ -51,6 +74,11 @@ def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
     for group in design.groups:
         if isinstance(group, PassiveGroup):
             drawn.append(Drawn(group, draw_passives(layout, design.technology, group, design.dummies)))
+            continue
+        if group.deep_well is not None:
+            module = _draw(layout, design, group, paired, FULL_RING)
+            module = isolate(design.technology, module, group.spec, group.deep_well, labels=False)
+            drawn.append(Drawn(group, module))
             continue
         module = _draw(layout, design, group, paired, _SHARED)
         reach = 2 * design.technology.dim("tap_max_distance", group.spec)

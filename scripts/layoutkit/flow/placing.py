@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
+from layoutkit.flow.deep_wells import join_deep_wells
 from layoutkit.flow.groups import Group
 from layoutkit.flow.modules import draw_groups, with_own_ring
 from layoutkit.flow.passive_modules import PassiveGroup
@@ -168,6 +169,7 @@ def place_modules(design: Design, options: PlacementOptions, *, common_rings: bo
     here = [(block, placement.placed[block.name]) for block in blocks]
     here += [(ring.block, Placed(ring.block.name, 0, 0, mirrored=False)) for ring in rings]
     _join_wells(technology, cell, here)
+    join_deep_wells(technology, cell, here)
     return placed
 
 
@@ -211,14 +213,14 @@ def _blocks(drawn: Sequence[Drawn], technology: Technology, plan: SymmetryPlan) 
                 boxes[spec.name] = _rectangle(box)
         block = Block(
             name=item.module.name,
-            kind=item.group.spec.placed_with,
+            kind=item.kind,
             box=_rectangle(item.module.bbox),
             pins=tuple((pin.net, pin.box.center().x, pin.box.center().y) for pin in item.module.pins),
             layer_boxes=boxes,
             level=item.group.level,
             symmetric=item.module.name in plan.centred,
             partner=plan.partners.get(item.module.name),
-            bulk_net=item.group.bulk_net,
+            bulk_net=item.well_net,
         )
         if isinstance(item.group, Group) and not item.ringed:
             block = replace(block, ring=ring_room(technology, item, block))

@@ -46,7 +46,7 @@ class SymmetryPlan:
 def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
     """Return which of the drawn modules are centred on the axis, and which are placed as mirror images."""
     owner = {device: item.module for item in drawn for device in item.module.devices}
-    level = {item.module.name: (item.group.spec.placed_with, item.group.level) for item in drawn}
+    level = {item.module.name: (item.kind, item.group.level) for item in drawn}
     grid = design.technology.grid
     centred: dict[str, None] = {}
     partners: dict[str, str] = {}

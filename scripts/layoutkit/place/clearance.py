@@ -18,6 +18,15 @@ class Clearances:
         self.grid = technology.grid
         self.wells = {spec.well for spec in technology.devices.values() if spec.well}
         self.spaces = _spaces(technology)
+        self.beside_deep_well: dict[str, int] = {}
+        self.deep_well = ""
+        if technology.deep_well is not None:
+            deep, self.deep_well = technology.deep_well, technology.roles["deep_nwell"]
+            self.wells |= {self.deep_well, *((deep.body,) if deep.body else ())}
+            self.spaces = {**self.spaces, self.deep_well: deep.dim("space")}
+            diffusion = max(deep.dim("to_active"), deep.dim("to_taps"))
+            self.beside_deep_well = {technology.resolve(role): diffusion for role in ("active", "tap")}
+            self.beside_deep_well[technology.roles["nwell"]] = deep.dim("to_wells")
         flavours = sorted(technology.devices.items())
         self.to_well = max(technology.dim(name, d) for _, d in flavours for name in ("active_to_well", "tap_to_well"))
         self.implant_to_active = max(technology.dim("implant_to_active", d) for _, d in flavours)
@@ -64,6 +73,8 @@ class Clearances:
             if layer not in first.layer_boxes or layer not in second.layer_boxes or (one_well and layer in merged):
                 continue
             gap = max(gap, space - _inset(first, layer, near) - _inset(second, layer, far))
+        for one, sides, other, facing in ((first, near, second, far), (second, far, first, near)):
+            gap = max(gap, self._beside_deep_well(one, sides, other, facing))
         return gap
 
     def _merged(self, first: Block, second: Block, axis: str) -> set[str]:
@@ -78,6 +89,20 @@ class Clearances:
                 if min(box.top - base for box, base in (one, other)) - low >= width:
                     found.add(layer)
         return found
+
+    def _beside_deep_well(self, isolated: Block, sides: tuple[str, ...], other: Block, facing: tuple[str, ...]) -> int:
+        """Return the gap from a block in a deep well to what lies in none; 0 if the first has none. [dbu]"""
+        if self.deep_well not in isolated.layer_boxes or self.deep_well in other.layer_boxes:
+            return 0
+        inside = _inset(isolated, self.deep_well, sides)
+        return max(
+            (
+                space - inside - _inset(other, layer, facing)
+                for layer, space in self.beside_deep_well.items()
+                if layer in other.layer_boxes
+            ),
+            default=0,
+        )
 
     def oxide(self, block: Block) -> frozenset[str]:
         """Return the covers (thick oxide) that are drawn over ``block``."""

@@ -1,12 +1,10 @@
 """Which devices share a row, and into how many fingers they are cut (design: engine's ideas 2 and 5)."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, recognise
 from layoutkit.circuit.suggested_constraints import suggest_constraints
-from layoutkit.errors import UnsupportedOperationError
 from layoutkit.flow.groups import group_devices, size
 from layoutkit.technology import load
 
@@ -55,11 +53,6 @@ def test_every_device_is_in_exactly_one_group():
     devices = [mos(f"M{i}", f"d{i % 3} g{i % 2} s{i % 4} vss") for i in range(12)]
     groups, _ = groups_of(*devices)
     assert sorted(d.id for g in groups for d in g.devices) == sorted(d.id for d in devices)
-
-
-def test_bodies_on_two_nets_of_one_substrate_are_refused():
-    with pytest.raises(UnsupportedOperationError, match="b1: M1; b2: M2"):
-        groups_of(mos("M1", "d g s b1"), mos("M2", "d g s b2"))
 
 
 @settings(max_examples=200, deadline=None)
