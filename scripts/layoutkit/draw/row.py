@@ -6,14 +6,14 @@ Adjacent fingers share their diffusion if its net and height are the same; other
                            |                       strip, first conductor
                           [x]   poly head
          .-----.---------||------.-----.
-         |  x  |  x      ||  x   |  x  |           diffusion; x: contact columns
+         |  x  |  x      ||  x   |  x  |           diffusion; x: contact columns under straps
+     D rail =================#=============        on the conductor above the straps
          |  x  |  x      ||  x   |  x  |
-         '--|--'---------||--|---'--|--'
-            |                |      |              strips
-     S rail =#===============|======#====
-     D rail =================#===========
+     S rail =#======================#======
+         '-----'---------||------'-----'
 
-This module places the pieces of one row in x; ``stack`` stacks rows, wires them and closes the tap ring around them.
+This module places the pieces of one row in x; ``wires`` wires it, ``stack`` stacks rows and closes the tap ring around
+them, ``metal`` chooses the conductors.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ class Column(NamedTuple):
     left: int
     bottom: int
     top: int
+    fingers: tuple[int, ...] = ()  # the fingers that it lies beside
 
 
 class PlannedRow(NamedTuple):
@@ -121,6 +122,14 @@ def plan_row(row: Row, sizes: RowSizes) -> PlannedRow:
     if not row.fingers:
         raise GeometryError("a diffusion row needs at least one finger")
     return _Planner(row, sizes).plan()
+
+
+def is_palindrome(row: Row) -> bool:
+    """Return whether the shapes and nets of ``row`` are the same from both ends, gates and rails' cuts included."""
+    fingers, count = row.fingers, len(row.fingers)
+    shapes = [(f.gate, f.left, f.right, f.width, f.length) for f in fingers]
+    mirrored = [(f.gate, f.right, f.left, f.width, f.length) for f in reversed(fingers)]
+    return shapes == mirrored and row.broken() == {count - 2 - i for i in row.broken()}
 
 
 def head_width(length: int, sizes: RowSizes) -> int:
@@ -164,10 +173,11 @@ class _Planner:
             if starts:
                 island = x
                 x += end
-                columns.append(self._column(finger.left, x, -1, base, finger.width))
+                columns.append(self._column(finger.left, x, -1, base, finger.width)._replace(fingers=(i,)))
             stripes.append(self._stripe(finger, x, base))
             x += finger.length
-            columns.append(self._column(finger.right, x, 1, base, finger.width))
+            beside = (i,) if ends else (i, i + 1)
+            columns.append(self._column(finger.right, x, 1, base, finger.width)._replace(fingers=beside))
             if ends:
                 diffusions.append((island, base, x + end, base + finger.width))
                 x += end + self.gap
@@ -207,10 +217,10 @@ class _Planner:
         return self._round_up(max(sizes.active_space, self.row.gap, pads), 0)
 
     def _end_width(self) -> int:
-        """Return how far the outermost diffusion extends beyond its gate."""
+        """Return how far the outermost diffusion extends beyond its gate: at least as far as an inner one."""
         sizes = self.sizes
         inner = (self.spread - sizes.contact) // 2
-        return max(sizes.source_drain, inner + sizes.contact + sizes.active_side)
+        return max(sizes.source_drain, inner + sizes.contact + sizes.active_side, self.spread)
 
     def _round_up(self, length: int, like: int) -> int:
         step = 2 * self.sizes.grid

@@ -2,23 +2,24 @@
 
     +--------------------------------+   tap ring
     |  .--[ gate rails, row 2 ]---.  |
-    |  |   row 2                  |  |   risers (third conductor) at both ends join the rails of one net
-    |  |--[ source/drain rails ]--|  |
+    |  |   row 2 under its rails  |  |   risers at both ends join the rails of one net
     |  |--[ gate rails, row 1 ]---|  |
-    |  |   row 1                  |  |
-    |  '--[ source/drain rails ]--'  |
+    |  '   row 1 under its rails  '  |
     +----------[ bulk rail ]---------+
 
-Strips of the bulk net on a side that faces the ring extend to the ring and need no rail.
+Rails extend to the outer edge of the ring; those of the bulk net are joined to it at both sides. No wire but the
+module's own may lie over the channels of matched transistors, so those are keepouts and the rails' ends the pins.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from layoutkit.draw.module import Gate, Instance, Module, Pin, channel_centre
+from layoutkit.draw.metal import Metal, hull
+from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin, channel_centre
 from layoutkit.draw.ring import (
     FULL_RING,
     SIDES,
@@ -27,20 +28,23 @@ from layoutkit.draw.ring import (
     TapRing,
     draw_outer_ring,
     draw_tap_ring,
+    frame,
     inner_edge,
     module_covers,
     ring_sizes,
     row_covers,
     tap_distance,
 )
-from layoutkit.draw.row import Row, plan_row
+from layoutkit.draw.row import Row, is_palindrome, plan_row
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
-from layoutkit.draw.wires import Side, WiredRow
+from layoutkit.draw.wires import RAIL_ROWS, Rail, Side, WiredRow, level_name
 from layoutkit.errors import GeometryError
 from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import klayout.db as kdb
 
     from layoutkit.technology import DeviceSpec, Technology
@@ -107,30 +111,29 @@ class _Drawing:
             raise GeometryError(f"module {stack.name} needs at least one row")
         self.tech = tech
         self.stack = stack
+        self.metal = Metal(tech)
         self.sizes = row_sizes(tech, stack.device)
         self.ring = ring_sizes(tech, stack.device, self.sizes)
         self.taps = stack.ring.sides
         self.sketch = Sketch()
-        self.pins: list[tuple[str, Area]] = []
-        first, last = stack.rows[0], stack.rows[-1]
-        wired = []
-        for row in stack.rows:
-            ringed: set[Side] = set()
-            if row is first and "bottom" in self.taps:
-                ringed.add(_lower(row))
-            if row is last and "top" in self.taps:
-                ringed.add(_upper(row))
-            wired.append(WiredRow(plan_row(row, self.sizes), self.sizes, frozenset(ringed), stack.bulk_net))
+        self.pins: list[tuple[str, int, Area]] = []
+        self.rails: list[tuple[str, int, Area]] = []
+        tied = "left" in self.taps, "right" in self.taps
+        wired = [
+            WiredRow(plan_row(row, self.sizes), self.sizes, self.metal, stack.bulk_net, tied) for row in stack.rows
+        ]
         self.left = min(row.plan.left for row in wired)
         self.right = max(row.plan.right for row in wired)
         self.rows = self._stacked(wired)
-        self.risers = self._riser_slots()
-        self.rail_left, self.rail_right = self._rail_ends()
+        self.matched = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
+        self.risers = self._riser_nets()
         self.inner = self._ring_inside()
+        self.ends = self.inner.left - self._tap_width("left"), self.inner.right + self._tap_width("right")
         self._check_tap_distance()
 
     def module(self, layout: kdb.Layout) -> Module:
         stack, tech, sketch = self.stack, self.tech, self.sketch
+        self._draw_covers()
         for placed in self.rows:
             self._draw_row(placed)
         self._draw_ring()
@@ -139,7 +142,8 @@ class _Drawing:
             for layer, area in module_covers(self.inner, self.ring, tech, stack.device, self.taps):
                 sketch.box(layer, area)
         if stack.ring.kind == "double":
-            self.pins += draw_outer_ring(sketch, tech, stack.device, stack.ring, stack.bulk_net)
+            outer = draw_outer_ring(sketch, tech, stack.device, stack.ring, stack.bulk_net)
+            self.pins += [(net, 1, area) for net, area in outer]
         self._draw_texts()
         extent = sketch.extent()
         symmetric = sketch.is_mirror_image_of_itself() and (extent.left + extent.right) % (2 * self.sizes.grid) == 0
@@ -150,72 +154,144 @@ class _Drawing:
     # ---- positions
 
     def _stacked(self, wired: list[WiredRow]) -> list[_PlacedRow]:
-        sizes = self.sizes
-        needs = {
+        rows = list(zip(self.stack.rows, wired, strict=True))
+        distances = []
+        for (lower_row, lower), (upper_row, upper) in pairwise(rows):
+            facing = _upper(lower_row), _lower(upper_row)
+            needed = _clearance(lower.reach(facing[0]), upper.reach(facing[1]), self._row_needs(facing))
+            distances.append(self.tech.snap_up(needed))
+        if distances != distances[::-1]:  # the rows of an odd stack are to be symmetric about the middle row
+            distances = [max(distances)] * len(distances)
+        placed = [_PlacedRow(wired[0], self.stack.rows[0].flipped, 0)]
+        for (row, upper), distance in zip(rows[1:], distances, strict=True):
+            placed.append(_PlacedRow(upper, row.flipped, placed[-1].top + distance))
+        return placed
+
+    def _row_needs(self, facing: tuple[Side, Side]) -> dict[tuple[str, str], int]:
+        """Return the distances that shapes of two adjacent rows keep; one implant covers rows foot to foot."""
+        sizes, metal = self.sizes, self.metal
+        widest = {level: self._widest(level) for level in range(metal.riser + 1)}
+        needs = {(level_name(level),) * 2: metal.space(level, width) for level, width in widest.items()}
+        needs |= {
             ("active", "active"): max(sizes.active_space, self.stack.gap),
-            ("implant", "implant"): sizes.implant_space,
-            ("flavour", "flavour"): sizes.flavour_space,
+            # Decks measure the length of channels between all edges of channels, also those of two channels.
+            ("channel", "channel"): self.stack.device.min_l,
             ("poly", "poly"): sizes.gate_space,
             ("poly", "active"): sizes.poly_to_active,
             ("gate_contact", "active"): sizes.gate_contact_to_active,
             ("marker", "marker"): sizes.marker_space,
             ("marker", "active_contact"): sizes.marker_to_contact,
-            ("strip", "strip"): sizes.strip_space,
-            ("rail", "rail"): sizes.rail_space,
         }
-        placed = [_PlacedRow(wired[0], self.stack.rows[0].flipped, 0)]
-        pairs = list(pairwise(zip(self.stack.rows, wired, strict=True)))
-        # The same distance for all rows, so that the rows of an odd stack are symmetric about the middle row.
-        distance = max(
-            (
-                _clearance(lower.reach(_upper(lower_row)), upper.reach(_lower(upper_row)), needs)
-                for (lower_row, lower), (upper_row, upper) in pairs
-            ),
-            default=0,
-        )
-        distance = self.tech.snap_up(distance)
-        for _, (upper_row, upper) in pairs:
-            placed.append(_PlacedRow(upper, upper_row.flipped, placed[-1].top + distance))
-        return placed
+        if facing != ("foot", "foot"):
+            needs |= {("implant", "implant"): sizes.implant_space, ("flavour", "flavour"): sizes.flavour_space}
+        return needs
 
-    def _riser_slots(self) -> list[str]:
-        """Return the nets that need a riser, innermost first."""
-        counts: dict[str, int] = {}
-        for placed in self.rows:
-            for rails in placed.wired.rails.values():
-                for net in rails:
-                    counts[net] = counts.get(net, 0) + 1
-        if self.taps and (self.stack.bulk_net in counts or self._in_two_strips()):
-            # and the rails on the ring; two strips have no other connection
-            counts[self.stack.bulk_net] = counts.get(self.stack.bulk_net, 0) + 1 + self._in_two_strips()
+    def _widest(self, level: int) -> int:
+        """Return the width of the widest wire on ``level``, for spaces beside it."""
+        return self.metal.wire(level, RAIL_ROWS)
+
+    def _tap_width(self, side: RingSide) -> int:
+        """Return the width of the ring at ``side``; 0 where it is open."""
+        return self.ring.width if side in self.taps else 0
+
+    def _bulk_rail_sides(self) -> tuple[RingSide, ...]:
+        if self.stack.bulk_rails == "both" or self._in_two_strips():
+            return ("bottom", "top")
+        return ("bottom",) if "bottom" in self.taps else ("top",)
+
+    def _in_two_strips(self) -> bool:
+        return self.taps == ("bottom", "top")
+
+    def _riser_nets(self) -> list[str]:
+        """Return the nets that need a riser, outermost first. Beside the rows, the ring joins the bulk's rails."""
+        counts = Counter(rail.net for placed in self.rows for rail in placed.wired.all_rails())
+        bulk = self.stack.bulk_net
+        if "left" in self.taps or "right" in self.taps:
+            del counts[bulk]
+        elif self.taps and (counts[bulk] or self._in_two_strips()):
+            counts[bulk] += 1 + self._in_two_strips()
         return sorted(net for net, count in counts.items() if count > 1)
 
-    def _riser(self, slot: int) -> tuple[int, int]:
-        """Return the left edges of the left and right riser of ``slot``."""
-        offset = slot * (self.sizes.riser + self.sizes.riser_space)
-        return self.left - offset - self.sizes.riser, self.right + offset
+    def _risers(self) -> list[tuple[str, Area]]:
+        """Return the risers as (net, area), equally long: at both ends, or one per net where both have no room."""
+        if not self.risers:
+            return []
+        metal, width = self.metal, self._riser_width()
+        pitch = width + metal.space(metal.riser, width)
+        cut = metal.cuts[metal.riser - 1]
+        inset = max(0, cut.enclose_below_end - cut.enclose_above)
+        spans = [area for net, _, area in self.rails if net in self.risers]
+        end = cut.enclose_above_end
+        bottom, top = min(area.bottom for area in spans) - end, max(area.top for area in spans) + end
+        lack = -(-metal.conductors[metal.riser].area // width) - (top - bottom)
+        grow = metal.even(max(0, lack)) // 2
+        found = []
+        for right, nets in enumerate(self._riser_sides()):
+            for slot, net in enumerate(nets):
+                offset = inset + slot * pitch
+                left = self.ends[1] - offset - width if right else self.ends[0] + offset
+                found.append((net, Area(left, bottom - grow, left + width, top + grow)))
+        return found
 
-    def _rail_ends(self) -> tuple[int, int]:
-        """Return the left and right end of every rail, beyond its cuts and long enough for the minimum area."""
-        sizes = self.sizes
-        offset = (sizes.strip - sizes.cut) // 2
-        lefts = [s.left + offset for p in self.rows for strips in p.wired.strips.values() for s in strips]
-        reach = max(self.right, max(lefts) + sizes.cut + sizes.cut_rail_end)
-        reach_left = min(self.left, min(lefts) - sizes.cut_rail_end)
-        if self.risers:
-            left, right = self._riser(len(self.risers) - 1)
-            offset = (sizes.riser - sizes.via) // 2
-            reach = max(reach, right + offset + sizes.via + sizes.via_rail_end)
-            reach_left = min(reach_left, left + offset - sizes.via_rail_end)
-        lack = -(-sizes.rail_area // sizes.rail) - (reach - reach_left)
-        if lack > 0:
-            grow = -(-lack // (2 * sizes.grid)) * sizes.grid
-            reach, reach_left = reach + grow, reach_left - grow
-        return reach_left, reach
+    def _riser_room(self, sides: dict[RingSide, int]) -> int:
+        """Return the room for risers at each end of the rows: outside matched channels, or half of the rows. [dbu]"""
+        beyond = min(sides["left"] + self._tap_width("left"), sides["right"] + self._tap_width("right"))
+        if not self.matched:
+            return (self.right - self.left) // 2 - self.metal.space(self.metal.riser, 0) + beyond
+        left, right = self._matched_span()
+        return min(left - self.left, self.right - right) + beyond
 
-    def _ring_inside(self) -> Area:
-        """Return the inner edge of the tap ring."""
-        sizes, ring = self.sizes, self.ring
+    def _riser_sides(self) -> tuple[list[str], list[str]]:
+        """Return the nets of the risers at the left and at the right end."""
+        nets = self.risers
+        room = self._riser_room(self._sides())
+        if not self.matched or self.metal.riser_block(len(nets), 1) <= room or self._palindromes():
+            return nets, nets
+        return nets[::2], nets[1::2]
+
+    def _palindromes(self) -> bool:
+        """Return whether every row is its own mirror image."""
+        return all(is_palindrome(row) for row in self.stack.rows)
+
+    def _riser_cuts(self) -> int:
+        """Return how many cuts side by side the risers hold: two where there is room."""
+        count = max(len(nets) for nets in self._riser_sides())
+        return 2 if self.metal.riser_block(count, 2) <= self._riser_room(self._sides()) else 1
+
+    def _riser_width(self) -> int:
+        return self.metal.wire(self.metal.riser, self._riser_cuts())
+
+    def _sides(self) -> dict[RingSide, int]:
+        """Return the distance from the rows to the inner edge of the ring at left and right, risers apart. [dbu]"""
+        needs, found = self._ring_needs(), {}
+        sides: tuple[RingSide, RingSide] = ("left", "right")
+        for side in sides:
+            edge = inner_edge(self.taps, side, self.ring, self.sizes, rail=False)
+            if self._tap_width(side):
+                edge["rail"] = self._pad_over_ring()
+            reach = 0
+            for placed in self.rows:
+                plan = placed.wired.plan
+                inset = plan.left - self.left if side == "left" else self.right - plan.right
+                reach = max(reach, _clearance(placed.wired.beside(right=side == "right"), edge, needs) - inset)
+            found[side] = self.tech.snap_up(reach)
+        if self._tap_width("left") == self._tap_width("right"):
+            found = dict.fromkeys(sides, max(found.values()))
+        return found
+
+    def _pad_over_ring(self) -> int:
+        """Return how far pads on the second conductor extend from the ring towards the rows. [dbu]
+
+        They join rails of the bulk net above that conductor to the ring.
+        """
+        metal, bulk = self.metal, self.stack.bulk_net
+        rails = [rail for placed in self.rows for rail in placed.wired.rails if rail.net == bulk]
+        crossings = [Area(0, 0, self.ring.width, rail.high - rail.low) for rail in rails if rail.level > 1]
+        pads = [metal.pad(1, crossing, crossing._replace(right=crossing.right * 10)) for crossing in crossings]
+        return max((pad.right - self.ring.width for pad in pads), default=-self.ring.width)
+
+    def _ring_needs(self) -> dict[tuple[str, str], int]:
+        sizes, ring, metal = self.sizes, self.ring, self.metal
         needs = {
             ("active", "tap"): ring.active_space,
             ("implant", "tap_implant"): 0,
@@ -227,46 +303,42 @@ class _Drawing:
             ("gate_contact", "tap"): ring.gate_contact_space,
             ("gate_contact", "tap_contact"): sizes.contact_space,
             ("marker", "tap_contact"): sizes.marker_to_contact,
-            ("strip", "strip"): ring.strip_space,
-            ("rail", "rail"): sizes.rail_space,
+            ("strip", "strip"): max(ring.strip_space, metal.space(0, self._widest(0))),
             ("active", "end"): 0,
-            ("poly", "end"): 0,
-            ("strip", "end"): 0,
+            ("poly", "end"): self.tech.dim("cover_enclosure", self.stack.device) if self.stack.device.covers else 0,
         }
+        for level in range(metal.riser):
+            # Rails end at an open side, beyond the cuts of the wires that they cross there.
+            needs[level_name(level), "end"] = metal.cuts[level].enclose_above_end
+            if level:
+                needs[level_name(level), "tap"] = 0
+                needs[(level_name(level),) * 2] = metal.space(level, self._widest(level))
+        return needs
+
+    def _ring_inside(self) -> Area:
+        """Return the inner edge of the tap ring."""
+        needs = self._ring_needs()
         edge: dict[RingSide, dict[str, int]] = {
-            side: inner_edge(self.taps, side, ring, sizes, rail=side in self._bulk_rail_sides()) for side in SIDES
+            side: inner_edge(self.taps, side, self.ring, self.sizes, rail=side in self._bulk_rail_sides())
+            for side in SIDES
         }
+        if self.stack.bulk_net in self.risers:  # it reaches the ring's rail by pads
+            for side in edge.values():
+                if "rail" in side:
+                    side |= {level_name(level): side["rail"] + self.sizes.grid for level in range(2, self.metal.riser)}
         bottom, top = self.rows[0], self.rows[-1]
         below = _clearance(bottom.wired.reach(_lower(self.stack.rows[0])), edge["bottom"], needs)
         above = _clearance(top.wired.reach(_upper(self.stack.rows[-1])), edge["top"], needs)
         below, above = self.tech.snap_up(below), self.tech.snap_up(above)
-        if (top.top + above + below) % (2 * sizes.grid):
-            above += sizes.grid
-        left = right = 0
-        for placed in self.rows:
-            plan, implant = placed.wired.plan, placed.wired.implant_reach()
-            pads = (sizes.strip - sizes.contact) // 2 - sizes.active_side
-            markers = max(sizes.marker, sizes.head_side)
-            first = plan.left - min(placed.wired.head_box(s).left for s in plan.stripes) + markers
-            channel = plan.left - min(stripe.left for stripe in plan.stripes)
-            reach = {"active": 0, "implant": implant, "strip": pads, "marker": first, "poly": first, "channel": channel}
-            left = max(left, _clearance(reach, edge["left"], needs) + self.left - plan.left)
-            right = max(right, _clearance(reach, edge["right"], needs) + plan.right - self.right)
-        widths = [ring.width if side in self.taps else 0 for side in ("left", "right")]
-        left = max(left, self.left - self.rail_left - widths[0])
-        right = max(right, self.rail_right - self.right - widths[1])
-        if widths[0] == widths[1]:
-            left = right = max(left, right)
-        left, right = self.tech.snap_up(left), self.tech.snap_up(right)
-        return Area(self.left - left, bottom.bottom - below, self.right + right, top.top + above)
-
-    def _bulk_rail_sides(self) -> tuple[RingSide, ...]:
-        if self.stack.bulk_rails == "both" or self._in_two_strips():
-            return ("bottom", "top")
-        return ("bottom",) if "bottom" in self.taps else ("top",)
-
-    def _in_two_strips(self) -> bool:
-        return self.taps == ("bottom", "top")
+        if (top.top + above + below) % (2 * self.sizes.grid):
+            above += self.sizes.grid
+        sides = self._sides()
+        if self.risers:
+            count = max(len(nets) for nets in self._riser_sides())
+            block = self.metal.riser_block(count, self._riser_cuts())
+            grow = self.tech.snap_up(max(0, block - self._riser_room(sides)))
+            sides = {side: distance + grow for side, distance in sides.items()}
+        return Area(self.left - sides["left"], bottom.bottom - below, self.right + sides["right"], top.top + above)
 
     def _check_tap_distance(self) -> None:
         if not self.taps:
@@ -287,78 +359,103 @@ class _Drawing:
 
     # ---- shapes
 
+    def _draw_covers(self) -> None:
+        """Draw implants and markers over the diffusions; rows foot to foot have them in common."""
+        stack, areas = self.stack, []
+        for placed, row in zip(self.rows, stack.rows, strict=True):
+            plan, reach = placed.wired.plan, placed.wired.implant_reach()
+            area = placed.area(Area(plan.left, 0, plan.right, plan.height))
+            areas.append((area, reach, row))
+        for area, reach, _ in areas:
+            for layer, cover in row_covers(area, reach, self.sizes, stack.device):
+                self.sketch.box(layer, cover)
+        for (lower, _, lower_row), (upper, _, upper_row) in pairwise(areas):
+            if (_upper(lower_row), _lower(upper_row)) == ("foot", "foot"):
+                for layer, cover in row_covers(hull((lower, upper)), self.sizes.implant, self.sizes, stack.device):
+                    self.sketch.box(layer, cover)
+
     def _draw_row(self, placed: _PlacedRow) -> None:
-        stack, tech, wired, plan = self.stack, self.tech, placed.wired, placed.wired.plan
-        layers = {"strip": tech.conductors[0].layer, "contact": tech.contact.layer}
+        wired, sketch = placed.wired, self.sketch
         for kind, area in wired.shapes():
-            layer = layers.get(kind, kind)
+            layer: str | None = kind
             if kind == "marker":
-                marker = tech.role("poly_contact_marker")
-                if marker is None:
-                    continue
-                layer = marker
-            self.sketch.box(layer, placed.area(area))
-        row_area = placed.area(Area(plan.left, 0, plan.right, plan.height))
-        for layer, area in row_covers(row_area, wired.implant_reach(), self.sizes, stack.device):
-            self.sketch.box(layer, area)
-        sides: tuple[Side, ...] = ("foot", "head")
-        for side in sides:
-            self._draw_strips(placed, side)
-            for net, low in wired.rails[side].items():
-                self._draw_rail(net, placed.area(Area(self.rail_left, low, self.rail_right, low + self.sizes.rail)))
+                layer = self.tech.role("poly_contact_marker")
+            if layer is not None:
+                sketch.box(layer, placed.area(area))
+        for at_left, bar in wired.tie_bars():
+            left, right = (self.ends[0], bar.right) if at_left else (bar.left, self.ends[1])
+            sketch.box(self.metal.layer(0), placed.area(Area(left, bar.bottom, right, bar.top)))
+        for rail in wired.rails:
+            self._draw_rail(placed, rail, over_channels=True)
+        for rail in wired.gate_rails:
+            self._draw_rail(placed, rail, over_channels=False)
 
-    def _draw_strips(self, placed: _PlacedRow, side: Side) -> None:
-        sizes, wired, sketch = self.sizes, placed.wired, self.sketch
-        strip_layer, cut = self.tech.conductors[0].layer, self.tech.cuts[0]
-        lower_side = side == ("head" if placed.flipped else "foot")
-        outside = self.inner.bottom - self.ring.width if lower_side else self.inner.top + self.ring.width
-        for strip in wired.strips[side]:
-            if wired.to_ring(side, strip.net):
-                bottom, top = sorted((placed.y(strip.start), outside))
-                sketch.box(strip_layer, Area(strip.pad[0], bottom, strip.pad[1], top))
-                continue
-            low, high = sorted((strip.start, wired.strip_end(side, strip)))
-            sketch.box(strip_layer, placed.area(Area(strip.left, low, strip.left + sizes.strip, high)))
-            low = wired.rails[side][strip.net] + (sizes.rail - sizes.cut) // 2
-            left = strip.left + (sizes.strip - sizes.cut) // 2
-            sketch.box(cut.layer, placed.area(Area(left, low, left + sizes.cut, low + sizes.cut)))
+    def _draw_rail(self, placed: _PlacedRow, rail: Rail, *, over_channels: bool) -> None:
+        area = placed.area(Area(self.ends[0], rail.low, self.ends[1], rail.high))
+        self.sketch.box(self.metal.layer(rail.level), area)
+        self.rails.append((rail.net, rail.level, area))
+        if rail.net == self.stack.bulk_net:
+            for side, beside in frame(self.inner, self.ring.width, self.taps).items():
+                if side in {"left", "right"}:
+                    for layer, shape in self.metal.stack_between(0, beside, rail.level, area):
+                        self.sketch.box(layer, shape)
+        if not (over_channels and self.matched):
+            self.pins.append((rail.net, rail.level, area))
+            return
+        left, right = self._matched_span()
+        for part in (area._replace(right=left), area._replace(left=right)):
+            self.pins.append((rail.net, rail.level, part))
 
-    def _draw_rail(self, net: str, area: Area) -> None:
-        self.sketch.box(self.tech.conductors[1].layer, area)
-        self.pins.append((net, area))
+    def _matched_span(self) -> tuple[int, int]:
+        """Return the left and right end of all channels that are no dummies."""
+        channels = [s for placed in self.rows for s in placed.wired.plan.stripes if s.finger.device]
+        return min(s.left for s in channels), max(s.right for s in channels)
 
     def _draw_ring(self) -> None:
         taps = TapRing(self.inner, self.taps, self._bulk_rail_sides())
-        self.pins += draw_tap_ring(self.sketch, self.tech, self.stack.device, taps, self.stack.bulk_net)
+        for net, area in draw_tap_ring(self.sketch, self.tech, self.stack.device, taps, self.stack.bulk_net):
+            self.rails.append((net, 1, area))
+            self.pins.append((net, 1, area))
 
     def _draw_risers(self) -> None:
-        sizes, tech, sketch = self.sizes, self.tech, self.sketch
-        rail_offset, riser_offset = (sizes.rail - sizes.via) // 2, (sizes.riser - sizes.via) // 2
-        for slot, net in enumerate(self.risers):
-            lows = sorted(area.bottom + rail_offset for pin_net, area in self.pins if pin_net == net)
-            bottom, top = lows[0] - sizes.via_riser_end, lows[-1] + sizes.via + sizes.via_riser_end
-            lack = -(-sizes.riser_area // sizes.riser) - (top - bottom)
-            grow = max(0, -(-lack // (2 * sizes.grid)) * sizes.grid)
-            for left in self._riser(slot):
-                sketch.box(tech.conductors[2].layer, Area(left, bottom - grow, left + sizes.riser, top + grow))
-                for low in lows:
-                    x = left + riser_offset
-                    sketch.box(tech.cuts[1].layer, Area(x, low, x + sizes.via, low + sizes.via))
+        metal, sketch = self.metal, self.sketch
+        for net, riser in self._risers():
+            sketch.box(metal.layer(metal.riser), riser)
+            for rail_net, level, area in self.rails:
+                if rail_net == net:
+                    for layer, shape in metal.stack_between(level, area, metal.riser, riser):
+                        sketch.box(layer, shape)
 
     def _draw_texts(self) -> None:
-        rail = self.tech.conductors[1]
-        for net, area in self.pins:
-            if rail.pin_layer:
-                self.sketch.box(rail.pin_layer, area)
+        for net, level, area in self.pins:
+            conductor = self.tech.conductors[level]
+            if conductor.pin_layer:
+                self.sketch.box(conductor.pin_layer, area)
             if self.stack.labels:
                 x, y = (area.left + area.right) // 2, (area.bottom + area.top) // 2
-                self.sketch.text(rail.label_layer, net, x, y)
+                self.sketch.text(conductor.label_layer, net, x, y)
         layer = self.tech.role("device_text")
         for placed in self.rows:
             for stripe in placed.wired.plan.stripes:
                 if layer and stripe.finger.device:
                     x, y = (stripe.left + stripe.right) // 2, placed.y((stripe.bottom + stripe.top) // 2)
                     self.sketch.text(layer, stripe.finger.device, x, y)
+
+    def _keepouts(self) -> Iterator[tuple[str, Area]]:
+        """Yield the conductors and cuts that no wire may use over matched channels, with the area."""
+        if not self.matched:
+            return
+        tech = self.tech
+        layers = [conductor.name for conductor in tech.conductors[1:5]] + [cut.name for cut in tech.cuts[1:4]]
+        for placed in self.rows:
+            channels = [
+                placed.area(Area(s.left, s.bottom, s.right, s.top))
+                for s in placed.wired.plan.stripes
+                if s.finger.device
+            ]
+            if channels:
+                for layer in layers:
+                    yield layer, hull(channels)
 
     # ---- the module
 
@@ -383,18 +480,19 @@ class _Drawing:
         for (unit, device), orientation in orientations.items():
             x, y = channel_centre([gate.box for gate in gates if (gate.unit, gate.device) == (unit, device)])
             instances.append(Instance(unit, device, x, y, orientation))
-        pins = sorted(self.pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
+        pins = sorted(self.pins, key=lambda pin: (pin[2].bottom, pin[2].left, pin[0]))
         return Module(
             name=self.stack.name,
             cell=cell,
             layout=layout,
-            pins=tuple(Pin(net, self.tech.conductors[1].name, moved(area)) for net, area in pins),
+            pins=tuple(Pin(net, self.tech.conductors[level].name, moved(area)) for net, level, area in pins),
             devices=tuple(dict.fromkeys(device for _, device in orientations)),
             instances=tuple(instances),
             symmetry_axis_x=dx + (extent.left + extent.right) // 2 if symmetric else None,
             bbox=moved(extent),
             gates=tuple(gates),
             mirrored_in_y=self.sketch.is_mirror_image_of_itself(upside_down=True),
+            keepouts=tuple(Keepout(layer, moved(area)) for layer, area in self._keepouts()),
         )
 
 

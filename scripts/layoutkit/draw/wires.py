@@ -1,7 +1,9 @@
-"""Wire a planned row: its contacts, gate heads, strips and rails, in the row's own coordinates.
+"""Wire a planned row, in the row's own coordinates: straps, rails over the fingers, gate heads, gate strips and rails.
 
-Sources and drains leave the row at the bottom (below y = 0), gates at the top (above ``height``). Each net has one
-rail on each side where it appears; the rails with most strips are nearest to the row.
+Gates leave the row at the top (above ``height``, its head). Source and drain rails lie over the fingers; what finds no
+room there extends below y = 0 (its foot). All straps of a row are equal, and so are all gate strips, so that matched
+fingers have equal wires. Dummies at the ends of the row, whose gates are on the bulk net, are tied by a bar on the first
+conductor, which runs past their heads to the tap ring; columns between two dummies extend to that bar.
 """
 
 from __future__ import annotations
@@ -10,25 +12,39 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from layoutkit.draw.row import Stripe, head_width
+from layoutkit.draw.metal import hull
+from layoutkit.draw.row import head_width
 from layoutkit.draw.sketch import Area
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from layoutkit.draw.row import Column, PlannedRow
+    from layoutkit.draw.metal import Metal
+    from layoutkit.draw.row import Column, PlannedRow, Stripe
     from layoutkit.draw.sizes import RowSizes
 
 Side = Literal["foot", "head"]
 
+RAIL_ROWS = 4
+"""Rows of cuts that a source or drain rail is made high enough for, where the fingers are."""
 
-class Strip(NamedTuple):
-    """A vertical wire on the first conductor that leaves the row at one side."""
+
+class Head(NamedTuple):
+    """The contacts and the strip of one gate. [dbu]"""
+
+    stripe: Stripe
+    left: int  # left edge of the contacts
+    right: int
+    strip: tuple[int, int]  # left and right edge of the strip
+
+
+class Rail(NamedTuple):
+    """A horizontal wire over or beside a row. [dbu]"""
 
     net: str
-    left: int
-    start: int  # the end inside the row
-    pad: tuple[int, int]  # left and right edge if it extends to the ring: as wide as its contacts need, without a notch
+    level: int
+    low: int
+    high: int
 
 
 class WiredRow:
@@ -37,111 +53,98 @@ class WiredRow:
     Args:
         plan: The row.
         sizes: Lengths to draw with.
-        ringed: Sides that face the tap ring. There, strips of ``bulk_net`` extend to the ring and have no rail.
+        metal: Conductors and cuts.
         bulk_net: Net of the ring.
+        tied: Whether the dummies at the left and at the right end are tied to the ring there, not by a rail.
     """
 
-    def __init__(self, plan: PlannedRow, sizes: RowSizes, ringed: frozenset[Side], bulk_net: str) -> None:
+    def __init__(
+        self, plan: PlannedRow, sizes: RowSizes, metal: Metal, bulk_net: str, tied: tuple[bool, bool]
+    ) -> None:
         self.plan = plan
         self.sizes = sizes
-        self.ringed = ringed
+        self.metal = metal
         self.bulk_net = bulk_net
+        self.dummies = self._end_dummies(tied)
+        self.tied_columns = frozenset(i for i, column in enumerate(plan.columns) if self._is_tied(column))
+        self.strap_width = self._strap_width()
+        self.rails = self._rails()
+        self.strap_span = self._strap_span()
+        self.heads = self._heads()
+        self.contact_rows = self._contact_rows()
+        self.bar = self._one_bar()
+        self.gate_nets = _by_use(head.stripe.finger.gate for head in self._wired_heads())
+        self.gate_rail = self._gate_rail_height()
         self.head_contact = self._head_contact()
-        self.strips: dict[Side, list[Strip]] = {
-            "foot": [self._column_strip(column) for column in plan.columns],
-            "head": [self._gate_strip(stripe) for stripe in plan.stripes],
-        }
-        self.rails: dict[Side, dict[str, int]] = {"foot": self._rails("foot"), "head": self._rails("head")}
+        self.gate_rails = self._gate_rails()
 
-    def to_ring(self, side: Side, net: str) -> bool:
-        """Return whether strips of ``net`` on ``side`` extend to the ring."""
-        return side in self.ringed and net == self.bulk_net
+    # ---- dummies at the ends
 
-    def strip_end(self, side: Side, strip: Strip) -> int:
-        """Return where ``strip`` ends beyond its rail; it is extended to the minimum area."""
-        sizes = self.sizes
-        cut_low = self.rails[side][strip.net] + (sizes.rail - sizes.cut) // 2
-        length = -(-sizes.strip_area // (sizes.strip * sizes.grid)) * sizes.grid
-        if side == "foot":
-            return min(cut_low - sizes.cut_strip_end, strip.start - length)
-        return max(cut_low + sizes.cut + sizes.cut_strip_end, strip.start + length)
+    def _end_dummies(self, tied: tuple[bool, bool]) -> tuple[int, int]:
+        """Return how many dummies at the left and at the right end are tied to the ring there."""
 
-    def reach(self, side: Side) -> dict[str, int]:
-        """Return how far each kind of shape extends beyond the diffusion on ``side``. [dbu]"""
-        sizes, plan = self.sizes, self.plan
-        edge: Callable[[int], int] = (lambda y: -y) if side == "foot" else (lambda y: y - plan.height)
-        reach = {"active": 0, "channel": 0, "active_contact": -sizes.active_end, "implant": self.implant_reach()}
-        if sizes.flavour:
-            reach["flavour"] = sizes.flavour + self.implant_reach() - sizes.implant
-        if side == "foot":
-            reach["poly"] = max(edge(s.bottom) for s in plan.stripes) + sizes.gate_extension
-        else:
-            top = edge(self.head_contact) + sizes.contact
-            reach |= {"poly": top + sizes.head_end, "gate_contact": top, "marker": top + sizes.marker}
-        wired = [s for s in self.strips[side] if not self.to_ring(side, s.net)]
-        if wired:
-            reach["strip"] = max(edge(self.strip_end(side, s)) for s in wired)
-            lows = self.rails[side].values()
-            reach["rail"] = max(edge(low) if side == "foot" else edge(low) + sizes.rail for low in lows)
-        return reach
+        def count(fingers: Iterable[Stripe]) -> int:
+            found = 0
+            for stripe in fingers:
+                if stripe.finger.device or stripe.finger.gate != self.bulk_net:
+                    break
+                found += 1
+            return found
 
-    def implant_reach(self) -> int:
-        """Return how far the implant extends beyond the diffusion; in very small rows, more than its enclosure."""
-        lack = self.sizes.implant_width - self.plan.height
-        return max(self.sizes.implant, -(-lack // (2 * self.sizes.grid)) * self.sizes.grid)
+        left = count(self.plan.stripes) if tied[0] else 0
+        right = count(reversed(self.plan.stripes)) if tied[1] else 0
+        total = len(self.plan.stripes)
+        if left + right > total:  # nothing but dummies
+            left = (total + 1) // 2
+        return left, min(right, total - left)
 
-    def head_box(self, stripe: Stripe) -> Area:
-        """Return the poly head of ``stripe``."""
-        sizes = self.sizes
-        width, contacts = head_width(stripe.right - stripe.left, sizes), self.contacts_width(stripe)
-        left = stripe.left if width == stripe.right - stripe.left else stripe.contact - (width - contacts) // 2
-        low = self.head_contact - sizes.head_end
-        return Area(left, low, left + width, self.head_contact + sizes.contact + sizes.head_end)
+    def is_end_dummy(self, index: int) -> bool:
+        """Return whether finger ``index`` is one of the dummies tied to the ring."""
+        left, right = self.dummies
+        return index < left or index >= len(self.plan.stripes) - right
 
-    def contacts_width(self, stripe: Stripe) -> int:
-        """Return the width of the gate contacts of ``stripe`` side by side."""
-        return stripe.contacts * self.sizes.contact + (stripe.contacts - 1) * self.sizes.contact_space
+    def _is_tied(self, column: Column) -> bool:
+        return column.net == self.bulk_net and all(self.is_end_dummy(i) for i in column.fingers)
 
-    def shapes(self) -> Iterator[tuple[str, Area]]:
-        """Yield the shapes that do not depend on other rows, without rails, as (layer role, area)."""
-        for left, bottom, right, top in self.plan.diffusions:
-            yield "active", Area(left, bottom, right, top)
-        for column in self.plan.columns:
-            for low in self._column_contacts(column):
-                yield "contact", Area(column.left, low, column.left + self.sizes.contact, low + self.sizes.contact)
-        yield from self._gates()
-        yield from (("marker", area) for area in self._markers())
+    def tie_bars(self) -> list[tuple[bool, Area]]:
+        """Return the bars that tie the end dummies, as (at the left end, the part beside the row)."""
+        low, high = self._pad()
+        bars = []
+        for at_left, count in zip((True, False), self.dummies, strict=True):
+            if count:
+                heads = self.heads[:count] if at_left else self.heads[-count:]
+                own = range(count) if at_left else range(len(self.heads) - count, len(self.heads))
+                areas = [Area(head.strip[0], low, head.strip[1], high) for head in heads]
+                for column in (self.plan.columns[i] for i in sorted(self.tied_columns)):
+                    if set(column.fingers) & set(own):
+                        metal = self._first_metal(column)
+                        areas.append(Area(metal.left, low, metal.right, high))
+                bars.append((at_left, hull(areas)))
+        return bars
 
-    def _gates(self) -> Iterator[tuple[str, Area]]:
-        sizes = self.sizes
-        for stripe in self.plan.stripes:
-            head = self.head_box(stripe)
-            yield "poly", Area(stripe.left, stripe.bottom - sizes.gate_extension, stripe.right, head.top)
-            yield "poly", head
-            low = self.head_contact
-            for i in range(stripe.contacts):
-                left = stripe.contact + i * (sizes.contact + sizes.contact_space)
-                yield "contact", Area(left, low, left + sizes.contact, low + sizes.contact)
-            pad = Area(stripe.contact, low, stripe.contact + self.contacts_width(stripe), low + sizes.contact)
-            yield "strip", pad.enlarged(sizes.strip_side, sizes.strip_end)
-        for a, b in pairwise(self.plan.stripes):
-            one, other = self.head_box(a), self.head_box(b)
-            if a.finger.gate == b.finger.gate and 0 < other.left - one.right < sizes.gate_space:
-                yield "poly", Area(one.right, one.bottom, other.left, one.top)
+    # ---- source and drain columns
 
-    def _markers(self) -> list[Area]:
-        """Return the markers around the gate contacts; those that would be too close are merged."""
-        sizes, low = self.sizes, self.head_contact
-        merged: list[Area] = []
-        for stripe in self.plan.stripes:
-            pad = Area(stripe.contact, low, stripe.contact + self.contacts_width(stripe), low + sizes.contact)
-            area = pad.enlarged(sizes.marker, sizes.marker)
-            if merged and area.left - merged[-1].right < sizes.marker_space:
-                area = Area(merged.pop().left, area.bottom, area.right, area.top)
-            merged.append(area)
-        return merged
+    def _strap_width(self) -> int:
+        """Return the width of all straps: enough for two cuts side by side where the columns leave room for them."""
+        metal, level = self.metal, self.metal.strap
+        least = self.sizes.strip if level == 0 else metal.wire(level)
+        lefts = sorted(column.left for column in self.plan.columns)
+        pitch = min((b - a for a, b in pairwise(lefts)), default=None)
+        wide = max(least, self._like_contact(metal.wire(level, 2)))
+        fits = pitch is None or pitch - wide >= max(metal.space(level, wide), self._beside_cuts(level))
+        return wide if fits else max(least, self._like_contact(least))
 
-    def _column_contacts(self, column: Column) -> range:
+    def _beside_cuts(self, level: int) -> int:
+        """Return the distance of two wires that hold cuts to the next level, for the distance of those cuts."""
+        cut = self.metal.cuts[level]
+        return cut.space - 2 * cut.enclose_below
+
+    def _like_contact(self, width: int) -> int:
+        """Return ``width`` rounded up so that a contact can be centred in it."""
+        step, contact = 2 * self.sizes.grid, self.sizes.contact
+        return contact + -(-(width - contact) // step) * step
+
+    def column_contacts(self, column: Column) -> range:
         """Return the lower edges of the contacts that fill ``column``."""
         sizes = self.sizes
         pitch = sizes.contact + sizes.contact_space
@@ -150,49 +153,354 @@ class WiredRow:
         low = column.bottom + (column.top - column.bottom - used) // (2 * sizes.grid) * sizes.grid
         return range(low, low + count * pitch, pitch)
 
-    def _column_strip(self, column: Column) -> Strip:
-        sizes = self.sizes
+    def _first_metal(self, column: Column) -> Area:
+        """Return the first conductor over ``column``: around its contacts, and over nearly the whole finger."""
+        sizes, contacts = self.sizes, self.column_contacts(column)
+        inset = (column.top - column.bottom) // (20 * sizes.grid) * sizes.grid
+        low = min(contacts[0] - sizes.strip_end, column.bottom + inset)
+        high = max(contacts[-1] + sizes.contact + sizes.strip_end, column.top - inset)
         left = column.left - (sizes.strip - sizes.contact) // 2
-        start = self._column_contacts(column)[-1] + sizes.contact + sizes.strip_end
-        return Strip(column.net, left, start, (left, left + sizes.strip))
+        return Area(left, low, left + sizes.strip, high)
 
-    def _gate_strip(self, stripe: Stripe) -> Strip:
-        """Return the strip that starts at the gate contacts."""
-        sizes = self.sizes
-        width = self.contacts_width(stripe)
-        middle = stripe.contact + (width - sizes.contact) // (2 * sizes.grid) * sizes.grid
-        left = middle - (sizes.strip - sizes.contact) // 2
-        pad = (
-            min(left, stripe.contact - sizes.strip_side),
-            max(left + sizes.strip, stripe.contact + width + sizes.strip_side),
-        )
-        return Strip(stripe.finger.gate, left, self.head_contact - self._pad_end(), pad)
+    def strap(self, column: Column) -> Area:
+        """Return the strap of ``column``."""
+        left = column.left - (self.strap_width - self.sizes.contact) // 2
+        return Area(left, self.strap_span[0], left + self.strap_width, self.strap_span[1])
 
-    def _pad_end(self) -> int:
-        """Return how far a gate's strip extends below its contacts, where the cut to the nearest rail may lie."""
+    def _strap_span(self) -> tuple[int, int]:
+        """Return where all straps of the row start and end: over all fingers, and beyond the cuts to the rails."""
+        metal, columns = self.metal, [self._first_metal(column) for column in self.plan.columns]
+        lows, highs = [area.bottom for area in columns], [area.top for area in columns]
+        if metal.strap:
+            lows, highs = [min(c.bottom for c in self.plan.columns)], [max(c.top for c in self.plan.columns)]
+            beyond = metal.cuts[metal.strap - 1].enclose_above_end
+            lows.append(min(area.bottom for area in columns) + beyond)
+        for rail in self.rails:
+            margin = self._rail_margin(rail) - metal.cuts[metal.strap].enclose_below_end
+            lows.append(rail.low + margin)
+            highs.append(rail.high - margin)
+        low, high = self._down(min(lows)), -self._down(-max(highs))
+        lack = -(-metal.conductors[metal.strap].area // self.strap_width) - (high - low)
+        return low - max(0, -self._down(-lack)), high
+
+    def _rail_margin(self, rail: Rail) -> int:
+        """Return the distance from the edge of a rail to its outermost cuts."""
+        cut = self.metal.cuts[rail.level - 1]
+        rows = (rail.high - rail.low - 2 * cut.enclose_above + cut.space) // (cut.size + cut.space)
+        return (rail.high - rail.low - rows * (cut.size + cut.space) + cut.space) // 2
+
+    def _down(self, length: int) -> int:
+        return length // self.sizes.grid * self.sizes.grid
+
+    def _rails(self) -> list[Rail]:
+        """Return the source and drain rails: over the fingers, and below them if there is too little room."""
+        metal, level = self.metal, self.metal.rail
+        columns = [column for i, column in enumerate(self.plan.columns) if i not in self.tied_columns]
+        nets = _by_use(column.net for column in columns)
+        if not nets:
+            return []
+        room, count = self.plan.height, len(nets)
+        least = 1 if self.strap_width >= metal.wire(metal.strap, 2) else 2
+
+        def block(rows: int) -> tuple[int, int]:
+            height = metal.wire(level, rows)
+            return height, count * height + (count - 1) * metal.space(level, height)
+
+        # Cuts of neighbouring columns on one rail would make an array together.
+        most = min([RAIL_ROWS, *(cut.array_count - 1 for cut in metal.cuts[: level + 1] if cut.array_count)])
+        rows = next((rows for rows in range(most, least, -1) if block(rows)[1] <= room), least)
+        height, total = block(rows)
+        low = self._down((room - total) // 2) if total <= room else self._down(room) - total
+        pitch = height + metal.space(level, height)
+        return [Rail(net, level, low + i * pitch, low + i * pitch + height) for i, net in enumerate(nets)]
+
+    # ---- gates
+
+    def _heads(self) -> list[Head]:
+        """Return the head of every gate: two contacts and a strip for two cuts where all gates have room for them."""
+        sizes, metal = self.sizes, self.metal
+        two = 2 * sizes.contact + sizes.contact_space
+        wide = self._like_contact(max(metal.wire(0, 2), sizes.strip, two + 2 * sizes.strip_side))
+        for contacts in (two, 0):
+            for width in (wide, sizes.strip):
+                heads = [self._head(stripe, contacts, width) for stripe in self.plan.stripes]
+                if self._have_room(heads):
+                    return heads
+        return heads
+
+    def _head(self, stripe: Stripe, contacts: int, width: int) -> Head:
         sizes = self.sizes
-        return max(sizes.strip_end, (sizes.cut - sizes.contact) // 2 + sizes.cut_strip_end)
+        own = stripe.contacts * sizes.contact + (stripe.contacts - 1) * sizes.contact_space
+        grow = max(0, contacts - own)
+        left = stripe.contact - grow // 2
+        used = max(own, contacts)
+        beyond = max(sizes.strip_side, -(-(width - used) // (2 * sizes.grid)) * sizes.grid)
+        return Head(stripe, left, left + used, (left - beyond, left + used + beyond))
+
+    def _have_room(self, heads: Sequence[Head]) -> bool:
+        sizes = self.sizes
+        for a, b in pairwise(heads):
+            strip = max(b.strip[1] - b.strip[0], a.strip[1] - a.strip[0])
+            space = max(self.metal.space(0, strip), self._beside_cuts(0))
+            if b.strip[0] - a.strip[1] < space or b.left - a.right < sizes.contact_space:
+                return False
+            same = a.stripe.finger.gate == b.stripe.finger.gate
+            if not same and self._poly(b)[0] - self._poly(a)[1] < sizes.gate_space:
+                return False
+        return True
+
+    def _poly(self, head: Head) -> tuple[int, int]:
+        """Return the left and right edge of the poly head."""
+        side, stripe = self.sizes.head_side, head.stripe
+        width = head_width(stripe.right - stripe.left, self.sizes)
+        beyond = max(side, (width - (head.right - head.left)) // 2)
+        if width == stripe.right - stripe.left:
+            return min(stripe.left, head.left - side), max(stripe.right, head.right + side)
+        return min(stripe.left, head.left - beyond), max(stripe.right, head.right + beyond)
+
+    def _wired_heads(self) -> list[Head]:
+        """Return the heads that need a rail."""
+        return [head for i, head in enumerate(self.heads) if not self.is_end_dummy(i)]
+
+    def _contact_rows(self) -> int:
+        """Return 2 if each gate has a contact above the other, because two side by side find no room, else 1."""
+        single = any(head.right - head.left == self.sizes.contact for head in self.heads)
+        gates = {head.stripe.finger.gate for head in self._wired_heads()}
+        return 2 if single and (len(gates) > 1 or len(self._wired_heads()) == 1) else 1
+
+    def _one_bar(self) -> bool:
+        """Return whether one bar on the first conductor joins all gates, which are on one net and lie close."""
+        heads = self._wired_heads()
+        gates = {head.stripe.finger.gate for head in heads}
+        return len(heads) > 1 and len(gates) == 1 and not self._holds_two(heads)
+
+    def _holds_two(self, heads: Iterable[Head]) -> bool:
+        return all(head.strip[1] - head.strip[0] >= self.metal.wire(0, 2) for head in heads)
+
+    def _gate_rail_height(self) -> int:
+        """Return the height of all gate rails, for two cuts at each strip and for pads below the risers."""
+        metal = self.metal
+        height = metal.wire(1, 1 if self.bar or self._holds_two(self._wired_heads()) else 2)
+        return max(height, *(metal.wire(level) for level in range(1, metal.riser)))
+
+    def _contacts_height(self) -> int:
+        sizes = self.sizes
+        return self.contact_rows * sizes.contact + (self.contact_rows - 1) * sizes.contact_space
+
+    def _first_top(self) -> int:
+        """Return how high the first conductor of the columns reaches."""
+        tops = [self._first_metal(column).top for column in self.plan.columns]
+        return max([*tops, self.strap_span[1]] if self.metal.strap == 0 else tops)
+
+    def _first_space(self) -> int:
+        widths = [head.strip[1] - head.strip[0] for head in self.heads]
+        if self.bar or any(self.dummies):
+            widths.append(self._contacts_height() + 2 * self.sizes.strip_end)
+        return self.metal.space(0, max(*widths, self.strap_width if self.metal.strap == 0 else 0, self.sizes.strip))
 
     def _head_contact(self) -> int:
         """Return the lower edge of the gate contacts."""
         sizes, top = self.sizes, self.plan.height
-        contacts = max(self._column_contacts(column)[-1] for column in self.plan.columns) + sizes.contact
-        return max(
-            top + sizes.gate_contact_to_active,
-            top + sizes.poly_to_active + sizes.head_end,
-            contacts + sizes.strip_end + sizes.strip_space + self._pad_end(),
-            contacts + sizes.marker_to_contact + sizes.marker,
+        contacts = max(self.column_contacts(column)[-1] for column in self.plan.columns) + sizes.contact
+        return -self._down(
+            -max(
+                top + sizes.gate_contact_to_active,
+                top + sizes.poly_to_active + sizes.head_end,
+                self._first_top() + self._first_space() + sizes.strip_end,
+                contacts + sizes.marker_to_contact + sizes.marker,
+            )
         )
 
-    def _rails(self, side: Side) -> dict[str, int]:
-        """Return the lower edge of each net's rail on ``side``."""
-        sizes = self.sizes
-        pitch = sizes.rail + sizes.rail_space
-        nets = _by_use(s.net for s in self.strips[side] if not self.to_ring(side, s.net))
+    def _gate_rails(self) -> list[Rail]:
+        """Return the gate rails: the first at the contacts, the others above it."""
+        metal, sizes, height = self.metal, self.sizes, self.gate_rail
+        low = self.head_contact + self._down((self._contacts_height() - height) // 2)
+        cut = metal.cuts[0]
+        margin = self._gate_margin()
+        low = max(low, self._first_top() + self._first_space() + cut.enclose_below_end - margin)
+        if metal.strap == 1:
+            low = max(low, self.strap_span[1] + metal.space(1, max(height, self.strap_width)))
+        for rail in self.rails:
+            low = max(low, rail.high + metal.space(rail.level, max(height, rail.high - rail.low)))
+        low = -self._down(-low)
+        pitch = height + metal.space(1, height)
+        return [Rail(net, 1, low + i * pitch, low + i * pitch + height) for i, net in enumerate(self.gate_nets)]
+
+    def _gate_margin(self) -> int:
+        """Return the distance from the edge of a gate rail to its outermost cuts."""
+        cut, height = self.metal.cuts[0], self.gate_rail
+        rows = (height - 2 * cut.enclose_above + cut.space) // (cut.size + cut.space)
+        return (height - rows * (cut.size + cut.space) + cut.space) // 2
+
+    def _pad(self) -> tuple[int, int]:
+        """Return the bottom and top of the first conductor around the gate contacts."""
+        end = self.sizes.strip_end
+        return self.head_contact - end, self.head_contact + self._contacts_height() + end
+
+    def gate_strips(self) -> list[tuple[str, Area]]:
+        """Return the strips of the gates that have a rail, as (net, area); all are equally high."""
+        low, high = self._pad()
+        heads = self._wired_heads()
+        if not heads:
+            return []
+        end = self.metal.cuts[0].enclose_below_end - self._gate_margin()
+        low = min(low, self.gate_rails[0].low - end)
+        high = max(high, self.gate_rails[-1].high + end)
+        if self.bar:
+            left, right = min(h.strip[0] for h in heads), max(h.strip[1] for h in heads)
+            return [(heads[0].stripe.finger.gate, Area(left, low, right, high))]
+        width = min(head.strip[1] - head.strip[0] for head in heads)
+        lack = -(-self.sizes.strip_area // width) - (high - low)
+        high += max(0, -self._down(-lack))
+        return [(head.stripe.finger.gate, Area(head.strip[0], low, head.strip[1], high)) for head in heads]
+
+    # ---- what stacking needs
+
+    def all_rails(self) -> list[Rail]:
+        """Return the rails over the fingers and those of the gates."""
+        return self.rails + self.gate_rails
+
+    def reach(self, side: Side) -> dict[str, int]:
+        """Return how far each kind of shape extends beyond the diffusion on ``side``. [dbu]
+
+        Metal has the names of ``level_name``.
+        """
+        sizes, metal = self.sizes, self.metal
+        reach = {"active": 0, "channel": 0, "active_contact": -sizes.active_end, "implant": self.implant_reach()}
+        if sizes.flavour:
+            reach["flavour"] = sizes.flavour + self.implant_reach() - sizes.implant
+        wires: list[tuple[int, Area]] = [(0, self._first_metal(column)) for column in self.plan.columns]
+        wires += [(metal.strap, self.strap(column)) for column in self.plan.columns]
+        wires += [(rail.level, Area(0, rail.low, 0, rail.high)) for rail in self.rails]
+        for rail in self.rails:
+            if rail.net == self.bulk_net:  # pads on the levels below join it to the ring
+                wires += [(level, Area(0, rail.low, 0, rail.high)) for level in range(1, rail.level)]
+        wires += [(0, area) for _, area in self.gate_strips()]
+        wires += [(0, area) for _, area in self.tie_bars()]
+        for rail in self.gate_rails:  # risers may reach it by pads on the levels above
+            wires += [(level, Area(0, rail.low, 0, rail.high)) for level in range(1, metal.riser)]
         if side == "foot":
-            return {net: -sizes.rail - i * pitch for i, net in enumerate(nets)}
-        first = self.head_contact - (sizes.rail - sizes.contact) // (2 * sizes.grid) * sizes.grid
-        return {net: first + i * pitch for i, net in enumerate(nets)}
+            bottom = min(stripe.bottom for stripe in self.plan.stripes)
+            reach["poly"] = sizes.gate_extension - bottom
+            ends = [(level, -area.bottom) for level, area in wires]
+        else:
+            top = self.head_contact + self._contacts_height() - self.plan.height
+            reach |= {"poly": top + sizes.head_end, "gate_contact": top, "marker": top + sizes.marker}
+            ends = [(level, area.top - self.plan.height) for level, area in wires]
+        for level, end in ends:
+            name = level_name(level)
+            reach[name] = max(reach.get(name, end), end)
+        return reach
+
+    def implant_reach(self) -> int:
+        """Return how far the implant extends beyond the diffusion; in very small rows, more than its enclosure."""
+        lack = self.sizes.implant_width - self.plan.height
+        return max(self.sizes.implant, -(-lack // (2 * self.sizes.grid)) * self.sizes.grid)
+
+    def beside(self, *, right: bool) -> dict[str, int]:
+        """Return how far each kind of shape extends beyond the left or right end of the diffusion. [dbu]"""
+        plan, sizes = self.plan, self.sizes
+
+        def beyond(spans: Iterable[tuple[int, int]]) -> int:
+            """Return how far the outermost of ``spans`` (left and right edges) extends."""
+            lefts, rights = zip(*spans, strict=True)
+            return max(rights) - plan.right if right else plan.left - min(lefts)
+
+        columns = [self._first_metal(column) for column in plan.columns]
+        straps = [self.strap(column) for column in plan.columns]
+        strips = [area for _, area in self.gate_strips()]
+        reach = {
+            "active": 0,
+            "implant": sizes.implant,
+            "poly": beyond(self._poly(head) for head in self.heads),
+            "marker": beyond((head.left, head.right) for head in self.heads) + sizes.marker,
+            "gate_contact": beyond((head.left, head.right) for head in self.heads),
+            "channel": beyond((stripe.left, stripe.right) for stripe in plan.stripes),
+            "strip": beyond((area.left, area.right) for area in [*columns, *strips]),
+        }
+        name, strap = level_name(self.metal.strap), beyond((area.left, area.right) for area in straps)
+        return reach | {name: max(strap, reach.get(name, strap))}
+
+    # ---- shapes
+
+    def shapes(self) -> Iterator[tuple[str, Area]]:
+        """Yield the shapes that do not depend on other rows, without rails, as (layer or its role, area)."""
+        tech, sizes = self.metal.tech, self.sizes
+        for left, bottom, right, top in self.plan.diffusions:
+            yield "active", Area(left, bottom, right, top)
+        for i, column in enumerate(self.plan.columns):
+            for low in self.column_contacts(column):
+                yield tech.contact.layer, Area(column.left, low, column.left + sizes.contact, low + sizes.contact)
+            yield from self._column(i, column)
+        yield from self._gates()
+        first = self.metal.layer(0)
+        for net, strip in self.gate_strips():
+            yield first, strip
+            for rail in self.gate_rails:
+                if rail.net == net:
+                    across = Area(strip.left - sizes.rail, rail.low, strip.right + sizes.rail, rail.high)
+                    for cut in self.metal.cuts_between(0, strip, across):
+                        yield tech.cuts[0].layer, cut
+
+    def _column(self, index: int, column: Column) -> Iterator[tuple[str, Area]]:
+        metal, area, strap = self.metal, self._first_metal(column), self.strap(column)
+        layer = metal.layer(0)
+        if index in self.tied_columns:
+            bar = self._pad()[1]
+            yield layer, Area(area.left, area.bottom, area.right, max(bar, area.top))
+        else:
+            yield layer, area
+        yield metal.layer(metal.strap), strap
+        below = area
+        for level in range(metal.strap):
+            above = strap if level + 1 == metal.strap else Area(strap.left, area.bottom, strap.right, area.top)
+            if level + 1 < metal.strap:
+                yield metal.layer(level + 1), above
+            for cut in metal.cuts_between(level, below, above):
+                yield metal.cuts[level].layer, cut
+            below = above
+        for rail in self.rails:
+            if rail.net == column.net and index not in self.tied_columns:
+                across = Area(strap.left - self.plan.height, rail.low, strap.right + self.plan.height, rail.high)
+                for cut in metal.cuts_between(metal.strap, strap, across):
+                    yield metal.cuts[metal.strap].layer, cut
+
+    def _gates(self) -> Iterator[tuple[str, Area]]:
+        sizes = self.sizes
+        top = self.head_contact + self._contacts_height() + sizes.head_end
+        low = self.head_contact - sizes.head_end
+        markers: list[Area] = []
+        for head in self.heads:
+            stripe, (left, right) = head.stripe, self._poly(head)
+            yield "poly", Area(stripe.left, stripe.bottom - sizes.gate_extension, stripe.right, top)
+            yield "poly", Area(left, low, right, top)
+            contacts = self._contacts(head)
+            for contact in contacts:
+                yield self.metal.tech.contact.layer, contact
+            area = hull(contacts).enlarged(sizes.marker, sizes.marker)
+            if markers and area.left - markers[-1].right < sizes.marker_space:
+                area = Area(markers.pop().left, area.bottom, area.right, area.top)
+            markers.append(area)
+        for a, b in pairwise(self.heads):
+            gap = self._poly(b)[0] - self._poly(a)[1]
+            if a.stripe.finger.gate == b.stripe.finger.gate and 0 < gap < sizes.gate_space:
+                yield "poly", Area(self._poly(a)[1], low, self._poly(b)[0], top)
+        yield from (("marker", area) for area in markers)
+
+    def _contacts(self, head: Head) -> list[Area]:
+        """Return the contacts of one gate."""
+        sizes = self.sizes
+        pitch = sizes.contact + sizes.contact_space
+        return [
+            Area(x, self.head_contact + row * pitch, x + sizes.contact, self.head_contact + row * pitch + sizes.contact)
+            for row in range(self.contact_rows)
+            for x in range(head.left, head.right, pitch)
+        ]
+
+
+def level_name(level: int) -> str:
+    """Return the name under which ``reach`` reports metal of ``level``."""
+    return ("strip", "rail")[level] if level < 2 else f"level {level}"
 
 
 def _by_use(nets: Iterable[str]) -> list[str]:

@@ -15,15 +15,15 @@ OWN_LAYERS = {
         "contact": (3, 0),
         "wires": [(4, 0), (10, 0), (12, 0)],
         "cuts": [(9, 0), (11, 0)],
-        "label": (10, 5),
+        "labels": {1: (10, 5)},
     },
     "sky130A": {
         "active": [(65, 20), (65, 44)],
         "poly": (66, 20),
         "contact": (66, 44),
-        "wires": [(67, 20), (68, 20), (69, 20)],
-        "cuts": [(67, 44), (68, 44)],
-        "label": (68, 5),
+        "wires": [(67, 20), (68, 20), (69, 20), (70, 20)],
+        "cuts": [(67, 44), (68, 44), (69, 44)],
+        "labels": {1: (68, 5), 2: (69, 5)},
     },
 }
 
@@ -56,7 +56,7 @@ def channels_of(cell, technology):
     joins = [(contact, (0, 1), 2)]
     joins += [(region(gds), (i + 2,), i + 3) for i, gds in enumerate(layers["cuts"])]
     group = _joined(nodes, joins)
-    names = _named(cell, layers["label"], nodes, group)
+    names = _named(cell, layers["labels"], nodes, group)
     found = []
     for gate in gates.each_merged():
         box = gate.bbox()
@@ -104,14 +104,15 @@ def _covers(shape, cut):
     return (kdb.Region(cut) - kdb.Region(shape)).is_empty()
 
 
-def _named(cell, label_gds, nodes, group):
+def _named(cell, labels, nodes, group):
     names = {}
-    for shape in cell.shapes(cell.layout().layer(*label_gds)).each():
-        point = kdb.Point(shape.text.x, shape.text.y)
-        on = [i for i, (level, polygon) in enumerate(nodes) if level == 3 and polygon.inside(point)]
-        assert len(on) == 1, f"label {shape.text_string} lies on {len(on)} rails"
-        old = names.setdefault(group[on[0]], shape.text_string)
-        assert old == shape.text_string, f"nets {old} and {shape.text_string} are shorted"
+    for wire, gds in labels.items():
+        for shape in cell.shapes(cell.layout().layer(*gds)).each():
+            point = kdb.Point(shape.text.x, shape.text.y)
+            on = [i for i, (level, polygon) in enumerate(nodes) if level == wire + 2 and polygon.inside(point)]
+            assert len(on) == 1, f"label {shape.text_string} lies on {len(on)} rails"
+            old = names.setdefault(group[on[0]], shape.text_string)
+            assert old == shape.text_string, f"nets {old} and {shape.text_string} are shorted"
     assert len(set(names.values())) == len(names), f"a net is in pieces: {sorted(names.values())}"
     return names
 

@@ -104,7 +104,8 @@ def test_the_tap_ring_is_closed_and_contacted_on_all_sides(tech, layout):
 def test_nets_on_several_rails_are_joined_by_risers_at_both_ends(tech, layout):
     row = Row((Finger("A", "d", "s", "d", 1000, 500, "A"), Finger("A", "d", "d", "s", 1000, 500, "A")))
     module = draw_row_module(layout, tech, RowStack("cell", tech.device("nmos"), "b", (row,)))
-    risers = kdb.Region(module.cell.begin_shapes_rec(tech.layer(layout, tech.conductors[2].layer)))
+    above_rails = {"generic": "metal3", "sky130A": "met3"}[tech.name]
+    risers = kdb.Region(module.cell.begin_shapes_rec(tech.layer(layout, above_rails)))
     assert risers.merged().count() == 2
     assert len(module.pins_of("d")) == 2
     assert module.symmetry_axis_x is not None

@@ -1,0 +1,181 @@
+"""Which conductors a diffusion row is wired on, and the cuts that join two pieces of metal.
+
+    level        carries
+    riser        vertical wires at the ends of the rows, which join the rails of one net
+    rail         horizontal source and drain rails over the fingers
+    strap        metal along each source and drain, joined to the first conductor by cuts at pitch
+    0            contacts; gate strips. It is the strap's level where it conducts well enough
+    1            gate rails beside the diffusion; rails of the tap ring
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from layoutkit.draw.sketch import Area
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from layoutkit.technology import Cut, Technology
+
+# A finger of this width, with this current per width at full drive, loses at most this share of the supply in its
+# metal; twice that is about the loss of current. 0.5 mA/um is that of minimum length in the processes shipped here.
+_FINGER_UM = 5.0
+_CURRENT_MA_UM = 0.5
+_SUPPLY_SHARE = 0.01
+_LEAST_SUPPLY_V = 1.2
+
+
+def overlap(one: Area, other: Area) -> Area:
+    """Return what two areas have in common; its edges cross if they have nothing in common."""
+    return Area(
+        max(one.left, other.left),
+        max(one.bottom, other.bottom),
+        min(one.right, other.right),
+        min(one.top, other.top),
+    )
+
+
+def hull(areas: Iterable[Area]) -> Area:
+    """Return the smallest rectangle around ``areas``."""
+    lefts, bottoms, rights, tops = zip(*areas, strict=True)
+    return Area(min(lefts), min(bottoms), max(rights), max(tops))
+
+
+class Metal:
+    """The conductors and cuts of a technology as a row uses them."""
+
+    def __init__(self, tech: Technology) -> None:
+        self.tech = tech
+        self.grid = tech.grid
+        self.conductors = tech.conductors
+        self.cuts = tech.cuts
+
+    @cached_property
+    def strap(self) -> int:
+        """The level of the straps: the lowest conductor on which a wide finger loses little."""
+        limit_v = _SUPPLY_SHARE * _LEAST_SUPPLY_V
+        for level, conductor in enumerate(self.conductors[:-2]):
+            sheet = conductor.sheet_ohm
+            squares = _FINGER_UM / self.tech.to_um(max(conductor.width, self.tech.contact.size))
+            # Current that enters evenly along a wire drops a third of what it would drop entering at the far end.
+            if sheet is None or sheet * squares / 3 * _FINGER_UM * _CURRENT_MA_UM * 1e-3 <= limit_v:
+                return level
+        return 0
+
+    @property
+    def rail(self) -> int:
+        """The level of the source and drain rails."""
+        return self.strap + 1
+
+    @property
+    def riser(self) -> int:
+        """The level of the risers."""
+        return self.strap + 2
+
+    def layer(self, level: int) -> str:
+        """Return the layer of a conductor."""
+        return self.conductors[level].layer
+
+    def space(self, level: int, width: int) -> int:
+        """Return the distance that metal of ``width`` keeps from other metal of its level. [dbu]"""
+        conductor = self.conductors[level]
+        wide = conductor.wide_width is not None and width >= conductor.wide_width
+        return max(conductor.space, conductor.wide_space or 0) if wide else conductor.space
+
+    def wire(self, level: int, count: int = 1) -> int:
+        """Return the width of a long wire that holds ``count`` cuts side by side, to above and to below. [dbu]"""
+        widths = [self.conductors[level].width]
+        if level:
+            cut = self.cuts[level - 1]
+            widths.append(count * cut.size + (count - 1) * cut.space + 2 * cut.enclose_above)
+        if level < len(self.cuts):
+            cut = self.cuts[level]
+            widths.append(count * cut.size + (count - 1) * cut.space + 2 * cut.enclose_below)
+        return self.even(max(widths))
+
+    def even(self, length: int) -> int:
+        """Return the smallest length, not below ``length``, of which half is on the grid. [dbu]"""
+        return -(-length // (2 * self.grid)) * 2 * self.grid
+
+    def riser_block(self, risers: int, count: int) -> int:
+        """Return the width of ``risers`` for ``count`` cuts side by side, from the end of the rails. [dbu]"""
+        width, cut = self.wire(self.riser, count), self.cuts[self.riser - 1]
+        pitch = width + self.space(self.riser, width)
+        return max(0, cut.enclose_below_end - cut.enclose_above) + risers * pitch
+
+    def cuts_between(self, level: int, lower: Area, upper: Area) -> list[Area]:
+        """Return as many cuts as fit where ``lower`` on ``level`` and ``upper`` on the next conductor overlap.
+
+        The array is centred; one right of x = 0 is the mirror image of the one left of it.
+        """
+        if lower.left + lower.right + upper.left + upper.right > 0:
+            mirrored = self._cuts_between(level, _mirrored(lower), _mirrored(upper))
+            return [_mirrored(area) for area in mirrored]
+        return self._cuts_between(level, lower, upper)
+
+    def _cuts_between(self, level: int, lower: Area, upper: Area) -> list[Area]:
+        cut = self.cuts[level]
+        below, above = (cut.enclose_below, cut.enclose_below_end), (cut.enclose_above, cut.enclose_above_end)
+        best: list[Area] = []
+        for way_below in (below, below[::-1]):
+            for way_above in (above, above[::-1]):
+                room = overlap(lower.enlarged(-way_below[0], -way_below[1]), upper.enlarged(-way_above[0], -way_above[1]))
+                found = self._array(cut, room)
+                if len(found) > len(best):
+                    best = found
+        return best
+
+    def _array(self, cut: Cut, room: Area) -> list[Area]:
+        width, height, pitch = room.right - room.left, room.top - room.bottom, cut.size + cut.space
+        columns, rows = (width + cut.space) // pitch, (height + cut.space) // pitch
+        if min(columns, rows) < 1:
+            return []
+        if cut.array_count and min(columns, rows) >= cut.array_count:
+            columns, rows = (
+                (cut.array_count - 1, rows) if columns <= rows else (columns, cut.array_count - 1)
+            )
+        step = 2 * self.grid
+        left = room.left + (width - columns * pitch + cut.space) // step * self.grid
+        low = room.bottom + (height - rows * pitch + cut.space) // step * self.grid
+        return [
+            Area(left + i * pitch, low + j * pitch, left + i * pitch + cut.size, low + j * pitch + cut.size)
+            for j in range(rows)
+            for i in range(columns)
+        ]
+
+    def stack_between(self, low: int, lower: Area, high: int, upper: Area) -> list[tuple[str, Area]]:
+        """Return cuts and pads that join ``lower`` on level ``low`` with ``upper`` on level ``high``, as (layer, area)."""
+        shapes: list[tuple[str, Area]] = []
+        crossing, within = overlap(lower, upper), hull((lower, upper))
+        below = lower
+        for level in range(low, high):
+            above = upper if level + 1 == high else self.pad(level + 1, crossing, within)
+            if level + 1 < high:
+                shapes.append((self.layer(level + 1), above))
+            shapes += [(self.cuts[level].layer, area) for area in self.cuts_between(level, below, above)]
+            below = above
+        return shapes
+
+    def pad(self, level: int, crossing: Area, within: Area) -> Area:
+        """Return ``crossing`` made large enough for a cut below and above it and for the minimum area.
+
+        It is centred, but does not extend beyond the left and right edge of ``within``.
+        """
+        below, above, conductor = self.cuts[level - 1], self.cuts[level], self.conductors[level]
+        ends = max(below.size + 2 * below.enclose_above_end, above.size + 2 * above.enclose_below_end)
+        sides = self.wire(level)
+        width, height = crossing.right - crossing.left, crossing.top - crossing.bottom
+        width, height = max(width, ends), max(height, sides)
+        width = max(width, -(-conductor.area // height))
+        dx = self.even(width - (crossing.right - crossing.left)) // 2
+        dy = self.even(height - (crossing.top - crossing.bottom)) // 2
+        pad = crossing.enlarged(dx, dy)
+        shift = max(0, within.left - pad.left) - max(0, pad.right - within.right)
+        return pad._replace(left=pad.left + shift, right=pad.right + shift)
+
+
+def _mirrored(area: Area) -> Area:
+    return Area(-area.right, area.bottom, -area.left, area.top)
