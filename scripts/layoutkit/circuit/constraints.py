@@ -8,6 +8,7 @@ is what ``plan.suggest_constraints`` writes, every section optional::
      "proximity": [{"devices": ["M5", "M6"], "reason": "..."}],
      "net_priorities": [{"net": "inp", "priority": 1, "kind": "sensitive", "reason": "..."}],
      "net_currents": [{"net": "out", "current": 0.001, "reason": "..."}],
+     "device_currents": [{"device": "M5", "current": 0.001, "reason": "..."}],
      "port_sides": [{"port": "inp", "side": "left", "reason": "..."}]}
 
 ``constraints.schema.json`` states the format; ``find_faults`` checks what a schema cannot say.
@@ -95,6 +96,15 @@ class NetCurrent:
 
 
 @dataclass(frozen=True)
+class DeviceCurrent:
+    """The largest direct current through a device, between its drain and source or its two ends. [A]"""
+
+    device: str
+    current: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class PortSide:
     """The side of the layout at which a port is wanted: left, right, bottom or top."""
 
@@ -112,6 +122,7 @@ class Constraints:
     proximity: tuple[ProximityGroup, ...] = ()
     net_priorities: tuple[NetPriority, ...] = ()
     net_currents: tuple[NetCurrent, ...] = ()
+    device_currents: tuple[DeviceCurrent, ...] = ()
     port_sides: tuple[PortSide, ...] = ()
 
     @classmethod
@@ -161,6 +172,7 @@ _ENTRIES: dict[str, type[Any]] = {
     "proximity": ProximityGroup,
     "net_priorities": NetPriority,
     "net_currents": NetCurrent,
+    "device_currents": DeviceCurrent,
     "port_sides": PortSide,
 }
 _ALWAYS = ("symmetry", "matching", "net_priorities")
@@ -272,6 +284,7 @@ class _Judge:
         self._matched: dict[str, str] = {}
         self._ranked: dict[str, str] = {}
         self._loaded: dict[str, str] = {}
+        self._driven: dict[str, str] = {}
         self._sided: dict[str, str] = {}
         self._found: dict[tuple[str, str], ConstraintFault] = {}
         self._looked_up = 0
@@ -332,6 +345,11 @@ class _Judge:
         """Judge the current of one net."""
         if self._net(path, entry.net):
             self._alone(path, [entry.net], self._loaded)
+
+    def device_currents(self, path: str, entry: DeviceCurrent) -> None:
+        """Judge the current of one device."""
+        self._device(path, entry.device)
+        self._alone(path, [entry.device], self._driven)
 
     def port_sides(self, path: str, entry: PortSide) -> None:
         """Judge the side of one port."""

@@ -1,0 +1,364 @@
+"""Whether drawn metal carries the currents of its nets: wires as wide as I/J, and as many cuts as I/Icut, everywhere.
+
+The current of a net enters and leaves its metal at the contacts of sources and drains, each finger with its share of
+its device's width, and at the port. The metal carries it if a flow exists that exceeds no wire's and no cut's limit
+(a maximum flow over the mesh of the metal); where none exists, the minimum cut is the place that is too weak.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import klayout.db as kdb
+
+from layoutkit.extract.connectivity import Nets, electrical_layers, labelled_gates
+from layoutkit.extract.metal_mesh import Rect, capacities, mesh_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from layoutkit.extract.metal_mesh import Mesh
+    from layoutkit.technology import Technology
+
+INTO, OUT_OF, PORT = "into", "out of", "port"
+_NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
+
+
+class NetLoad(NamedTuple):
+    """What is known of the current of a net.
+
+    Attributes:
+        points: Conductor and point of metal of the net. [dbu]
+        ports: Those of ``points`` at which the net leaves the layout.
+        terminals: Device to whether its current flows ``into`` the net or ``out of`` it.
+        current_ma: Largest direct current of the net; None if it is not stated. [mA]
+        devices_ma: Device to its current, where it is stated. [mA]
+    """
+
+    points: tuple[tuple[str, int, int], ...]
+    ports: tuple[tuple[str, int, int], ...] = ()
+    terminals: Mapping[str, str] = {}
+    current_ma: float | None = None
+    devices_ma: Mapping[str, float] = {}
+
+
+class End(NamedTuple):
+    """A cell at which current enters or leaves metal, the current and what its contact carries; None: any. [mA]"""
+
+    cell: int
+    current: float | None
+    limit: float | None
+
+
+@dataclass(frozen=True)
+class NetVerdict:
+    """The judgement of one net: ``passed``, ``failed``, ``unchecked`` or ``unstated`` (no current is stated).
+
+    ``carries_ma`` is what the metal can carry at its weakest place, which ``layer`` and ``box`` name; None if no limit
+    is known. [mA, um]
+    """
+
+    net: str
+    verdict: str
+    needed_ma: float | None = None
+    carries_ma: float | None = None
+    layer: str = ""
+    box: tuple[float, ...] = ()
+    needed: str = ""
+    drawn: str = ""
+    reason: str = ""
+    unchecked: tuple[str, ...] = field(default=())
+
+    @property
+    def text(self) -> str:
+        """A failure as a sentence."""
+        place = f" at ({', '.join(f'{side:g}' for side in self.box)}) um" if self.box else ""
+        return (
+            f"net {self.net} carries {self.needed_ma:g} mA, its {self.layer}{place} is too weak: "
+            f"{self.drawn} drawn, {self.needed} needed"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the verdict as JSON data, without what is empty."""
+        data = {**vars(self), "box": list(self.box), "unchecked": list(self.unchecked)}
+        return {name: value for name, value in data.items() if value not in ("", None, [])}
+
+
+def judge_currents(cell: kdb.Cell, technology: Technology, loads: Mapping[str, NetLoad]) -> list[NetVerdict]:
+    """Return the judgement of each net of ``loads``, sorted by name."""
+    judge = _Judge(cell, technology)
+    return [judge.verdict(name, loads[name]) for name in sorted(loads)]
+
+
+class _Judge:
+    def __init__(self, cell: kdb.Cell, technology: Technology) -> None:
+        self.technology = technology
+        layers = electrical_layers(cell, technology)
+        self.nets = Nets(layers.conducting, layers.joins, technology.dbu_um)
+        self.channels = [(device, box) for device, boxes in labelled_gates(cell, technology).items() for box in boxes]
+        self.widths: dict[str, int] = defaultdict(int)
+        for device, box in self.channels:
+            self.widths[device] += box.height()
+
+    def verdict(self, name: str, load: NetLoad) -> NetVerdict:
+        net = next((n for n in (self.nets.at(c, kdb.Point(x, y)) for c, x, y in load.points) if n is not None), None)
+        if net is None:
+            return NetVerdict(name, "unchecked", load.current_ma, reason="no metal of the net was found")
+        needed = load.current_ma is not None or any(device in load.devices_ma for device in load.terminals)
+        if not needed:
+            return self._weakest(name, net)
+        return self._judged(name, net, load)
+
+    def _judged(self, name: str, net: kdb.Net, load: NetLoad) -> NetVerdict:
+        regions = self._metal(net)
+        taps = list(self._taps(net, load))
+        mesh = mesh_of(self.technology, regions, [contact for _, contact, _, _ in taps])
+        limits, unknown = capacities(self.technology, mesh)
+        groups = self._groups(mesh, load, taps)
+        if any(limit is None for _, _, _, limit in taps):
+            unknown.add(self.technology.contact.name)
+        unchecked = tuple(sorted(unknown))
+        if all(limit is None for limit in limits):
+            reason = f"technology {self.technology.name} states no current limit of what is drawn"
+            return NetVerdict(name, "unchecked", load.current_ma, reason=reason, unchecked=unchecked)
+        worst: NetVerdict | None = None
+        pairs = [(INTO, OUT_OF), (PORT, OUT_OF), (INTO, PORT)]
+        tried = [(groups[a], groups[b]) for a, b in pairs if groups[a] and groups[b]]
+        if not tried:
+            reason = (
+                "no two places between which its current flows are known (sources and drains of transistors, ports)"
+            )
+            return NetVerdict(name, "unchecked", load.current_ma, reason=reason, unchecked=unchecked)
+        needed = 0.0
+        for sources, sinks in tried:
+            amount = min(_total(sources, load), _total(sinks, load))
+            needed = max(needed, amount)
+            found = self._flow(name, mesh, limits, (sources, sinks), amount)
+            if found is not None and (worst is None or (found.carries_ma or 0) < (worst.carries_ma or 0)):
+                worst = found
+        if worst is None:
+            return NetVerdict(name, "passed", round(needed, 6), unchecked=unchecked)
+        return NetVerdict(**{**vars(worst), "unchecked": unchecked})
+
+    def _metal(self, net: kdb.Net) -> dict[str, kdb.Region]:
+        names = [each.name for each in self.technology.conductors]
+        names += [each.name for each in self.technology.cuts]
+        return {name: self.nets.shapes(net, name).merged() for name in names}
+
+    def _taps(self, net: kdb.Net, load: NetLoad) -> Iterator[tuple[str, Rect, float, float | None]]:
+        """Yield device, contact, its share of the device's current, and the contact's limit [mA]."""
+        contacts = self.nets.shapes(net, "contact").merged()
+        for region, silicon in (("n_sd", "ndiff"), ("p_sd", "pdiff")):
+            limit = self.technology.silicon[silicon].contact_ma if silicon in self.technology.silicon else None
+            for piece in sorted(self.nets.shapes(net, region).merged().each(), key=str):
+                inside = [polygon.bbox() for polygon in (contacts & kdb.Region(piece)).each()]
+                touched: dict[str, float] = defaultdict(float)
+                for device, box in self.channels:
+                    if device in load.terminals and box.touches(piece.bbox()) and piece.touches(box):
+                        touched[device] += box.height() / self.widths[device]
+                for device, share in sorted(touched.items()):
+                    for box in sorted(inside, key=str):
+                        yield device, (box.left, box.bottom, box.right, box.top), share / len(inside), limit
+
+    def _groups(
+        self, mesh: Mesh, load: NetLoad, taps: Sequence[tuple[str, Rect, float, float | None]]
+    ) -> dict[str, list[End]]:
+        """Return the cells at which current enters and leaves the metal."""
+        first = self.technology.conductors[0].name
+        widths: dict[str, float] = defaultdict(float)
+        for device, role in load.terminals.items():
+            widths[role] += self.widths.get(device, 0)
+        groups: dict[str, list[End]] = {INTO: [], OUT_OF: [], PORT: []}
+        for device, box, share, limit in taps:
+            role = load.terminals[device]
+            amount = load.devices_ma.get(device)
+            if amount is None and load.current_ma is not None and widths[role]:
+                amount = load.current_ma * self.widths[device] / widths[role]
+            cell = mesh.at(first, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
+            if amount is None or cell is None:
+                continue
+            part = amount * share
+            groups[role].append(End(cell, part, part if limit is None else min(part, limit)))
+        for conductor, x, y in load.ports:
+            cell = mesh.at(conductor, x, y)
+            if cell is not None:
+                groups[PORT].append(End(cell, None, None))
+        return groups
+
+    def _flow(
+        self,
+        name: str,
+        mesh: Mesh,
+        limits: Sequence[float | None],
+        ends: tuple[Sequence[End], Sequence[End]],
+        amount: float,
+    ) -> NetVerdict | None:
+        """Return the failure if the metal cannot carry ``amount`` between two groups of cells, None if it can."""
+        source, sink = len(mesh.cells), len(mesh.cells) + 1
+        graph = _Graph(sink + 1)
+        endless = int(2 * amount * _NANO) + 1
+        for link, limit in zip(mesh.links, limits, strict=True):
+            graph.add(link.one, link.other, endless if limit is None else int(limit * _NANO), both=True)
+        for end in ends[0]:
+            graph.add(source, end.cell, endless if end.limit is None else round(end.limit * _NANO))
+        for end in ends[1]:
+            graph.add(end.cell, sink, endless if end.limit is None else round(end.limit * _NANO))
+        flow = graph.flow(source, sink) / _NANO
+        if flow >= amount * (1 - 1e-4):
+            return None
+        reached = graph.reached(source)
+        crossed = [
+            (link, limit)
+            for link, limit in zip(mesh.links, limits, strict=True)
+            if limit is not None and (link.one in reached) != (link.other in reached)
+        ]
+        return self._failure(name, crossed, flow, amount)
+
+    def _failure(self, name: str, crossed: Sequence[Any], flow: float, amount: float) -> NetVerdict:
+        """Return the failure at the links of a minimum cut."""
+        if not crossed:
+            what, needed, drawn = self.technology.contact.name, f"contacts for {amount:g} mA", f"{flow:g} mA"
+            return NetVerdict(name, "failed", round(amount, 6), round(flow, 6), what, (), needed, drawn)
+        by_name: dict[str, list[Any]] = defaultdict(list)
+        for link, limit in crossed:
+            by_name[link.name].append((link, limit))
+        layer = min(by_name, key=lambda each: (-len(by_name[each]), each))
+        drawn_ma = sum(limit for _, limit in crossed)
+        needed_ma = drawn_ma + amount - flow
+        box = kdb.Box()
+        for link, _ in by_name[layer]:
+            box += kdb.Box(*link.box)
+        um = self.technology.to_um
+        cuts = {cut.name: cut for cut in self.technology.cuts}
+        if layer in cuts:
+            each = cuts[layer].current_ma or 1.0
+            needed, drawn = f"{max(2, -int(-needed_ma / each // 1)):d} cuts", f"{len(by_name[layer])} cuts"
+        else:
+            width = sum(link.width for link, _ in by_name[layer])
+            density = sum(limit for _, limit in by_name[layer]) / um(width)
+            needed, drawn = f"{needed_ma / density:.3g} um", f"{um(width):.3g} um"
+        place = tuple(um(side) for side in (box.left, box.bottom, box.right, box.top))
+        return NetVerdict(name, "failed", round(amount, 6), round(flow, 6), layer, place, needed, drawn)
+
+    def _weakest(self, name: str, net: kdb.Net) -> NetVerdict:
+        """Return what the weakest wire or cut of a net carries: its narrowest wire, or a single cut."""
+        weakest: tuple[float, str, kdb.Box] | None = None
+        unknown: set[str] = set()
+        regions = self._metal(net)
+        for conductor in self.technology.conductors:
+            region = regions[conductor.name]
+            if region.is_empty():
+                continue
+            box, width = _narrowest(region)
+            limit = conductor.current_ma(width * self.technology.dbu_um)
+            if limit is None:
+                unknown.add(conductor.name)
+            elif weakest is None or limit < weakest[0]:
+                weakest = (limit, conductor.name, box)
+        for cut in self.technology.cuts:
+            region = regions[cut.name]
+            if region.is_empty():
+                continue
+            if cut.current_ma is None:
+                unknown.add(cut.name)
+                continue
+            reach = -(-max(cut.space, cut.array_space) // 2) + self.technology.grid
+            arrays = region.sized(reach).merged()
+            for array in arrays.each():
+                count = (region & kdb.Region(array)).count()
+                limit = count * cut.current_ma
+                if weakest is None or limit < weakest[0]:
+                    weakest = (limit, cut.name, array.bbox().enlarged(-reach, -reach))
+        unchecked = tuple(sorted(unknown))
+        if weakest is None:
+            reason = f"technology {self.technology.name} states no current limit of {', '.join(unchecked) or 'it'}"
+            return NetVerdict(name, "unstated", reason=reason, unchecked=unchecked)
+        um, (limit, layer, box) = self.technology.to_um, weakest
+        place = tuple(um(side) for side in (box.left, box.bottom, box.right, box.top))
+        return NetVerdict(name, "unstated", None, round(limit, 6), layer, place, unchecked=unchecked)
+
+
+def _narrowest(region: kdb.Region) -> tuple[kdb.Box, int]:
+    """Return the narrowest part of merged metal, and its width. [dbu]"""
+    polygons = list(region.each())
+    start = min(min(polygon.bbox().width(), polygon.bbox().height()) for polygon in polygons)
+    box = next(p.bbox() for p in polygons if min(p.bbox().width(), p.bbox().height()) == start)
+    found = region.width_check(start, False, kdb.Region.Projection)
+    if found.is_empty():
+        return box, start
+    pair = min(found.each(), key=lambda each: (each.distance(), str(each)))
+    return pair.bbox(), pair.distance()
+
+
+def _total(group: Sequence[End], load: NetLoad) -> float:
+    """Return what a group of cells takes or gives. [mA]"""
+    if any(end.current is None for end in group):
+        return load.current_ma if load.current_ma is not None else float("inf")
+    return sum(end.current for end in group if end.current is not None)
+
+
+class _Graph:
+    """A flow network with whole capacities; Dinic's algorithm (1970)."""
+
+    def __init__(self, nodes: int) -> None:
+        self.edges: list[list[int]] = [[] for _ in range(nodes)]
+        self.head: list[int] = []
+        self.room: list[int] = []
+
+    def add(self, one: int, other: int, room: int, *, both: bool = False) -> None:
+        self.edges[one].append(len(self.head))
+        self.edges[other].append(len(self.head) + 1)
+        self.head += [other, one]
+        self.room += [room, room if both else 0]
+
+    def _levels(self, source: int) -> list[int]:
+        level = [-1] * len(self.edges)
+        level[source] = 0
+        queue = deque([source])
+        while queue:
+            node = queue.popleft()
+            for edge in self.edges[node]:
+                other = self.head[edge]
+                if self.room[edge] > 0 and level[other] < 0:
+                    level[other] = level[node] + 1
+                    queue.append(other)
+        return level
+
+    def reached(self, source: int) -> set[int]:
+        """Return the nodes to which more could flow."""
+        return {node for node, level in enumerate(self._levels(source)) if level >= 0}
+
+    def flow(self, source: int, sink: int) -> int:
+        """Return the maximum flow."""
+        total = 0
+        while True:
+            level = self._levels(source)
+            if level[sink] < 0:
+                return total
+            at = [0] * len(self.edges)
+            while True:
+                path: list[int] = []
+                node = source
+                while node != sink:
+                    while at[node] < len(self.edges[node]):
+                        edge = self.edges[node][at[node]]
+                        if self.room[edge] > 0 and level[self.head[edge]] == level[node] + 1:
+                            break
+                        at[node] += 1
+                    else:
+                        if node == source:
+                            break
+                        node = self.head[path.pop() ^ 1]
+                        at[node] += 1
+                        continue
+                    path.append(edge)
+                    node = self.head[edge]
+                if node != sink:
+                    break
+                pushed = min(self.room[edge] for edge in path)
+                for edge in path:
+                    self.room[edge] -= pushed
+                    self.room[edge ^ 1] += pushed
+                total += pushed

@@ -1,0 +1,223 @@
+"""The metal of one net as a mesh: cells of wire, links between them, and cuts between conductors.
+
++----+---+----+
+|    | x |    |      a wire is cut at its corners and at the edges of the cuts on it (x); neighbouring cells are
++----+---+----+      linked over the edge they share
+|    |
++----+
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.technology import Technology
+
+Rect = tuple[int, int, int, int]
+
+
+class Link(NamedTuple):
+    """What joins two cells: an edge of ``width`` [dbu] and ``squares``, or ``cuts`` between two conductors.
+
+    ``name`` is the conductor's or the cut's, ``box`` where it is, ``wire_width`` the whole width of the wire. [dbu]
+    """
+
+    one: int
+    other: int
+    name: str
+    box: Rect
+    width: int = 0
+    squares: float = 0.0
+    wire_width: int = 0
+
+
+@dataclass
+class Mesh:
+    """Cells, as rectangles on a conductor, and the links between them.
+
+    Attributes:
+        cells: Conductor and rectangle of each cell. [dbu]
+        links: What joins cells.
+        slabs: The cells of each conductor, by place.
+    """
+
+    cells: list[tuple[str, Rect]] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    slabs: dict[str, _Slabs] = field(default_factory=dict)
+
+    def at(self, conductor: str, x: float, y: float) -> int | None:
+        """Return the cell of a conductor that holds a point, None where there is none. [dbu]"""
+        slabs = self.slabs.get(conductor)
+        return None if slabs is None else slabs.cell(x, y)
+
+
+def mesh_of(technology: Technology, regions: Mapping[str, kdb.Region], contacts: Sequence[Rect] = ()) -> Mesh:
+    """Return the mesh of the metal of one net.
+
+    Args:
+        technology: Names conductors and cuts.
+        regions: Name to merged shapes of each conductor and cut of the net.
+        contacts: Contacts on the first conductor, at whose edges it is cut as well. [dbu]
+    """
+    mesh = Mesh()
+    cuts = {cut.name: _boxes(regions.get(cut.name)) for cut in technology.cuts}
+    for level, conductor in enumerate(technology.conductors):
+        region = regions.get(conductor.name)
+        if region is None or region.is_empty():
+            continue
+        marks = list(contacts) if level == 0 else []
+        for cut in technology.cuts[max(level - 1, 0) : level + 1]:
+            marks += cuts[cut.name]
+        mesh.slabs[conductor.name] = _Slabs(mesh, conductor.name, region, marks)
+    for cut in technology.cuts:
+        below, above = technology.resolve(cut.below), technology.resolve(cut.above)
+        for box in cuts[cut.name]:
+            x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+            one, other = mesh.at(below, x, y), mesh.at(above, x, y)
+            if one is not None and other is not None:
+                mesh.links.append(Link(one, other, cut.name, box))
+    return mesh
+
+
+def _boxes(region: kdb.Region | None) -> list[Rect]:
+    if region is None:
+        return []
+    boxes = (polygon.bbox() for polygon in region.each())
+    return sorted((box.left, box.bottom, box.right, box.top) for box in boxes)
+
+
+class _Slabs:
+    """The cells of one conductor, in slabs between neighbouring heights at which something changes."""
+
+    def __init__(self, mesh: Mesh, name: str, region: kdb.Region, marks: Sequence[Rect]) -> None:
+        self.heights: list[int] = []
+        self.rows: list[list[tuple[int, int, int]]] = []  # of each slab: left, right and number of its cells
+        heights = {y for mark in marks for y in (mark[1], mark[3])}
+        edges = [(edge.p1, edge.p2) for polygon in region.each() for edge in polygon.each_edge()]
+        heights |= {point.y for edge in edges for point in edge}
+        self.heights = sorted(heights)
+        spans = self._spans(edges)
+        self._cut(mesh, name, spans, marks)
+        self._link(mesh, name, spans)
+
+    def cell(self, x: float, y: float) -> int | None:
+        row = bisect_right(self.heights, y) - 1
+        if not 0 <= row < len(self.rows):
+            return None
+        return next((number for left, right, number in self.rows[row] if left <= x < right), None)
+
+    def _spans(self, edges: Sequence[tuple[kdb.Point, kdb.Point]]) -> list[list[tuple[int, int]]]:
+        """Return the metal of each slab, as intervals in x; slanted edges count by their middle in the slab."""
+        crossings: list[list[float]] = [[] for _ in self.heights[1:]]
+        place = {y: i for i, y in enumerate(self.heights)}
+        for one, other in edges:
+            low, high = sorted((one, other), key=lambda point: point.y)
+            for row in range(place[low.y], place[high.y]):
+                middle = (self.heights[row] + self.heights[row + 1]) / 2
+                crossings[row].append(low.x + (high.x - low.x) * (middle - low.y) / (high.y - low.y))
+        spans = []
+        for found in crossings:
+            found.sort()
+            spans.append([(round(a), round(b)) for a, b in zip(found[::2], found[1::2], strict=True) if a < b])
+        return spans
+
+    def _cut(self, mesh: Mesh, name: str, spans: Sequence[Sequence[tuple[int, int]]], marks: Sequence[Rect]) -> None:
+        """Cut the intervals where neighbouring slabs begin and end, and at the marks."""
+        events: list[set[int]] = [{x for span in spans[row] for x in span} for row in range(len(spans))]
+        splits = [set(own) for own in events]
+        for row, ends in enumerate(events):
+            for near in (row - 1, row + 1):
+                if 0 <= near < len(events):
+                    splits[near] |= ends
+        place = {y: i for i, y in enumerate(self.heights)}
+        for left, bottom, right, top in marks:
+            for row in range(place[bottom], place[top]):
+                splits[row] |= {left, right}
+        for row, own in enumerate(spans):
+            xs, cells = sorted(splits[row]), []
+            low, high = self.heights[row], self.heights[row + 1]
+            for left, right in own:
+                for a, b in pairwise(x for x in xs if left <= x <= right):
+                    cells.append((a, b, len(mesh.cells)))
+                    mesh.cells.append((name, (a, low, b, high)))
+            self.rows.append(cells)
+
+    def _link(self, mesh: Mesh, name: str, spans: Sequence[Sequence[tuple[int, int]]]) -> None:
+        for row, cells in enumerate(self.rows):
+            low, high = self.heights[row], self.heights[row + 1]
+            for (a, b, one), (c, d, other) in pairwise(cells):
+                if b == c:
+                    squares = (d - a) / 2 / (high - low)
+                    wire = self._thickness(row, b)
+                    mesh.links.append(Link(one, other, name, (b, low, b, high), high - low, squares, wire))
+            if row + 1 < len(self.rows):
+                self._link_upwards(mesh, name, row, spans)
+
+    def _link_upwards(self, mesh: Mesh, name: str, row: int, spans: Sequence[Sequence[tuple[int, int]]]) -> None:
+        y, distance = self.heights[row + 1], (self.heights[row + 2] - self.heights[row]) / 2
+        above = self.rows[row + 1]
+        start = 0
+        for a, b, one in self.rows[row]:
+            while start < len(above) and above[start][1] <= a:
+                start += 1
+            for c, d, other in above[start:]:
+                if c >= b:
+                    break
+                left, right = max(a, c), min(b, d)
+                wire = min(_span_at(spans[row], left), _span_at(spans[row + 1], left))
+                mesh.links.append(
+                    Link(one, other, name, (left, y, right, y), right - left, distance / (right - left), wire)
+                )
+
+    def _thickness(self, row: int, x: int) -> int:
+        """Return the height of the metal at ``x``, through the slabs above and below ``row``."""
+        low, high = row, row
+        while low > 0 and any(left <= x <= right for left, right, _ in self.rows[low - 1]):
+            low -= 1
+        while high + 1 < len(self.rows) and any(left <= x <= right for left, right, _ in self.rows[high + 1]):
+            high += 1
+        return self.heights[high + 1] - self.heights[low]
+
+
+def _span_at(spans: Sequence[tuple[int, int]], x: int) -> int:
+    return next((right - left for left, right in spans if left <= x < right), 0)
+
+
+def capacities(technology: Technology, mesh: Mesh) -> tuple[list[float | None], set[str]]:
+    """Return the largest direct current of each link [mA], None where it is unknown, and what states no limit."""
+    dbu, unknown = technology.dbu_um, set()
+    conductors = {each.name: each for each in technology.conductors}
+    cuts = {each.name: each for each in technology.cuts}
+    found: list[float | None] = []
+    for link in mesh.links:
+        if link.name in cuts:
+            limit = cuts[link.name].current_ma
+        else:
+            conductor = conductors[link.name]
+            whole = conductor.current_ma(link.wire_width * dbu)
+            limit = None if whole is None else whole * link.width / link.wire_width
+        if limit is None:
+            unknown.add(link.name)
+        found.append(limit)
+    return found, unknown
+
+
+def ladder(mesh: Mesh, technology: Technology) -> dict[tuple[int, int], float]:
+    """Return the conductance between cells [S]; links without a stated resistance are left out."""
+    sheets = {each.name: each.sheet_ohm for each in technology.conductors}
+    cuts = {each.name: each.resistance_ohm for each in technology.cuts}
+    found: dict[tuple[int, int], float] = defaultdict(float)
+    for link in mesh.links:
+        ohm = cuts[link.name] if link.name in cuts else (sheets[link.name] or 0.0) * link.squares
+        if ohm:
+            found[min(link.one, link.other), max(link.one, link.other)] += 1 / ohm
+    return dict(found)
