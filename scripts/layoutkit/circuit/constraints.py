@@ -161,6 +161,11 @@ class Constraints:
         return {entry.net: entry.current for entry in self.net_currents}
 
     @cached_property
+    def device_loads(self) -> dict[str, float]:
+        """Device to its current. [A]"""
+        return {entry.device: entry.current for entry in self.device_currents}
+
+    @cached_property
     def sides(self) -> dict[str, str]:
         """Port to the side at which it is wanted."""
         return {entry.port: entry.side for entry in self.port_sides}

@@ -1,11 +1,11 @@
 """Which conductors a diffusion row is wired on, and the cuts that join two pieces of metal.
 
-    level        carries
-    riser        vertical wires at the ends of the rows, which join the rails of one net
-    rail         horizontal source and drain rails over the fingers
-    strap        metal along each source and drain, joined to the first conductor by cuts at pitch
-    0            contacts; gate strips. It is the strap's level where it conducts well enough
-    1            gate rails beside the diffusion; rails of the tap ring
+level        carries
+riser        vertical wires at the ends of the rows, which join the rails of one net
+rail         horizontal source and drain rails over the fingers
+strap        metal along each source and drain, joined to the first conductor by cuts at pitch
+0            contacts; gate strips. It is the strap's level where it conducts well enough
+1            gate rails beside the diffusion; rails of the tap ring
 """
 
 from __future__ import annotations
@@ -122,7 +122,9 @@ class Metal:
         best: list[Area] = []
         for way_below in (below, below[::-1]):
             for way_above in (above, above[::-1]):
-                room = overlap(lower.enlarged(-way_below[0], -way_below[1]), upper.enlarged(-way_above[0], -way_above[1]))
+                room = overlap(
+                    lower.enlarged(-way_below[0], -way_below[1]), upper.enlarged(-way_above[0], -way_above[1])
+                )
                 found = self._array(cut, room)
                 if len(found) > len(best):
                     best = found
@@ -134,9 +136,7 @@ class Metal:
         if min(columns, rows) < 1:
             return []
         if cut.array_count and min(columns, rows) >= cut.array_count:
-            columns, rows = (
-                (cut.array_count - 1, rows) if columns <= rows else (columns, cut.array_count - 1)
-            )
+            columns, rows = (cut.array_count - 1, rows) if columns <= rows else (columns, cut.array_count - 1)
         step = 2 * self.grid
         left = room.left + (width - columns * pitch + cut.space) // step * self.grid
         low = room.bottom + (height - rows * pitch + cut.space) // step * self.grid

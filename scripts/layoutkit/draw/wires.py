@@ -58,9 +58,7 @@ class WiredRow:
         tied: Whether the dummies at the left and at the right end are tied to the ring there, not by a rail.
     """
 
-    def __init__(
-        self, plan: PlannedRow, sizes: RowSizes, metal: Metal, bulk_net: str, tied: tuple[bool, bool]
-    ) -> None:
+    def __init__(self, plan: PlannedRow, sizes: RowSizes, metal: Metal, bulk_net: str, tied: tuple[bool, bool]) -> None:
         self.plan = plan
         self.sizes = sizes
         self.metal = metal

@@ -83,6 +83,7 @@ class NetVerdict:
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as JSON data, without what is empty."""
         data = {**vars(self), "box": list(self.box), "unchecked": list(self.unchecked)}
+        data["text"] = self.text if self.verdict == "failed" else ""
         return {name: value for name, value in data.items() if value not in ("", None, [])}
 
 

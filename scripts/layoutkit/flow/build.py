@@ -92,6 +92,7 @@ class _Job:
         self.netlist_forms = {kind: form for kind, form in NETLIST_FORMS.items() if form in forms}
 
     def run(self, warnings: list[str]) -> dict[str, Any]:
+        from layoutkit.flow.current_loads import currents_data, judged
         from layoutkit.flow.measured_matching import matching_data, modules_data
         from layoutkit.flow.placing import placement_data
         from layoutkit.flow.summary import constraints_data
@@ -100,9 +101,11 @@ class _Job:
         design, tried = self._placement(warnings)
         with stage("route", f"{len(tried.job.nets)} nets"):
             cell, layout, routes = self._routed(tried)
-        constraints, ignored = constraints_data(design, tried, routes)
-        warnings += [*ignored, *(each.text for each in routes.unequal)]
         placed = tried.placed
+        with stage("currents", "wires, rails and cuts"):
+            verdicts = judged(cell, placed, self.circuit, design.constraints)
+        constraints, ignored = constraints_data(design, tried, routes, verdicts)
+        warnings += [*ignored, *(each.text for each in routes.unequal)]
         unwritten = NETLIST_FORMS.keys() - self.netlist_forms.keys()
         files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items() if kind not in unwritten}
         with stage("export", "layout and reference netlist"):
@@ -128,6 +131,7 @@ class _Job:
             "drc": drc.summary(),
             "lvs": lvs,
             "routing": _routing_data(routes, tried.attempts, self.technology),
+            "currents": currents_data(self.technology, verdicts),
             "placement": placement_data(tried, cell),
             "constraints": constraints,
             "modules": modules_data(placed, self.technology, cell),

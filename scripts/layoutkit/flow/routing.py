@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.errors import LayoutConflictError, LayoutkitError
+from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
 from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.mirroring import axis_between, misfits
@@ -151,6 +152,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
     supply_width = -(-technology.conductors[1].width * SUPPLY_WIDTH_FACTOR // step) * step
     images = {second: first for group in constraints.symmetry for first, second in group.net_pairs}
     wired = {net for net, ends in pins.items() if len(ends) > 1}
+    loads = stated_currents(constraints, design.circuit)
     nets = tuple(
         WantedNet(
             net,
@@ -158,7 +160,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
             width=supply_width if net in design.supplies else None,
             priority=design.priority(net),
             mirror_of=images.get(net) if images.get(net) in wired else None,
-            current=constraints.currents.get(net),
+            current=loads.get(net),
         )
         for net in sorted(wired)
     )
@@ -215,7 +217,8 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
         width, reason = width_for_current(job, net)
         if reason:
             overloaded[net.name] = reason
-        requests.append(_request(technology, replace(net, width=width), clusters))
+        request = _request(technology, replace(net, width=width), clusters)
+        requests.append(replace(request, current_ma=None if net.current is None else net.current * 1e3))
     axis_x = job.axis_x if job.axis_x is not None else _common_axis(requests)
     unmirrored = {}
     if axis_x is None:
@@ -291,6 +294,8 @@ def width_for_current(job: RoutingJob, net: WantedNet) -> tuple[int | None, str]
         if not conductor.current_ma_um:
             return net.width, f"technology {technology.name} states no current limit of {name}"
         needed = technology.snap_up(net.current * 1e3 / conductor.current_ma_um / technology.dbu_um)
+        if net.current * 1e3 <= (conductor.narrow_current_ma or 0.0):
+            needed = 0
         if conductor.max_width is not None and needed > conductor.max_width:
             return net.width, (
                 f"{net.current * 1e3:g} mA need {technology.to_um(needed):g} um of {name}, at most "

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.constraints import Outcome
+    from layoutkit.extract.current_limits import NetVerdict
     from layoutkit.flow.design import Design
     from layoutkit.flow.placing import TriedPlacement
     from layoutkit.flow.routing import Routes
@@ -25,6 +26,9 @@ def faults(report: Mapping[str, Any]) -> list[str]:
     if failed:
         names = ", ".join(f"{entry['net']} ({entry['reason']})" for entry in failed[:SHOWN])
         found.append(f"{len(failed)} of {report['routing']['total_nets']} nets could not be routed: {names}")
+    weak = [entry["text"] for entry in report["currents"]["nets"] if entry["verdict"] == "failed"]
+    if weak:
+        found.append(f"{len(weak)} nets do not carry their current: {'; '.join(weak[:SHOWN])}")
     drc = report["drc"]
     if drc["total_violations"]:
         rules = ", ".join(f"{entry['rule_id']} x{entry['count']}" for entry in drc.get("violations", [])[:SHOWN])
@@ -48,11 +52,23 @@ def faults(report: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def constraints_data(design: Design, tried: TriedPlacement, routes: Routes | None) -> tuple[dict[str, Any], list[str]]:
-    """Return whether each constraint of a design is obeyed, and a warning for each one of a file that is not."""
+def constraints_data(
+    design: Design, tried: TriedPlacement, routes: Routes | None, verdicts: Sequence[NetVerdict] = ()
+) -> tuple[dict[str, Any], list[str]]:
+    """Return whether each constraint of a design is obeyed, and a warning for each one of a file that is not.
+
+    Args:
+        design: Holds the constraints.
+        tried: The placement.
+        routes: The wires; None where routing is still to come.
+        verdicts: Which nets of the finished layout carry their currents.
+    """
+    from layoutkit.flow.current_loads import with_verdicts
     from layoutkit.flow.routing import net_outcomes
 
-    outcomes = (*tried.placed.outcomes, *net_outcomes(design.constraints, tried.job, routes))
+    outcomes = [*tried.placed.outcomes, *net_outcomes(design.constraints, tried.job, routes)]
+    if routes is not None:
+        outcomes = with_verdicts(outcomes, design.constraints, design.circuit, verdicts)
     listed, ignored = outcomes_data(design.source, outcomes)
     return listed, [] if design.source == RECOGNITION else ignored
 

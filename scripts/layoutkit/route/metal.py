@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from layoutkit.route.tracks import Tracks
 
 FILL_ROUNDS = 4
+MORE_CUTS = 4
+"""Cuts by which the side of an array may exceed what fits into the wires."""
 
 
 @dataclass
@@ -134,10 +136,10 @@ class Finisher:
     def __init__(self, stack: Stack, occupancy: Occupancy, net: str, own: Sequence[tuple[int, Rect]]) -> None:
         self.stack, self.occupancy, self.net, self.own = stack, occupancy, net, own
 
-    def finish(self, metal: NetMetal, width: int | None) -> None:
+    def finish(self, metal: NetMetal, width: int | None, current_ma: float | None = None) -> None:
         """Add cuts, area patches, gap fills and what is wide only together to ``metal``."""
-        if width is not None:
-            metal.vias = [self._with_more_cuts(metal, via, width) for via in metal.vias]
+        if width is not None or current_ma is not None:
+            metal.vias = [self._with_more_cuts(metal, via, width or 0, current_ma) for via in metal.vias]
         for level in sorted({level for level, _ in metal.rects(self.stack)}):
             self._enlarge_small(metal, level)
             self._close_gaps(metal, level)
@@ -169,13 +171,20 @@ class Finisher:
                 region.insert(box)
         return region.merged()
 
-    def _with_more_cuts(self, metal: NetMetal, via: Via, width: int) -> Via:
+    def _with_more_cuts(self, metal: NetMetal, via: Via, width: int, current_ma: float | None) -> Via:
+        """Return the via with as many cuts as fit into its wires, or the smallest larger array that a current needs."""
         cut = cut_index(self.stack, via.cut)
         most = self.stack.most_cuts(cut, width)
+        limit = self.stack.cuts[cut].current_ma
+        needed = 1 if current_ma is None or limit is None else max(2, -int(-current_ma / limit // 1))
         arrays = sorted(
             ((c, r) for c in range(1, most + 1) for r in range(1, most + 1)),
             key=lambda n: (-n[0] * n[1], n[0] != n[1], n),
         )
+        if needed > most * most:
+            side = range(1, min(needed, most + MORE_CUTS) + 1)
+            larger = [(c, r) for c in side for r in side if c * r >= needed]
+            arrays = [*sorted(larger, key=lambda n: (n[0] * n[1], max(n), n)), *arrays]
         others = [other for other in metal.vias if other is not via]
         for columns, rows in arrays:
             candidate = Via(via.cut, via.x, via.y, columns, rows)

@@ -92,7 +92,7 @@ class Negotiation:
             self.state[net.name] = _State(reason=growth.reason)
             return
         metal = metal_of_paths(self.stack, self.board.tracks, growth.paths, net.width)
-        self._finisher(net).finish(metal, net.width)
+        self._finisher(net).finish(metal, net.width, net.current_ma)
         self._enter(net, metal)
 
     def _try_mirrored(self, net: NetRequest, twin: NetRequest, weight: int) -> bool:
@@ -103,7 +103,7 @@ class Negotiation:
             self.mirror.dissolve(twin, growth.reason)
             return False
         metal = metal_of_paths(self.stack, self.board.tracks, growth.paths, net.width)
-        self._finisher(net).finish(metal, net.width)
+        self._finisher(net).finish(metal, net.width, net.current_ma)
         self._enter(net, metal)
         self._enter(twin, self.mirror.image(metal))
         return True

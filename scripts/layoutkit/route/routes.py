@@ -42,6 +42,7 @@ class NetRequest:
             and to an even number of grid steps. [dbu]
         priority: Nets with a smaller number are routed first and give way last; ties go to the shorter net.
         mirror_of: Name of the net whose route this net should mirror about ``RouteOptions.axis_x``.
+        current_ma: Largest direct current; vias get cuts for it. [mA]
     """
 
     name: str
@@ -49,6 +50,7 @@ class NetRequest:
     width: int | None = None
     priority: int = 1
     mirror_of: str | None = None
+    current_ma: float | None = None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 
 CONSTRAINTS_FILE = "constraints.json"
 REPORT_FILE = "summary.json"
-_SINGULAR = {"net_priorities": "net_priority", "net_currents": "net_current", "port_sides": "port_side"}
+_SINGULAR = {
+    "net_priorities": "net_priority",
+    "net_currents": "net_current",
+    "device_currents": "device_current",
+    "port_sides": "port_side",
+}
 _SUBJECTS = ("device", "devices", "net", "nets", "port", "block", "blocks", "pairs", "self_symmetric", "net_pairs")
 _WORD = re.compile(r"[\w.]+")
 

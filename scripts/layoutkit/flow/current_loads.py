@@ -1,0 +1,136 @@
+"""What a design's constraints say about the current of each net, and whether the drawn metal carries it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit.constraints import Outcome
+from layoutkit.extract.current_limits import INTO, OUT_OF, NetLoad, judge_currents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.extract.current_limits import NetVerdict
+    from layoutkit.flow.placing import PlacedModules
+    from layoutkit.technology import Technology
+
+INWARDS = {("nmos", "s"), ("pmos", "d")}
+"""Terminals from which current flows into their net; it flows from the net into the other source or drain."""
+
+
+def stated_currents(constraints: Constraints, circuit: Circuit) -> dict[str, float]:
+    """Return the largest direct current of each net that constraints state, of itself or by its devices. [A]"""
+    into: dict[str, float] = defaultdict(float)
+    out_of: dict[str, float] = defaultdict(float)
+    driven = constraints.device_loads
+    for device in circuit.devices:
+        if device.id in driven:
+            for net, role in roles_of(device.type, device.terminals).items():
+                for total in (into,) if role == INTO else (out_of,) if role == OUT_OF else (into, out_of):
+                    total[net] += driven[device.id]
+    found = {net: max(into[net], out_of[net]) for net in sorted({*into, *out_of})}
+    return found | constraints.currents
+
+
+def roles_of(kind: str, terminals: Mapping[str, str]) -> dict[str, str]:
+    """Return for each net of a device whether its current flows into the net or out of it; empty if not known."""
+    if kind not in {"nmos", "pmos"}:
+        return {net: "" for name, net in terminals.items() if name in {"p", "n"}}
+    if terminals["d"] == terminals["s"]:
+        return {}
+    return {terminals[name]: INTO if (kind, name) in INWARDS else OUT_OF for name in ("d", "s")}
+
+
+def net_loads(placed: PlacedModules, circuit: Circuit, constraints: Constraints) -> dict[str, NetLoad]:
+    """Return what is known of the current of each net that has metal."""
+    points: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
+    ports = _labels(placed.cell, placed.technology)
+    mos = {device.id for device in circuit.devices if device.is_mos}
+    for module in placed.modules.values():
+        for pin in module.pins:
+            centre = placed.place_of(module, pin.box).center()
+            points[pin.net].append((pin.layer, centre.x, centre.y))
+            if not mos & set(module.devices):  # current enters a resistor, capacitor or diode here
+                ports.setdefault(pin.net, []).append((pin.layer, centre.x, centre.y))
+    terminals: dict[str, dict[str, str]] = defaultdict(dict)
+    for device in circuit.devices:
+        if device.is_mos:
+            for net, role in roles_of(device.type, device.terminals).items():
+                terminals[net][device.id] = role
+    driven = {device: current * 1e3 for device, current in constraints.device_loads.items()}
+    return {
+        net: NetLoad(
+            tuple(at),
+            tuple(ports.get(net, ())),
+            terminals[net],
+            None if net not in constraints.currents else constraints.currents[net] * 1e3,
+            driven,
+        )
+        for net, at in sorted(points.items())
+    }
+
+
+def _labels(cell: kdb.Cell, technology: Technology) -> dict[str, list[tuple[str, int, int]]]:
+    """Return the conductors and places at which a cell's own labels name a net. [dbu]"""
+    import klayout.db as kdb
+
+    found: dict[str, list[tuple[str, int, int]]] = {}
+    for conductor in technology.conductors:
+        index = cell.layout().find_layer(*technology.spec(conductor.label_layer).gds)
+        if index is not None:
+            for shape in cell.shapes(index).each(kdb.Shapes.STexts):
+                found.setdefault(shape.text_string, []).append((conductor.name, shape.text.x, shape.text.y))
+    return {net: sorted(places) for net, places in found.items()}
+
+
+def currents_data(technology: Technology, verdicts: Sequence[NetVerdict]) -> dict[str, Any]:
+    """Return verdicts as JSON data, with the source of the limits."""
+    counts = {kind: sum(each.verdict == kind for each in verdicts) for kind in ("passed", "failed", "unchecked")}
+    return {
+        **counts,
+        "limits_from": technology.electrical.currents,
+        "temperature_c": technology.electrical.temperature_c,
+        "nets": [each.to_json() for each in verdicts],
+    }
+
+
+def judged(cell: kdb.Cell, placed: PlacedModules, circuit: Circuit, constraints: Constraints) -> list[NetVerdict]:
+    """Return the verdict on each net of a finished layout, drawn in ``cell``."""
+    return judge_currents(cell, placed.technology, net_loads(placed, circuit, constraints))
+
+
+def with_verdicts(
+    outcomes: Iterable[Outcome], constraints: Constraints, circuit: Circuit, verdicts: Sequence[NetVerdict]
+) -> list[Outcome]:
+    """Return outcomes with those of currents as the finished layout was judged."""
+    by_net = {each.net: each for each in verdicts}
+    found = []
+    for each in outcomes:
+        verdict = by_net.get(each.names[0]) if each.path.startswith("net_currents") else None
+        if verdict is None or verdict.verdict not in {"passed", "failed"}:
+            found.append(each)
+        elif verdict.verdict == "failed":
+            found.append(replace(each, obeyed=False, reason=verdict.text))
+        else:
+            found.append(replace(each, obeyed=True, reason="the drawn metal carries the current"))
+    devices = {device.id: device for device in circuit.devices}
+    for index, load in enumerate(constraints.device_currents):
+        device = devices[load.device]
+        own = [by_net[net] for net in roles_of(device.type, device.terminals) if net in by_net]
+        failed = [each.text for each in own if each.verdict == "failed"]
+        passed = bool(own) and all(each.verdict == "passed" for each in own)
+        reason = "; ".join(failed) or (
+            "the drawn metal carries the current"
+            if passed
+            else "; ".join(f"net {each.net}: {each.reason or each.verdict}" for each in own if each.verdict != "passed")
+            or "only the metal of transistors is judged"
+        )
+        state = False if failed else True if passed else None
+        found.append(Outcome(f"device_currents[{index}]", (load.device,), state, reason))
+    return found
