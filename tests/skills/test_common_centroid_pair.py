@@ -159,3 +159,9 @@ def test_the_same_call_gives_the_same_bytes(draw, tmp_path):
     (tmp_path / "ws/layout.gds").unlink()
     draw("--technology", "sky130A", "--dummies", "1")
     assert (tmp_path / "ws/layout.gds").read_bytes() == first
+
+
+def test_the_ring_around_a_pair_is_the_one_asked_for(draw):
+    code, envelope = draw("--ring", "double")
+    assert code == 0
+    assert "VDD" in {pin["net"] for pin in envelope["data"]["pins"]}

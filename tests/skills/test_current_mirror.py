@@ -166,3 +166,9 @@ def test_the_same_call_gives_the_same_bytes(draw, tmp_path):
     (tmp_path / "ws/layout.gds").unlink()
     draw(devices, "--technology", "sky130A")
     assert (tmp_path / "ws/layout.gds").read_bytes() == first
+
+
+def test_the_ring_around_a_mirror_is_the_one_asked_for(draw):
+    code, envelope = draw([device("M1"), device("M2")], "--ring", "double")
+    assert code == 0
+    assert "VDD" in {pin["net"] for pin in envelope["data"]["pins"]}

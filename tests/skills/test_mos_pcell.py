@@ -234,3 +234,24 @@ def test_a_failed_call_leaves_the_layout_as_it_was(draw, tmp_path):
     code, _ = draw("--position", "[0.001, 0]", device_id="M2")
     assert code == 2
     assert (tmp_path / "ws/layout.gds").read_bytes() == before
+
+
+# ---- guard rings
+
+
+def test_the_outer_ring_of_a_double_ring_is_a_pin_of_its_own_net(draw):
+    code, envelope = draw("--ring", "double", "--ring-outer-net", "guard")
+    assert code == 0
+    assert "guard" in {pin["net"] for pin in envelope["data"]["net_pins"]}
+    assert envelope["data"]["drc"]["passed"]
+
+
+def test_open_sides_that_leave_diffusion_too_far_from_the_taps_are_refused(draw):
+    """LU.2 of sky130A: 15 um at most. The finger of 20 um is near enough to a closed ring only."""
+    wide = ("--technology", "sky130A", "--ring", "open")
+    code, envelope = draw(*wide, "--ring-open-sides", '["left"]', w="20e-6", l="1e-6")
+    assert (code, envelope["error"]) == (0, None)
+    code, envelope = draw(*wide, "--ring-open-sides", '["bottom", "left"]', w="20e-6", l="12e-6")
+    assert code == 2
+    assert "15 um are allowed" in envelope["error"]["message"]
+    assert "close a side of the ring" in envelope["error"]["message"]

@@ -93,6 +93,20 @@ def test_a_pcell_is_what_its_generator_draws(tech, library, layout):
         assert (ours ^ kdb.Region(drawn.shapes(index))).is_empty()
 
 
+@pytest.mark.parametrize("pcell", ["nmos", "pmos_pair", "nmos_mirror"])
+def test_the_fields_of_the_ring_choose_it(tech, library, layout, pcell):
+    values = {"ring": "double", "outer_net": "guard"}
+    cells = [layout.create_cell(pcell, library.name(), v) for v in ({}, values, {"ring": "open", "open_sides": "top"})]
+    closed = []
+    for cell in cells:
+        taps = kdb.Region(cell.shapes(tech.layer(layout, "tap")))
+        taps += kdb.Region(cell.shapes(tech.layer(layout, "active")))
+        closed.append(sum(polygon.holes() > 0 for polygon in taps.merged().each()))
+    assert closed == [1, 2, 0]
+    labels = cells[1].shapes(tech.layer(layout, tech.conductors[1].label_layer))
+    assert "guard" in {shape.text_string for shape in labels.each() if shape.is_text()}
+
+
 def test_the_widths_of_a_mirror_are_extracted_as_asked(tech, library, layout):
     spec = tech.device("nmos")
     unit = tech.to_um(8 * spec.min_w)
@@ -112,6 +126,7 @@ def test_the_widths_of_a_mirror_are_extracted_as_asked(tech, library, layout):
         ({"dummies": -1}, "dummies must not be negative"),
         ({"nets": "a b"}, "nets must name 4 nets"),
         ({"device": "none"}, "device must be one of"),
+        ({"ring": "open", "open_sides": "left, up"}, "the sides of a ring are bottom, top, left, right, got left up"),
     ],
 )
 def test_what_cannot_be_drawn_says_so_in_the_cell(tech, library, layout, values, reason):
