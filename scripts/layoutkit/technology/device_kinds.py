@@ -80,7 +80,7 @@ class DeviceKind:
             same, for one gate, and only where the circuits do not match otherwise. Empty: devices in series stay apart.
         fingers: Whether LVS reports another number of parallel parts than the netlist's.
         in_ring: Whether it is drawn in a ring of substrate taps even where it has no bulk terminal.
-        tied_dummies: Whether a dummy has both ends on one net. One that leads nowhere is a fault: its charge is unknown.
+        tied_dummies: Whether a dummy has both ends on one net; one that leads nowhere is a fault.
         together: How many equal devices are drawn in one block about a common centroid.
         file: What a technology file states about it; None where technologies have no such device.
         instead: What to use in a process that has no such device, for a message.

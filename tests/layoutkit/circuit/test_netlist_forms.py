@@ -51,6 +51,13 @@ CARDS = {
         ),
     }
     | {
+        name: (
+            [f"XC1 p n b {SKY}{name} w=6 l=2 vm=3"],
+            [f"C1 p n b {SKY}{name} w=6u l=2u m=3 A=36p P=48u"],
+        )
+        for name in ("cap_var_lvt", "cap_var_hvt")
+    }
+    | {
         name: ([f"D1 p n {SKY}{name} area=3e12 pj=8e6 m=2"], [f"D1 {nodes} {SKY}{name} A=6p P=16u"])
         for name, nodes in {
             "diode_pw2nd_05v5": "p n",
@@ -82,6 +89,10 @@ CARDS = {
             ["XC1 p n cap_mim_2f0_m4m5_noshield c_width=12u c_length=7.5u m=2"],
             ["C1 p n cap_mim_2f0_m4m5_noshield w=12u l=7.5u m=2"],
         )
+    }
+    | {
+        name: ([f"XC1 p n {name} c_width=6u c_length=2u m=3"], [f"C1 p n {name} w=6u l=2u m=3"])
+        for name in (f"cap_{n}mos_{volts}{b}" for n in "np" for volts in ("03v3", "06v0") for b in ("", "_b"))
     },
     "sg13g2": {
         name: ([f"XM1 d g s b {name} w=4.2u l=0.75u ng=2 m=3"], [f"M1 d g s b {name} w=4.2u l=0.75u ng=2 m=3"])
@@ -105,6 +116,7 @@ SIZES = {
     "nmos": {"w": 4.2e-6, "l": 0.75e-6, "nf": 2, "m": 3},
     "resistor": {"w": 1.41e-6, "l": 20.5e-6, "m": 2},
     "capacitor": {"w": 12e-6, "l": 7.5e-6, "m": 2},
+    "mos_capacitor": {"w": 6e-6, "l": 2e-6, "m": 3},
     "diode": {"w": 3e-6, "l": 1e-6, "m": 2},
 }
 SIZES["pmos"] = SIZES["nmos"]
@@ -119,7 +131,7 @@ def devices_of(technology):
 def one(spec, number=1, nets=None):
     """Return a device of ``spec`` at the sizes above; its nets are called as its terminals unless ``nets`` says so."""
     terminals = "dgsb" if spec.type in ("nmos", "pmos") else "pn" if spec.terminals == 2 else "pnb"
-    letter = {"resistor": "R", "capacitor": "C", "diode": "D"}.get(spec.type, "M")
+    letter = {"resistor": "R", "capacitor": "C", "mos_capacitor": "C", "diode": "D"}.get(spec.type, "M")
     named = {terminal: (nets or {}).get(terminal, terminal) for terminal in terminals}
     return Device(f"{letter}{number}", spec.type, spec.name, SIZES[spec.type], named)
 

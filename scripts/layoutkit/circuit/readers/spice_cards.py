@@ -136,7 +136,8 @@ def _mos(words: list[str], statement: Statement, definition: Subcircuit) -> tupl
 
 
 def _passive(words: list[str], statement: Statement, scope: Scope) -> tuple[str, str, list[str], dict[str, str]]:
-    kind = _BY_LETTER[words[0][0].lower()][0]
+    kinds = _BY_LETTER[words[0][0].lower()]
+    kind = next(each for each in kinds if KINDS[each].model_cards)
     params = dict(statement.params)
     model = params.get("model", "")
     nodes, rest = words[1:3], words[3:]
@@ -152,8 +153,9 @@ def _passive(words: list[str], statement: Statement, scope: Scope) -> tuple[str,
     if values:
         params.setdefault(KINDS[kind].value, values[0])
     model = names[0] if names else model or kind
-    if kind == "resistor" and classify_model(model) == "tap":
-        kind = "tap"
+    named = classify_model(model)
+    if named in kinds or (kind == "resistor" and named == "tap"):
+        kind = str(named)
     return kind, model, nodes, params
 
 
