@@ -58,10 +58,12 @@ class MatchingReport:
     Args:
         extraction: What was extracted from ``cell``.
         cell: The layout.
+        strap_losses: Part of the current that the metal of each device's fingers costs, where it is known.
     """
 
-    def __init__(self, extraction: Extraction, cell: kdb.Cell) -> None:
+    def __init__(self, extraction: Extraction, cell: kdb.Cell, strap_losses: Mapping[str, float] | None = None) -> None:
         self.extraction = extraction
+        self.strap_losses = strap_losses or {}
         self.cell = cell
         self.dbu_um = cell.layout().dbu
         self.fingers: dict[str, list[Finger]] = {}
@@ -213,6 +215,7 @@ class MatchingReport:
                 length_um=part.l_um,
                 stress=part.stress,
                 junction_ff=self.junction_ff.get(drain),
+                strap_loss=self.strap_losses.get(part.name),
             )
             for part, drain in zip(parts, drains, strict=True)
         ]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.technology import Technology
 
@@ -48,7 +48,11 @@ class MirrorImage:
 
 
 def mirror_image(
-    cell: kdb.Cell, technology: Technology, channels: Mapping[kdb.Box, str], idle: set[kdb.Box]
+    cell: kdb.Cell,
+    technology: Technology,
+    channels: Mapping[kdb.Box, str],
+    idle: set[kdb.Box],
+    axes: Sequence[str] = ("vertical", "horizontal"),
 ) -> MirrorImage:
     """Return how what is drawn in and over some channels compares with its mirror image.
 
@@ -57,20 +61,25 @@ def mirror_image(
         technology: Says which layers are on a mask.
         channels: Device by channel. [dbu]
         idle: Channels of dummies beside them. [dbu]
+        axes: Lines of the mirror that count.
     """
     extent = kdb.Box()
     for box in channels:
         extent += box
     drawn = dict(_layers(cell, technology, _area(cell, technology, extent, {*channels, *idle})))
     found = []
-    for axis, mirror in (
-        ("vertical", kdb.Trans(2, True, extent.left + extent.right, 0)),
-        ("horizontal", kdb.Trans(0, True, 0, extent.bottom + extent.top)),
-    ):
+    mirrors = {
+        "vertical": kdb.Trans(2, True, extent.left + extent.right, 0),
+        "horizontal": kdb.Trans(0, True, 0, extent.bottom + extent.top),
+    }
+    for axis in axes:
+        mirror = mirrors[axis]
         differences = _differences(drawn, mirror, cell.layout().dbu)
         exchanged = _exchanged(channels, mirror)
         if exchanged:
-            differences.insert(0, {"layer": "device", "area_um2": 0.0, "place": exchanged[1], "what": exchanged[0]})
+            what, centre = exchanged
+            place = [round(centre.x * cell.layout().dbu, 6), round(centre.y * cell.layout().dbu, 6)]
+            differences.insert(0, {"layer": "device", "area_um2": 0.0, "place": place, "what": what})
         found.append((sum(each["area_um2"] for each in differences), len(differences), axis, differences))
     _, count, axis, differences = min(found, key=lambda entry: (bool(entry[1]), entry[0], entry[1]))
     return MirrorImage(count == 0, axis, tuple(differences[:SHOWN]))
@@ -117,12 +126,12 @@ def _differences(drawn: Mapping[str, kdb.Region], mirror: kdb.Trans, dbu_um: flo
     return sorted(found, key=lambda each: (-each["area_um2"], each["layer"]))
 
 
-def _exchanged(channels: Mapping[kdb.Box, str], mirror: kdb.Trans) -> tuple[str, list[float]] | None:
+def _exchanged(channels: Mapping[kdb.Box, str], mirror: kdb.Trans) -> tuple[str, kdb.Point] | None:
     """Return what is wrong if the mirror does not take each device to one device, and a channel of it."""
     images: dict[str, str] = {}
     for box, device in sorted(channels.items(), key=lambda entry: str(entry[0])):
         image = channels.get(box.transformed(mirror))
         if image is None or images.setdefault(device, image) != image:
             what = "no channel" if image is None else f"channels of {images[device]} and of {image}"
-            return f"the mirror image of {device} meets {what}", [float(box.center().x), float(box.center().y)]
+            return f"the mirror image of {device} meets {what}", box.center()
     return None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.errors import GeometryError
+from layoutkit.extract.mirror_image import mirror_image
 from layoutkit.tools.module_requests import deliver, drawn_size, known_nets, ring_style, technology_of
 from layoutkit.tools.transistor_requests import requested_transistor, with_dividing_fingers
 
@@ -79,12 +80,14 @@ def _symmetry(axis: str, delivered: Delivered) -> dict[str, Any]:
     module = delivered.module
     units = [instance.id for instance in module.instances]
     opposite = list(zip(units, reversed(units), strict=True))[: len(units) // 2]
-    symmetric = module.symmetry_axis_x is not None if axis == "vertical" else module.mirrored_in_y
+    channels = {gate.box: gate.device for gate in module.gates if gate.device}
+    idle = {gate.box for gate in module.gates if not gate.device}
+    image = mirror_image(module.cell, delivered.tech, channels, idle, (axis,))
     return {
         "axis": axis,
         "center": delivered.point(*_middle(module)),
         "matched_pairs": [list(pair) for pair in opposite],
-        "geometry_symmetric": symmetric,
+        "geometry_symmetric": image.symmetric,
     }
 
 
