@@ -53,6 +53,41 @@ def test_the_layout_is_clean_in_every_technology(built, technology, name):
     assert (lvs["not_compared"], lvs["layers_unchecked"], lvs["layers_waived"]) == ([], [], [])
 
 
+@pytest.mark.parametrize("technology", names())
+def test_the_flow_measures_every_matched_group(built, technology):
+    """The bounds: offset of the input pair at most 0.5 mV, equal areas, and equal distances to the ends."""
+    matching = built(technology, "ota_5t")["matching"]
+    assert matching["unmeasured"] == []
+    found = {tuple(device["id"] for device in group["devices"]): group for group in matching["groups"]}
+    assert {frozenset(names) for names in found} == {
+        frozenset(pair) for pair in (["M1", "M2"], ["M3", "M4"], ["M5", "M6"])
+    }
+    for group in found.values():
+        assert group["spread"]["ad_um2_percent"] <= 1
+        assert group["spread"]["as_um2_percent"] <= 1
+        assert group["distances_spread_percent"] <= 2
+    [offset] = found["M1", "M2"]["predicted_offsets"]
+    assert offset["unit"] == "mV"
+    if technology == "sky130A":
+        assert abs(offset["value"]) <= 0.5
+    else:
+        assert offset["contributions"]["stress"]["values"] == []
+        assert any(entry.startswith("stress: not modelled") for entry in offset["unchecked"])
+
+
+@pytest.mark.parametrize(
+    ("technology", "given"),
+    [("sky130A", "ad as pd ps sa sb sd"), ("gf180mcuD", "as ad ps pd sa sb sd"), ("sg13g2", "as ad ps pd")],
+)
+def test_the_extracted_transistors_carry_what_was_measured(built, technology, given):
+    text = Path(built(technology, "inverter")["files"]["extracted_netlist"]).read_text().replace("\n+", " ")
+    transistors = [line for line in text.splitlines() if line.startswith("X")]
+    assert len(transistors) == 2
+    for line in transistors:
+        assert [word.split("=")[0] for word in line.split() if "=" in word][3:-1] == given.split()
+    assert "sa=" not in Path(built(technology, "inverter")["files"]["reference_netlist"]).read_text()
+
+
 MEASURED = "as ad ps pd sa sb sd"  # only the layout has them; the PDKs' netgen setups remove them too
 
 

@@ -18,7 +18,7 @@ from layoutkit.draw.mos import Transistor
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.extract.extractor import extract
 from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
-from layoutkit.extract.surroundings import Surroundings, model_distances
+from layoutkit.extract.surroundings import Surroundings, model_distances, surroundings
 from layoutkit.lvs.lvs_files import extracted_spice
 from layoutkit.technology import load, names
 from patience import WATCHDOG_S
@@ -231,6 +231,53 @@ def test_what_the_generators_draw_agrees_with_the_independent_program(technology
         assert [value for pair in shares for value in pair] == pytest.approx(
             [value for pair in channel.shares for value in pair], rel=1e-5
         )
+
+
+def test_compute_metrics_measures_the_groups_it_is_asked_for(run_script, tmp_path):
+    path = tmp_path / "row.gds"
+    Row("ABBA").layout.write(str(path))
+    script = ("layout-metrics/scripts/compute_metrics.py", "--layout-path", path, "--technology", "sky130A")
+    code, envelope = run_script(*script, "--matched-groups", '[["M1", "M2"]]')
+    assert code == 0
+    [group] = envelope["data"]["matched_groups"]
+    assert [device["id"] for device in group["devices"]] == ["M1", "M2"]
+    assert group["symmetric"]
+    code, envelope = run_script(*script, "--matched-groups", '[["M1", "M9"]]')
+    assert (code, envelope["error"]["code"]) == (2, "DEVICE_NOT_FOUND")
+    assert envelope["error"]["details"]["available_devices"] == ["M1", "M2"]
+
+
+def test_a_dummy_loads_the_drain_beside_it():
+    row = Row("ABBA")
+    tied = kdb.Text("M1", kdb.Trans(2 * PITCH + LENGTH // 2, WIDTH // 2))
+    for shape in [shape for shape in row.shapes("device_text").each() if shape.text == tied]:
+        row.shapes("device_text").erase(shape)  # the first finger of M1 is a device of its own now
+    report = row.report()
+    first, second = report["devices"]
+    assert first["ad_um2"] == pytest.approx(second["ad_um2"] * 3 / 4)
+    assert first["drain_with_dummies_um2"] == pytest.approx(second["drain_with_dummies_um2"])
+    assert (report["equal"]["drains_with_dummies"], report["equal"]["current_direction"]) == (False, False)
+
+
+def test_stacked_ends_and_currents_upwards_are_measured_in_their_direction():
+    """A channel of 2 x 0.5 um; its end steps from 1 to 3 um over a quarter of its width, and the same turned by 90."""
+    diffusion = kdb.Region([kdb.Polygon(kdb.Box(-1000, 0, 1500, 2000)), kdb.Polygon(kdb.Box(1500, 1500, 3500, 2000))])
+    channel = kdb.Polygon(kdb.Box(0, 0, 500, 2000))
+    expected = 1 / (0.75 / 1.25 + 0.25 / 3.25) - 0.25
+    for turn, ends in ((kdb.Trans.R0, (1, expected)), (kdb.Trans.R90, (1, expected)), (kdb.Trans.R180, (expected, 1))):
+        trans = kdb.Trans(turn)
+        turned = channel.transformed(trans)
+        [found] = surroundings([turned], diffusion.transformed(trans), kdb.Region(), 0.001).values()
+        assert (found.sa_um, found.sb_um) == pytest.approx(ends, abs=2e-6)
+        assert found.vertical == (turn == kdb.Trans.R90)
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(0, 0.0), (1234, 1.234), (9995, 9.995), (10_005, None)])
+def test_the_nearest_well_edge_is_found_within_its_range(gap, expected):
+    channel = kdb.Polygon(kdb.Box(0, 0, 500, 2000))
+    well = kdb.Region(kdb.Box(500 + gap, -5000, 30_000 + gap, 5000))
+    [found] = surroundings([channel], kdb.Region(kdb.Box(-300, 0, 800, 2000)), well, 0.001).values()
+    assert found.well_um == expected
 
 
 def cards(row):
