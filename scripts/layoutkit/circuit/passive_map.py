@@ -8,6 +8,7 @@
 - Capacitors that state values in an integer ratio and share a net become plates of one size, in that ratio.
 - Sizes are snapped to the nearest grid point, so that every bar of a folded resistor is on the grid. A width below the
   minimum becomes the minimum, the squares stay.
+- Bipolar transistors: ``bipolar_map``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from layoutkit.circuit.bipolar_map import map_bipolar, with_units
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import GeometryError, NetlistError
 from layoutkit.technology.passive_sizes import (
@@ -57,9 +59,12 @@ def map_passive(technology: Any, device: Device, report: Report, substrate: str 
     Raises:
         NetlistError: If neither its size nor its value says what to draw.
     """
+    device = with_units(device)
     if "area" in device.params and "perimeter" not in device.params and with_sides(device) is not device:
         report("area", None, device.params["area"], "an area without a perimeter is taken as a square")
     device = with_sides(device)
+    if device.kind.area_counts:
+        return map_bipolar(technology, device, report, substrate)
     choice = _chosen(technology, device, substrate)
     if not choice.exact:
         reason = f"{device.type} {device.model} drawn as {choice.spec.name} of {technology.name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
 from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors, series_plates
 from layoutkit.draw.diode import diode, draw_diode
@@ -103,10 +104,18 @@ def _diode(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Modu
     )
 
 
+def _bipolars(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
+    devices = tuple(bipolar(technology, name, block.spec.name, size, nets) for name, size, nets in block.devices)
+    matched = len(devices) > 1 or devices[0].m > 1
+    spec = BipolarSpec(block.name, devices, min(block.dummies, 1) if matched else 0, labels=False)
+    return draw_bipolars(layout, technology, spec)
+
+
 GENERATORS: dict[str, Callable[[kdb.Layout, Technology, BlockSpec], Module]] = {
     "resistor": _resistors,
     "capacitor": _capacitors,
     "mos_capacitor": _mos_capacitor,
     "diode": _diode,
+    "pnp": _bipolars,
 }
 """Kind of device to the function that draws devices of this kind in one cell."""

@@ -4,6 +4,7 @@
     capacitor  top conductor --[cut]-- plate (over the bottom conductor)  the cuts on a plate do not reach the bottom
     diode      n+ diffusion in the p substrate, or p+ in a well, that the marker of diodes covers
     MOS cap.   poly over diffusion; source, drain and body are one net, or the diffusion is of the body's type
+    bipolar    emitters with the surroundings of the foundry's cell: ``bipolar_devices``
 
 A shape becomes a device only if all markers of its flavour cover it and none of another flavour does. The core markers
 give the ends of a resistor: the heads are the body outside them, so that a marker over a head cuts the head off. Body
@@ -20,6 +21,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
+
+from layoutkit.extract.bipolar_devices import emitters_of, loose_emitters
 
 if TYPE_CHECKING:
     from layoutkit.technology import PassiveSpec, Technology
@@ -324,6 +327,10 @@ def extract_passives(
             if name not in passives.plates:  # plates are registered as conductors
                 lvs.register(shapes, f"core.{name}")
             extractor, regions = recipe.extractor(technology, spec, shapes, conducting)
+            known = [shapes, *conducting.values()]
+            for part, region in regions.items():
+                if not any(region is each for each in known):
+                    lvs.register(region, f"{part}.{name}")
             lvs.extract_devices(extractor, dict[str, kdb.ShapeCollection](regions))
 
 
@@ -366,15 +373,39 @@ def _mos_capacitor_extractor(
     return kdb.DeviceExtractorMOS4Transistor(spec.name), layers
 
 
+def _emitters(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
+    return emitters_of(technology, spec, _junctions(technology, spec, layer), layer)
+
+
+def _loose_emitters(
+    technology: Technology, bipolars: list[PassiveSpec], emitters: Mapping[str, kdb.Region], layer: Layer
+) -> Loose:
+    if not bipolars:
+        return []
+    found = {spec.name: _junctions(technology, spec, layer) for spec in bipolars}
+    return loose_emitters(technology, bipolars, found, _union(emitters.values()), layer)
+
+
+def _bipolar_extractor(
+    _: Technology, spec: PassiveSpec, emitters: kdb.Region, conducting: Mapping[str, kdb.Region]
+) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+    wells = conducting["nwell"].interacting(emitters)
+    # Without a region of its own, the collector is below the base; its terminal is where the well meets the substrate.
+    layers = {"C": kdb.Region(), "B": wells, "E": emitters}
+    ends = {"tC": conducting["p_body"], "tB": conducting["nwell"], "tE": conducting["p_sd"]}
+    return kdb.DeviceExtractorBJT3Transistor(spec.name), {**layers, **ends}
+
+
 def size_of(device: kdb.Device) -> tuple[float, float]:
     """Return width and length of an extracted device. [um]
 
-    A capacitor's are the sides of the rectangle of its area and perimeter, the longer one first.
+    A capacitor's, diode's or emitter's are the sides of the rectangle of its area and perimeter, the longer one first.
     """
     names = {parameter.name for parameter in device.device_class().parameter_definitions()}
     if "W" in names:
         return round(device.parameter("W"), MICROMETRE_DECIMALS), round(device.parameter("L"), MICROMETRE_DECIMALS)
-    area, half = device.parameter("A"), device.parameter("P") / 2
+    area, half = (device.parameter(name) for name in (("AE", "PE") if "AE" in names else ("A", "P")))
+    half /= 2
     root = max(0.0, half * half / 4 - area) ** 0.5
     return round(half / 2 + root, MICROMETRE_DECIMALS), round(half / 2 - root, MICROMETRE_DECIMALS)
 
@@ -444,6 +475,17 @@ RECIPES: dict[str, Recipe] = {
         none_made="The marker of a diode{place} makes no diode of {technology}",
         cause="the marker covers the diffusion in part, or lies on a transistor or on nothing; or the implant, well or"
         " another marker is that of no diode here",
+    ),
+    "pnp": Recipe(
+        device_class=lambda _: kdb.DeviceClassBJT3Transistor(),
+        terminals={"C": "c", "B": "b", "E": "e"},
+        shapes=_emitters,
+        loose=_loose_emitters,
+        extractor=_bipolar_extractor,
+        part="emitter",
+        none_made="A bipolar transistor{place} is none of {technology}",
+        cause="its emitter has another size, or its base, well, collector, implants or markers are not those of the"
+        " foundry's cell; draw it with layout.create_bipolar_array or use the foundry's cell",
     ),
 }
 """Kind of device to how it is found; the order is that of extraction."""

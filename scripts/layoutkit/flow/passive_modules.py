@@ -1,7 +1,8 @@
 """Devices of a circuit that are not transistors: which are drawn together, and drawing them.
 
 Matched resistors of one flavour, width and length are one bank, matched capacitors of one plate one array, both with a
-common centroid. Other equal resistors share banks, up to eight in each. Any other device is a block of its own.
+common centroid. Other equal resistors share banks, up to eight in each, and bipolar transistors of one flavour on the
+same base and collector, as those of a bandgap are, share arrays. Any other device is a block of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import PassiveSpec, Technology
 
 
-ARRAYS = {"resistor": "resistor_bank", "capacitor": "capacitor_array"}
+ARRAYS = {"resistor": "resistor_bank", "capacitor": "capacitor_array", "pnp": "bipolar_array"}
 """Kind of device to what several of them in one block are called."""
 
 
@@ -81,7 +82,8 @@ def group_passives(
         groups += [_group(technology, part, bulks[part[0].id] or substrate) for part in parts]
         taken.update(wanted.devices)
     rest = [device for device in circuit.devices if device.id in bulks and device.id not in taken]
-    for part in _alike([device for device in rest if device.kind.together > 1], bulks):
+    bodies = {device.id: f"{bulks[device.id]} {_base_net(device)}" for device in rest}
+    for part in _alike([device for device in rest if device.kind.together > 1], bodies):
         most = part[0].kind.together
         groups += [_group(technology, part[i : i + most], bulks[part[0].id]) for i in range(0, len(part), most)]
     groups += [_group(technology, [device], bulks[device.id]) for device in rest if device.kind.together == 1]
@@ -96,6 +98,11 @@ def _alike(devices: Sequence[Device], bulks: Mapping[str, str]) -> list[list[Dev
         key = (device.model, bulks[device.id], device.w, device.l, alone)
         parts.setdefault(key, []).append(device)
     return list(parts.values())
+
+
+def _base_net(device: Device) -> str:
+    """Return the net of a bipolar transistor's base, which is its well; empty for other devices."""
+    return device.terminals["b"] if device.kind.substrate else ""
 
 
 def _bulk_net(device: Device, spec: PassiveSpec, substrate: str) -> str:
@@ -123,7 +130,7 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
         technology: The process.
         group: What to draw.
         dummies: Dummy bars at each end of a bank of several resistors; any number puts one dummy on each side of an
-            array of capacitors.
+            array of capacitors or bipolar transistors.
 
     Raises:
         GeometryError: If the process does not allow a size.

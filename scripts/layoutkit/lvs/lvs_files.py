@@ -75,11 +75,11 @@ def _compare(result: LvsResult) -> None:
 
 
 def _compared(device_class: kdb.DeviceClass, tolerance: float) -> kdb.EqualDeviceParameters:
-    """Return how the sizes of one class are compared: W and L, or the area of a capacitor's plates."""
+    """Return how the sizes of one class are compared: W and L, or an area: of plates, a junction or emitters."""
     import klayout.db as kdb
 
     names = {parameter.name: parameter.id() for parameter in device_class.parameter_definitions()}
-    first, *rest = [kdb.EqualDeviceParameters(names[n], 1e-6, tolerance) for n in ("W", "L", "A") if n in names]
+    first, *rest = [kdb.EqualDeviceParameters(names[n], 1e-6, tolerance) for n in ("W", "L", "A", "AE") if n in names]
     if "W" in names:
         return first + rest[0]
     return first

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.bipolar_map import sized, with_units
 from layoutkit.circuit.passive_map import stated_length, with_sides
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
 from layoutkit.extract.folding import FoldKey, dummies, fold_key, fold_series
@@ -206,7 +207,7 @@ def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technolo
 
 
 def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> ReferenceDevice:
-    device, odd_area = _with_sides(device)
+    device, odd_area = _with_sides(sized(technology, spec, with_units(device)))
     fixed_width = spec.models(technology.dbu_um).get(device.model)
     if fixed_width is not None:  # the model's name states the width, whatever w says
         device = replace(device, params={**device.params, "w": technology.to_um(fixed_width) * 1e-6})
@@ -277,7 +278,8 @@ def klayout_netlist(reference: Reference, technology: Technology) -> kdb.Netlist
         for length, alike in by_length.items():
             device = circuit.create_device(classes[alike[0].device], "+".join(member.id for member in alike))
             if alike[0].kind.rectangle:
-                device.set_parameter("A", sum(member.drawn_area_um2 for member in alike))
+                area = "AE" if classes[alike[0].device].has_parameter("AE") else "A"
+                device.set_parameter(area, sum(member.drawn_area_um2 for member in alike))
             else:
                 device.set_parameter("W", sum(member.drawn_w_um for member in alike))
                 device.set_parameter("L", length)

@@ -46,6 +46,7 @@ class FileFields:
         value: Field with the number from which the device's value follows; empty where it has none.
         edge_value: Optional field with the same number per length of the edge.
         diffusion: Whether ``diffusion_of`` names the transistor whose source and drain diffusion the device is made of.
+        frames: Whether ``frames`` states what surrounds an emitter, and ``base_growth`` and ``usual_size`` may.
     """
 
     layers: tuple[str, ...] = ()
@@ -53,6 +54,7 @@ class FileFields:
     value: str = ""
     edge_value: str = ""
     diffusion: bool = False
+    frames: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +84,8 @@ class DeviceKind:
         in_ring: Whether it is drawn in a ring of substrate taps even where it has no bulk terminal.
         tied_dummies: Whether a dummy has both ends on one net; one that leads nowhere is a fault.
         together: How many equal devices are drawn in one block about a common centroid.
+        substrate: The terminal that is the substrate in every device of the kind; empty where none is.
+        area_counts: Whether an area far larger than any emitter's is a number of units, as SPICE's area factor is.
         file: What a technology file states about it; None where technologies have no such device.
         instead: What to use in a process that has no such device, for a message.
         lost: Likely reasons why a layout lacks it, for a message of LVS.
@@ -109,6 +113,8 @@ class DeviceKind:
     in_ring: bool = False
     tied_dummies: bool = False
     together: int = 1
+    substrate: str = ""
+    area_counts: bool = False
     file: FileFields | None = None
     instead: str = ""
     lost: str = "it was not drawn, it lost its marker layer, or it is shorted"
@@ -276,7 +282,26 @@ _DECLARED = (
         stray=_PLATES_STRAY,
     ),
     _NPN,
-    replace(_NPN, name="pnp", model_cards=("pnp",), model_names=r"v?pnp\w*"),
+    replace(
+        _NPN,
+        name="pnp",
+        model_cards=("pnp",),
+        model_names=r"v?pnp\w*",
+        parameters=(
+            Parameter("w", "m"),
+            Parameter("l", "m"),
+            Parameter("area", "m2", SIZE_TOLERANCE, ("a",)),
+            Parameter("perimeter", "m", SIZE_TOLERANCE, ("p",)),
+            Parameter("m"),
+        ),
+        rectangle=True,
+        together=8,
+        substrate="c",
+        area_counts=True,
+        file=FileFields(layer_lists=("excludes",), diffusion=True, frames=True),
+        lost="it was not drawn, its emitter has another size, or its marker, base or collector ring is missing",
+        stray="a dummy's emitter is not tied off, or the netlist lacks it",
+    ),
     DeviceKind(
         name="diode",
         noun="diode",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import TechnologyError, did_you_mean
 from layoutkit.file_schema import FileSchema, without
 from layoutkit.technology import dimensions
+from layoutkit.technology.bipolar_frames import FRAMES, OPTIONAL_FRAMES
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, FileFields, listed_kinds
 from layoutkit.technology.netlist_forms import faults_of_forms
 from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS
@@ -214,13 +215,17 @@ class Inspection:
         fields = KINDS[entry["type"]].file or FileFields()
         needed = {*fields.layers, *((fields.value,) if fields.value else ())}
         needed |= {"diffusion_of"} if fields.diffusion else set()
+        needed |= {"frames"} if fields.frames else set()
         optional = {*fields.layer_lists, *((fields.edge_value,) if fields.edge_value else ())}
+        optional |= {"base_growth", "usual_size"} if fields.frames else set()
         self._keys(place, PASSIVE[0] | needed, PASSIVE[1] | optional)
         parts = [entry[part] for part in fields.layers if part in entry]
         lists = ("markers", *fields.layer_lists)
         self._drawn_on(place, [*parts, *(layer for key in lists for layer in entry.get(key, []))])
         if "diffusion_of" in entry and fields.diffusion:
             self._transistor_named(f"{place}.diffusion_of", entry["diffusion_of"])
+        if fields.frames and "frames" in entry:
+            self._frames(f"{place}.frames", entry)
         self._limits(place, entry)
         for key in ("min_area", "max_area"):
             if key in entry:
@@ -228,6 +233,20 @@ class Inspection:
         for name, reference in entry.get("dimensions", {}).items():
             judge = self._area if str(name).endswith("_area") else self._length
             judge(f"{place}.dimensions.{name}", reference)
+
+    def _frames(self, place: str, entry: Mapping[str, Any]) -> None:
+        """Check that every frame is named, and ends beyond where it begins in x and in y."""
+        frames, markers = entry["frames"], entry.get("markers", [])
+        for name in sorted({*FRAMES, *markers} - frames.keys()):
+            self.add(place, f"'{name}' is missing")
+        for name in sorted(frames.keys() - {*FRAMES, *OPTIONAL_FRAMES, *markers}):
+            known = [*FRAMES, *OPTIONAL_FRAMES, *markers]
+            self.add(place, f"unknown '{name}': neither a part nor one of the markers{did_you_mean(name, known)}")
+        for name, frame in frames.items():
+            edges = [edge if isinstance(edge, list) else [edge, edge] for edge in frame]
+            found = [[self._length(f"{place}.{name}", side) for side in edge] for edge in edges]
+            if any(low is not None and high is not None and low > high for low, high in zip(*found, strict=True)):
+                self.add(f"{place}.{name}", "must begin nearer to the emitter than it ends")
 
     def _transistor_named(self, place: str, name: object) -> None:
         entry = self._section("devices").get(name) if isinstance(name, str) else None

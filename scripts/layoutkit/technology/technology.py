@@ -232,6 +232,10 @@ class PassiveSpec:
         default: Whether a device of this type means it if the netlist names no model of the technology.
         dimensions: Drawing dimensions of this device.
         other_models: Other model names that the process's netlists use for it, whatever its width.
+        frames: Vertical bipolar: what surrounds its emitter, as ``bipolar_frames`` describes.
+        base_growth: Vertical bipolar: the base ring is ``base_growth[0]`` of the emitter's width wide in x where that
+            is more than ``base_growth[1]`` [dbu], and all beyond it lies farther out; None where it is always the same.
+        usual_size: Width and length of a device whose netlist states none; None where there is only one.
     """
 
     name: str
@@ -257,6 +261,9 @@ class PassiveSpec:
     excludes: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
     diffusion_of: DeviceSpec | None = None
+    frames: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
+    base_growth: tuple[float, int] | None = None
+    usual_size: tuple[int, int] | None = None
 
     @property
     def kind(self) -> DeviceKind:
@@ -266,11 +273,18 @@ class PassiveSpec:
     @property
     def placed_with(self) -> str:
         """The type of the blocks with which its blocks share rows and wells."""
-        return self.type if self.diffusion_of is None else self.diffusion_of.type
+        return self.type if self.diffusion_of is None or self.kind.substrate else self.diffusion_of.type
+
+    @property
+    def only_size(self) -> tuple[int, int] | None:
+        """Width and length of a device that exists in one size; None where it has others."""
+        return (self.min_w, self.min_l) if (self.min_w, self.min_l) == (self.max_w, self.max_l) else None
 
     @property
     def body_terminal(self) -> str:
         """The terminal that is the well or substrate around it: its bulk, or an end of a junction; may be empty."""
+        if self.kind.substrate:
+            return self.kind.substrate
         if self.diffusion_of is not None:
             return self.kind.ends[0 if self.diffusion_of.type == "nmos" and "implant" not in self.parts else 1]
         return self.kind.bulk if self.terminals > len(self.kind.terminals) else ""
@@ -278,7 +292,7 @@ class PassiveSpec:
     @property
     def in_substrate(self) -> bool:
         """Whether one end of it is the substrate, so that all such devices share the net of that end."""
-        return self.diffusion_of is not None and self.diffusion_of.well is None
+        return bool(self.kind.substrate) or (self.diffusion_of is not None and self.diffusion_of.well is None)
 
     @property
     def accumulates(self) -> bool:

@@ -380,8 +380,22 @@ class _Reader:
             default=bool(entry.get("default", False)),
             dimensions=self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
             diffusion_of=transistors[entry["diffusion_of"]] if fields.diffusion else None,
+            frames={key: self._frame(frame, f"{where}.frames.{key}") for key, frame in entry.get("frames", {}).items()},
+            base_growth=self._growth(entry.get("base_growth"), f"{where}.base_growth"),
+            usual_size=self._pair(entry["usual_size"], f"{where}.usual_size") if "usual_size" in entry else None,
             **{key: tuple(entry.get(key, ())) for key in fields.layer_lists},
         )
+
+    def _frame(self, frame: Any, where: str) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return the distances of the inner and outer edges of a frame in x and y. [dbu]"""
+        inner, outer = (self._pair(edge if isinstance(edge, list) else [edge, edge], where) for edge in frame)
+        return inner, outer
+
+    def _pair(self, pair: Any, where: str) -> tuple[int, int]:
+        return self._length(pair[0], where), self._length(pair[1], where)
+
+    def _growth(self, entry: Any, where: str) -> tuple[float, int] | None:
+        return None if entry is None else (float(entry["share"]), self._length(entry["above"], where))
 
     def _area(self, reference: Any, where: str) -> int:
         """Return an area [dbu2] from a number in um2 or the id of an area rule."""

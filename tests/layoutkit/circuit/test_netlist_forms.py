@@ -68,6 +68,10 @@ CARDS = {
             "diode_pd2nw_05v5_hvt": "p n",
             "diode_pd2nw_11v0": "p n",
         }.items()
+    }
+    | {
+        name: ([f"XQ1 c b e {SKY}{name} m=2"], [f"Q1 c b e {SKY}{name} m=2"])
+        for name in ("pnp_05v5_W0p68L0p68", "pnp_05v5_W3p40L3p40")
     },
     "gf180mcuD": {
         name: ([f"D1 p n {name} area=3p pj=8u m=2"], [f"D1 p n {name} A=3p P=8u m=2"])
@@ -83,6 +87,10 @@ CARDS = {
             [f"R1 p n b {name} w=1.41u l=20.5u par=2"],
         )
         for name in ("ppolyf_u", "npolyf_u")
+    }
+    | {
+        name: ([f"XQ1 c b e {name} m=2"], [f"Q1 c b e {name} m=2"])
+        for name in ("pnp_10p00x10p00", "pnp_05p00x05p00", "pnp_10p00x00p42", "pnp_05p00x00p42")
     }
     | {
         "cap_mim_2f0fF": (
@@ -106,7 +114,8 @@ CARDS = {
     | {
         name: ([f"XD1 p n {name} w=3u l=1u m=2"], [f"D1 p n {name} w=3u l=1u m=2"])
         for name in ("dantenna", "dpantenna")
-    },
+    }
+    | {"pnpMPA": (["XQ1 c b e pnpMPA a=1.4p p=5.4u m=2"], ["Q1 c b e pnpMPA a=1.4p p=5.4u m=2"])},
     "generic": {
         "nmos": (["M1 d g s b nmos_1v8 W=4.2u L=0.75u nf=2 m=3"],) * 2,
         "pmos": (["M1 d g s b pmos_1v8 W=4.2u L=0.75u nf=2 m=3"],) * 2,
@@ -130,6 +139,11 @@ def devices_of(technology):
 
 def one(spec, number=1, nets=None):
     """Return a device of ``spec`` at the sizes above; its nets are called as its terminals unless ``nets`` says so."""
+    if spec.type == "pnp":  # in one size, or in that of the SPICE card above; its collector is the substrate
+        sides = spec.only_size or (700, 2000)
+        params = {name: round(side * 1e-9, 12) for name, side in zip("wl", sides, strict=True)}
+        named = dict(zip("cbe", (nets["b"], nets["p"], nets["n"]) if nets else "cbe", strict=True))
+        return Device(f"Q{number}", "pnp", spec.name, {**params, "m": 2}, named)
     terminals = "dgsb" if spec.type in ("nmos", "pmos") else "pn" if spec.terminals == 2 else "pnb"
     letter = {"resistor": "R", "capacitor": "C", "mos_capacitor": "C", "diode": "D"}.get(spec.type, "M")
     named = {terminal: (nets or {}).get(terminal, terminal) for terminal in terminals}

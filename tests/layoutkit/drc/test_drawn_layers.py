@@ -82,7 +82,7 @@ def test_two_tiny_deep_wells_next_to_each_other_violate(name):
     [
         ("sg13g2", "Substrate"),
         ("sg13g2", "Recog.esd"),
-        ("sky130A", "pnp"),
+        ("sky130A", "npn"),
         ("sky130A", "areaid.ed"),
         ("gf180mcuD", "WELL_DIODE_MK"),
         ("gf180mcuD", "NAT"),

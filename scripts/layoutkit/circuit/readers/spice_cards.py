@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.bipolar_map import SMALLEST_FACTOR
 from layoutkit.circuit.circuit import INTEGER_PARAMS
 from layoutkit.circuit.passive_map import sides_of
 from layoutkit.circuit.readers.findings import shown_words
@@ -241,10 +242,15 @@ class SizeReader:
     def _with_sides(self, kind: DeviceKind, stated: dict[str, float], device_id: str) -> dict[str, float]:
         """Return the parameters with an area and a perimeter in metres, or with ``w`` and ``l`` instead of them.
 
-        A kind that LVS compares by its area keeps what the netlist states.
+        A kind that LVS compares by its area keeps what the netlist states, and an area factor as it is.
         """
         names = {parameter.name: key for key in stated if (parameter := kind.parameter(key)) is not None}
         keeps = "area" in kind.compared
+        if kind.area_counts and stated.get(names.get("area", ""), 0) >= SMALLEST_FACTOR:
+            return {
+                **{key: value for key, value in stated.items() if key != names["area"]},
+                "area": stated[names["area"]],
+            }
         if "area" not in names or not ("perimeter" in names or keeps):
             return stated
         result = {key: value for key, value in stated.items() if key not in (names["area"], names.get("perimeter"))}

@@ -1,0 +1,115 @@
+"""Map vertical bipolar transistors to a technology: a flavour, its emitter, and units instead of SPICE's area factor.
+
+The collector of these transistors is the substrate. An emitter of another process becomes the one with the nearest area
+where the model's name states its sides (``W3p40L3p40``, ``05p00x00p42``), else the default.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import NetlistError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from layoutkit.circuit.circuit import Device
+    from layoutkit.technology import PassiveSpec
+
+    Report = Callable[[str, str | float | None, str | float, str], None]
+
+SMALLEST_FACTOR = 1e-3
+"""An area of so much is an area factor: in square metres it would be larger than any chip."""
+_SIDES = re.compile(r"w?(\d+p\d+)[lx](\d+p\d+)", re.IGNORECASE)
+_ROUNDING = 1e-6
+
+
+def with_units(device: Device) -> Device:
+    """Return the device with its area factor in its number of units: SPICE's ``area`` is relative to the model's.
+
+    Raises:
+        NetlistError: If the factor is not a whole number: a unit cannot be drawn in part.
+    """
+    factor = device.params.get("area", 0)
+    if not device.kind.area_counts or factor < SMALLEST_FACTOR:
+        return device
+    units = round(factor)
+    if units < 1 or abs(factor - units) > _ROUNDING * factor:
+        raise NetlistError(
+            f"'{device.id}' ({device.model}) has the area factor {factor:g}; it must be a whole number of units, since "
+            "the emitters of vertical bipolar transistors have fixed sizes"
+        )
+    params = {name: value for name, value in device.params.items() if name != "area"}
+    return replace(device, params={**params, "m": device.m * units})
+
+
+def sized(technology: Any, spec: PassiveSpec, device: Device) -> Device:
+    """Return the device with ``w`` and ``l`` of its emitter [m], where its flavour or the usual size says them."""
+    sides = spec.only_size or (None if {"w", "l"} <= device.params.keys() else spec.usual_size)
+    if sides is None:
+        return device
+    width, length = (round(side * technology.dbu_um * 1e-6, 15) for side in sides)
+    return replace(device, params={**device.params, "w": width, "l": length})
+
+
+def map_bipolar(technology: Any, device: Device, report: Report, substrate: str = "") -> Device:
+    """Return ``device``, whose area factor is in its units, as one of the technology's, with ``w``, ``l`` and ``m``.
+
+    Args:
+        technology: A ``layoutkit.technology.Technology`` that has devices of this type.
+        device: A bipolar transistor, with ``w`` and ``l`` where the netlist states its emitter.
+        report: Receives field, value before, value after and reason of every change.
+        substrate: Net of the substrate; empty where the circuit names none.
+
+    Raises:
+        NetlistError: If its collector is not the substrate, or the process has no such emitter.
+    """
+    _check_collector(technology, device, substrate)
+    alike = [spec for spec in technology.passives.values() if spec.type == device.type]
+    model = device.model.lower().removesuffix("__model")
+    exact = next((spec for spec in alike if model in {spec.name.lower(), spec.model.lower()}), None)
+    spec = exact or _nearest(technology, alike, device)
+    if exact is None:
+        report("model", device.model, spec.name, f"{device.type} {device.model} drawn as {spec.name}")
+        device = replace(device, params={"m": device.m})
+    stated = sorted(device.params[side] for side in ("w", "l") if side in device.params)
+    drawn = sized(technology, spec, device)
+    width, length = sorted((drawn.w, drawn.l)) if spec.only_size is None else (drawn.w, drawn.l)
+    both = [*stated, *sorted((width, length))]
+    if len(stated) == 2 and max(abs(both[0] - both[2]), abs(both[1] - both[3])) > 1e-9:  # metres
+        raise NetlistError(
+            f"'{device.id}' ({device.model}) states an emitter of {stated[0] * 1e6:g} x {stated[1] * 1e6:g} um, but "
+            f"{spec.name} has {width * 1e6:g} x {length * 1e6:g} um; leave the size out, or use another model"
+        )
+    return replace(device, model=spec.name, params={"w": width, "l": length, "m": device.m})
+
+
+def _check_collector(technology: Any, device: Device, substrate: str) -> None:
+    collector, bulk = device.terminals["c"], device.terminals.get("s")
+    other = next((net for net in (bulk, substrate) if net and net != collector), None)
+    if other is not None:
+        raise NetlistError(
+            f"'{device.id}' ({device.model}) has its collector on {collector}, but the collector of every "
+            f"{device.type} of {technology.name} is the substrate, which is on {other}; connect both to one net"
+        )
+
+
+def _nearest(technology: Any, alike: list[PassiveSpec], device: Device) -> PassiveSpec:
+    """Return the flavour with the area nearest to that of the model's name or of the device, else the default."""
+    found = _SIDES.search(device.model)
+    area = 0.0
+    if found is not None:
+        area = float(found[1].replace("p", ".")) * float(found[2].replace("p", "."))
+    elif {"w", "l"} <= device.params.keys():
+        area = device.w * device.l * 1e12
+    if area <= 0:
+        return max(alike, key=lambda spec: spec.default)
+
+    def ratio(spec: PassiveSpec) -> float:
+        width, length = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
+        drawn: float = width * length * technology.dbu_um**2
+        return max(drawn / area, area / drawn)
+
+    return min(alike, key=ratio)
