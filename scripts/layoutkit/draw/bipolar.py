@@ -1,8 +1,8 @@
-"""Vertical bipolar transistors: the foundry's cell, repeated in an array whose collector rings are one grid.
+"""Vertical bipolar transistors: the foundry's cell, repeated in an array.
 
 ::
 
-    +-------+-------+-------+   collector: one grid of substrate taps, bars of the second conductor along its rows
+    +-------+-------+-------+   collector: a ring of substrate taps per unit, below one grid of the first conductor
     | +---+ | +---+ | +---+ |
     | | B | | | B | | | B | |   base ring in its own well, bars of the second conductor at its bottom and top
     | +---+ | +---+ | +---+ |
@@ -14,7 +14,9 @@
     ======= emitter rails ===
 
 Every unit has the same neighbours, straps and bars, whichever transistor it belongs to. A dummy has its emitter on the
-net of the collector, and its base on that of all bases where they have one net.
+net of the collector, and its base on that of all bases where they have one net. Neighbouring collector rings share
+implant, marker and metal, but not the diffusion: the foundries' LVS decks take the box around a ring for the collector,
+so that rings in one piece would short every unit in them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutkit.draw.bipolar_pattern import common_centroid, drawn_as, with_dummies
+from layoutkit.draw.bipolar_pattern import rows_of, with_dummies
 from layoutkit.draw.bipolar_wires import BipolarWires, Tiles
 from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin
 from layoutkit.draw.passive import MAX_UNITS, rectangle_on_grid, spec_of_kind
@@ -122,8 +124,7 @@ def draw_bipolars(layout: kdb.Layout, tech: Technology, spec: BipolarSpec) -> Mo
         TechnologyError: If the technology lacks a dimension.
     """
     _check(spec)
-    counts = [device.m for device in spec.devices]
-    rows = drawn_as(spec.pattern, counts) if spec.pattern else common_centroid(counts)
+    rows = rows_of(spec.pattern, [device.m for device in spec.devices])
     return _Drawing(tech, spec, with_dummies(rows, spec.dummies)).module(layout)
 
 
@@ -172,8 +173,9 @@ class _Drawing:
         self.wires = BipolarWires(tech, self._tiles(), self.nets)
 
     def _tiles(self) -> Tiles:
-        """Return the grid of units: its pitch keeps wells, markers and collector rings apart, or lets these merge."""
+        """Return the grid of units: its pitch keeps wells, markers and collector rings apart."""
         well = self.tech.dim("well_space", self.flavour.diffusion_of)
+        ring = self.flavour.dimensions.get("collector_space", self.tech.dim("active_space", self.flavour.diffusion_of))
         emitter = (self.device.width, self.device.length)
         pitch = []
         for axis in (0, 1):
@@ -181,7 +183,7 @@ class _Drawing:
             def size(name: str, axis: int = axis) -> int:
                 return emitter[axis] + 2 * self.frames[name][1][axis]
 
-            wanted = [size("collector"), size("well") + well]
+            wanted = [size("collector") + ring, size("well") + well]
             for marker in self.flavour.markers:
                 space = self.flavour.dimensions.get(f"{marker}_space", 0)
                 wanted.append(size(marker) + space if space else 0)
@@ -203,7 +205,7 @@ class _Drawing:
         self._draw_grid()
 
     def _draw_unit(self, emitter: Area) -> None:
-        """Draw one emitter with its base and well, and the contacts of all three."""
+        """Draw one emitter with its base, well and collector ring, and the contacts of all."""
         sketch, tech, tiles = self.sketch, self.tech, self.wires.tiles
         first, contact = tech.conductors[0], tech.contact
         sketch.box("active", emitter)
@@ -245,7 +247,7 @@ class _Drawing:
                 self.sketch.box(self.tech.contact.layer, Area(x, y, x + size, y + size))
 
     def _draw_grid(self) -> None:
-        """Draw what the units share: the collector with its implant and metal, and the markers around it."""
+        """Draw what the units share: implant and metal of the collectors, and the markers around them."""
         tiles = self.wires.tiles
         for name in self.frames:
             layer = layer_of_frame(self.flavour, name)
@@ -301,7 +303,6 @@ class _Drawing:
 
         ordered = sorted(rails, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
         real = [(device, unit, emitter) for device, unit, emitter in units if device]
-        over = moved(self.wires.tiles.extent()) if len(units) > 1 else None
         return Module(
             name=self.spec.name,
             cell=cell,
@@ -316,5 +317,7 @@ class _Drawing:
             bbox=moved(extent),
             gates=tuple(Gate(device, unit, moved(emitter)) for device, unit, emitter in units),
             warnings=tuple(text for device in self.spec.devices for text in device.warnings),
-            keepouts=() if over is None else tuple(Keepout(each.name, over) for each in self.tech.conductors[1:]),
+            keepouts=tuple(Keepout(name, moved(area)) for name, area in self.wires.keepouts())
+            if len(units) > 1
+            else (),
         )

@@ -31,6 +31,15 @@ _WIDEST = 4  # most columns per row, and rows per column
 _ELONGATED = 0.15  # places that count as much as one more column than rows [relative]
 
 
+def rows_of(pattern: Sequence[str], counts: Sequence[int]) -> Rows:
+    """Return the arrangement that ``pattern`` states, a common centroid where it is empty.
+
+    Raises:
+        GeometryError: If the pattern is not one of ``counts`` units per transistor.
+    """
+    return drawn_as(pattern, counts) if pattern else common_centroid(counts)
+
+
 def common_centroid(counts: Sequence[int]) -> Rows:
     """Return the smallest arrangement of ``counts`` units per transistor, with a common centroid where one exists.
 

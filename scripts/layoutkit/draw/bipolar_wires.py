@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WIDEST_STRAP_UM = 2.0  # wide enough for three cuts and more, below what counts as wide metal
 _MOST_CUTS = 60  # on a side of one array of cuts
-_LANDING = 2  # wires of the third conductor that find room over each end of a rail, beside the straps
+_LANDING = 4  # wires of the third conductor that find room over each end of a rail, beside the straps
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Tiles:
         return Area(0, 0, last.right, last.top).enlarged(*self.frames["collector"][1])
 
     def is_shared(self, name: str) -> bool:
-        """Return whether a frame reaches the collector, where those of neighbouring units merge."""
-        return self.frames[name][1][0] >= self.frames["collector"][0][0]
+        """Return whether a frame reaches the collector ring, where those of neighbouring units are one."""
+        return name != "collector" and self.frames[name][1][0] >= self.frames["collector"][0][0]
 
     def frame(self, emitter: Area, name: str) -> list[Area]:
         """Return the frame ``name`` around one emitter, as boxes."""
@@ -100,7 +100,7 @@ class Tiles:
         return self.emitter(column, row).enlarged(*inner)
 
     def collector_bars(self) -> list[Area]:
-        """Return the rows of the collector grid: below, between and above the rows of units."""
+        """Return the rows of the collectors' metal: below, between and above the rows of units."""
         extent, inner = self.extent(), self.frames["collector"][0]
         edges = [extent.bottom]
         for row in range(self.rows):
@@ -188,10 +188,11 @@ class BipolarWires:
 
     def rails(self, sketch: Sketch, collector: str) -> list[tuple[str, Area]]:
         """Draw the bars of the collector, all straps and the rail of each net below the array; return net and rail."""
-        extent = self.tiles.extent()
-        for bar in self.tiles.collector_bars():
+        extent = self._extent()
+        for row in self.tiles.collector_bars():
+            bar = Area(extent.left, row.bottom, extent.right, row.top)
             sketch.box(self.bar.layer, bar)
-            self._cuts(sketch, self.cut, bar, bar)
+            self._cuts(sketch, self.cut, row, bar)
             for column in range(self.tiles.columns):
                 self._join(sketch, column, collector, bar)
         gap = self.tech.snap_up(_space(self.bar))
@@ -210,6 +211,25 @@ class BipolarWires:
             for net in self.nets:
                 left, right = self._strap(column, net)
                 sketch.box(self.strap.layer, Area(left, low, right, extent.top))
+        return found
+
+    def _extent(self) -> Area:
+        """Return the area of the collector, or of the bars where the straps need wider columns."""
+        extent = self.tiles.extent()
+        left, right = self._unit_width(0)[0], self._unit_width(self.tiles.columns - 1)[1]
+        return Area(min(extent.left, left), extent.bottom, max(extent.right, right), extent.top)
+
+    def keepouts(self) -> list[tuple[str, Area]]:
+        """Return conductors from that of the bars up, each with the array and the room that wide metal beside it needs.
+
+        The rails below the array stay free.
+        """
+        extent, found = self._extent(), []
+        for conductor in self.tech.conductors[1:]:
+            room = self.tech.snap_up(_space(conductor))
+            found.append(
+                (conductor.name, Area(extent.left - room, extent.bottom, extent.right + room, extent.top + room))
+            )
         return found
 
     def width_of_via(self) -> int:

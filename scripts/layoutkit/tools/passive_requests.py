@@ -46,7 +46,7 @@ def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
     size = _size(tech, spec, params, "r", lambda value: resistor_size(tech, spec, value, _width(tech, params)))
     size = PassiveSize(size.w_m, size.l_m, size.m, params.get("segments"))
     entries = [params, *params.get("matched", [])]
-    _check_names([entry["device_id"] for entry in entries])
+    check_names([entry["device_id"] for entry in entries])
     nets = [known_nets(params, entry["device_id"], entry.get("nets")) for entry in entries]
     resistors = tuple(
         resistor(tech, entry["device_id"], spec.name, size, given) for entry, given in zip(entries, nets, strict=True)
@@ -65,7 +65,7 @@ def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
     )
     module = delivered.module
     return {
-        **_data(delivered, resistors[0].id, spec, resistors[0].width),
+        **device_data(delivered, resistors[0].id, spec, resistors[0].width),
         "drawn": {entry.id: _drawn_resistor(tech, entry) for entry in resistors},
         "centroids": {device: delivered.point(*module.centroid(device)) for device in module.devices},
         "centroid_error_um": tech.to_um(module.centroid_error()),
@@ -83,7 +83,7 @@ def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
     if spec.type == "mos_capacitor":
         return _mos_capacitor(tech, spec, params)
     entries = [params, *params.get("matched", [])]
-    _check_names([entry["device_id"] for entry in entries])
+    check_names([entry["device_id"] for entry in entries])
     sizes = _plates(tech, spec, params, entries)
     devices = [
         capacitor(tech, entry["device_id"], spec.name, size, known_nets(params, entry["device_id"], entry.get("nets")))
@@ -108,7 +108,7 @@ def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
             else draw_plates(layout, tech, CapacitorSpec(cell, first, params.get("columns"), labels=params["labels"]))
         ),
     )
-    data = {**_data(delivered, first.id, spec, first.width), "drawn": _drawn_capacitor(tech, first)}
+    data = {**device_data(delivered, first.id, spec, first.width), "drawn": _drawn_capacitor(tech, first)}
     if pattern is not None:
         module = delivered.module
         data["array"] = {
@@ -187,7 +187,7 @@ def create_diode(params: Mapping[str, Any]) -> dict[str, Any]:
         "area": float(f"{device.width * device.length * metre**2:.9g}"),
         "perimeter": round(2 * (device.width + device.length) * metre, 12),
     }
-    return {**_data(delivered, device.id, spec, device.width), "drawn": drawn}
+    return {**device_data(delivered, device.id, spec, device.width), "drawn": drawn}
 
 
 def _rectangle(params: Mapping[str, Any]) -> PassiveSize:
@@ -211,7 +211,7 @@ def _rectangle(params: Mapping[str, Any]) -> PassiveSize:
     return PassiveSize(round(found[0], 12), round(found[1], 12), int(params["m"]))
 
 
-def _data(delivered: Delivered, device_id: str, spec: PassiveSpec, width: int) -> dict[str, Any]:
+def device_data(delivered: Delivered, device_id: str, spec: PassiveSpec, width: int) -> dict[str, Any]:
     """Return what the answers about every device hold."""
     return {
         **delivered.common_data(),
@@ -245,7 +245,8 @@ def _size(
     return PassiveSize(float(width), float(params["l"]), int(params["m"]))
 
 
-def _check_names(names: list[str]) -> None:
+def check_names(names: list[str]) -> None:
+    """Raise an error if a device is named twice."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise GeometryError(f"devices named twice: {', '.join(twice)}", details={"param_name": "matched"})

@@ -70,7 +70,7 @@ CARDS = {
         }.items()
     }
     | {
-        name: ([f"XQ1 c b e {SKY}{name} m=2"], [f"Q1 c b e {SKY}{name} m=2"])
+        name: ([f"XQ1 c b e {SKY}{name} m=2"], [f"Q1_1 c b e {SKY}{name}", f"Q1_2 c b e {SKY}{name}"])
         for name in ("pnp_05v5_W0p68L0p68", "pnp_05v5_W3p40L3p40")
     },
     "gf180mcuD": {
@@ -89,7 +89,7 @@ CARDS = {
         for name in ("ppolyf_u", "npolyf_u")
     }
     | {
-        name: ([f"XQ1 c b e {name} m=2"], [f"Q1 c b e {name} m=2"])
+        name: ([f"XQ1 c b e {name} m=2"], [f"Q1_1 c b e {name}", f"Q1_2 c b e {name}"])
         for name in ("pnp_10p00x10p00", "pnp_05p00x05p00", "pnp_10p00x00p42", "pnp_05p00x00p42")
     }
     | {
@@ -181,6 +181,8 @@ def test_what_is_written_reads_back_as_the_same_circuit(name, form, tmp_path):
     circuit = all_devices(technology)
     if (name, form) == ("sky130A", "lvs_deck"):  # all units as one, some ends exchanged
         circuit = replace(circuit, devices=tuple(each for each in circuit.devices if each.type != "diode"))
+    if form == "lvs_deck" and name != "sg13g2":  # one card for each unit of a bipolar transistor
+        circuit = replace(circuit, devices=tuple(each for each in circuit.devices if each.type != "pnp"))
     path.write_text(write_spice(circuit, technology, form))
     read = read_netlist(str(path), identify_modules=False)
 
