@@ -1,11 +1,12 @@
 """Which conductors a diffusion row is wired on, and the cuts that join two pieces of metal.
 
-level        carries
-riser        vertical wires at the ends of the rows, which join the rails of one net
-rail         horizontal source and drain rails over the fingers
-strap        metal along each source and drain, joined to the first conductor by cuts at pitch
-0            contacts; gate strips. It is the strap's level where it conducts well enough
-1            gate rails beside the diffusion; rails of the tap ring
+The levels are numbers of conductors, from below:
+
+- 0 has the contacts and the gate strips. It is the level of the straps where it conducts well enough.
+- 1 has the gate rails beside the diffusion and the rails of the tap ring.
+- ``strap``: metal along each source and drain, joined to the first conductor by cuts at pitch.
+- ``rail``: horizontal source and drain rails over the fingers.
+- ``riser``: vertical wires at the ends of the rows, which join the rails of one net.
 """
 
 from __future__ import annotations
@@ -122,10 +123,8 @@ class Metal:
         best: list[Area] = []
         for way_below in (below, below[::-1]):
             for way_above in (above, above[::-1]):
-                room = overlap(
-                    lower.enlarged(-way_below[0], -way_below[1]), upper.enlarged(-way_above[0], -way_above[1])
-                )
-                found = self._array(cut, room)
+                inside = lower.enlarged(-way_below[0], -way_below[1]), upper.enlarged(-way_above[0], -way_above[1])
+                found = self._array(cut, overlap(*inside))
                 if len(found) > len(best):
                     best = found
         return best
@@ -147,7 +146,7 @@ class Metal:
         ]
 
     def stack_between(self, low: int, lower: Area, high: int, upper: Area) -> list[tuple[str, Area]]:
-        """Return cuts and pads that join ``lower`` on level ``low`` with ``upper`` on level ``high``, as (layer, area)."""
+        """Return cuts and pads between ``lower`` on level ``low`` and ``upper`` on ``high``, as (layer, area)."""
         shapes: list[tuple[str, Area]] = []
         crossing, within = overlap(lower, upper), hull((lower, upper))
         below = lower

@@ -325,7 +325,11 @@ class _Drawing:
         if self.stack.bulk_net in self.risers:  # it reaches the ring's rail by pads
             for side in edge.values():
                 if "rail" in side:
-                    side |= {level_name(level): side["rail"] + self.sizes.grid for level in range(2, self.metal.riser)}
+                    beyond = self.sizes.rail // 2 - side["rail"]
+                    side |= {
+                        level_name(level): self.metal.wire(level) // 2 - beyond + self.sizes.grid
+                        for level in range(2, self.metal.riser)
+                    }
         bottom, top = self.rows[0], self.rows[-1]
         below = _clearance(bottom.wired.reach(_lower(self.stack.rows[0])), edge["bottom"], needs)
         above = _clearance(top.wired.reach(_upper(self.stack.rows[-1])), edge["top"], needs)

@@ -2,8 +2,8 @@
 
 Gates leave the row at the top (above ``height``, its head). Source and drain rails lie over the fingers; what finds no
 room there extends below y = 0 (its foot). All straps of a row are equal, and so are all gate strips, so that matched
-fingers have equal wires. Dummies at the ends of the row, whose gates are on the bulk net, are tied by a bar on the first
-conductor, which runs past their heads to the tap ring; columns between two dummies extend to that bar.
+fingers have equal wires. Dummies at the ends of the row, whose gates are on the bulk net, are tied by a bar on the
+first conductor, which runs past their heads to the tap ring; columns between two dummies extend to that bar.
 """
 
 from __future__ import annotations
@@ -311,7 +311,7 @@ class WiredRow:
 
     def _gate_rails(self) -> list[Rail]:
         """Return the gate rails: the first at the contacts, the others above it."""
-        metal, sizes, height = self.metal, self.sizes, self.gate_rail
+        metal, height = self.metal, self.gate_rail
         low = self.head_contact + self._down((self._contacts_height() - height) // 2)
         cut = metal.cuts[0]
         margin = self._gate_margin()
@@ -401,8 +401,10 @@ class WiredRow:
 
         def beyond(spans: Iterable[tuple[int, int]]) -> int:
             """Return how far the outermost of ``spans`` (left and right edges) extends."""
-            lefts, rights = zip(*spans, strict=True)
-            return max(rights) - plan.right if right else plan.left - min(lefts)
+            edges = list(spans)
+            if right:
+                return max(edge for _, edge in edges) - plan.right
+            return plan.left - min(edge for edge, _ in edges)
 
         columns = [self._first_metal(column) for column in plan.columns]
         straps = [self.strap(column) for column in plan.columns]
