@@ -40,7 +40,7 @@ def drawn_centres(path, count):
 
 def test_standard_abba(draw, tmp_path):
     """标准 ABBA: 两个相同 NMOS, arrangement="ABBA" -> 成功, 4 个实例."""
-    code, envelope = draw("--arrangement", "ABBA")
+    code, envelope = draw("--arrangement", "ABBA", "--dummies", "0")
     assert code == 0
     data = envelope["data"]
     assert (data["cell_name"], data["arrangement"]) == ("diff_pair_cc", "ABBA")
@@ -77,7 +77,7 @@ def test_horizontal_symmetry(draw):
     assert heights == sorted(set(heights))
     assert heights[0] + heights[3] == pytest.approx(heights[1] + heights[2])
     assert len({unit["position"][0] for unit in data["device_instances"]}) == 1
-    assert [unit["orientation"] for unit in data["device_instances"]] == ["R0", "R0", "MX", "MX"]
+    assert [unit["orientation"] for unit in data["device_instances"]] == ["R0", "MX", "MY", "R180"]
     assert data["symmetry_info"]["geometry_symmetric"]
     assert data["centroid_error_um"] == 0
 
@@ -103,10 +103,43 @@ def test_type_mismatch(draw, tmp_path):
 # ---- the error table of the specification
 
 
-def test_invalid_arrangement(draw):
-    code, envelope = draw("--arrangement", "BABA")
+@pytest.mark.parametrize(("dummies", "channels"), [([], 12), (["--dummies", "0"], 4)])
+def test_the_default_is_chosen_by_its_figures_and_has_two_dummies_at_each_end(draw, tmp_path, dummies, channels):
+    code, envelope = draw(*dummies)
+    data = envelope["data"]
+    assert (code, data["pattern"]) == (0, "AB/BA")
+    assert data["figures"] == {
+        "centroid_error_x_um": 0, "centroid_error_y_um": 0, "junctions": 0, "stress_spread": 0, "dispersion": 1,
+        "one_direction": True,
+    }  # fmt: skip
+    drawn_centres(tmp_path / "ws/layout.gds", channels)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "order"),
+    [("A2B2/B2A2", ["M1", "M1", "M2", "M2"] * 2), ("AB/BA", ["M1", "M2"] * 2), ("BABA", ["M2", "M1"] * 2)],
+)
+def test_a_stated_pattern_is_drawn_as_stated(draw, pattern, order):
+    size = {"w": 8e-6, "nf": 4}
+    data = draw("--arrangement", pattern, a=device("M1", **size), b=device("M2", **size))[1]["data"]
+    units = sorted(data["device_instances"], key=lambda unit: (unit["position"][1], unit["position"][0]))
+    half = len(order) // 2 if "/" in pattern else len(order)
+    lower, upper = order[:half], order[half:]
+    assert [unit["parent"] for unit in units] == lower + upper[::-1]
+
+
+def test_a_pattern_that_the_fingers_do_not_allow_is_refused_with_what_is_possible(draw):
+    narrow = {"w": 0.42e-6}  # the narrowest of sky130A
+    pair = {"a": device("M1", **narrow), "b": device("M2", **narrow)}
+    code, envelope = draw("--arrangement", "ABBA", "--technology", "sky130A", **pair)
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
-    assert "Invalid arrangement: BABA" in envelope["error"]["message"]
+    assert envelope["error"]["details"]["possible"] == ["auto", "AB"]
+
+
+def test_invalid_arrangement(draw):
+    code, envelope = draw("--arrangement", "baba")
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert "Invalid arrangement: baba" in envelope["error"]["message"]
 
 
 @pytest.mark.parametrize(("spacing", "passes"), [(0.28, True), (0.275, False)])
@@ -133,12 +166,14 @@ def test_missing_parameter(draw):
 def test_both_devices_keep_their_width_when_fingers_are_halved(draw):
     data = draw()[1]["data"]
     assert data["drawn"]["M1"] == {**data["drawn"]["M1"], "w": 2e-6, "nf": 2, "finger_width_um": 1.0}
-    assert any("halved" in warning for warning in data["warnings"])
+    assert any("split into 2" in warning for warning in data["warnings"])
 
 
 @pytest.mark.parametrize("orientation", ["R90", "MY"])
 def test_places_are_reported_as_placed(draw, tmp_path, orientation):
-    code, envelope = draw("--technology", "generic", "--orientation", orientation, "--position", "[10, 20]")
+    code, envelope = draw(
+        "--technology", "generic", "--orientation", orientation, "--position", "[10, 20]", "--dummies", "0"
+    )
     assert code == 0
     told = sorted(tuple(unit["position"]) for unit in envelope["data"]["device_instances"])
     drawn = [(x / 1000, y / 1000) for x, y in drawn_centres(tmp_path / "ws/layout.gds", 4)]
@@ -146,8 +181,8 @@ def test_places_are_reported_as_placed(draw, tmp_path, orientation):
 
 
 def test_a_second_pair_gets_a_cell_of_its_own(draw, tmp_path):
-    draw()
-    code, envelope = draw("--position", "[30, 0]", a=device("M3"), b=device("M4"))
+    draw("--dummies", "0")
+    code, envelope = draw("--dummies", "0", "--position", "[30, 0]", a=device("M3"), b=device("M4"))
     assert code == 0
     assert envelope["data"]["cell_name"] == "diff_pair_cc_M3_M4"
     drawn_centres(tmp_path / "ws/layout.gds", 8)

@@ -4,7 +4,7 @@ Recognition, a user's file or a model's suggestion fill a ``Constraints``; the p
 is what ``plan.suggest_constraints`` writes, every section optional::
 
     {"symmetry": [{"pairs": [["M1", "M2"]], "self_symmetric": ["M5"], "net_pairs": [["inp", "inn"]], "reason": "..."}],
-     "matching": [{"devices": ["M1", "M2"], "arrangement": "ABBA", "reason": "..."}],
+     "matching": [{"devices": ["M1", "M2"], "arrangement": "auto", "reason": "..."}],
      "proximity": [{"devices": ["M5", "M6"], "reason": "..."}],
      "net_priorities": [{"net": "inp", "priority": 1, "kind": "sensitive", "reason": "..."}],
      "net_currents": [{"net": "out", "current": 0.001, "reason": "..."}],
@@ -61,10 +61,14 @@ class SymmetryGroup:
 
 @dataclass(frozen=True)
 class MatchedGroup:
-    """Devices to be drawn as one matched module; a mirror's reference comes first."""
+    """Devices to be drawn as one matched module; a mirror's reference comes first.
+
+    ``arrangement`` is ``auto``, ``interdigitated`` (one row), ``stacked`` (a row for each unit), or a pattern in which
+    ``A`` is the first device, such as ``ABBA``, ``A2B4A2`` or ``AB/BA``.
+    """
 
     devices: tuple[str, ...]
-    arrangement: str = "interdigitated"
+    arrangement: str = "auto"
     reason: str = ""
 
 
@@ -329,11 +333,15 @@ class _Judge:
         kinds = sorted({f"{device.type} {device.model}" for device in known})
         if len(kinds) > 1:
             self._report(path, f"devices of different kinds cannot be matched: {', '.join(kinds)}", list(group.devices))
-        elif group.arrangement in ("ABBA", "ABAB", "AABB"):
-            if len(known) != 2:
-                self._report(path, f"{group.arrangement} arranges two devices, got {len(known)}", list(group.devices))
-            else:
-                self._alike(path, known, f"arranged {group.arrangement}")
+            return
+        letters = sorted({letter for letter in group.arrangement if letter.isupper()})
+        wanted = [chr(ord("A") + place) for place in range(len(known))]
+        if letters and letters != wanted:
+            self._report(
+                path,
+                f"{group.arrangement} arranges {len(letters)} devices ({', '.join(letters)}), got {len(known)}",
+                list(group.devices),
+            )
 
     def proximity(self, path: str, group: ProximityGroup) -> None:
         """Judge one group of neighbours; a device may be in several."""

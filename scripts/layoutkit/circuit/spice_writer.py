@@ -13,13 +13,14 @@ from layoutkit.technology.netlist_forms import AREAS, MEASURED
 from layoutkit.technology.technology import width_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from layoutkit.circuit.circuit import BlackBox
     from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
     from layoutkit.technology.netlist_forms import CardForm
 
 LINE_WIDTH = 96
+DUMMY_SECTION = "dummy fingers of the layout, always off; the input netlist does not have them"
 
 _UNSAFE = re.compile(r"[^\w.:!<>\[\]+\-/]|(?<!.)[+/]", re.ASCII)
 _MICRO = frozenset({"w", "l"})
@@ -28,7 +29,11 @@ _PARAM_ORDER = ("w", "l", "nf", "nfin", "stack", "r", "c", "value", "area", "m")
 
 
 def write_spice(
-    circuit: Circuit, technology: Technology | None = None, form: str = "spice", isolated: Collection[str] = ()
+    circuit: Circuit,
+    technology: Technology | None = None,
+    form: str = "spice",
+    isolated: Collection[str] = (),
+    dummies: Sequence[Device] = (),
 ) -> str:
     """Return the circuit as one ``.subckt``: the same circuit gives the same text.
 
@@ -48,12 +53,16 @@ def write_spice(
         technology: Process whose netlist form to follow; None for plain cards.
         form: ``spice`` or ``lvs_deck``.
         isolated: Ids of the transistors in deep wells, for which a deck may have other models.
+        dummies: Dummy transistors of a drawing, which follow the circuit's devices in a section of their own.
     """
     cards = _Cards(circuit, technology, form, isolated)
     ports = " ".join(cards.nets.of(port) for port in circuit.ports)
     calls = [card for device in circuit.devices for unit in device.in_series for card in cards.of(unit)]
     calls += [cards.of_black_box(box) for box in circuit.black_boxes]
     body = [line for card in calls for line in _wrapped(card)]
+    if dummies:
+        body += _comment(DUMMY_SECTION)
+        body += [line for device in dummies for card in cards.of(device) for line in _wrapped(card)]
     lines = [f"* {circuit.name or 'empty'}"]
     if cards.open_terminals:
         lines += _comment(f"on net {cards.substrate}, which the circuit leaves open: {', '.join(cards.open_terminals)}")

@@ -175,12 +175,11 @@ def _matching(module: RecognisedModule, devices: Sequence[str]) -> MatchedGroup:
     """Return how the devices of a module, or those of one kind, are to be matched."""
     module_type = MODULE_TYPES[module.type]
     if module_type.symmetric:
-        arrangement = "ABBA" if module.properties.get("matched", True) else "interdigitated"
-        return MatchedGroup(tuple(devices), arrangement, module_type.words)
+        return MatchedGroup(tuple(devices), reason=module_type.words)
     ratios = module.properties.get("ratios", {})
     listed = ", ".join(f"{device} {ratio:g}" if ratio else device for device, ratio in ratios.items())
     text = f"{module.properties.get('topology', 'simple')} current mirror, ratios to {module.devices[0]}: {listed}"
-    return MatchedGroup(tuple(devices), "interdigitated", text)
+    return MatchedGroup(tuple(devices), reason=text)
 
 
 def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.draw.group_plan import GroupPlan
     from layoutkit.draw.module import Module
     from layoutkit.draw.mos import Transistor
     from layoutkit.technology import Technology
@@ -30,7 +31,7 @@ class MirrorSpec:
         name: Name of the cell.
         mirror: The transistors that share gate and source; the reference is the first.
         cascodes: One cascode per transistor of ``mirror``, in the same order; empty for a simple mirror.
-        arrangement: ``auto`` (or ``interdigitated``), ``stacked`` (one row per unit), or a pattern, see ``pattern``.
+        arrangement: ``auto``, ``interdigitated``, ``stacked``, or a pattern, see ``pattern``.
         dummies: Dummy fingers at each end of each row.
         labels: Whether pins carry net names.
         ring: Which taps surround it.
@@ -56,14 +57,13 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
     _check(spec)
     reference = spec.mirror[0]
     tags = dict.fromkeys((t.id for t in spec.mirror), "out_") | {reference.id: "ref_"}
-    arrangement = AUTO if spec.arrangement == "interdigitated" else spec.arrangement
-    if spec.cascodes and arrangement == STACKED:
+    if spec.cascodes and spec.arrangement == STACKED:
         raise GeometryError(
             "a cascode mirror is drawn as rows of mirror devices with rows of cascodes above; arrangement stacked is "
             "for simple mirrors. Use auto or a pattern",
             code="UNSUPPORTED_OPERATION",
         )
-    plan = plan_group(tech, GroupWish(spec.mirror, arrangement, spec.dummies, tags))
+    plan = plan_group(tech, GroupWish(spec.mirror, spec.arrangement, spec.dummies, tags))
     group = GroupSpec(spec.name, spec.mirror, dummies=spec.dummies, labels=spec.labels, ring=spec.ring)
     if spec.cascodes:
         upper = plan_group(
@@ -72,6 +72,18 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
         )
         plan = plan._replace(rows=(*plan.rows, *upper.rows), warnings=(*plan.warnings, *upper.warnings))
     return drawn_plan(layout, tech, group, plan, tuple(t.id for t in spec.mirror))
+
+
+def _cascode_plan(tech: Technology, spec: MirrorSpec, pattern: str) -> GroupPlan:
+    """Return the cascodes' rows: in the pattern of the mirror below, or in their own where it is not possible."""
+    tags = dict.fromkeys((t.id for t in spec.cascodes), "cas_")
+    wish = GroupWish(spec.cascodes, pattern, spec.dummies, tags)
+    try:
+        return plan_group(tech, wish)
+    except GeometryError:
+        plan = plan_group(tech, replace(wish, arrangement=AUTO))
+    text = f"the cascodes do not split into the units of the mirror below ({pattern}); they are drawn as {plan.pattern}"
+    return plan._replace(warnings=(text, *plan.warnings))
 
 
 def drawn_ratios(mirror: Sequence[Transistor]) -> dict[str, Fraction]:

@@ -25,8 +25,8 @@ class Figures(NamedTuple):
     Attributes:
         centroid_error_x: Largest distance between two devices' centroids in x. [dbu]
         centroid_error_y: The same in y, with rows at equal distances. [dbu]
-        junctions: Largest relative difference of a junction figure between two devices, of AD, AS, PD, PS per gate
-            width. [1]
+        junctions: Largest relative difference of AD, AS, PD or PS per gate width between two devices. [1]
+        drain_load: The same of the area on the drain's net, the halves of dummies included. [1]
         stress: Mean S of each device. [1/dbu]
         stress_spread: Largest relative difference of it between two devices. [1]
         dispersion: How far the channels of a device lie from their centroid, relative to those of the whole group: the
@@ -39,6 +39,7 @@ class Figures(NamedTuple):
     centroid_error_x: float
     centroid_error_y: float
     junctions: float
+    drain_load: float
     stress: Mapping[str, float]
     stress_spread: float
     dispersion: float
@@ -55,7 +56,7 @@ class _Device:
     stress: float = 0.0
     width: int = 0
     forward: int = 0
-    junctions: list[float] = field(default_factory=lambda: [0.0] * 4)  # AD, AS, PD, PS
+    junctions: list[float] = field(default_factory=lambda: [0.0] * 5)  # AD, AS, PD, PS, area that loads the drain
 
 
 def figures(rows: Sequence[Row], sizes: RowSizes, sources: Mapping[str, str]) -> Figures:
@@ -76,12 +77,14 @@ def figures(rows: Sequence[Row], sizes: RowSizes, sources: Mapping[str, str]) ->
     whole = _spread([place for device in found.values() for place in device.places])
     stress = {name: device.stress / len(device.places) for name, device in found.items()}
     shares = {device.forward * 1_000_000 // len(device.places) for device in found.values()}
+    unequal = [_relative(device.junctions[i] / device.width for device in found.values()) for i in range(5)]
     left = min(plan.left for plan in planned)
     right = max(plan.right for plan in planned)
     return Figures(
         centroid_error_x=_range(centre[0] for centre in centres.values()),
         centroid_error_y=_range(centre[1] for centre in centres.values()),
-        junctions=max(_relative(device.junctions[i] / device.width for device in found.values()) for i in range(4)),
+        junctions=max(unequal[:4]),
+        drain_load=unequal[4],
         stress=stress,
         stress_spread=_relative(stress.values()),
         dispersion=min(spread) / whole if whole else 1.0,
@@ -117,12 +120,16 @@ def _add_row(found: dict[str, _Device], plan: PlannedRow, y: int, sources: Mappi
         device.width += finger.width
         source = sources[finger.device]
         device.forward += finger.left == source
+        off = [0 <= j < len(stripes) and not stripes[j].finger.device for j in (i - 1, i + 1)]
         left_inner = i > 0 and stripes[i - 1].left >= island[0]
         right_inner = i + 1 < len(stripes) and stripes[i + 1].right <= island[2]
         reach_left = stripe.left - (stripes[i - 1].right if left_inner else island[0])
         reach_right = (stripes[i + 1].left if right_inner else island[2]) - stripe.right
-        for net, reach, inner in ((finger.left, reach_left, left_inner), (finger.right, reach_right, right_inner)):
+        sides = ((finger.left, reach_left, left_inner), (finger.right, reach_right, right_inner))
+        for (net, reach, inner), beside_dummy in zip(sides, off, strict=True):
             _add_junction(device, finger, reach, inner=inner, source=net == source)
+            if net != source:
+                device.junctions[4] += finger.width * (reach if beside_dummy or not inner else reach / 2)
 
 
 def _add_junction(device: _Device, finger: Finger, reach: int, *, inner: bool, source: bool) -> None:

@@ -31,7 +31,7 @@ class GroupSpec:
     Attributes:
         name: Name of the cell.
         transistors: Transistors of the same type and bulk net, in the order of the pattern's letters.
-        arrangement: ``auto``, ``stacked`` or a pattern such as ``A2B4A2`` or ``AB/BA``, see ``pattern``.
+        arrangement: ``auto``, ``interdigitated``, ``stacked``, or a pattern such as ``AB/BA``, see ``pattern``.
         dummies: Dummy fingers at each end of each row.
         labels: Whether pins carry net names.
         split: Whether fingers may be split so that the devices have equal units in the pattern.
@@ -88,7 +88,7 @@ def drawn_plan(
 def drawn_dummies(rows: Sequence[Row], like: Transistor) -> tuple[DrawnDummy, ...]:
     """Return the dummy fingers of ``rows``, equal ones together, in the order of their first one."""
     counts = Counter(
-        DrawnDummy(like.spec.name, f.gate, *sorted((f.left, f.right)), like.bulk, f.width, f.length)
+        DrawnDummy(like.spec.name, f.gate, min(f.left, f.right), max(f.left, f.right), like.bulk, f.width, f.length)
         for row in rows
         for f in row.fingers
         if not f.device

@@ -2,8 +2,8 @@
 
 The choice ``auto`` draws up candidates (one row or several, units of one or more fingers, fingers split where the
 process allows) and takes the best by, in this order: coincident centroids, equal junctions, equal current directions,
-unsplit fingers, then area weighted with the difference in stress and with an aspect beyond 4. Among equals, patterns
-whose rows are their own mirror image come first, then those with the larger dispersion.
+then a cost: the area, weighted with the difference in stress and in the load of the drains, with the dispersion, with
+an aspect beyond 4, with fingers that are split and with rows that are not their own mirror image.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from layoutkit.draw.figures import Figures, figures
 from layoutkit.draw.mos import with_dummies
 from layoutkit.draw.pattern import (
     AUTO,
+    INTERDIGITATED,
     STACKED,
     Pattern,
     UnitRow,
@@ -48,8 +49,9 @@ STRESS_ALIKE = 0.02
 _MOST_ROWS = 12  # in a taller stack the inner rows are too far from every tap
 _MOST_SPLITS = 2
 _STRESS_FREE = 0.01  # a difference in stress that is not weighed: 0.1 mV at 10 mV um and S = 1/um
-_STRESS_WEIGHT = 15.0  # 1 % more of it may cost 15 % of area
-_DISPERSION_WEIGHT = 0.5
+_STRESS_WEIGHT = 10.0  # 1 % more of it may cost 10 % of area
+_DISPERSION_WEIGHT = 1.0
+_LOAD_WEIGHT = 0.5
 _NO_MIRROR_IMAGE = 1.25  # rows that are their own mirror image may cost so much more area
 _SPLIT = 1.6  # splitting fingers has to save so much area
 _COST_STEP = 1.02  # costs within 2 % count as equal
@@ -64,7 +66,7 @@ class GroupWish:
 
     Attributes:
         transistors: The devices, in the order of the pattern's letters.
-        arrangement: ``auto``, ``stacked`` (one row per unit), or a pattern, see ``pattern``.
+        arrangement: ``auto``, ``interdigitated``, ``stacked``, or a pattern, see ``pattern``.
         dummies: Dummy fingers at each end of each row.
         tags: Device to what precedes the number in the names of its units, such as ``out_``.
         separate: Whether every unit has its own diffusion.
@@ -116,8 +118,8 @@ def plan_group(tech: Technology, wish: GroupWish) -> GroupPlan:
     planner = _Planner(tech, wish)
     if wish.arrangement == AUTO:
         return planner.chosen()
-    if wish.arrangement == STACKED:
-        return planner.stacked()
+    if wish.arrangement in {INTERDIGITATED, STACKED}:
+        return planner.in_largest_units(stacked=wish.arrangement == STACKED)
     return planner.stated()
 
 
@@ -154,13 +156,16 @@ class _Planner:
             )
         return self._plan(_Candidate(parts, pattern))
 
-    def stacked(self) -> GroupPlan:
+    def in_largest_units(self, *, stacked: bool) -> GroupPlan:
+        """Return the devices interleaved in one row, or with one row per unit; fingers are split for the centroids."""
         wish = self.wish
         parts = 1
         row = _in_largest_units({t.id: t.fingers for t in wish.transistors})
         if centroid_error(row) and wish.split and splits(self.tech, wish.transistors, 2):
             parts = 2
             row = _in_largest_units({t.id: 2 * t.fingers for t in wish.transistors})
+        if not stacked:
+            return self._plan(_Candidate(parts, (row,)))
         if len(row) > _MOST_ROWS:
             raise GeometryError(
                 f"{len(row)} units are too many rows to stack (at most {_MOST_ROWS}); use arrangement auto",
@@ -259,7 +264,7 @@ class _Planner:
         found = plan.figures
         size = self._with_ring(found.width, found.height)
         cost = _cost(*size, found.stress_spread, candidate.pattern, candidate.split)
-        cost *= 1 + _DISPERSION_WEIGHT * (1 - min(found.dispersion, 1.0))
+        cost *= 1 + _DISPERSION_WEIGHT * (1 - min(found.dispersion, 1.0)) + _LOAD_WEIGHT * found.drain_load
         return (
             round(max(found.centroid_error_x, found.centroid_error_y) / self._pitch(), 2),
             found.junctions > JUNCTIONS_ALIKE,
@@ -284,7 +289,7 @@ class _Planner:
         if candidate.split > 1:
             widths = ", ".join(f"{t.id} as {t.fingers} x {tech.to_um(t.finger_width):g} um" for t in transistors)
             warnings.append(
-                f"fingers were split into {candidate.split} so that every device has equal units in the pattern: {widths}"
+                f"fingers were split into {candidate.split}, so that the devices have equal units: {widths}"
             )
         warnings += self._differences(found)
         return GroupPlan(pattern_text(candidate.pattern, self.ids), transistors, rows, found, tuple(warnings))
@@ -374,7 +379,7 @@ def _rotations(units: Mapping[str, int], rows: int) -> list[Pattern]:
     return [tuple((*half, *reversed(half)) for half in halves)]
 
 
-def _cost(width: int, height: int, stress_spread: float, pattern: Pattern, parts: int) -> float:  # noqa: PLR0917 - see _rank
+def _cost(width: int, height: int, stress_spread: float, pattern: Pattern, parts: int) -> float:
     """Return the area of a pattern, weighted with what speaks against it."""
     aspect = max(width / height, height / width, WIDE) / WIDE
     cost = width * height * aspect**2 * (1 + _STRESS_WEIGHT * max(0.0, stress_spread - _STRESS_FREE))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from layoutkit.draw.group import GroupSpec, check_alike, draw_group
-from layoutkit.draw.pattern import AUTO, STACKED, parse_pattern
+from layoutkit.draw.pattern import AUTO, INTERDIGITATED, STACKED, parse_pattern
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.errors import DrcViolationError
 
@@ -28,7 +28,7 @@ class PairSpec:
         name: Name of the cell.
         first: Device A.
         second: Device B.
-        arrangement: ``auto``, or a pattern such as ABBA, A2B4A2 or AB/BA, see ``pattern``.
+        arrangement: ``auto``, ``interdigitated``, ``stacked``, or a pattern such as ``AB/BA``, see ``pattern``.
         axis: Direction of the symmetry axis. ``vertical``: units side by side; ``horizontal``: one row per unit.
         spacing: Distance between diffusions that are not shared. [dbu]
         interdigitate: Whether neighbouring units share diffusion.
@@ -83,7 +83,7 @@ def _arrangement(spec: PairSpec) -> str:
     """Return the pattern: one row per unit if the axis is horizontal."""
     if spec.axis == "vertical" or "/" in spec.arrangement:
         return spec.arrangement
-    if spec.arrangement == AUTO:
+    if spec.arrangement in {AUTO, INTERDIGITATED, STACKED}:
         return STACKED
     ((*units,),) = parse_pattern(spec.arrangement, ("A", "B"))
     return "/".join(units)

@@ -25,7 +25,11 @@ UnitRow = tuple[str, ...]
 Pattern = tuple[UnitRow, ...]
 
 AUTO = "auto"
+"""Chosen by computed figures, see ``group_plan``."""
+INTERDIGITATED = "interdigitated"
+"""One row of the largest units that have a common centroid."""
 STACKED = "stacked"
+"""The same units, each in a row of its own."""
 NAMED = ("ABBA", "ABAB", "AABB")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 PATTERN_FORM = r"^([A-Z][0-9]{0,3})+(/([A-Z][0-9]{0,3})+)*$"
@@ -48,7 +52,7 @@ def parse_pattern(text: str, devices: Sequence[str]) -> Pattern:
             "for several, and / between rows, such as ABBA, A2B4A2, AB/BA",
             details={"provided_value": text, "allowed": allowed},
         )
-    letters = {letter: device for letter, device in zip(LETTERS, devices, strict=False)}
+    letters = dict(zip(LETTERS, devices, strict=False))
     rows = []
     for row in text.split("/"):
         parts = [(letter, int(number) if number else 1) for letter, number in re.findall(r"([A-Z])([0-9]*)", row)]

@@ -31,7 +31,7 @@ from layoutkit.extract.extracted import (
     SourceDrain,
     point_um,
 )
-from layoutkit.extract.folding import FoldKey, dummies, fold_series
+from layoutkit.extract.folding import FoldKey, dummies, fold_series, unnamed_off_fingers
 from layoutkit.extract.passive_devices import RECIPES, extract_passives, size_of
 from layoutkit.extract.soft_connections import metal_nets, soft_connections
 from layoutkit.extract.surroundings import Surroundings, surroundings
@@ -70,9 +70,9 @@ def extract(
     reading = _Reading(lvs, technology, layers, device_texts(cell, technology), around)
     nets, fingers = reading.nets(), reading.fingers()
     named = {net for net, labels in nets.items() if labels}
-    idle = dummies(fingers, named)
+    idle = dummies(fingers, named) | unnamed_off_fingers(fingers)
     active = [finger for index, finger in enumerate(fingers) if index not in idle]
-    devices = fold_series(_combined(active, layout.dbu), named)
+    devices = fold_series(combined(active, layout.dbu), named)
     apart = tuple(sorted((fingers[index] for index in idle), key=_by_place))
     soft = soft_connections(lvs, metal, nets)
     reading.fold(idle)
@@ -315,7 +315,7 @@ def _junctions(device: kdb.Device) -> dict[str, SourceDrain]:
     }
 
 
-def _combined(fingers: list[Finger], dbu: float) -> tuple[ExtractedDevice, ...]:
+def combined(fingers: Sequence[Finger], dbu: float) -> tuple[ExtractedDevice, ...]:
     """Return the fingers combined where they are in parallel and of one length, sorted by place."""
     groups: dict[tuple[FoldKey[int], int], list[Finger]] = {}
     for finger in sorted(fingers, key=_by_place):

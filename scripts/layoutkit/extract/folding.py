@@ -12,6 +12,8 @@ both sides, and the result reports it. A net with a name leads out of the circui
 A transistor is a dummy if its source and drain are one net and its gate is tied to them or to the bulk, or if its gate
 is tied to the bulk and source or drain leads nowhere: to an unnamed net that meets only such transistors. A MOS
 capacitor (source and drain tied, gate driven) and a transistor that is merely off between two nets are not dummies.
+There is one exception: in a layout whose channels bear device texts, a transistor that is off (gate on the bulk's net)
+and bears no text is a dummy finger that a generator added on shared diffusion.
 Any other device is a dummy if both its terminals are on one net, or if both lead nowhere; a capacitor only in the
 first case.
 """
@@ -25,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from layoutkit.extract.extracted import Finger
     from layoutkit.technology.device_kinds import DeviceKind
 
 Net = TypeVar("Net", int, str)
@@ -133,6 +136,20 @@ def dummies(devices: Sequence[Connected], named: Collection[Any]) -> set[int]:
         if tied or (index in off and not {first, second} <= lead_somewhere):
             found.add(index)
     return found
+
+
+def off_transistors(devices: Sequence[Connected]) -> set[int]:
+    """Return the indexes of the transistors that are always off: the gate is on the bulk's net."""
+    return {
+        i for i, each in enumerate(devices) if each.kind.gate and each.nets[each.kind.gate] == each.nets[each.kind.bulk]
+    }
+
+
+def unnamed_off_fingers(fingers: Sequence[Finger]) -> set[int]:
+    """Return the indexes of the channels that are off and bear no device text, where other channels bear one."""
+    if not any(finger.text for finger in fingers):
+        return set()
+    return {index for index in off_transistors(fingers) if not fingers[index].text}
 
 
 def _ends(part: Connected) -> tuple[Any, Any]:

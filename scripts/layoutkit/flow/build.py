@@ -8,13 +8,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import klayout.db as kdb
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.drc.check import DrcReport
     from layoutkit.flow.design import Design, LayoutRequest
+    from layoutkit.flow.modules import Drawn
     from layoutkit.flow.placing import PlacedModules, TriedPlacement
     from layoutkit.flow.routing import Routes
     from layoutkit.layout.workspace import Workspace
@@ -109,7 +110,7 @@ class _Job:
         unwritten = NETLIST_FORMS.keys() - self.netlist_forms.keys()
         files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items() if kind not in unwritten}
         with stage("export", "layout and reference netlist"):
-            out_of_date = self._write_inputs(layout, design)
+            out_of_date = self._write_inputs(layout, design, placed.drawn)
         with stage("drc", f"{len(self.technology.rules)} rules"):
             drc = self._drc(cell)
         with stage("lvs", "against the input netlist"):
@@ -175,11 +176,15 @@ class _Job:
         draw_job(layout, cell, tried.job, routes)
         return cell, layout, routes
 
-    def _write_inputs(self, layout: kdb.Layout, design: Design) -> list[str]:
-        """Write layout, circuit and reference netlist; return a warning for each earlier report out of date."""
+    def _write_inputs(self, layout: kdb.Layout, design: Design, drawn: Sequence[Drawn]) -> list[str]:
+        """Write layout, circuit and reference netlists with the dummies; return warnings of reports out of date."""
         from layoutkit.circuit import write_spice
+        from layoutkit.flow.modules import dummy_devices
         from layoutkit.layout import files
         from layoutkit.layout.provenance import CIRCUIT, LAYOUT, noted, sha256_of
+
+        listed, in_wells = dummy_devices(drawn, self.circuit, self.technology)
+        isolated = {*design.isolated, *in_wells}
 
         workspace = self.workspace
         with workspace.lock():
@@ -187,7 +192,7 @@ class _Job:
             circuit_path = workspace.write_json(workspace.circuit_path.name, {"circuit": self.circuit.to_json()})
             circuit = {CIRCUIT: sha256_of(circuit_path) or ""}
             for kind, form in self.netlist_forms.items():
-                text = write_spice(self.circuit, self.technology, form, design.isolated)
+                text = write_spice(self.circuit, self.technology, form, isolated, listed)
                 files.write_bytes(workspace.path(FILES[kind]), noted(text.encode(), circuit))
         self.sources = {LAYOUT: saved.sha256, **circuit}
         return list(saved.warnings)

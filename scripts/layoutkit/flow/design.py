@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MAX_CONSTRAINTS_BYTES = 4 << 20
 RECOGNITION = "recognition"
 GIVEN = "constraints"
+DUMMIES = 2
+"""Dummy fingers at each end of a matched row where the request states no number."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class LayoutRequest:
         parameters: Values of parameters that the netlist leaves open or sets itself, such as ``{"w0": "2u"}``.
         width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``; ``auto``: of one finger where no other
             reading fits the whole netlist, else of the device.
-        dummies: Dummy fingers at each end of a matched row.
+        dummies: Dummy fingers at each end of a matched row, and dummy bars at each end of a bank of resistors; None for
+            two fingers and no bars.
         seed: Seed of the placement search.
         waived_layers: Layers that DRC need not judge and LVS need not read.
         black_boxes: Empty or undefined subcircuits whose instances are kept as black boxes: not drawn, not compared.
@@ -53,7 +56,7 @@ class LayoutRequest:
     top: str | None = None
     parameters: Mapping[str, str | float] | None = None
     width_per: Literal["auto", "device", "finger"] = "auto"
-    dummies: int = 0
+    dummies: int | None = None
     seed: int = 1
     waived_layers: Sequence[str] = ()
     black_boxes: tuple[str, ...] = ()
@@ -90,6 +93,7 @@ class Design:
         groups: What is drawn in one cell each.
         supplies: Power and ground nets.
         dummies: Dummy fingers at each end of a matched row.
+        dummy_bars: Dummy bars at each end of a bank of resistors.
         constraints: What placement and routing obey.
         source: Where the constraints come from: the path of a file, ``GIVEN`` or ``RECOGNITION``.
     """
@@ -99,6 +103,7 @@ class Design:
     groups: tuple[Group | PassiveGroup, ...]
     supplies: frozenset[str]
     dummies: int
+    dummy_bars: int = 0
     constraints: Constraints = field(default_factory=Constraints)
     source: str = RECOGNITION
 
@@ -166,7 +171,8 @@ def make_design(request: LayoutRequest, technology: Technology, circuit: Circuit
         circuit,
         groups,
         frozenset({*supplies.power, *supplies.ground}),
-        request.dummies,
+        DUMMIES if request.dummies is None else request.dummies,
+        request.dummies or 0,
         constraints,
         source_of(request.constraints),
     )

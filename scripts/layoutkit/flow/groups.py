@@ -1,15 +1,18 @@
-"""Which devices are drawn together: one row per matched group, and one per other transistor.
+"""Which devices are drawn together: one module per matched group, and one per other transistor.
 
-The devices of a row have the same body, gate length, finger width and flavour. A matched group whose devices differ in
-one of these is split, and the split is reported.
+The devices of a module have the same flavour and body, and in a row the same gate length and finger width. Where a
+netlist writes a ratio in W, all devices get the finger width that divides every W. The cascodes of a mirror share its
+module if they can. A matched group whose devices differ otherwise is split, and the split is reported.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.recognise import MODULE_TYPES
+from layoutkit.draw.pattern import AUTO
 from layoutkit.errors import UnsupportedOperationError
 from layoutkit.flow.deep_wells import isolated_bodies
 from layoutkit.technology.device_kinds import PASSIVE_KINDS, plural_nouns
@@ -18,10 +21,14 @@ from layoutkit.technology.finger_widths import widest_finger
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.draw.deep_well import DeepWellNets
     from layoutkit.technology import DeviceSpec, Technology
+
+
+MOST_FINGERS = 1000
+"""Fingers of a group beyond which no common finger width is looked for."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,8 @@ class Group:
         sizing: Finger width and length are equal for all; fingers are per device, in the order of ``devices``.
         bulk_net: Their common body.
         level: Steps from the supply that the body is tied to: 1 next to it.
-        arrangement: How the constraints want the fingers arranged; empty where they do not say.
+        arrangement: ``auto``, ``interdigitated``, ``stacked`` or a pattern, see ``draw.pattern``.
+        cascodes: Those of ``devices`` that are the cascodes of the others, in the same order; empty for none.
         deep_well: Nets of the deep well that isolates their body; None where the body is the substrate or an n well.
     """
 
@@ -56,7 +64,8 @@ class Group:
     sizing: tuple[Sizing, ...]
     bulk_net: str
     level: int
-    arrangement: str = ""
+    arrangement: str = AUTO
+    cascodes: tuple[str, ...] = ()
     deep_well: DeepWellNets | None = None
 
 
@@ -91,21 +100,24 @@ def group_devices(
         devices = [circuit.device(name) for name in wanted.devices]
         if not devices[0].is_mos:
             continue
-        parts = _alike(devices, technology)
-        if len(parts) > 1:
-            split = "; ".join(" ".join(d.id for d, _ in part) for part in parts)
-            notes.append(
-                f"the matched group {' '.join(wanted.devices)} is drawn in {len(parts)} rows, its devices differ in "
-                "flavour, body, l or w / nf "
-                f"(equal fingers, with nf or m for the ratio, share one row): {split}"
-            )
         module = recognised.get(wanted.devices[0])
         kind = "matched_group"
         if module is not None and MODULE_TYPES[module.type].matched and set(wanted.devices) <= set(module.devices):
             kind = module.type
-        for part in parts:
-            group = _group(kind, part, technology, levels)
-            groups.append(replace(group, arrangement=wanted.arrangement))
+        tops = cascodes_of(circuit, wanted.devices)
+        parts = _alike([d for d in devices if d.id not in tops], technology)
+        parts += _alike([d for d in devices if d.id in tops], technology)
+        found = [_group(kind, part, technology, levels) for part in parts]
+        if len(found) == 2 and found[1].devices[0].id in tops and _stands_on(found[1], found[0]):
+            found = [_with_cascodes(*found)]
+        if len(found) > 1:
+            split = "; ".join(" ".join(d.id for d in group.devices) for group in found)
+            notes.append(
+                f"the matched group {' '.join(wanted.devices)} is drawn in {len(found)} modules, its devices differ in "
+                f"flavour, body or l, or no finger width divides all their widths{_ratios(module, devices)}: {split}"
+            )
+        stated = wanted.arrangement if len(found) == 1 else AUTO
+        groups.extend(replace(group, arrangement=stated) for group in found)
         taken.update(wanted.devices)
     groups.extend(
         _group("single", [(device, size(device, technology, 1))], technology, levels)
@@ -145,15 +157,83 @@ def size(device: Device, technology: Technology, units: int) -> Sizing:
 
 def _alike(devices: Sequence[Device], technology: Technology) -> list[list[tuple[Device, Sizing]]]:
     """Return the devices in parts that can share a row, in order."""
-    sized = [(device, size(device, technology, 2)) for device in devices]
-    widths = {sizing.finger_width for _, sizing in sized}
-    if len(widths) > 1:
-        sized = [(device, size(device, technology, 1)) for device in devices]
-    parts: dict[tuple[str, str, int, int], list[tuple[Device, Sizing]]] = {}
-    for device, sizing in sized:
-        key = (technology.device(device.model).name, device.terminals["b"], sizing.length, sizing.finger_width)
-        parts.setdefault(key, []).append((device, sizing))
-    return list(parts.values())
+    alike: dict[tuple[str, str, int], list[Device]] = {}
+    for device in devices:
+        length = technology.snap(device.l * 1e6 / technology.dbu_um)
+        alike.setdefault((technology.device(device.model).name, device.terminals["b"], length), []).append(device)
+    parts = []
+    for members in alike.values():
+        for units in (2, 1):
+            sized = [(device, size(device, technology, units)) for device in members]
+            if len({sizing.finger_width for _, sizing in sized}) == 1:
+                break
+        else:
+            sized = _of_one_width(sized, technology)
+        by_width: dict[int, list[tuple[Device, Sizing]]] = {}
+        for device, sizing in sized:
+            by_width.setdefault(sizing.finger_width, []).append((device, sizing))
+        parts += list(by_width.values())
+    return parts
+
+
+def _of_one_width(sized: Sequence[tuple[Device, Sizing]], technology: Technology) -> list[tuple[Device, Sizing]]:
+    """Return the devices with the finger width nearest to their narrowest finger that divides all widths.
+
+    They stay as they are if there is none.
+    """
+    spec = technology.device(sized[0][0].model)
+    totals = [sizing.finger_width * sizing.fingers for _, sizing in sized]
+    common, narrowest = gcd(*totals), min(sizing.finger_width for _, sizing in sized)
+    widest = widest_finger(technology, spec)
+    widths = [
+        common // parts
+        for parts in range(1, min(common // spec.min_w, MOST_FINGERS) + 1)
+        if common % parts == 0 and common // parts % technology.grid == 0 and common // parts <= widest
+    ]
+    widths = [width for width in widths if sum(totals) // width <= MOST_FINGERS]
+    if not widths:
+        return list(sized)
+    best = min(widths, key=lambda width: (max(width / narrowest, narrowest / width), width))
+    return [
+        (device, replace(s, finger_width=best, fingers=t // best)) for (device, s), t in zip(sized, totals, strict=True)
+    ]
+
+
+def cascodes_of(circuit: Circuit, devices: Sequence[str]) -> tuple[str, ...]:
+    """Return the cascodes in a matched group that is all of a recognised mirror; they match each other only."""
+    module = next((module for module in circuit.modules if set(module.devices) == set(devices)), None)
+    return tuple(module.properties.get("cascodes", ())) if module is not None else ()
+
+
+def _stands_on(upper: Group, lower: Group) -> bool:
+    """Return whether every device of ``upper`` is the cascode of that of ``lower`` and can share its ring."""
+    if (upper.spec, upper.bulk_net, len(upper.devices)) != (lower.spec, lower.bulk_net, len(lower.devices)):
+        return False
+    pairs = zip(upper.devices, lower.devices, strict=True)
+    return all(top.terminals["s"] == bottom.terminals["d"] for top, bottom in pairs)
+
+
+def _with_cascodes(lower: Group, upper: Group) -> Group:
+    devices = (*lower.devices, *upper.devices)
+    return replace(
+        lower,
+        name="_".join([lower.type, *(d.id for d in devices)])[:60],
+        devices=devices,
+        sizing=(*lower.sizing, *upper.sizing),
+        cascodes=tuple(d.id for d in upper.devices),
+    )
+
+
+def _ratios(module: RecognisedModule | None, devices: Sequence[Device]) -> str:
+    """Return the ratios of a mirror by the sizes, in words; empty for other groups."""
+    if module is None or module.type != "current_mirror":
+        return ""
+    known = {device.id for device in devices}
+    ratios = {name: ratio for name, ratio in module.properties.get("ratios", {}).items() if name in known}
+    listed = ", ".join(
+        f"{name} {'none, l differs' if ratio is None else f'{ratio:g}'}" for name, ratio in ratios.items()
+    )
+    return f" (ratios to {module.properties['reference']} by the sizes: {listed})"
 
 
 def _group(kind: str, part: Sequence[tuple[Device, Sizing]], technology: Technology, levels: dict[str, int]) -> Group:

@@ -31,6 +31,7 @@ def matching_data(constraints: Constraints, circuit: Circuit, result: LvsResult,
         cell: The finished layout.
     """
     from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
+    from layoutkit.flow.groups import cascodes_of
 
     report = MatchingReport(result.extraction, cell)
     number_of = {name: number for number, name in result.nets.items()}
@@ -47,10 +48,11 @@ def matching_data(constraints: Constraints, circuit: Circuit, result: LvsResult,
         if missing:
             unmeasured.append({"devices": list(wanted.devices), "missing": missing})
             continue
-        drains = {
-            device.id: number_of[device.terminals["d"]] for device in devices if device.terminals["d"] in number_of
-        }
-        groups.append(MatchedGroup(wanted.devices, drains=drains))
+        tops = cascodes_of(circuit, wanted.devices)
+        for alike in ([d for d in devices if d.id not in tops], [d for d in devices if d.id in tops]):
+            drains = {d.id: number_of[d.terminals["d"]] for d in alike if d.terminals["d"] in number_of}
+            if alike:
+                groups.append(MatchedGroup(tuple(d.id for d in alike), drains=drains))
     return {"groups": report.measure(groups), "unmeasured": unmeasured}
 
 
@@ -61,6 +63,7 @@ def modules_data(placed: PlacedModules, technology: Technology, cell: kdb.Cell) 
 
 def _module(item: Drawn, placed: PlacedModules, technology: Technology, cell: kdb.Cell) -> dict[str, Any]:
     from layoutkit.extract.mirror_image import mirror_image
+    from layoutkit.flow.symmetric_modules import centroid_error
 
     channels: dict[kdb.Box, str] = {}
     idle: set[kdb.Box] = set()
@@ -77,7 +80,8 @@ def _module(item: Drawn, placed: PlacedModules, technology: Technology, cell: kd
         "devices": list(item.module.devices),
         "symmetric": image.symmetric,
         "asymmetries": [dict(each) for each in image.differences],
-        "centroid_error": technology.to_um(item.module.centroid_error()),
+        "pattern": item.module.pattern,
+        "centroid_error": technology.to_um(centroid_error(item.module, item.group)),
     }
 
 

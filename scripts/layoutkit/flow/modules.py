@@ -1,24 +1,26 @@
-"""Draw the groups: a single transistor folded to a compact shape, a matched group as common-centroid rows."""
+"""Draw the groups: a single transistor folded to a compact shape, a matched group in the pattern that it asks for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.circuit import Device
+from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
 from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
-from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.draw.ring import FULL_RING, RingStyle
-from layoutkit.errors import GeometryError
 from layoutkit.flow.deep_wells import KIND
 from layoutkit.flow.passive_modules import PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     import klayout.db as kdb
 
+    from layoutkit.circuit.circuit import Circuit
     from layoutkit.draw.deep_well import DeepWellNets
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design
@@ -73,7 +75,7 @@ def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
     drawn = []
     for group in design.groups:
         if isinstance(group, PassiveGroup):
-            drawn.append(Drawn(group, draw_passives(layout, design.technology, group, design.dummies)))
+            drawn.append(Drawn(group, draw_passives(layout, design.technology, group, design.dummy_bars)))
             continue
         if group.deep_well is not None:
             module = _draw(layout, design, group, paired, FULL_RING)
@@ -99,26 +101,43 @@ def _paired(design: Design) -> set[str]:
     return {device for group in design.constraints.symmetry for pair in group.pairs for device in pair}
 
 
+def dummy_devices(
+    drawn: Sequence[Drawn], circuit: Circuit, technology: Technology
+) -> tuple[tuple[Device, ...], frozenset[str]]:
+    """Return the dummy fingers of the modules as devices, one for each set of nets, and the ids of those in deep wells.
+
+    Extraction leaves out dummies whose source and drain are one net; foreign tools do not, so all are listed.
+    """
+    taken = {device.id.lower() for device in circuit.devices}
+    devices: list[Device] = []
+    isolated = set()
+    names = (name for number in count(1) if (name := f"MDUMMY{number}").lower() not in taken)
+    for item in drawn:
+        for dummy in item.module.dummies:
+            spec = technology.device(dummy.device)
+            width, length = (round(technology.to_um(side) * 1e-6, 12) for side in (dummy.width, dummy.length))
+            nets = {"d": dummy.first, "g": dummy.gate, "s": dummy.second, "b": dummy.bulk}
+            params = {"w": width, "l": length, "nf": 1, "m": dummy.count}
+            devices.append(Device(next(names), spec.type, spec.name, params, nets))
+            if item.deep_well is not None:
+                isolated.add(devices[-1].id)
+    return tuple(devices), frozenset(isolated)
+
+
 def _draw(layout: kdb.Layout, design: Design, group: Group, paired: Collection[str], ring: RingStyle) -> Module:
     technology, dummies = design.technology, design.dummies
-    transistors = _transistors(group)
-    rows = _rows(technology, group)
+    transistors = tuple(_transistors(group))
     if len(transistors) == 1:
-        spec = MosSpec(transistors[0], group.name, rows=rows, labels=False, ring=ring)
+        spec = MosSpec(transistors[0], group.name, rows=_rows(technology, group), labels=False, ring=ring)
         if transistors[0].id in paired:
             return _draw_by_role(layout, technology, spec)
         return draw_mos(layout, technology, spec)
-    if group.arrangement in {"ABAB", "AABB"}:
-        spacing = max(PairSpec.spacing, technology.dim("active_space", group.spec))
-        first, second = transistors
-        pair = PairSpec(
-            group.name, first, second, group.arrangement, spacing=spacing, dummies=dummies, labels=False, ring=ring
-        )
-        try:
-            return draw_pair(layout, technology, pair)
-        except GeometryError:  # a device cannot be cut into two units; the row below needs none
-            pass
-    matched = GroupSpec(group.name, tuple(transistors), dummies, labels=False, rows=rows, ring=ring)
+    if group.cascodes:
+        lower = tuple(t for t in transistors if t.id not in group.cascodes)
+        upper = tuple(t for t in transistors if t.id in group.cascodes)
+        mirror = MirrorSpec(group.name, lower, upper, group.arrangement, dummies, labels=False, ring=ring)
+        return draw_mirror(layout, technology, mirror)
+    matched = GroupSpec(group.name, transistors, group.arrangement, dummies, labels=False, ring=ring)
     return draw_group(layout, technology, matched)
 
 

@@ -15,7 +15,7 @@ from layoutkit.flow.modules import draw_groups, with_own_ring
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.rings import draw_rings, ring_room, transformation
 from layoutkit.flow.routing import find_routes, placed_job, track_pitch
-from layoutkit.flow.symmetric_modules import matching_outcomes, plan_symmetry
+from layoutkit.flow.symmetric_modules import matched_sets, matching_outcomes, plan_symmetry
 from layoutkit.layout.merging import joined
 from layoutkit.place import Block, Placed, PlacementOptions, Rectangle, place_rows
 from layoutkit.place.clearance import Clearances
@@ -361,7 +361,8 @@ def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
         pair
         for item in placed.drawn
         if item.group.type != "single" and not isinstance(item.group, PassiveGroup)
-        for pair in combinations([device.id for device in item.group.devices], 2)
+        for devices in matched_sets(item.group)
+        for pair in combinations(devices, 2)
     ]
 
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design
+    from layoutkit.flow.groups import Group
     from layoutkit.flow.modules import Drawn
+    from layoutkit.flow.passive_modules import PassiveGroup
 
 
 AXIS_ROWS = 4
@@ -55,11 +57,18 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
         for index, (left, right) in enumerate(group.pairs):
             one, other = owner[left], owner[right]
             if one is other:
-                fault = "" if one.symmetry_axis_x is not None else f"module {one.name} is not its own mirror image"
+                mirrored = one.symmetry_axis_x is not None
+                fault = (
+                    ""
+                    if mirrored or _has_pattern(one, (left, right))
+                    else f"module {one.name} is not its own mirror image"
+                )
                 fault = fault or _off_grid(one, grid)
                 if not fault:
                     centred[one.name] = None
                 reason = fault or "drawn in one module, centred on the axis"
+                if not fault and not mirrored:
+                    reason += f"; its pattern {one.pattern} has a common centroid and no mirror image"
             else:
                 fault = _unequal(one, other, level)
                 if not fault:
@@ -81,6 +90,11 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
                 reason += "; its geometry is not its own mirror image"
             outcomes.append(Outcome(f"symmetry[{number}].self_symmetric[{index}]", (device,), not fault, reason))
     return SymmetryPlan(frozenset(centred) - set(partners), partners, tuple(outcomes))
+
+
+def _has_pattern(module: Module, devices: Sequence[str]) -> bool:
+    """Return whether the devices are matched units of a module with a common centroid on its axis."""
+    return bool(module.pattern) and module.centroid_error(devices) == 0
 
 
 def _off_grid(module: Module, grid: int) -> str:
@@ -112,38 +126,41 @@ def _same_geometry(one: Module, other: Module) -> bool:
 def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
     """Return what became of each matched group."""
     owner = {device: item.module for item in drawn for device in item.module.devices}
+    groups = {item.module.name: item.group for item in drawn}
     found = []
     for index, wanted in enumerate(design.constraints.matching):
         modules = list({id(owner[device]): owner[device] for device in wanted.devices}.values())
         module = modules[0]
-        error = module.centroid_error(wanted.devices) if len(modules) == 1 else 0.0
+        error = centroid_error(module, groups[module.name]) if len(modules) == 1 else 0.0
         if len(modules) > 1:
             names = ", ".join(each.name for each in modules)
             reason = (
                 f"drawn as {len(modules)} modules ({names}); one module needs equal flavour, body, length and fingers"
             )
-        elif wanted.arrangement == "ABBA" and error:
+        elif error and wanted.arrangement in {"auto", "interdigitated"}:
             um = design.technology.to_um(error)
-            reason = f"the centroids are {um:g} um apart; these finger counts do not allow less"
-        elif wanted.arrangement in {"ABAB", "AABB"} and not _has_arrangement(module, wanted.arrangement):
-            reason = f"drawn with a common centroid; {wanted.arrangement} needs devices that split into two equal units"
-        elif wanted.arrangement == "stacked":
-            reason = (
-                "drawn in rows with a common centroid; create_current_mirror of skill current-mirror stacks devices"
-            )
+            reason = f"drawn as {module.pattern}; the centroids are {um:g} um apart, these fingers do not allow less"
         else:
             reason = ""
-        how = f"drawn as one module with {_apart(design, error)}"
+        how = f"drawn as one module, {module.pattern}, with {_apart(design, error)}"
         found.append(Outcome(f"matching[{index}]", wanted.devices, not reason, reason or how))
     return found
 
 
+def centroid_error(module: Module, group: Group | PassiveGroup) -> float:
+    """Return the largest distance between the centroids of two devices that match. [dbu]
+
+    The cascodes of a mirror match each other, not the devices below them.
+    """
+    return max(module.centroid_error(devices) for devices in matched_sets(group))
+
+
+def matched_sets(group: Group | PassiveGroup) -> list[list[str]]:
+    """Return the devices of a group in sets that match: a mirror's cascodes are a set of their own."""
+    cascodes = getattr(group, "cascodes", ())
+    sets = [[d.id for d in group.devices if (d.id in cascodes) is upper] for upper in (False, True)]
+    return [devices for devices in sets if devices]
+
+
 def _apart(design: Design, error: float) -> str:
     return "a common centroid" if not error else f"centroids {design.technology.to_um(error):g} um apart"
-
-
-def _has_arrangement(module: Module, arrangement: str) -> bool:
-    """Return whether the units of a pair lie in this order, from left to right."""
-    order = [instance.parent for instance in sorted(module.instances, key=lambda instance: (instance.x, instance.y))]
-    letters = dict(zip(dict.fromkeys(order), "AB", strict=False))
-    return "".join(letters.get(device, "?") for device in order) == arrangement

@@ -28,6 +28,7 @@ from layoutkit.lvs.labels import Labelling, labelling
 from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsResult
 from layoutkit.lvs.matching import Matcher, Pairing
 from layoutkit.lvs.mismatch import Mismatch, at, fingers_text, listed
+from layoutkit.lvs.off_transistors import other_readings
 from layoutkit.lvs.reference import Reference, ReferenceDevice, reference_of
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 
@@ -58,7 +59,7 @@ def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float | None
     comparison.run()
     result = comparison.result()
     if not result.matched:
-        result = _with_stacks_folded(result, tolerance) or result
+        result = _with_stacks_folded(result, tolerance) or _with_other_dummies(result, tolerance) or result
     matched = result.matched and not extraction.coverage.unchecked  # black boxes leave it incomplete, not unmatched
     return replace(result, matched=matched, warnings=(*result.warnings, *not_compared))
 
@@ -81,6 +82,22 @@ def _with_stacks_folded(result: LvsResult, tolerance: float | None) -> LvsResult
         f"{counts[0]} fewer devices in the layout, {counts[1]} fewer in the netlist"
     )
     return replace(folded, warnings=(*folded.warnings, note))
+
+
+def _with_other_dummies(result: LvsResult, tolerance: float | None) -> LvsResult | None:
+    """Return the match with other transistors that are always off taken for dummies, None where there is none."""
+    for sides, shown in other_readings(result.extraction, result.reference):
+        comparison = _Comparison(*sides, tolerance)
+        comparison.run()
+        found = comparison.result()
+        if not found.matched:
+            found = _with_stacks_folded(found, tolerance) or found
+        if found.matched:
+            comparison = _Comparison(*shown, tolerance)
+            comparison.run()
+            reported = comparison.result()
+            return reported if reported.matched else found
+    return None
 
 
 def _without_unstated_bulks(extraction: Extraction, reference: Reference) -> tuple[Extraction, Reference, list[str]]:

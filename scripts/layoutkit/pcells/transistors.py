@@ -89,11 +89,11 @@ class Pair:
         space = max(technology.dim("active_space"), 500)
         return (
             *_size_fields(technology, self.kind, nf=2),
-            Field("arrangement", "Order of the units", "ABBA", choices=("ABBA", "ABAB", "AABB")),
+            Field("arrangement", _ARRANGEMENT, "auto"),
             Field("axis", "Symmetry axis", "vertical", choices=("vertical", "horizontal")),
             Field("interdigitate", "Units share diffusion", True),
             Field("spacing", "Distance of diffusions that are not shared", technology.to_um(space), "um"),
-            *_end_fields(f"{_NETS} drain A, gate A, drain B, gate B, source, bulk", "D1 G1 D2 G2 S B"),
+            *_matched_end_fields(f"{_NETS} drain A, gate A, drain B, gate B, source, bulk", "D1 G1 D2 G2 S B"),
         )
 
     def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
@@ -154,8 +154,8 @@ class Mirror:
             *size,
             Field("ratio", "Units of each transistor, the reference first", "1 1"),
             Field("cascode", "With cascodes in a second row", False),
-            Field("arrangement", "Units side by side or one above the other", "interdigitated", choices=_ARRANGEMENTS),
-            *_end_fields(f"{_NETS} gate, source, bulk", "BIAS S B"),
+            Field("arrangement", _ARRANGEMENT, "auto"),
+            *_matched_end_fields(f"{_NETS} gate, source, bulk", "BIAS S B"),
         )
 
     def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
@@ -188,7 +188,7 @@ class Mirror:
             CELL,
             tuple(mirror),
             tuple(cascodes),
-            "stacked" if values["arrangement"] == "stacked" else "interdigitated",
+            str(values["arrangement"]),
             integer(values, "dummies"),
             bool(values["labels"]),
             _ring(values),
@@ -202,7 +202,7 @@ class Mirror:
         return f"{values['device']} mirror {ratio} W={values['w']:g} L={values['l']:g} nf={values['nf']}"
 
 
-_ARRANGEMENTS = ("interdigitated", "stacked")
+_ARRANGEMENT = "auto, interdigitated, stacked, or a pattern of units such as ABBA, A2B4A2, AB/BA"
 _NETS = "Nets of"
 
 
@@ -219,9 +219,13 @@ def _size_fields(technology: Technology, kind: str, nf: int = 1) -> tuple[Field,
     )
 
 
-def _end_fields(nets: str, default: str) -> tuple[Field, ...]:
+def _matched_end_fields(nets: str, default: str) -> tuple[Field, ...]:
+    return _end_fields(nets, default, dummies=2)
+
+
+def _end_fields(nets: str, default: str, dummies: int = 0) -> tuple[Field, ...]:
     return (
-        Field("dummies", "Dummy fingers at each end", 0),
+        Field("dummies", "Dummy fingers at each end", dummies),
         Field("ring", "Taps around the devices", "full", choices=("full", "open", "double", "none")),
         Field("open_sides", "Sides without taps: bottom, top, left, right", ""),
         Field("outer_net", "Net of the outer ring of a double ring; VDD or VSS if empty", ""),

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror, drawn_ratios
 from layoutkit.errors import DeviceNotFoundError, GeometryError
-from layoutkit.tools.module_requests import deliver, drawn_size, known_nets, ring_style, technology_of
+from layoutkit.tools.module_requests import (
+    deliver,
+    drawn_size,
+    known_nets,
+    planned_figures,
+    ring_style,
+    technology_of,
+)
 from layoutkit.tools.transistor_requests import requested_transistor, with_dividing_fingers
 
 if TYPE_CHECKING:
@@ -54,6 +61,8 @@ def create_current_mirror(params: Mapping[str, Any]) -> dict[str, Any]:
         **data,
         "mirror_type": params["mirror_type"],
         "arrangement": params["arrangement"],
+        "pattern": module.pattern,
+        "figures": planned_figures(module, tech),
         "device_instances": delivered.instances(),
         "matching_info": {
             "reference": mirror[0].id,

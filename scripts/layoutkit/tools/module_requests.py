@@ -227,6 +227,21 @@ def _circuit_nets(params: Mapping[str, Any], device_id: str) -> dict[str, str]:
     return {}
 
 
+def planned_figures(module: Module, tech: Technology) -> dict[str, Any]:
+    """Return how unequal the devices of a matched group are by its plan, as JSON data."""
+    found = module.figures
+    if found is None:
+        raise GeometryError(f"module {module.name} is no matched group")
+    return {
+        "centroid_error_x_um": tech.to_um(found.centroid_error_x),
+        "centroid_error_y_um": tech.to_um(found.centroid_error_y),
+        "junctions": round(found.junctions, 6),
+        "stress_spread": round(found.stress_spread, 6),
+        "dispersion": round(found.dispersion, 4),
+        "one_direction": found.one_direction,
+    }
+
+
 def drawn_size(device: Transistor, delivered: Delivered) -> dict[str, Any]:
     """Return the size of ``device`` as its drawn channels have it, halved and rounded fingers included. [m, um]"""
     tech = delivered.tech

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.errors import GeometryError
 from layoutkit.extract.mirror_image import mirror_image
-from layoutkit.tools.module_requests import deliver, drawn_size, known_nets, ring_style, technology_of
+from layoutkit.tools.module_requests import (
+    deliver,
+    drawn_size,
+    known_nets,
+    planned_figures,
+    ring_style,
+    technology_of,
+)
 from layoutkit.tools.transistor_requests import requested_transistor, with_dividing_fingers
 
 if TYPE_CHECKING:
@@ -54,6 +61,8 @@ def create_common_centroid_pair(params: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **delivered.common_data(),
         "arrangement": params["arrangement"],
+        "pattern": module.pattern,
+        "figures": planned_figures(module, tech),
         "device_instances": delivered.instances(),
         "symmetry_info": _symmetry(params["symmetry_axis"], delivered),
         "anchors": _anchors(delivered),

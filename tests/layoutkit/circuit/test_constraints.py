@@ -77,7 +77,7 @@ def test_an_ota_with_a_mirror_load_is_one_symmetric_group_and_its_mirrors_keep_t
     assert pairs(group) == {frozenset(("M1", "M2")), frozenset(("M3", "M4"))}
     assert group["self_symmetric"] == ["M5"]
     matching = {tuple(entry["devices"]): entry["arrangement"] for entry in suggested["matching"]}
-    assert matching == {("M1", "M2"): "ABBA", ("M3", "M4"): "interdigitated", ("M6", "M5"): "interdigitated"}
+    assert matching == {("M1", "M2"): "auto", ("M3", "M4"): "auto", ("M6", "M5"): "auto"}
     assert {e["net"]: e["kind"] for e in suggested["net_priorities"]}["bias"] == "bias"
 
 
@@ -164,11 +164,11 @@ def broken(suggested, section, **changes):
         ("matching", {"devices": ["min1", "mpre1"]}, "matching[0]", "devices of different kinds cannot be matched"),
         (
             "matching",
-            {"devices": ["min1", "mtail"]},
+            {"devices": ["min1", "min2", "mxn1"], "arrangement": "A2B4A2"},
             "matching[0]",
-            "differ in type, model or size and cannot be arranged",
+            "A2B4A2 arranges 2 devices (A, B), got 3",
         ),
-        ("matching", {"devices": ["min1", "min2", "mxn1"]}, "matching[0]", "ABBA arranges two devices, got 3"),
+        ("matching", {"arrangement": "AC/CA"}, "matching[0]", "AC/CA arranges 2 devices (A, C), got 2"),
         ("matching", {"devices": ["min1", "mxn1"]}, "matching[1]", "'mxn1' is already in matching[0]"),
         ("net_priorities", {"net": "nope"}, "net_priorities[0]", "the circuit has no net 'nope'"),
         ("net_priorities", {"net": "vss"}, "net_priorities[11]", "'vss' is already in net_priorities[0]"),

@@ -42,13 +42,19 @@ def test_every_size_is_clean_and_extracts_as_asked(tech, layout, device, flavour
 
 @pytest.mark.parametrize("dummies", [1, 2])
 @pytest.mark.parametrize("nets", SHARED_NETS)
-def test_dummies_are_wholly_on_the_bulk_net(tech, layout, device, nets, dummies):
+def test_dummies_are_off_and_share_the_diffusion_of_their_neighbour(tech, layout, device, nets, dummies):
     module = draw_mos(layout, tech, MosSpec(device("M1", 3, 0.5, nets, nf=3), "cell", dummies=dummies))
     assert violations(layout, module.cell, tech) == {}
     channels = channels_of(module.cell, tech.name)
     outer = channels[:dummies] + channels[-dummies:]
     assert len(channels) == 3 + 2 * dummies
-    assert {(channel.gate, channel.sides) for channel in outer} == {("b", frozenset("b"))}
+    assert {channel.gate for channel in outer} == {"b"}
+    drain, _, source, _ = nets.split()
+    inner = [channels[dummies - 1].sides, channels[-dummies].sides]
+    assert sorted(map(sorted, inner)) == sorted(sorted({"b", net}) for net in (drain, source))
+    assert {channel.sides for channel in channels[: dummies - 1] + channels[len(channels) - dummies + 1 :]} <= {
+        frozenset("b")
+    }
     assert [gate.device for gate in module.gates].count("") == 2 * dummies
 
 

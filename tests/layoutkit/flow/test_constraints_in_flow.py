@@ -155,7 +155,7 @@ def test_what_only_the_file_matches_is_one_module_and_the_rest_is_drawn_one_by_o
 
 def test_what_is_not_obeyed_is_reported_and_warned_of(build):
     constraints = {
-        "matching": [{"devices": ["M3", "M7"]}, {"devices": ["M1", "M2"], "arrangement": "stacked"}],
+        "matching": [{"devices": ["M3", "M7"]}, {"devices": ["M1", "M2"], "arrangement": "AB"}],
         "net_currents": [{"net": "n1", "current": 0.0001}, {"net": "x", "current": 9.0}],
         "port_sides": [{"port": "a", "side": "left"}, {"port": "b", "side": "left"}],
         "proximity": [{"devices": ["M1", "M3"]}],

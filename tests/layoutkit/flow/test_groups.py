@@ -1,5 +1,6 @@
 """Which devices share a row, and into how many fingers they are cut (design: engine's ideas 2 and 5)."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,12 +42,24 @@ def test_a_mirror_of_two_lengths_is_split_and_told():
     assert len(notes) <= 1
 
 
-def test_a_mirror_with_its_ratio_in_the_width_of_one_finger_is_told_how_to_share_a_row():
-    groups, (note,) = groups_of(mos("M1", "i i vss vss", nf=1), mos("M2", "o i vss vss", w=8e-6, nf=1))
+@pytest.mark.parametrize(
+    ("widths_um", "finger_um", "fingers"),
+    [((2, 8), 2, [1, 4]), ((3, 2), 1, [3, 2]), ((2, 8, 5), 1, [2, 8, 5]), ((4, 2), 2, [2, 1])],
+)
+def test_a_mirror_with_its_ratio_in_the_widths_gets_fingers_of_one_width(widths_um, finger_um, fingers):
+    devices = [
+        mos(f"M{i}", f"{'i' if i == 1 else f'o{i}'} i vss vss", w=w * 1e-6, nf=1) for i, w in enumerate(widths_um, 1)
+    ]
+    (group,), notes = groups_of(*devices)
+    assert notes == ()
+    assert [sizing.fingers for sizing in group.sizing] == fingers
+    assert {sizing.finger_width for sizing in group.sizing} == {finger_um * 1000}
+
+
+def test_a_mirror_whose_widths_have_no_common_finger_is_split_and_its_ratio_is_told():
+    groups, (note,) = groups_of(mos("M1", "i i vss vss", nf=1), mos("M2", "o i vss vss", w=6.01e-6, nf=1))
     assert [g.type for g in groups] == ["single", "single"]
-    assert "equal fingers, with nf or m for the ratio, share one row" in note
-    groups, notes = groups_of(mos("M1", "i i vss vss", nf=1), mos("M2", "o i vss vss", w=8e-6, nf=2))
-    assert ([g.type for g in groups], notes) == (["current_mirror"], ())
+    assert "no finger width divides all their widths (ratios to M1 by the sizes: M2 1.5025)" in note
 
 
 def test_every_device_is_in_exactly_one_group():
