@@ -108,6 +108,8 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         return _placement(design, PlacementOptions(row_gap=gap, seed=request.seed))
     tried: list[tuple[TriedPlacement, Routes]] = []
     for row_tracks, column_tracks, common_rings in ATTEMPTS:
+        if not common_rings and any(not routes.result.failed for _, routes in tried):
+            break
         options = PlacementOptions(row_gap=row_tracks * pitch, column_gap=column_tracks * pitch, seed=request.seed)
         placement = _placement(design, options, common_rings=common_rings)
         tried.append((placement, find_routes(placement.placed.layout, placement.placed.cell, placement.job)))
