@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
@@ -168,25 +169,38 @@ class _Judge:
     ) -> dict[str, list[End]]:
         """Return the cells at which current enters and leaves the metal."""
         first = self.technology.conductors[0].name
-        widths: dict[str, float] = defaultdict(float)
-        for device, role in load.terminals.items():
-            widths[role] += self.widths.get(device, 0)
+        currents = self._currents(load)
         groups: dict[str, list[End]] = {INTO: [], OUT_OF: [], PORT: []}
         for device, box, share, limit in taps:
             role = load.terminals[device]
-            amount = load.devices_ma.get(device)
-            if amount is None and load.current_ma is not None and widths[role]:
-                amount = load.current_ma * self.widths[device] / widths[role]
             cell = mesh.at(first, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
-            if amount is None or cell is None:
+            if cell is None or not currents[device]:
                 continue
-            part = amount * share
+            part = currents[device] * share
             groups[role].append(End(cell, part, part if limit is None else min(part, limit)))
         for conductor, x, y in load.ports:
             cell = mesh.at(conductor, x, y)
             if cell is not None:
                 groups[PORT].append(End(cell, None, None))
         return groups
+
+    def _currents(self, load: NetLoad) -> dict[str, float]:
+        """Return the current of each device of a net [mA].
+
+        Where it is not stated, devices share by their widths what the net's current leaves on their side of the net.
+        """
+        known = dict.fromkeys((INTO, OUT_OF), 0.0)
+        free = dict.fromkeys((INTO, OUT_OF), 0)
+        for device, role in load.terminals.items():
+            known[role] += load.devices_ma.get(device, 0.0)
+            free[role] += 0 if device in load.devices_ma else self.widths.get(device, 0)
+        whole = max(load.current_ma or 0.0, *known.values())
+        return {
+            device: load.devices_ma.get(
+                device, max(0.0, whole - known[role]) * self.widths.get(device, 0) / (free[role] or 1)
+            )
+            for device, role in load.terminals.items()
+        }
 
     def _flow(
         self,
@@ -203,9 +217,9 @@ class _Judge:
         for link, limit in zip(mesh.links, limits, strict=True):
             graph.add(link.one, link.other, endless if limit is None else int(limit * _NANO), both=True)
         for end in ends[0]:
-            graph.add(source, end.cell, endless if end.limit is None else round(end.limit * _NANO))
+            graph.add(source, end.cell, endless if end.limit is None else ceil(end.limit * _NANO))
         for end in ends[1]:
-            graph.add(end.cell, sink, endless if end.limit is None else round(end.limit * _NANO))
+            graph.add(end.cell, sink, endless if end.limit is None else ceil(end.limit * _NANO))
         flow = graph.flow(source, sink) / _NANO
         if flow >= amount * (1 - 1e-4):
             return None

@@ -179,6 +179,8 @@ class DeviceSpec:
     dimensions: Mapping[str, int] = field(default_factory=dict)
     covers: tuple[str, ...] = ()
     matching: MatchingData = field(default_factory=MatchingData)
+    saturation_ma_um: float | None = None
+    """Drain current per width of the shortest channel at VGS = VDS = supply. [mA/um]"""
 
     @property
     def kind(self) -> DeviceKind:

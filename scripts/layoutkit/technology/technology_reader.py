@@ -348,6 +348,7 @@ class _Reader:
             well=entry.get("well"),
             markers=tuple(entry.get("markers", ())),
             supply_v=entry.get("supply_v"),
+            saturation_ma_um=entry.get("saturation_ma_um"),
             default=bool(entry.get("default", False)),
             dimensions=self._dimensions(entry.get("dimensions", {}), f"devices.{name}.dimensions"),
             covers=tuple(entry.get("covers", ())),

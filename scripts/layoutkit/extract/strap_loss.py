@@ -1,0 +1,225 @@
+"""How much drain current the metal on sources and drains costs, measured from the layout.
+
+::
+
+      rail  ===#===        a column of contacts under one source or drain, the metal on it up to the rail: first
+               |           conductor, cuts, strap, and the crossing with the rail (#)
+          [x]--+
+          [x]--+           every contact feeds its share of the current; the mesh of sheet and cut resistances gives
+          [x]--+           the mean voltage lost between the rail and the contacts
+
+Contacts and diffusion are not counted: the models of transistors contain them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import klayout.db as kdb
+import numpy as np
+
+from layoutkit.extract.connectivity import DrawnLayers, electrical_layers, labelled_gates
+from layoutkit.extract.metal_mesh import Rect, ladder, mesh_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.technology import DeviceSpec, Technology
+
+SOURCE_SLOPE = 2.0
+"""Relative loss of Idsat per source voltage over the supply: alpha / (1 - VT / VDD) of the alpha-power law (Sakurai,
+Newton, 1990) with alpha = 1.5 and VT = VDD / 4."""
+DRAIN_SLOPE = 0.2
+"""The same per drain voltage, for an output conductance of 0.2 Idsat / VDD."""
+
+
+class Column(NamedTuple):
+    """One source or drain: resistance from its contacts to its rail [ohm], and the share of its height with a strap."""
+
+    ohm: float | None
+    coverage: float
+
+
+@dataclass(frozen=True)
+class FingerLoss:
+    """The loss of one finger.
+
+    Attributes:
+        device: Its device.
+        box: Its channel. [dbu]
+        left: The column on its left.
+        right: The column on its right.
+        loss: Lost part of Idsat at VGS = VDS = supply, for the worse of the two directions of the current; None if the
+            technology states no saturation current or no resistance.
+    """
+
+    device: str
+    box: kdb.Box
+    left: Column
+    right: Column
+    loss: float | None
+
+
+def strap_losses(cell: kdb.Cell, technology: Technology) -> list[FingerLoss]:
+    """Return the loss of each labelled finger whose current runs along x, sorted by device and place."""
+    return _Straps(cell, technology).losses()
+
+
+def straps_data(cell: kdb.Cell, technology: Technology) -> list[dict[str, Any]]:
+    """Return the worst finger of each device as JSON data, sorted by device."""
+    found: dict[str, list[FingerLoss]] = defaultdict(list)
+    for finger in strap_losses(cell, technology):
+        found[finger.device].append(finger)
+    data = []
+    for device, fingers in sorted(found.items()):
+        columns = [column for finger in fingers for column in (finger.left, finger.right)]
+        ohms = [column.ohm for column in columns]
+        losses = [finger.loss for finger in fingers]
+        data.append(
+            {
+                "device": device,
+                "strap_ohm": None if None in ohms else round(max(ohm or 0.0 for ohm in ohms), 4),
+                "coverage": round(min(column.coverage for column in columns), 4),
+                "idsat_loss": None if None in losses else round(max(loss or 0.0 for loss in losses), 6),
+            }
+        )
+    return data
+
+
+class _Straps:
+    def __init__(self, cell: kdb.Cell, technology: Technology) -> None:
+        self.technology = technology
+        layers = electrical_layers(cell, technology)
+        self.regions = layers.conducting
+        self.sides = (self.regions["n_sd"] + self.regions["p_sd"]).merged()
+        self.flavours = {name: region for name, region in layers.gates.items() if not region.is_empty()}
+        self.fingers = [(device, box) for device, boxes in labelled_gates(cell, technology).items() for box in boxes]
+        self.channels = [polygon.bbox() for polygon in DrawnLayers(cell, technology).channels().each()]
+        self.known: dict[str, tuple[float | None, float]] = {}
+
+    def losses(self) -> list[FingerLoss]:
+        found = []
+        for device, box in sorted(self.fingers, key=lambda each: (each[0], each[1].left, each[1].bottom)):
+            sides = [self._side(box, direction) for direction in (-1, 1)]
+            if any(piece is None for piece in sides):
+                continue  # the current runs along y, or a side is no source or drain
+            left, right = (self._column(box, piece) for piece in sides if piece is not None)
+            found.append(FingerLoss(device, box, left, right, self._loss(box, left, right)))
+        return found
+
+    def _side(self, box: kdb.Box, direction: int) -> kdb.Polygon | None:
+        """Return the diffusion that touches a channel on its left or right."""
+        x = box.left if direction < 0 else box.right
+        probe = kdb.Region(kdb.Box(min(x, x + direction), box.bottom, max(x, x + direction), box.top))
+        return next(iter(self.sides.interacting(probe).each()), None) if not (self.sides & probe).is_empty() else None
+
+    def _column(self, finger: kdb.Box, piece: kdb.Polygon) -> Column:
+        """Return the column of one source or drain, with the current of all channels that share it."""
+        key = str(piece)
+        if key not in self.known:
+            self.known[key] = self._measured(piece)
+        ohm, covered = self.known[key]
+        shared = sum(1 for box in self.channels if piece.bbox().touches(box) and piece.touches(box))
+        return Column(None if ohm is None else ohm * max(1, shared), min(1.0, covered / finger.height()))
+
+    def _measured(self, piece: kdb.Polygon) -> tuple[float | None, float]:
+        """Return the resistance from the contacts of a source or drain to its rail, and the height of its strap."""
+        contacts = [polygon.bbox() for polygon in (self.regions["contact"] & kdb.Region(piece)).each()]
+        if not contacts:
+            return None, 0.0
+        marks = [(box.left, box.bottom, box.right, box.top) for box in sorted(contacts, key=str)]
+        own = kdb.Region()
+        for mark in marks:
+            own.insert(kdb.Box(*mark))
+        regions, rail = self._levels(own, piece.bbox())
+        if rail is None:
+            return None, 0.0
+        strap = regions[self.technology.conductors[rail - 1].name] if rail else kdb.Region()
+        return self._ohm(regions, rail, marks), _height(strap & kdb.Region(piece.bbox()))
+
+    def _levels(self, contacts: kdb.Region, piece: kdb.Box) -> tuple[dict[str, kdb.Region], int | None]:
+        """Return the metal and cuts of a column up to its rail, and the rail's level; None where it reaches none.
+
+        The rail is the first metal that reaches beyond the neighbouring gates, or the highest there is.
+        """
+        near = [box for box in self.channels if box.touches(piece)]
+        reach = max((box.width() for box in near), default=0) + 1
+        technology = self.technology
+        regions: dict[str, kdb.Region] = {}
+        below = contacts
+        for level, conductor in enumerate(technology.conductors):
+            metal = self.regions[conductor.name].interacting(below)
+            if metal.is_empty():
+                return regions, None
+            regions[conductor.name] = metal.merged()
+            box = metal.bbox()
+            if level and (box.left < piece.left - reach or box.right > piece.right + reach):
+                return regions, level
+            if level == len(technology.cuts):
+                return regions, level
+            cut = technology.cuts[level].name
+            cuts = self.regions[cut] & metal
+            if cuts.is_empty():
+                return regions, level or None
+            regions[cut] = cuts.merged()
+            below = cuts
+        return regions, None
+
+    def _ohm(self, regions: Mapping[str, kdb.Region], rail: int, contacts: Sequence[Rect]) -> float | None:
+        """Return the mean voltage of the contacts per current, where all of them feed the same current. [ohm]"""
+        technology = self.technology
+        used = (*technology.conductors[:rail], *technology.cuts[:rail])
+        if any((getattr(each, "sheet_ohm", None) or getattr(each, "resistance_ohm", None)) is None for each in used):
+            return None
+        mesh = mesh_of(technology, regions, contacts)
+        top = technology.conductors[rail].name
+        places = {n: i for i, n in enumerate(n for n, (name, _) in enumerate(mesh.cells) if name != top)}
+        matrix = np.zeros((len(places), len(places)))
+        for (one, other), conductance in ladder(mesh, technology).items():
+            for here, there in ((one, other), (other, one)):
+                if here in places:
+                    matrix[places[here], places[here]] += conductance
+                    if there in places:
+                        matrix[places[here], places[there]] -= conductance
+        first = technology.conductors[0].name
+        feeds = [mesh.at(first, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2) for box in contacts]
+        currents = np.zeros(len(places))
+        fed = [places[cell] for cell in feeds if cell is not None]
+        for place in fed:
+            currents[place] += 1 / len(fed)
+        loose = matrix.diagonal() == 0
+        matrix[loose, loose] = 1.0
+        try:
+            voltages = np.linalg.solve(matrix, currents)
+        except np.linalg.LinAlgError:  # a part of the metal does not reach the rail
+            return None
+        return float(voltages[fed].mean())
+
+    def _loss(self, box: kdb.Box, left: Column, right: Column) -> float | None:
+        spec = self._flavour(box)
+        if spec is None or not spec.saturation_ma_um or not spec.supply_v or left.ohm is None or right.ohm is None:
+            return None
+        current = spec.saturation_ma_um * 1e-3 * box.height() * self.technology.dbu_um
+        worse = max(
+            SOURCE_SLOPE * source + DRAIN_SLOPE * drain
+            for source, drain in ((left.ohm, right.ohm), (right.ohm, left.ohm))
+        )
+        lost = worse * current / spec.supply_v
+        return lost / (1 + lost)
+
+    def _flavour(self, box: kdb.Box) -> DeviceSpec | None:
+        names = [n for n, region in self.flavours.items() if not region.interacting(kdb.Region(box)).is_empty()]
+        return self.technology.devices[names[0]] if names else None
+
+
+def _height(region: kdb.Region) -> float:
+    """Return the length of the projection of a region on y. [dbu]"""
+    spans = sorted((polygon.bbox().bottom, polygon.bbox().top) for polygon in region.merged().each())
+    total, reached = 0, None
+    for low, high in spans:
+        start = low if reached is None else max(low, reached)
+        total += max(0, high - start)
+        reached = high if reached is None else max(high, reached)
+    return float(total)

@@ -1,0 +1,120 @@
+"""Drawn metal is judged against the current limits; a narrowed wire and a missing cut are found, with their place."""
+
+from types import SimpleNamespace
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
+from layoutkit.extract.current_limits import NetLoad, judge_currents
+from layoutkit.technology import load
+
+PROCESSES = ("sky130A", "gf180mcuD", "sg13g2")
+
+
+def transistor(name, fingers=8, width=2000):
+    technology = load(name)
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    spec = technology.device("nmos")
+    device = Transistor("M1", spec, width, spec.min_l, fingers, 1, "d", "g", "s", "b")
+    return technology, draw_mos(layout, technology, MosSpec(device, "m1"))
+
+
+def with_wire(name, width, cuts=40):
+    """Return a hand-drawn finger whose drain leads to a wire of a width [dbu] on the second conductor.
+
+    ::
+
+        | gate | contacts and cuts | wire --------------- port
+    """
+    technology = load(name)
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    cell = layout.create_cell("TOP")
+    spec = technology.device("nmos")
+
+    def draw(layer, *box):
+        cell.shapes(technology.layer(layout, layer)).insert(kdb.Box(*box))
+
+    draw("active", -2000, 0, 6000, 20_000)
+    draw("poly", -1000, -500, 0, 20_500)
+    if spec.implant:
+        draw(spec.implant, -3000, -1000, 7000, 21_000)
+    cell.shapes(technology.layer(layout, "device_text")).insert(kdb.Text("M1", kdb.Trans(-500, 10_000)))
+    if technology.role("pwell"):
+        draw("pwell", -4000, -2000, 8000, 22_000)
+    first, second = technology.conductors[:2]
+    cut, contact = technology.cuts[0], technology.contact
+    draw(first.layer, 1000, 0, 6000, 20_000)
+    draw(second.layer, 1000, 0, 6000, 20_000)
+    draw(second.layer, 6000, 10_000 - width // 2, 30_000, 10_000 - width // 2 + width)
+    for i in range(20):
+        for x in (1200, 2200, 3200):
+            draw(contact.layer, x, 300 + i * 900, x + contact.size, 300 + i * 900 + contact.size)
+    for i in range(cuts):
+        x, y = 4200 + i % 2 * 900, 300 + i // 2 * 900
+        draw(cut.layer, x, y, x + cut.size, y + cut.size)
+    return technology, SimpleNamespace(cell=cell, layout=layout), second, cut, (second.name, 29_000, 10_000)
+
+
+def verdict(technology, module, port, current_ma):
+    load_ = NetLoad((port,), (port,), {"M1": "out of"}, current_ma)
+    return judge_currents(module.cell, technology, {"d": load_})[0]
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_wire_carries_its_width_times_the_limit_and_no_more(name):
+    width = 400
+    technology, module, conductor, _, port = with_wire(name, width)
+    limit = max(conductor.current_ma_um * 0.4, conductor.narrow_current_ma or 0)
+    passed = verdict(technology, module, port, 0.99 * limit)
+    assert passed.verdict == "passed", passed
+    failed = verdict(technology, module, port, 1.01 * limit)
+    assert (failed.verdict, failed.layer) == ("failed", conductor.name)
+    assert failed.carries_ma == pytest.approx(limit, rel=1e-3)
+    assert failed.drawn == "0.4 um"
+    assert failed.box[0] <= port[1] * technology.dbu_um
+    assert "net d" in failed.text
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_two_cuts_are_needed_where_one_carries_too_little(name):
+    technology, module, _, cut, port = with_wire(name, 3000, cuts=2)
+    assert verdict(technology, module, port, 1.9 * cut.current_ma).verdict == "passed"
+    _, module, _, _, port = with_wire(name, 3000, cuts=1)
+    failed = verdict(technology, module, port, 1.9 * cut.current_ma)
+    assert (failed.verdict, failed.layer) == ("failed", cut.name)
+    assert (failed.drawn, failed.needed) == ("1 cuts", "2 cuts")
+
+
+def test_fingers_share_the_current_of_their_device():
+    """sky130: each of five drain columns of eight fingers leads its share; the cuts of one column limit it."""
+    technology, module = transistor("sky130A")
+    rail = max(module.pins_of("d"), key=lambda pin: pin.box.width())
+    port = (rail.layer, rail.box.center().x, rail.box.center().y)
+    assert verdict(technology, module, port, 0.2).verdict == "passed"
+    failed = verdict(technology, module, port, 50.0)
+    assert failed.verdict == "failed"
+    assert failed.carries_ma < 50
+
+
+def test_a_missing_limit_is_reported_as_unchecked():
+    technology, module = transistor("generic")
+    rail = module.pins_of("d")[0]
+    port = (rail.layer, rail.box.center().x, rail.box.center().y)
+    found = verdict(technology, module, port, 1.0)
+    assert found.verdict == "unchecked"
+    assert "metal1" in found.unchecked
+    sky, module = transistor("sky130A")
+    rail = module.pins_of("d")[0]
+    port = (rail.layer, rail.box.center().x, rail.box.center().y)
+    assert {"li1", "licon1"} <= set(verdict(sky, module, port, 0.1).unchecked)
+
+
+def test_without_a_current_the_weakest_place_is_reported():
+    technology, module, conductor, _, port = with_wire("sky130A", 300)
+    found = judge_currents(module.cell, technology, {"d": NetLoad((port,), (), {"M1": "out of"})})[0]
+    assert found.verdict == "unstated"
+    assert 0 < found.carries_ma <= conductor.current_ma_um * 0.3
+    assert found.box
