@@ -240,11 +240,13 @@ class _Job:
 
     def _metrics(self, cell: kdb.Cell, placed: PlacedModules) -> dict[str, Any]:
         from layoutkit.extract.connectivity import labelled_gates
+        from layoutkit.extract.strap_loss import straps_data
         from layoutkit.flow.placing import matched_pairs
         from layoutkit.view.metrics import compute
 
         gates = labelled_gates(cell, self.technology)
-        return compute(cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()
+        found = compute(cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()
+        return {**found, "straps": straps_data(cell, self.technology)}
 
 
 def _routing_data(routes: Routes, attempts: int, technology: Technology) -> dict[str, Any]:

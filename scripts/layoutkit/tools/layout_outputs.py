@@ -55,6 +55,7 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
     from layoutkit.extract.connectivity import labelled_gates
     from layoutkit.extract.extractor import extract
     from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
+    from layoutkit.extract.strap_loss import straps_data
     from layoutkit.view.metrics import compute
 
     technology = current.technology()
@@ -68,6 +69,7 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
         matched_pairs=[tuple(pair) for pair in params.get("matched_pairs", ())],
         area_targets=params.get("area_targets"),
     )
+    metrics = replace(metrics, straps=tuple(straps_data(cell, technology)))
     groups = [MatchedGroup(tuple(names)) for names in params.get("matched_groups", ())]
     if "matched_groups" not in params:
         wanted = current.matched_groups()

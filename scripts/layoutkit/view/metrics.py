@@ -92,7 +92,10 @@ class WireMetrics:
 
 @dataclass(frozen=True)
 class LayoutMetrics:
-    """The metrics of a layout; areas in um2, lengths in um."""
+    """The metrics of a layout; areas in um2, lengths in um.
+
+    ``straps`` are the losses of sources and drains, as ``layoutkit.extract.strap_loss`` measures them.
+    """
 
     cell_name: str
     total_area: float
@@ -106,6 +109,7 @@ class LayoutMetrics:
     areas: tuple[AreaComparison, ...]
     wires: tuple[WireMetrics, ...]
     groups: tuple[Mapping[str, Any], ...] = ()
+    straps: tuple[dict[str, Any], ...] = ()
     """Figures of matched groups; see ``matched_groups.MatchingReport``."""
 
     def to_json(self) -> dict[str, Any]:
@@ -124,6 +128,7 @@ class LayoutMetrics:
             "area_comparisons": compared,
             "devices": [asdict(device) | {"centroid": list(device.centroid)} for device in self.devices],
             "wires": [asdict(wire) for wire in self.wires],
+            "straps": list(self.straps),
         }
 
 

@@ -165,7 +165,7 @@ def test_what_is_not_obeyed_is_reported_and_warned_of(build):
     found = outcomes(report)
     assert "drawn as 2 modules" in found["matching[0]"][1]
     assert "stack" in found["matching[1]"][1]
-    assert found["net_currents[0]"] == (True, "wires and vias carry the current; rails of modules are not judged")
+    assert found["net_currents[0]"] == (True, "the drawn metal carries the current")
     assert found["net_currents[1]"][0] is False
     assert found["net_priorities[0]"] == (True, "routed with priority 7")
     assert [found[name][0] for name in ("matching[0]", "matching[1]")] == [False, False]
@@ -205,6 +205,30 @@ def test_a_port_is_labelled_on_its_metal_nearest_to_the_wanted_side(build):
         assert obeyed is (4 * distance <= size), (side, reason)
     assert found["left"].x < found["right"].x
     assert found["bottom"].y < found["top"].y
+
+
+def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build):
+    """sky130: a via carries 0.29 mA; nothing in the module of M3 and M4 is drawn for 20 mA."""
+    constraints = {
+        "device_currents": [{"device": "M5", "current": 0.00005}],
+        "net_currents": [{"net": "vdd", "current": 0.02}],
+    }
+    report = build(OTA, constraints)
+    verdicts = {entry["net"]: entry for entry in report["currents"]["nets"]}
+    assert (verdicts["tail"]["verdict"], verdicts["vss"]["verdict"]) == ("passed", "passed")
+    failed = verdicts["vdd"]
+    assert failed["verdict"] == "failed"
+    assert failed["needed_ma"] == 20
+    assert failed["carries_ma"] < 20
+    assert len(failed["box"]) == 4
+    assert verdicts["inp"]["verdict"] == "unstated"
+    assert verdicts["inp"]["carries_ma"] > 0
+    found = faults(report)
+    assert len(found) == 1
+    assert "net vdd carries 20 mA" in found[0]
+    assert outcomes(report)["device_currents[0]"] == (True, "the drawn metal carries the current")
+    assert outcomes(report)["net_currents[0]"][0] is False
+    assert report["currents"]["temperature_c"] == 90
 
 
 def test_a_current_widens_the_wires_of_its_net(build):
