@@ -137,6 +137,8 @@ def test_a_failing_klayout_call_is_a_klayout_error(monkeypatch, tmp_path):
         "position": [0, 0],
         "orientation": "R0",
         "dummies": 0,
+        "ring": "full",
+        "ring_open_sides": [],
         "labels": True,
         "check": False,
     }
@@ -251,7 +253,7 @@ def test_open_sides_that_leave_diffusion_too_far_from_the_taps_are_refused(draw)
     wide = ("--technology", "sky130A", "--ring", "open")
     code, envelope = draw(*wide, "--ring-open-sides", '["left"]', w="20e-6", l="1e-6")
     assert (code, envelope["error"]) == (0, None)
-    code, envelope = draw(*wide, "--ring-open-sides", '["bottom", "left"]', w="20e-6", l="12e-6")
+    code, envelope = draw(*wide, "--ring-open-sides", '["bottom", "left"]', w="20e-6", l="20e-6")
     assert code == 2
     assert "15 um are allowed" in envelope["error"]["message"]
     assert "close a side of the ring" in envelope["error"]["message"]

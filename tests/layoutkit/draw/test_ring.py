@@ -71,9 +71,9 @@ def test_the_outer_ring_needs_a_net_of_its_own(sky130):
 
 
 def test_a_finger_that_only_a_closed_ring_reaches_is_refused_with_open_sides(sky130):
-    """15 um of tap distance (LU.2): between two taps there is room for 28 um of finger, beside one for half of it."""
+    """15 um of tap distance (LU.2): a finger of 30 um between two strips, or of 15 um beside one, ends too far away."""
     one_side = RingStyle("open", ("top", "left", "right"))
-    for style, fits, fails in ((one_side, 13, 15), (RingStyle("none"), 26, 30)):
+    for style, fits, fails in ((one_side, 12, 15), (RingStyle("none"), 24, 30)):
         module = drawn(sky130, style, size=(fits, 1.0), nf=1)
         assert check(module.layout, module.cell, sky130).violated == ()
         with pytest.raises(GeometryError, match=r"15 um are allowed.* or close a side of the ring"):
