@@ -16,12 +16,13 @@ one net. They are as long or as wide as the units that they face, and no larger 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.array_pattern import ArrayPattern, array_pattern
-from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin
+from layoutkit.draw.module import DrawnDummy, Gate, Instance, Keepout, Module, Pin
 from layoutkit.draw.plate import PlateRules, ViaColumn, draw_two_cuts, two_cuts_width, wide_space
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.errors import GeometryError, TechnologyError
@@ -389,6 +390,18 @@ class _Array:
             gates=tuple(gates),
             warnings=spec.warnings,
             keepouts=self._keepouts(inside),
+            dummies=self._dummies(plates),
+        )
+
+    def _dummies(self, plates: Sequence[tuple[Unit, Area]]) -> tuple[DrawnDummy, ...]:
+        """Return the dummies, equal ones together."""
+        found = Counter(
+            (unit.p, plate.right - plate.left, plate.top - plate.bottom) for unit, plate in plates if not unit.device
+        )
+        flavour = self.spec.flavour.name
+        return tuple(
+            DrawnDummy(flavour, net, net, net, net, width, length, count)
+            for (net, width, length), count in sorted(found.items())
         )
 
     def _keepouts(self, inside: kdb.Box) -> tuple[Keepout, ...]:

@@ -84,6 +84,8 @@ class Keepout:
 class DrawnDummy:
     """Equal dummy fingers, transistors that are always off, as a netlist of the drawing lists them.
 
+    The dummies of an array of capacitors are equal plates whose nets are all one.
+
     Attributes:
         device: Flavour.
         gate: Net.
@@ -125,7 +127,7 @@ class Module:
         joined: Whether the pins of one net are connected inside the module.
         pattern: The order of the units of a matched group, see ``pattern``; empty for other modules.
         figures: How unequal the devices of a matched group are by its plan.
-        dummies: Dummy fingers.
+        dummies: Dummy fingers and plates.
     """
 
     name: str

@@ -13,7 +13,7 @@ from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.flow.deep_wells import KIND
-from layoutkit.flow.passive_modules import PassiveGroup, draw_passives
+from layoutkit.flow.passive_modules import ARRAYS, PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -75,7 +75,8 @@ def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
     drawn = []
     for group in design.groups:
         if isinstance(group, PassiveGroup):
-            drawn.append(Drawn(group, draw_passives(layout, design.technology, group, design.dummy_bars)))
+            dummies = design.dummies if group.type == ARRAYS["capacitor"] else design.dummy_bars
+            drawn.append(Drawn(group, draw_passives(layout, design.technology, group, dummies)))
             continue
         if group.deep_well is not None:
             module = _draw(layout, design, group, paired, FULL_RING)
@@ -104,7 +105,7 @@ def _paired(design: Design) -> set[str]:
 def dummy_devices(
     drawn: Sequence[Drawn], circuit: Circuit, technology: Technology
 ) -> tuple[tuple[Device, ...], frozenset[str]]:
-    """Return the dummy fingers of the modules as devices, one for each set of nets, and the ids of those in deep wells.
+    """Return the dummies of the modules as devices, one for each set of nets, and the ids of those in deep wells.
 
     Extraction leaves out dummies whose source and drain are one net; foreign tools do not, so all are listed.
     """
@@ -114,10 +115,13 @@ def dummy_devices(
     names = (name for number in count(1) if (name := f"MDUMMY{number}").lower() not in taken)
     for item in drawn:
         for dummy in item.module.dummies:
-            spec = technology.device(dummy.device)
+            spec = technology.any_device(dummy.device)
             width, length = (round(technology.to_um(side) * 1e-6, 12) for side in (dummy.width, dummy.length))
             nets = {"d": dummy.first, "g": dummy.gate, "s": dummy.second, "b": dummy.bulk}
             params = {"w": width, "l": length, "nf": 1, "m": dummy.count}
+            if not spec.kind.is_mos:
+                nets, params = dict(zip(spec.kind.ends, (dummy.first, dummy.second), strict=True)), {**params}
+                del params["nf"]
             devices.append(Device(next(names), spec.type, spec.name, params, nets))
             if item.deep_well is not None:
                 isolated.add(devices[-1].id)

@@ -138,7 +138,7 @@ def _mos_capacitor(tech: Technology, spec: PassiveSpec, params: Mapping[str, Any
         [device.id],
         lambda layout, cell: draw_mos_capacitor(layout, tech, cell, device, labels=params["labels"]),
     )
-    return {**_data(delivered, device.id, spec, device.width), "drawn": _drawn_capacitor(tech, device)}
+    return {**device_data(delivered, device.id, spec, device.width), "drawn": _drawn_capacitor(tech, device)}
 
 
 def _plates(
