@@ -1,0 +1,84 @@
+"""Capacitors and resistors in the flow: matched groups, plates in series, MOS capacitors, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist
+from layoutkit.circuit.constraints import Constraints, MatchedGroup
+from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.errors import UnsupportedOperationError
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.passive_modules import group_passives
+from layoutkit.technology import load
+
+FILTER = """.subckt filter a b c vss
+C1 a top 100f
+C2 b top 200f
+C3 c b 4f
+XC4 top vss vss sky130_fd_pr__cap_var_lvt w=20 l=2
+M1 c top vss vss nmos W=2u L=0.5u
+.ends
+"""
+
+
+def mapped(tmp_path, text, technology="sky130A"):
+    path = tmp_path / "own.spice"
+    path.write_text(text)
+    read = read_netlist(str(path), identify_modules=False)
+    return map_circuit(read, Target.from_technology(load(technology)), MapOptions())
+
+
+def test_matched_small_and_mos_capacitors_are_laid_out(tmp_path):
+    report = build_layout(LayoutRequest(netlist_text=FILTER, technology="sky130A", workspace=str(tmp_path / "w")))
+    assert report["drc"]["passed"]
+    assert report["lvs"]["matched"]
+    types = {tuple(module["devices"]): module["type"] for module in report["modules"]}
+    assert types["C1", "C2"] == "capacitor_array"
+    assert [m["centroid_error"] for m in report["modules"] if m["type"] == "capacitor_array"] == [0]
+    reference = Path(report["files"]["reference_netlist"]).read_text()
+    (c2,) = [line for line in reference.splitlines() if line.startswith("XC2 ")]
+    assert c2.endswith("m=2")
+    assert sum(line.startswith("XC3_s") for line in reference.splitlines()) == 3
+    assert "XC4 top vss vss sky130_fd_pr__cap_var_lvt w=10 l=2 vm=2" in reference
+    assert "vss vss sky130_fd_pr__cap_mim_m3_1" in reference.split("* dummy")[1]
+
+
+def test_values_in_an_integer_ratio_that_share_a_net_become_equal_plates(tmp_path):
+    ratio = mapped(tmp_path, ".subckt x a b c t v\nC1 a t 100f\nC2 b t 300f\nC3 c t 100f\nC4 c v 5f\n.ends\n").circuit
+    plates = {device.id: (device.w, device.l, device.m) for device in ratio.devices if device.id != "C4"}
+    assert [plates[name][2] for name in ("C1", "C2", "C3")] == [2, 6, 2]  # 1:3:1 would have two single plates
+    assert len({plate[:2] for plate in plates.values()}) == 1
+    (group,) = suggest_constraints(ratio).matching
+    assert group.devices == ("C1", "C2", "C3")
+    golden = mapped(tmp_path, ".subckt x a b t\nC1 a t 100f\nC2 b t 161.803f\n.ends\n").circuit
+    assert [device.m for device in golden.devices] == [1, 1]
+    assert suggest_constraints(golden).matching == ()
+
+
+def test_matched_groups_of_a_file_are_obeyed_and_splits_reported(tmp_path):
+    text = ".subckt x a b c t\n" + "".join(
+        f"XR{i} {net} t t sky130_fd_pr__res_high_po w=0.35 l=10\n" for i, net in enumerate("abca")
+    )
+    text += "XC1 a t sky130_fd_pr__cap_mim_m3_1 w=5 l=5\nXC2 b t sky130_fd_pr__cap_mim_m3_1 w=6 l=5\n.ends\n"
+    circuit = mapped(tmp_path, text).circuit
+    wanted = Constraints(matching=(MatchedGroup(("XR0", "XR2")), MatchedGroup(("XC1", "XC2"))))
+    groups, notes = group_passives(circuit, load("sky130A"), wanted)
+    assert [(g.type, [d.id for d in g.devices]) for g in groups] == [
+        ("resistor_bank", ["XR0", "XR2"]),
+        ("single", ["XC1"]),
+        ("single", ["XC2"]),
+        ("resistor_bank", ["XR1", "XR3"]),
+    ]
+    assert len(notes) == 1
+    assert "XC1 XC2 is drawn in 2 blocks" in notes[0]
+
+
+@pytest.mark.parametrize("technology", ["generic", "sg13g2"])
+def test_a_process_without_mos_capacitors_says_what_to_use(tmp_path, technology):
+    text = ".subckt x a t\nXC1 a t t sky130_fd_pr__cap_var_lvt w=5 l=1\nM1 a t t t nmos W=1u L=1u\n.ends\n"
+    with pytest.raises(
+        UnsupportedOperationError, match=r"XC1.*use a transistor with source, drain and body on one net"
+    ):
+        mapped(tmp_path, text, technology)
