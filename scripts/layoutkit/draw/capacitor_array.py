@@ -10,8 +10,8 @@
     ====x=====x===========x=  C1_N   | |   risers join the tracks of all rows, and others above the
       stubs                         risers  uppermost row, so that wires reach the array from both sides
 
-The units of matched capacitors lie about a common centroid (``array_pattern``). Dummies around them have both plates on
-one net. They are as long or as wide as the units that they face, and no larger than the process asks for otherwise.
+The units of matched capacitors lie about a common centroid (``array_pattern``). Dummies around them are equal to them
+and have both plates on one net.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from layoutkit.draw.plate import PlateRules, ViaColumn, draw_two_cuts, two_cuts_
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.layout.cells import fresh_cell
-from layoutkit.technology.passive_sizes import smallest_plate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +59,6 @@ class ArraySpec:
         length: Length of each plate of a device. [dbu]
         rows: The units, bottom row first.
         devices: Ids of the devices.
-        dummies: Whether the outermost rows and columns are dummies.
         labels: Whether pins carry net names.
         warnings: What was rounded, in words.
         inner_nets: Nets that lead out of no pin: those between plates in series.
@@ -72,7 +70,6 @@ class ArraySpec:
     length: int
     rows: tuple[tuple[Unit, ...], ...]
     devices: tuple[str, ...]
-    dummies: bool = False
     labels: bool = True
     warnings: tuple[str, ...] = ()
     inner_nets: frozenset[str] = frozenset()
@@ -129,7 +126,6 @@ def matched_capacitors(
             first.length,
             tuple(tuple(row) for row in rows),
             tuple(by_id),
-            dummies=bool(dummy_net),
             labels=labels,
             warnings=tuple(warnings),
         ),
@@ -176,6 +172,7 @@ class _Place:
         self.strap, self.bottom = rules.bottom_strap(plate), rules.bottom_plate(plate)
         self.over_strap = rules.over(self.strap)
         middle = tech.snap((self.over_strap.left + self.over_strap.right) / 2)
+        self.top = max(self.bottom.top, self.over.top, self.over_strap.top)
         self.x_n = max(middle, middle + tech.snap_up(column.half_width(column.top) - self._half(self.over_strap)))
         self.x_p = min(tech.snap((self.over.left + self.over.right) / 2), self.x_n - column.pitch())
 
@@ -210,62 +207,29 @@ class _Array:
         even = 2 * tech.grid
         self.stub, self.track = (-(-side // even) * even for side in (self.stub, self.track))
         self.track_pitch = tech.snap_up(self.track + wide_space(tech.conductors[_TRACK]))
-        self._set_out()
+        self.place = _Place(self.rules, self.column, spec.width, spec.length)
+        # From the lower edge of the plates of a row: the middle of its vias, and the upper edge of its tracks.
+        self.vias = tech.snap(self.place.bottom.bottom - self.rules.clearance() - self.column.reach()) - tech.grid
+        self.tracks_top = self.vias - self.column.half_height(_STUB)
+        pitch_x, pitch_y = self.pitches(len(self.nets))
+        self.lefts = [i * pitch_x for i in range(len(spec.rows[0]))]
+        self.lows = [i * pitch_y for i in range(len(spec.rows))]
 
     # ---- where units lie
 
-    def _set_out(self) -> None:
-        """Set the left edges of the columns of units, and the lower edges of their rows."""
-        tech, spec, small = self.tech, self.spec, smallest_plate(self.tech, self.spec.flavour)
-        columns, rows = len(spec.rows[0]), len(spec.rows)
-        self.widths, self.lengths = [spec.width] * columns, [spec.length] * rows
-        if spec.dummies:
-            self.widths[0] = self.widths[-1] = min(small, spec.width)
-            self.lengths[0] = self.lengths[-1] = min(small, spec.length)
-        places = [self._place(width, spec.length) for width in self.widths]
-        self.lefts = [0]
-        for one, other in pairwise(places):
-            self.lefts.append(self.lefts[-1] + self._column_pitch(one, other))
-        self.lows = [0]
-        for i in range(1, rows):
-            below = self._place(spec.width, self.lengths[i - 1])
-            top = max(below.bottom.top, below.over.top, below.over_strap.top)
-            self.lows.append(self.lows[-1] + tech.snap_up(top + self.rules.clearance() + self._channel(i)))
-
-    def _column_pitch(self, one: _Place, other: _Place) -> int:
-        """Return how far ``other`` must be to the right of ``one``."""
-        column, needed = self.column, []
+    def pitches(self, tracks: int) -> tuple[int, int]:
+        """Return how far apart the columns and the rows are of units that ``tracks`` nets connect. [dbu]"""
+        place, column, needed = self.place, self.column, []
         for level in range(_STUB, column.top + 1):
             space = wide_space(self.tech.conductors[level])
             if level == column.top - 1:
                 space = max(space, self.rules.clearance())
-            needed.append(one.sides(column, level)[1] + space - other.sides(column, level)[0])
-        needed.append(one.x_n - other.x_p + self.stub + wide_space(self.tech.conductors[_STUB]))
-        needed.append(one.plate.right + 2 * self.rules.dim("marker_enclosure") + self.rules.plate_space)
-        return self.tech.snap_up(max(needed))
-
-    def _place(self, width: int, length: int) -> _Place:
-        return _Place(self.rules, self.column, width, length)
-
-    def _column_y(self, row: int) -> int:
-        """Return the height of the vias of a row, from the lower edge of its plates."""
-        bottom = self._place(self.spec.width, self.lengths[row]).bottom.bottom
-        return self.tech.snap(bottom - self.rules.clearance() - self.column.reach()) - self.tech.grid
-
-    def _tracks_top(self, row: int) -> int:
-        """Return the upper edge of the tracks of a row, from the lower edge of its plates."""
-        return self._column_y(row) - self.column.half_height(_STUB)
-
-    def _channel(self, row: int) -> int:
-        """Return how far what belongs to a row reaches below its plates."""
-        return len(self.nets) * self.track_pitch - self._tracks_top(row)
-
-    def pitches(self, tracks: int) -> tuple[int, int]:
-        """Return how far apart the columns and the rows of equal units are that ``tracks`` nets connect. [dbu]"""
-        place = self._place(self.spec.width, self.spec.length)
-        top = max(place.bottom.top, place.over.top, place.over_strap.top)
-        rows = top + self.rules.clearance() + tracks * self.track_pitch - self._tracks_top(0)
-        return self._column_pitch(place, place), self.tech.snap_up(rows)
+            left, right = place.sides(column, level)
+            needed.append(right + space - left)
+        needed.append(place.x_n - place.x_p + self.stub + wide_space(self.tech.conductors[_STUB]))
+        needed.append(place.plate.right + 2 * self.rules.dim("marker_enclosure") + self.rules.plate_space)
+        rows = place.top + self.rules.clearance() + tracks * self.track_pitch - self.tracks_top
+        return self.tech.snap_up(max(needed)), self.tech.snap_up(rows)
 
     # ---- drawing
 
@@ -277,7 +241,7 @@ class _Array:
         right = self._right()
         risers = [right + i * self._riser_pitch() for i in range(len(self.nets) if len(self.spec.rows) > 1 else 0)]
         end = risers[-1] + self.stub // 2 if risers else right - self._riser_pitch() + self.stub // 2
-        left = min(0, self._place(self.widths[0], self.spec.length).x_p - self.stub // 2)
+        left = min(0, self.place.x_p - self.stub // 2)
         pins = []
         levels = range(len(self.spec.rows) + bool(risers))  # the last tracks are above all units
         for row in levels:
@@ -299,27 +263,26 @@ class _Array:
         """Return the lower edge of a track of a row, or of those above the last row."""
         if row == len(self.lows):
             return self._top() + (len(self.nets) - 1 - index) * self.track_pitch
-        return self.lows[row] + self._tracks_top(row) - index * self.track_pitch - self.track
+        return self.lows[row] + self.tracks_top - index * self.track_pitch - self.track
 
     def _top(self) -> int:
         """Return how low tracks above all units may lie."""
-        last = self._place(self.spec.width, self.lengths[-1])
-        highest = max(last.bottom.top, last.over.top, last.over_strap.top)
-        return self.lows[-1] + self.tech.snap_up(highest + self.rules.clearance())
+        return self.lows[-1] + self.tech.snap_up(self.place.top + self.rules.clearance())
 
     def _riser_pitch(self) -> int:
         return self.tech.snap_up(self.stub + wide_space(self.tech.conductors[_STUB]))
 
     def _right(self) -> int:
         """Return the middle of the first riser."""
-        last = self._place(self.widths[-1], self.spec.length)
-        edge = self.lefts[-1] + max(last.sides(self.column, level)[1] for level in range(_STUB, self.column.top + 1))
+        edge = self.lefts[-1] + max(
+            self.place.sides(self.column, level)[1] for level in range(_STUB, self.column.top + 1)
+        )
         return self.tech.snap_up(edge + self.rules.clearance() + self.stub // 2)
 
     def _draw_unit(self, unit: Unit, row: int, column: int) -> Area:
         tech, sketch, rules = self.tech, self.sketch, self.rules
         x, y = self.lefts[column], self.lows[row]
-        place = self._place(self.widths[column], self.lengths[row])
+        place = self.place
 
         def moved(area: Area) -> Area:
             return Area(area.left + x, area.bottom + y, area.right + x, area.top + y)
@@ -328,7 +291,7 @@ class _Array:
         sketch.box(rules.bottom.layer, moved(place.bottom))
         for cut in rules.cuts_in(moved(place.strap)):
             sketch.box(rules.cut_layer, cut)
-        half, low = self.column.half_width(self.column.top), y + self._column_y(row)
+        half, low = self.column.half_width(self.column.top), y + self.vias
         last = self._track_low(row, len(self.nets) - 1)
         for net, centre, over in ((unit.p, place.x_p, place.over), (unit.n, place.x_n, place.over_strap)):
             sketch.box(rules.top.layer, moved(over))
@@ -377,7 +340,7 @@ class _Array:
                 instances.append(Instance(name, unit.device, *centre, "R0"))
         rail = self.tech.conductors[_TRACK]
         ordered = sorted(pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
-        inside = moved(Area(extent.left, self._column_y(0) + self.column.reach(), extent.right, self._top()))
+        inside = moved(Area(extent.left, self.vias + self.column.reach(), extent.right, self._top()))
         return Module(
             name=spec.name,
             cell=cell,
@@ -394,14 +357,11 @@ class _Array:
         )
 
     def _dummies(self, plates: Sequence[tuple[Unit, Area]]) -> tuple[DrawnDummy, ...]:
-        """Return the dummies, equal ones together."""
-        found = Counter(
-            (unit.p, plate.right - plate.left, plate.top - plate.bottom) for unit, plate in plates if not unit.device
-        )
-        flavour = self.spec.flavour.name
+        """Return the dummies, those of one net together."""
+        spec, found = self.spec, Counter(unit.p for unit, _ in plates if not unit.device)
         return tuple(
-            DrawnDummy(flavour, net, net, net, net, width, length, count)
-            for (net, width, length), count in sorted(found.items())
+            DrawnDummy(spec.flavour.name, net, net, net, net, spec.width, spec.length, count)
+            for net, count in sorted(found.items())
         )
 
     def _keepouts(self, inside: kdb.Box) -> tuple[Keepout, ...]:
