@@ -191,3 +191,45 @@ def test_current_limits_are_those_of_the_processes_documents():
     assert ihp.conductor("Metal2").current_ma(0.2) == 0.6
     assert ihp.conductor("Metal2").current_ma(0.5) == pytest.approx(1.0)
     assert [technology.electrical.temperature_c for technology in (sky, gf, ihp)] == [90, 110, 105]
+
+
+def test_stress_coefficients_give_the_shifts_of_the_foundrys_cards():
+    """Simulated with the cards: |Vth| per S, and the change of the mobility from sa = sb = 5 um to 0.265 um."""
+    for name, shift, near, far, length in (
+        ("nfet_01v8", 8.909, 0.9200, 1.0172, 0.5),
+        ("pfet_01v8", 29.909, 1.1107, 0.9760, 0.5),
+        ("pfet_g5v0d10v5", 26.415, 1.1909, 0.9613, 0.5),
+    ):
+        stress = TECHNOLOGIES["sky130A"].devices[name].matching.stress
+        assert stress.threshold_mv_um(2.0) == pytest.approx(shift, abs=0.001)
+        ratio = [1 + stress.mobility_um(2.0) * 2 / (distance + length / 2) for distance in (0.265, 5.0)]
+        assert ratio[0] / ratio[1] == pytest.approx(near / far, abs=2e-4)
+
+
+@pytest.mark.parametrize("name", sorted(set(TECHNOLOGIES) - {"generic"}))
+def test_every_transistor_states_what_is_known_about_matching(name):
+    for spec in TECHNOLOGIES[name].devices.values():
+        data = spec.matching
+        assert (data.stress is None) == bool(data.stress_not_modelled)
+        assert data.junction is not None
+        assert data.junction.source
+        assert data.mismatch is not None
+        assert data.mismatch.a_vt_mv_um > 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "fault"),
+    [
+        ("nmos: {stress: {not_modelled: why, ku0_um: 1}}", "matching.nmos.stress"),
+        ("nmos: {stress: {ku0_um: 1, source: s}}", "matching.nmos.stress"),
+        ("nmos: {junction: {cj_ff_um2: 1, cjsw_ff_um: 0, source: s}}", "matching.nmos.junction"),
+        ("nothing: {mismatch: {a_vt_mv_um: 1, source: s}}", "matching.nothing"),
+        ("nmos: {mismatch: {a_vt_mv_um: -1, source: s}}", "matching.nmos.mismatch"),
+    ],
+)
+def test_a_fault_in_the_matching_data_is_told_with_its_place(tmp_path, entry, fault):
+    path = tmp_path / "own.yaml"
+    path.write_text(Path(TECHNOLOGIES["generic"].path).read_text(encoding="utf-8") + f"\nmatching:\n  {entry}\n")
+    with pytest.raises(TechnologyError) as caught:
+        load(str(path))
+    assert any(text.startswith(fault) for text in caught.value.details["faults"]), caught.value.details
