@@ -13,7 +13,7 @@ Adjacent fingers share their diffusion if its net and height are the same; other
          '-----'---------||------'-----'
 
 This module places the pieces of one row in x; ``wires`` wires it, ``stack`` stacks rows and closes the tap ring around
-them, ``metal`` chooses the conductors.
+them, ``row_metal`` chooses the conductors.
 """
 
 from __future__ import annotations

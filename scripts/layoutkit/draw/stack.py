@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from layoutkit.draw.metal import Metal, hull
+from layoutkit.draw.row_metal import Metal, hull
+from layoutkit.draw.facing import share_gate_rails, shared_distance
 from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin, channel_centre
 from layoutkit.draw.ring import (
     FULL_RING,
@@ -117,6 +118,7 @@ class _Drawing:
         self.taps = stack.ring.sides
         self.sketch = Sketch()
         self.pins: list[tuple[str, int, Area]] = []
+        self.shared: list[bool] = []  # for each two adjacent rows: whether they share gate rails
         self.rails: list[tuple[str, int, Area]] = []
         tied = "left" in self.taps, "right" in self.taps
         wired = [
@@ -134,6 +136,7 @@ class _Drawing:
     def module(self, layout: kdb.Layout) -> Module:
         stack, tech, sketch = self.stack, self.tech, self.sketch
         self._draw_covers()
+        self._draw_common_markers()
         for placed in self.rows:
             self._draw_row(placed)
         self._draw_ring()
@@ -158,17 +161,25 @@ class _Drawing:
         distances = []
         for (lower_row, lower), (upper_row, upper) in pairwise(rows):
             facing = _upper(lower_row), _lower(upper_row)
-            needed = _clearance(lower.reach(facing[0]), upper.reach(facing[1]), self._row_needs(facing))
-            distances.append(self.tech.snap_up(needed))
-        if distances != distances[::-1]:  # the rows of an odd stack are to be symmetric about the middle row
+            shared = facing == ("head", "head") and share_gate_rails(lower, upper, self.metal)
+            needs = self._row_needs(facing, shared=shared)
+            needed = self.tech.snap_up(_clearance(lower.reach(facing[0]), upper.reach(facing[1]), needs))
+            distances.append(shared_distance(lower, upper, needed) if shared else needed)
+            self.shared.append(shared)
+        if distances != distances[::-1] and not any(
+            self.shared
+        ):  # the rows of an odd stack are to be symmetric about the middle row
             distances = [max(distances)] * len(distances)
         placed = [_PlacedRow(wired[0], self.stack.rows[0].flipped, 0)]
         for (row, upper), distance in zip(rows[1:], distances, strict=True):
             placed.append(_PlacedRow(upper, row.flipped, placed[-1].top + distance))
         return placed
 
-    def _row_needs(self, facing: tuple[Side, Side]) -> dict[tuple[str, str], int]:
-        """Return the distances that shapes of two adjacent rows keep; one implant covers rows foot to foot."""
+    def _row_needs(self, facing: tuple[Side, Side], *, shared: bool) -> dict[tuple[str, str], int]:
+        """Return the distances that shapes of two adjacent rows keep.
+
+        One implant covers rows foot to foot; the wires of rows with shared gate rails lie beside each other.
+        """
         sizes, metal = self.sizes, self.metal
         widest = {level: self._widest(level) for level in range(metal.riser + 1)}
         needs = {(level_name(level),) * 2: metal.space(level, width) for level, width in widest.items()}
@@ -182,6 +193,12 @@ class _Drawing:
             ("marker", "marker"): sizes.marker_space,
             ("marker", "active_contact"): sizes.marker_to_contact,
         }
+        if shared:
+            bars = needs["strip", "strip"]
+            needs = {
+                pair: space for pair, space in needs.items() if pair[0] not in {*map(level_name, widest), "marker"}
+            }
+            needs["tie_bar", "tie_bar"] = bars
         if facing != ("foot", "foot"):
             needs |= {("implant", "implant"): sizes.implant_space, ("flavour", "flavour"): sizes.flavour_space}
         return needs
@@ -204,7 +221,12 @@ class _Drawing:
 
     def _riser_nets(self) -> list[str]:
         """Return the nets that need a riser, outermost first. Beside the rows, the ring joins the bulk's rails."""
-        counts = Counter(rail.net for placed in self.rows for rail in placed.wired.all_rails())
+        own = {
+            (rail.net, rail.level, placed.area(Area(0, rail.low, 0, rail.high)))
+            for placed in self.rows
+            for rail in placed.wired.all_rails()
+        }
+        counts = Counter(net for net, _, _ in own)
         bulk = self.stack.bulk_net
         if "left" in self.taps or "right" in self.taps:
             del counts[bulk]
@@ -378,6 +400,14 @@ class _Drawing:
                 for layer, cover in row_covers(hull((lower, upper)), self.sizes.implant, self.sizes, stack.device):
                     self.sketch.box(layer, cover)
 
+    def _draw_common_markers(self) -> None:
+        """Draw one marker over the gate contacts of two rows that share gate rails."""
+        layer = self.tech.role("poly_contact_marker")
+        for shared, (lower, upper) in zip(self.shared, pairwise(self.rows), strict=True):
+            if shared and layer is not None:
+                markers = [placed.area(area) for placed in (lower, upper) for area in placed.wired.markers()]
+                self.sketch.box(layer, hull(markers))
+
     def _draw_row(self, placed: _PlacedRow) -> None:
         wired, sketch = placed.wired, self.sketch
         for kind, area in wired.shapes():
@@ -431,7 +461,7 @@ class _Drawing:
                         sketch.box(layer, shape)
 
     def _draw_texts(self) -> None:
-        for net, level, area in self.pins:
+        for net, level, area in dict.fromkeys(self.pins):
             conductor = self.tech.conductors[level]
             if conductor.pin_layer:
                 self.sketch.box(conductor.pin_layer, area)
@@ -484,7 +514,7 @@ class _Drawing:
         for (unit, device), orientation in orientations.items():
             x, y = channel_centre([gate.box for gate in gates if (gate.unit, gate.device) == (unit, device)])
             instances.append(Instance(unit, device, x, y, orientation))
-        pins = sorted(self.pins, key=lambda pin: (pin[2].bottom, pin[2].left, pin[0]))
+        pins = sorted(dict.fromkeys(self.pins), key=lambda pin: (pin[2].bottom, pin[2].left, pin[0]))
         return Module(
             name=self.stack.name,
             cell=cell,

@@ -12,14 +12,14 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from layoutkit.draw.metal import hull
+from layoutkit.draw.row_metal import hull
 from layoutkit.draw.row import head_width
 from layoutkit.draw.sketch import Area
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from layoutkit.draw.metal import Metal
+    from layoutkit.draw.row_metal import Metal
     from layoutkit.draw.row import Column, PlannedRow, Stripe
     from layoutkit.draw.sizes import RowSizes
 
@@ -66,6 +66,7 @@ class WiredRow:
         self.dummies = self._end_dummies(tied)
         self.tied_columns = frozenset(i for i, column in enumerate(plan.columns) if self._is_tied(column))
         self.strap_width = self._strap_width()
+        self.pad_width = self._pad_width()
         self.rails = self._rails()
         self.strap_span = self._strap_span()
         self.heads = self._heads()
@@ -74,7 +75,7 @@ class WiredRow:
         self.gate_nets = _by_use(head.stripe.finger.gate for head in self._wired_heads())
         self.gate_rail = self._gate_rail_height()
         self.head_contact = self._head_contact()
-        self.gate_rails = self._gate_rails()
+        self.gate_rails = self._gate_rails(0)
 
     # ---- dummies at the ends
 
@@ -126,11 +127,26 @@ class WiredRow:
         """Return the width of all straps: enough for two cuts side by side where the columns leave room for them."""
         metal, level = self.metal, self.metal.strap
         least = self.sizes.strip if level == 0 else metal.wire(level)
-        lefts = sorted(column.left for column in self.plan.columns)
-        pitch = min((b - a for a, b in pairwise(lefts)), default=None)
         wide = max(least, self._like_contact(metal.wire(level, 2)))
-        fits = pitch is None or pitch - wide >= max(metal.space(level, wide), self._beside_cuts(level))
-        return wide if fits else max(least, self._like_contact(least))
+        if self._columns_fit(wide, wide):
+            return wide
+        return max(least, self._like_contact(least))
+
+    def _pad_width(self) -> int:
+        """Return the width of straps where they cross their rail: for two cuts if only the strap has no room."""
+        wide = self._like_contact(self.metal.wire(self.metal.strap, 2))
+        return max(wide, self.strap_width) if self._columns_fit(wide, self.strap_width) else self.strap_width
+
+    def _columns_fit(self, width: int, beside: int) -> bool:
+        """Return whether straps of ``width`` have room if those of other nets beside them have the width ``beside``."""
+        metal, level = self.metal, self.metal.strap
+        columns = sorted(self.plan.columns, key=lambda column: column.left)
+        for a, b in pairwise(columns):
+            same = a.net == b.net
+            room = b.left - a.left - (width + (width if same else beside)) // 2
+            if room < max(metal.space(level, width), self._beside_cuts(level) if same else 0):
+                return False
+        return True
 
     def _beside_cuts(self, level: int) -> int:
         """Return the distance of two wires that hold cuts to the next level, for the distance of those cuts."""
@@ -198,19 +214,32 @@ class WiredRow:
         if not nets:
             return []
         room, count = self.plan.height, len(nets)
-        least = 1 if self.strap_width >= metal.wire(metal.strap, 2) else 2
 
         def block(rows: int) -> tuple[int, int]:
             height = metal.wire(level, rows)
-            return height, count * height + (count - 1) * metal.space(level, height)
+            return height, count * height + (count - 1) * self._rail_space(height)
+
+        # Two cuts above each other where two side by side do not fit, unless rails would then be most of the row.
+        height, total = block(2)
+        least = 1 if self.pad_width >= metal.wire(metal.strap, 2) or total > room + 2 * height else 2
 
         # Cuts of neighbouring columns on one rail would make an array together.
         most = min([RAIL_ROWS, *(cut.array_count - 1 for cut in metal.cuts[: level + 1] if cut.array_count)])
         rows = next((rows for rows in range(most, least, -1) if block(rows)[1] <= room), least)
         height, total = block(rows)
         low = self._down((room - total) // 2) if total <= room else self._down(room) - total
-        pitch = height + metal.space(level, height)
+        pitch = height + self._rail_space(height)
         return [Rail(net, level, low + i * pitch, low + i * pitch + height) for i, net in enumerate(nets)]
+
+    def _rail_space(self, height: int) -> int:
+        """Return the distance of rails of ``height``, also for that of the wider parts of straps below them."""
+        metal, level = self.metal, self.metal.rail
+        space = metal.space(level, height)
+        if self.pad_width > self.strap_width:
+            beyond = metal.cuts[metal.strap].enclose_below_end - self._rail_margin(Rail("", level, 0, height))
+            between = metal.space(metal.strap, self.pad_width) + 2 * max(0, beyond)
+            space = max(space, -self._down(-between))
+        return space
 
     # ---- gates
 
@@ -239,10 +268,10 @@ class WiredRow:
         sizes = self.sizes
         for a, b in pairwise(heads):
             strip = max(b.strip[1] - b.strip[0], a.strip[1] - a.strip[0])
-            space = max(self.metal.space(0, strip), self._beside_cuts(0))
+            same = a.stripe.finger.gate == b.stripe.finger.gate
+            space = max(self.metal.space(0, strip), self._beside_cuts(0) if same else 0)
             if b.strip[0] - a.strip[1] < space or b.left - a.right < sizes.contact_space:
                 return False
-            same = a.stripe.finger.gate == b.stripe.finger.gate
             if not same and self._poly(b)[0] - self._poly(a)[1] < sizes.gate_space:
                 return False
         return True
@@ -309,8 +338,8 @@ class WiredRow:
             )
         )
 
-    def _gate_rails(self) -> list[Rail]:
-        """Return the gate rails: the first at the contacts, the others above it."""
+    def _gate_rails(self, lift: int) -> list[Rail]:
+        """Return the gate rails: the first at the contacts or ``lift`` above them, the others above it."""
         metal, height = self.metal, self.gate_rail
         low = self.head_contact + self._down((self._contacts_height() - height) // 2)
         cut = metal.cuts[0]
@@ -320,7 +349,7 @@ class WiredRow:
             low = max(low, self.strap_span[1] + metal.space(1, max(height, self.strap_width)))
         for rail in self.rails:
             low = max(low, rail.high + metal.space(rail.level, max(height, rail.high - rail.low)))
-        low = -self._down(-low)
+        low = -self._down(-low) + lift
         pitch = height + metal.space(1, height)
         return [Rail(net, 1, low + i * pitch, low + i * pitch + height) for i, net in enumerate(self.gate_nets)]
 
@@ -351,6 +380,36 @@ class WiredRow:
         lack = -(-self.sizes.strip_area // width) - (high - low)
         high += max(0, -self._down(-lack))
         return [(head.stripe.finger.gate, Area(head.strip[0], low, head.strip[1], high)) for head in heads]
+
+    # ---- rows that face each other
+
+    def moved_heads(self, distance: int, *, outwards: bool) -> list[Head] | None:
+        """Return the heads with narrow strips, moved to the right or away from x = 0, or None if they find no room.
+
+        Dummies tied to the ring stay where they are.
+        """
+        heads = []
+        for i, stripe in enumerate(self.plan.stripes):
+            head = self._head(stripe, 0, self.sizes.strip)
+            side = (stripe.left + stripe.right > 0) - (stripe.left + stripe.right < 0) if outwards else 1
+            shift = 0 if self.is_end_dummy(i) else side * distance
+            left, right = head.strip
+            heads.append(Head(stripe, head.left + shift, head.right + shift, (left + shift, right + shift)))
+        return heads if self._have_room(heads) else None
+
+    def share_rails(self, nets: list[str], heads: list[Head] | None) -> None:
+        """Let the gates reach rails of all ``nets``, nearest first, by the moved ``heads`` if there are any."""
+        if heads is not None:
+            self.heads = heads
+            self.contact_rows = self._contact_rows()
+        self.gate_nets = nets
+        self.gate_rail = self._gate_rail_height()
+        self.head_contact = self._head_contact()
+        self.gate_rails = self._gate_rails(0)
+
+    def lift_rails(self, distance: int) -> None:
+        """Move the gate rails away from the row."""
+        self.gate_rails = self._gate_rails(distance)
 
     # ---- what stacking needs
 
@@ -384,6 +443,8 @@ class WiredRow:
         else:
             top = self.head_contact + self._contacts_height() - self.plan.height
             reach |= {"poly": top + sizes.head_end, "gate_contact": top, "marker": top + sizes.marker}
+            if any(self.dummies):
+                reach["tie_bar"] = self._pad()[1] - self.plan.height
             ends = [(level, area.top - self.plan.height) for level, area in wires]
         for level, end in ends:
             name = level_name(level)
@@ -407,7 +468,8 @@ class WiredRow:
             return plan.left - min(edge for edge, _ in edges)
 
         columns = [self._first_metal(column) for column in plan.columns]
-        straps = [self.strap(column) for column in plan.columns]
+        grow = (self.pad_width - self.strap_width) // 2
+        straps = [self.strap(column).enlarged(grow, 0) for column in plan.columns]
         strips = [area for _, area in self.gate_strips()]
         reach = {
             "active": 0,
@@ -461,31 +523,45 @@ class WiredRow:
             below = above
         for rail in self.rails:
             if rail.net == column.net and index not in self.tied_columns:
-                across = Area(strap.left - self.plan.height, rail.low, strap.right + self.plan.height, rail.high)
-                for cut in metal.cuts_between(metal.strap, strap, across):
+                pad = self._rail_pad(rail, strap)
+                yield metal.layer(metal.strap), pad
+                across = Area(pad.left - self.plan.height, rail.low, pad.right + self.plan.height, rail.high)
+                for cut in metal.cuts_between(metal.strap, pad, across):
                     yield metal.cuts[metal.strap].layer, cut
+
+    def _rail_pad(self, rail: Rail, strap: Area) -> Area:
+        """Return the part of a strap below its rail, widened for its cuts."""
+        margin = self._rail_margin(rail) - self.metal.cuts[self.metal.strap].enclose_below_end
+        grow = (self.pad_width - self.strap_width) // 2
+        bottom, top = max(strap.bottom, self._down(rail.low + margin)), -self._down(margin - rail.high)
+        return Area(strap.left - grow, bottom, strap.right + grow, min(strap.top, top))
 
     def _gates(self) -> Iterator[tuple[str, Area]]:
         sizes = self.sizes
         top = self.head_contact + self._contacts_height() + sizes.head_end
         low = self.head_contact - sizes.head_end
-        markers: list[Area] = []
         for head in self.heads:
             stripe, (left, right) = head.stripe, self._poly(head)
             yield "poly", Area(stripe.left, stripe.bottom - sizes.gate_extension, stripe.right, top)
             yield "poly", Area(left, low, right, top)
-            contacts = self._contacts(head)
-            for contact in contacts:
+            for contact in self._contacts(head):
                 yield self.metal.tech.contact.layer, contact
-            area = hull(contacts).enlarged(sizes.marker, sizes.marker)
-            if markers and area.left - markers[-1].right < sizes.marker_space:
-                area = Area(markers.pop().left, area.bottom, area.right, area.top)
-            markers.append(area)
         for a, b in pairwise(self.heads):
             gap = self._poly(b)[0] - self._poly(a)[1]
             if a.stripe.finger.gate == b.stripe.finger.gate and 0 < gap < sizes.gate_space:
                 yield "poly", Area(self._poly(a)[1], low, self._poly(b)[0], top)
-        yield from (("marker", area) for area in markers)
+        yield from (("marker", area) for area in self.markers())
+
+    def markers(self) -> list[Area]:
+        """Return the markers around the gate contacts; those that would be too close are merged."""
+        sizes = self.sizes
+        merged: list[Area] = []
+        for head in self.heads:
+            area = hull(self._contacts(head)).enlarged(sizes.marker, sizes.marker)
+            if merged and area.left - merged[-1].right < sizes.marker_space:
+                area = hull((merged.pop(), area))
+            merged.append(area)
+        return merged
 
     def _contacts(self, head: Head) -> list[Area]:
         """Return the contacts of one gate."""

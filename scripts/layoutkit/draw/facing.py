@@ -1,0 +1,84 @@
+"""Two rows whose gates face each other share their gate rails.
+
+row above, upside down       the nearest rail of one row is the farthest of the other, so both rows' strips, equally
+---+-----+----  rail B       long, cross all rails; strips of different gates at one place lie side by side
+---+-----+----  rail A
+row below
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from layoutkit.draw.row import is_palindrome
+
+if TYPE_CHECKING:
+    from layoutkit.draw.row_metal import Metal
+    from layoutkit.draw.sketch import Area
+    from layoutkit.draw.wires import WiredRow
+
+
+def share_gate_rails(lower: WiredRow, upper: WiredRow, metal: Metal) -> bool:
+    """Let two rows share their gate rails if their strips find room beside each other; return whether they do.
+
+    ``upper`` is drawn upside down above ``lower``; the rails of each start with its nearest.
+    """
+    if lower.bar or upper.bar or not lower.gate_nets or not upper.gate_nets:
+        return False
+    counts = Counter(net for row in (lower, upper) for net, _ in row.gate_strips())
+    nets = sorted(counts, key=lambda net: (-counts[net], net))
+    before = [(row.heads, row.gate_nets) for row in (lower, upper)]
+    strip = lower.sizes.strip
+    distance = (strip + metal.space(0, strip)) // 2
+    step = 2 * metal.grid
+    distance = -(-distance // step) * step
+    mirrored = is_palindrome(lower.plan.row) and is_palindrome(upper.plan.row)
+    for moved, outwards in ((0, False), (distance, mirrored)):
+        heads = [
+            row.moved_heads(way * moved, outwards=outwards) if moved else None for row, way in ((lower, -1), (upper, 1))
+        ]
+        if moved and None in heads:
+            continue
+        lower.share_rails(nets, heads[0])
+        upper.share_rails(nets[::-1], heads[1])
+        if lower.gate_rail == upper.gate_rail and _have_room(lower, upper, metal):
+            return True
+    for row, (heads_before, nets_before) in zip((lower, upper), before, strict=True):
+        row.share_rails(nets_before, heads_before)
+    return False
+
+
+def _have_room(lower: WiredRow, upper: WiredRow, metal: Metal) -> bool:
+    """Return whether wires of two rows on the first conductor keep their distance wherever both reach all rails."""
+
+    strips = [*lower.gate_strips(), *upper.gate_strips()]
+    cut = metal.cuts[0]
+
+    def near(one: Area, other: Area, between_cuts: int = 0) -> bool:
+        gap = max(one.left, other.left) - min(one.right, other.right)
+        return gap < max(metal.space(0, max(one.right - one.left, other.right - other.left)), between_cuts)
+
+    for net, one in lower.gate_strips():
+        for other_net, other in upper.gate_strips():
+            same = net == other_net and (one.left, one.right) == (other.left, other.right)
+            if not same and near(one, other, cut.space - 2 * cut.enclose_below if net == other_net else 0):
+                return False
+    bars = [bar for row in (lower, upper) for _, bar in row.tie_bars()]
+    return not any(near(bar, strip) for bar in bars for _, strip in strips)
+
+
+def shared_distance(lower: WiredRow, upper: WiredRow, least: int) -> int:
+    """Return the distance of two rows that share their rails, at least ``least``; their rails are moved to agree."""
+    grid = lower.sizes.grid
+
+    def beside() -> int:
+        ends = [row.gate_rails[0].low - row.plan.height for row in (lower, upper)]
+        return sum(ends) + lower.gate_rails[-1].high - lower.gate_rails[0].low
+
+    lack = least - beside()
+    if lack > 0:
+        lift = -(-lack // (2 * grid)) * grid
+        lower.lift_rails(lift)
+        upper.lift_rails(lift)
+    return beside()
