@@ -1,9 +1,7 @@
 """Two rows whose gates face each other share their gate rails.
 
-row above, upside down       the nearest rail of one row is the farthest of the other, so both rows' strips, equally
----+-----+----  rail B       long, cross all rails; strips of different gates at one place lie side by side
----+-----+----  rail A
-row below
+The nearest rail of one row is the farthest of the other, so the equally long strips of both rows cross all rails.
+Strips of different gates at one place lie side by side.
 """
 
 from __future__ import annotations
@@ -51,7 +49,6 @@ def share_gate_rails(lower: WiredRow, upper: WiredRow, metal: Metal) -> bool:
 
 def _have_room(lower: WiredRow, upper: WiredRow, metal: Metal) -> bool:
     """Return whether wires of two rows on the first conductor keep their distance wherever both reach all rails."""
-
     strips = [*lower.gate_strips(), *upper.gate_strips()]
     cut = metal.cuts[0]
 

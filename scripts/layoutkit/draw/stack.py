@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from layoutkit.draw.row_metal import Metal, hull
 from layoutkit.draw.facing import share_gate_rails, shared_distance
 from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin, channel_centre
 from layoutkit.draw.ring import (
@@ -37,6 +36,7 @@ from layoutkit.draw.ring import (
     tap_distance,
 )
 from layoutkit.draw.row import Row, is_palindrome, plan_row
+from layoutkit.draw.row_metal import Metal, hull
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.draw.wires import RAIL_ROWS, Rail, Side, WiredRow, level_name
@@ -166,10 +166,11 @@ class _Drawing:
             needed = self.tech.snap_up(_clearance(lower.reach(facing[0]), upper.reach(facing[1]), needs))
             distances.append(shared_distance(lower, upper, needed) if shared else needed)
             self.shared.append(shared)
-        if distances != distances[::-1] and not any(
-            self.shared
-        ):  # the rows of an odd stack are to be symmetric about the middle row
-            distances = [max(distances)] * len(distances)
+        if distances != distances[::-1]:  # the rows of an odd stack are to be symmetric about the middle row
+            most = max(distances)
+            for (lower, upper), shared in zip(pairwise(wired), self.shared, strict=True):
+                most = max(most, shared_distance(lower, upper, most) if shared else most)
+            distances = [most] * len(distances)
         placed = [_PlacedRow(wired[0], self.stack.rows[0].flipped, 0)]
         for (row, upper), distance in zip(rows[1:], distances, strict=True):
             placed.append(_PlacedRow(upper, row.flipped, placed[-1].top + distance))
@@ -194,10 +195,9 @@ class _Drawing:
             ("marker", "active_contact"): sizes.marker_to_contact,
         }
         if shared:
+            free = {*map(level_name, widest), "marker"}
             bars = needs["strip", "strip"]
-            needs = {
-                pair: space for pair, space in needs.items() if pair[0] not in {*map(level_name, widest), "marker"}
-            }
+            needs = {pair: space for pair, space in needs.items() if pair[0] not in free}
             needs["tie_bar", "tie_bar"] = bars
         if facing != ("foot", "foot"):
             needs |= {("implant", "implant"): sizes.implant_space, ("flavour", "flavour"): sizes.flavour_space}

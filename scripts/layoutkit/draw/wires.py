@@ -12,15 +12,15 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from layoutkit.draw.row_metal import hull
 from layoutkit.draw.row import head_width
+from layoutkit.draw.row_metal import hull
 from layoutkit.draw.sketch import Area
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from layoutkit.draw.row_metal import Metal
     from layoutkit.draw.row import Column, PlannedRow, Stripe
+    from layoutkit.draw.row_metal import Metal
     from layoutkit.draw.sizes import RowSizes
 
 Side = Literal["foot", "head"]
@@ -501,7 +501,8 @@ class WiredRow:
             for rail in self.gate_rails:
                 if rail.net == net:
                     across = Area(strip.left - sizes.rail, rail.low, strip.right + sizes.rail, rail.high)
-                    for cut in self.metal.cuts_between(0, strip, across):
+                    # In the middle of the rail, also at the end of the strip, where another row's strip may begin.
+                    for cut in self.metal.cuts_between(0, strip.enlarged(0, sizes.rail), across):
                         yield tech.cuts[0].layer, cut
 
     def _column(self, index: int, column: Column) -> Iterator[tuple[str, Area]]:
