@@ -200,3 +200,14 @@ def test_the_ring_around_a_pair_is_the_one_asked_for(draw):
     code, envelope = draw("--ring", "double")
     assert code == 0
     assert "VDD" in {pin["net"] for pin in envelope["data"]["pins"]}
+
+
+def test_an_isolated_pair_has_a_pin_of_its_deep_well_and_keeps_its_centroids(draw):
+    devices = {name: device(name, l=0.5e-6) for name in ("M1", "M2")}
+    code, envelope = draw(
+        "--technology", "sky130A", "--isolated", "--deep-well-net", "vddh", a=devices["M1"], b=devices["M2"]
+    )
+    assert code == 0
+    assert envelope["data"]["drc"]["passed"]
+    assert envelope["data"]["centroid_error_um"] == 0
+    assert "vddh" in {pin["net"] for pin in envelope["data"]["pins"]}

@@ -179,3 +179,10 @@ def test_the_ring_around_a_mirror_is_the_one_asked_for(draw):
     code, envelope = draw([device("M1"), device("M2")], "--ring", "double")
     assert code == 0
     assert "VDD" in {pin["net"] for pin in envelope["data"]["pins"]}
+
+
+def test_an_isolated_mirror_has_a_pin_of_its_deep_well(draw):
+    code, envelope = draw([device("M1"), device("M2")], "--technology", "sg13g2", "--isolated")
+    assert code == 0
+    assert envelope["data"]["drc"]["passed"]
+    assert "VDD" in {pin["net"] for pin in envelope["data"]["pins"]}

@@ -257,3 +257,42 @@ def test_open_sides_that_leave_diffusion_too_far_from_the_taps_are_refused(draw)
     assert code == 2
     assert "15 um are allowed" in envelope["error"]["message"]
     assert "close a side of the ring" in envelope["error"]["message"]
+
+
+# ---- isolated bodies
+
+
+@pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_an_isolated_nmos_has_a_deep_well_with_a_pin_of_its_net(draw, tmp_path, technology):
+    code, envelope = draw("--technology", technology, "--isolated", "--deep-well-net", "avdd", l="0.5e-6")
+    assert code == 0
+    data = envelope["data"]
+    assert data["drc"]["passed"]
+    nets = {pin["net"] for pin in data["net_pins"]}
+    assert "avdd" in nets
+    assert ("VSS" in nets) == (technology == "gf180mcuD"), "its rules ask for substrate taps around a deep well"
+    layout = kdb.Layout()
+    layout.read(str(tmp_path / "ws/layout.gds"))
+    tech = load(technology)
+    cell = layout.cell(data["cell_name"])
+    assert not cell.bbox(tech.layer(layout, "deep_nwell")).empty()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--technology", "generic", "--isolated"], "generic has no deep well"),
+        (["--technology", "sky130A", "--deep-well-net", "vdd"], "set isolated as well"),
+        (["--technology", "sky130A", "--isolated", "--ring", "double"], "has an n well"),
+    ],
+)
+def test_a_deep_well_that_cannot_be_drawn_is_refused(draw, arguments, message):
+    code, envelope = draw(*arguments, l="0.5e-6")
+    assert code == 2
+    assert message in envelope["error"]["message"]
+
+
+def test_an_isolated_pmos_is_refused(draw):
+    code, envelope = draw("--technology", "sky130A", "--isolated", script=PMOS, l="0.5e-6")
+    assert code == 2
+    assert "its n well isolates it" in envelope["error"]["message"]

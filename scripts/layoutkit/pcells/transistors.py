@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
+from layoutkit.draw.deep_well import DeepWellNets, deep_well_of, isolate
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.draw.ring import RingStyle
@@ -48,7 +49,10 @@ class Mos:
 
     def fields(self, technology: Technology) -> tuple[Field, ...]:
         """Return its parameters."""
-        return (*_size_fields(technology, self.kind), *_end_fields(f"{_NETS} drain, gate, source, bulk", "D G S B"))
+        return (
+            *_size_fields(technology, self.kind),
+            *_end_fields(technology, self.kind, f"{_NETS} drain, gate, source, bulk", "D G S B"),
+        )
 
     def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
         """Return how to draw it, and what was rounded.
@@ -61,7 +65,7 @@ class Mos:
         spec = MosSpec(
             device, CELL, dummies=integer(values, "dummies"), labels=bool(values["labels"]), ring=_ring(values)
         )
-        return lambda layout: draw_mos(layout, technology, spec), device.warnings
+        return _in_deep_well(technology, values, lambda layout: draw_mos(layout, technology, spec)), device.warnings
 
     def title(self, values: Mapping[str, Value]) -> str:
         """Return the text KLayout shows for one instance."""
@@ -93,7 +97,9 @@ class Pair:
             Field("axis", "Symmetry axis", "vertical", choices=("vertical", "horizontal")),
             Field("interdigitate", "Units share diffusion", True),
             Field("spacing", "Distance of diffusions that are not shared", technology.to_um(space), "um"),
-            *_matched_end_fields(f"{_NETS} drain A, gate A, drain B, gate B, source, bulk", "D1 G1 D2 G2 S B"),
+            *_matched_end_fields(
+                technology, self.kind, f"{_NETS} drain A, gate A, drain B, gate B, source, bulk", "D1 G1 D2 G2 S B"
+            ),
         )
 
     def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
@@ -124,7 +130,8 @@ class Pair:
             labels=bool(values["labels"]),
             ring=_ring(values),
         )
-        return lambda layout: draw_pair(layout, technology, spec), (*first.warnings, *second.warnings)
+        drawing = _in_deep_well(technology, values, lambda layout: draw_pair(layout, technology, spec))
+        return drawing, (*first.warnings, *second.warnings)
 
     def title(self, values: Mapping[str, Value]) -> str:
         """Return the text KLayout shows for one instance."""
@@ -155,7 +162,7 @@ class Mirror:
             Field("ratio", "Units of each transistor, the reference first", "1 1"),
             Field("cascode", "With cascodes in a second row", False),
             Field("arrangement", _ARRANGEMENT, "auto"),
-            *_matched_end_fields(f"{_NETS} gate, source, bulk", "BIAS S B"),
+            *_matched_end_fields(technology, self.kind, f"{_NETS} gate, source, bulk", "BIAS S B"),
         )
 
     def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
@@ -194,7 +201,7 @@ class Mirror:
             _ring(values),
         )
         warnings = tuple(text for device in mirror for text in device.warnings)
-        return lambda layout: draw_mirror(layout, technology, spec), warnings
+        return _in_deep_well(technology, values, lambda layout: draw_mirror(layout, technology, spec)), warnings
 
     def title(self, values: Mapping[str, Value]) -> str:
         """Return the text KLayout shows for one instance."""
@@ -219,19 +226,37 @@ def _size_fields(technology: Technology, kind: str, nf: int = 1) -> tuple[Field,
     )
 
 
-def _matched_end_fields(nets: str, default: str) -> tuple[Field, ...]:
-    return _end_fields(nets, default, dummies=2)
+def _matched_end_fields(technology: Technology, kind: str, nets: str, default: str) -> tuple[Field, ...]:
+    return _end_fields(technology, kind, nets, default, dummies=2)
 
 
-def _end_fields(nets: str, default: str, dummies: int = 0) -> tuple[Field, ...]:
+def _end_fields(technology: Technology, kind: str, nets: str, default: str, *, dummies: int = 0) -> tuple[Field, ...]:
+    deep_well = (
+        Field("isolated", "In a deep well, with a body of its own", False),
+        Field("well_nets", "Nets of the deep well and of the substrate", "VDD VSS"),
+    )
     return (
         Field("dummies", "Dummy fingers at each end", dummies),
         Field("ring", "Taps around the devices", "full", choices=("full", "open", "double", "none")),
         Field("open_sides", "Sides without taps: bottom, top, left, right", ""),
         Field("outer_net", "Net of the outer ring of a double ring; VDD or VSS if empty", ""),
+        *(deep_well if technology.deep_well is not None and kind == "nmos" else ()),
         Field("labels", "Write net names on the pins", True),
         Field("nets", nets, default),
     )
+
+
+def _in_deep_well(technology: Technology, values: Mapping[str, Value], drawing: Drawing) -> Drawing:
+    """Return ``drawing``, in a deep well if the body is to be isolated."""
+    if not values.get("isolated", False):
+        return drawing
+    device = technology.device(str(values["device"]))
+    deep_well_of(technology, device)
+    nets = str(values["well_nets"]).replace(",", " ").split()
+    if len(nets) != 2:
+        raise GeometryError(f"well_nets must name the nets of the deep well and the substrate, got {' '.join(nets)!r}")
+    wells, labels = DeepWellNets(nets[0], nets[1]), bool(values["labels"])
+    return lambda layout: isolate(technology, drawing(layout), device, wells, labels=labels)
 
 
 def _ring(values: Mapping[str, Value]) -> RingStyle:

@@ -12,6 +12,7 @@ from layoutkit.errors import DeviceNotFoundError, GeometryError
 from layoutkit.tools.module_requests import (
     deliver,
     drawn_size,
+    in_deep_well,
     known_nets,
     planned_figures,
     ring_style,
@@ -49,7 +50,7 @@ def create_current_mirror(params: Mapping[str, Any]) -> dict[str, Any]:
     )
 
     def draw(layout: kdb.Layout, name: str) -> Module:
-        return draw_mirror(layout, tech, replace(spec, name=name))
+        return in_deep_well(params, tech, draw_mirror(layout, tech, replace(spec, name=name)), mirror[0].spec)
 
     delivered = deliver(params, tech, [device.id for device in (*mirror, *cascodes)], draw)
     module, data = delivered.module, delivered.common_data()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.draw.deep_well import DeepWellNets, isolate
 from layoutkit.draw.ring import RingStyle
 from layoutkit.errors import DrcViolationError, GeometryError, KlayoutError
 from layoutkit.layout.workspace import Saved, Workspace
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.module import Module, Pin
     from layoutkit.draw.mos import Transistor
-    from layoutkit.technology import Technology
+    from layoutkit.technology import DeviceSpec, Technology
 
 _TERMINALS = frozenset(terminal for name in DRAWN_KINDS for terminal in KINDS[name].all_terminals)
 SEED_LAYERS = ("active", "poly", "contact", "metal1")
@@ -207,6 +208,25 @@ def ring_style(params: Mapping[str, Any]) -> RingStyle:
         GeometryError: If its open sides or its outer net do not fit the ring.
     """
     return RingStyle(params["ring"], tuple(params["ring_open_sides"]), params.get("ring_outer_net", ""))
+
+
+def in_deep_well(params: Mapping[str, Any], tech: Technology, module: Module, device: DeviceSpec) -> Module:
+    """Return ``module`` in a deep well if the request wants its body isolated, else as it is.
+
+    Raises:
+        GeometryError: If the request names nets of a deep well and none is drawn.
+        UnsupportedOperationError: If ``tech`` has no deep well for ``device``.
+    """
+    named = [name for name in ("deep_well_net", "substrate_net") if name in params]
+    if not params["isolated"]:
+        if named:
+            raise GeometryError(
+                f"{', '.join(named)} belong to a deep well; set isolated as well, or leave them out",
+                details={"param_name": named[0]},
+            )
+        return module
+    nets = DeepWellNets(params.get("deep_well_net", "VDD"), params.get("substrate_net", "VSS"))
+    return isolate(tech, module, device, nets, labels=params["labels"])
 
 
 def known_nets(params: Mapping[str, Any], device_id: str, given: Mapping[str, str] | None) -> dict[str, str]:

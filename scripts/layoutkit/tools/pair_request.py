@@ -10,6 +10,7 @@ from layoutkit.extract.mirror_image import mirror_image
 from layoutkit.tools.module_requests import (
     deliver,
     drawn_size,
+    in_deep_well,
     known_nets,
     planned_figures,
     ring_style,
@@ -54,7 +55,7 @@ def create_common_centroid_pair(params: Mapping[str, Any]) -> dict[str, Any]:
             labels=params["labels"],
             ring=ring,
         )
-        return draw_pair(layout, tech, spec)
+        return in_deep_well(params, tech, draw_pair(layout, tech, spec), first.spec)
 
     delivered = deliver(params, tech, [first.id, second.id], draw)
     module = delivered.module

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.errors import GeometryError
 from layoutkit.technology.finger_widths import FingeredWidth, dividing_fingers, widest_finger
-from layoutkit.tools.module_requests import deliver, drawn_size, known_nets, ring_style, technology_of, terminal_pins
+from layoutkit.tools.module_requests import (
+    deliver,
+    drawn_size,
+    in_deep_well,
+    known_nets,
+    ring_style,
+    technology_of,
+    terminal_pins,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,8 +42,13 @@ def create_mos(device_type: str, params: Mapping[str, Any]) -> dict[str, Any]:
         {**params, "cell_name": cell_name},
         tech,
         [device.id],
-        lambda layout, name: draw_mos(
-            layout, tech, MosSpec(device, name, dummies=params["dummies"], labels=params["labels"], ring=ring)
+        lambda layout, name: in_deep_well(
+            params,
+            tech,
+            draw_mos(
+                layout, tech, MosSpec(device, name, dummies=params["dummies"], labels=params["labels"], ring=ring)
+            ),
+            device.spec,
         ),
     )
     return {

@@ -214,3 +214,20 @@ def test_the_application_draws_the_same_from_the_package(tmp_path, tech, library
         ours = kdb.Region(top.begin_shapes_rec(layout.layer(number, datatype)))
         theirs = kdb.Region(read.cell("TOP").begin_shapes_rec(read.layer(number, datatype)))
         assert (ours ^ theirs).is_empty(), info
+
+
+@pytest.mark.parametrize(("pcell", "nets"), [("nmos", "d g s body"), ("nmos_pair", ""), ("nmos_mirror", "")])
+def test_nmos_pcells_have_an_isolated_body_where_the_process_has_deep_wells(tech, library, layout, pcell, nets):
+    declared = {field.name for field in library.layout().pcell_declaration(pcell).get_parameters()}
+    assert ("isolated" in declared) == (tech.deep_well is not None)
+    if tech.deep_well is None:
+        return
+    values = {"isolated": True, "well_nets": "vddh sub", **({"nets": nets} if nets else {})}
+    cell = layout.create_cell(pcell, library.name(), values)
+    assert texts(layout, cell, tech) == []
+    report = check(layout, cell, tech)
+    assert report.summary()["total_violations"] == 0
+    found = extract(layout, cell, tech)
+    assert "vddh" in {text for net in found.nets.values() for text in net.texts}
+    if nets:
+        assert found.circuit.devices[0].terminals["b"] == "body"
