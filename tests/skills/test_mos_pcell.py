@@ -290,9 +290,3 @@ def test_a_deep_well_that_cannot_be_drawn_is_refused(draw, arguments, message):
     code, envelope = draw(*arguments, l="0.5e-6")
     assert code == 2
     assert message in envelope["error"]["message"]
-
-
-def test_an_isolated_pmos_is_refused(draw):
-    code, envelope = draw("--technology", "sky130A", "--isolated", script=PMOS, l="0.5e-6")
-    assert code == 2
-    assert "its n well isolates it" in envelope["error"]["message"]

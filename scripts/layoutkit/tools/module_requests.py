@@ -218,7 +218,7 @@ def in_deep_well(params: Mapping[str, Any], tech: Technology, module: Module, de
         UnsupportedOperationError: If ``tech`` has no deep well for ``device``.
     """
     named = [name for name in ("deep_well_net", "substrate_net") if name in params]
-    if not params["isolated"]:
+    if not params.get("isolated", False):
         if named:
             raise GeometryError(
                 f"{', '.join(named)} belong to a deep well; set isolated as well, or leave them out",
