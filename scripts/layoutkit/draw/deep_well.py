@@ -196,11 +196,11 @@ class _Drawing:
         )
 
     def _cover(self, outer: Area) -> Area:
-        """Return the thick oxide: over the taps of the deep well, and over a ring of n well."""
+        """Return the thick oxide: over the taps of the deep well and over all of its wells."""
         if not self.device.covers:
             return outer
         beyond = self.ring.width + max(self.ring.implant, self.tech.dim("cover_enclosure", self.tapped))
-        return self._around(((self.taps, beyond), *(((outer, 0),) if self.deep.body is None else ())))
+        return self._around(((self.taps, beyond), (outer, self.deep.dim("cover_enclosure"))))
 
     def _substrate_ring(self, outer: Area, cover: Area) -> Area:
         """Return the inner edge of the ring of substrate taps."""

@@ -75,6 +75,7 @@ DEEP_WELL = {
     "to_wells": "deep n well to n wells outside it",
     "to_active": "deep n well to diffusion of transistors outside it",
     "to_taps": "deep n well to substrate taps outside it",
+    "cover_enclosure": "covers (thick oxide) of the devices beyond the deep n well",
 }
 """Lengths of the section ``deep_well``; one that a process does not state is 0."""
 DEEP_WELL_ALWAYS = ("width", "space", "to_wells")
