@@ -1,7 +1,8 @@
 r"""Recognising the groups that belong together in an analog layout.
 
 Groups are found in this order, and a device belongs to the first that takes it: cross-coupled pairs, current mirrors,
-differential pairs, then what is symmetric about those pairs (cascodes, loads), then inverters. Every search runs over
+differential pairs, then what is symmetric about those pairs (cascodes, loads), then inverters. Bipolar transistors on
+one base and collector, such as the diode-connected ones of a bandgap, are an array. Every search runs over
 devices indexed by the nets they share, so its cost grows with the devices, not with their pairs.
 
         d1   d2          iref    out           d1    d2
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.bipolar_map import with_units
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.circuit.symmetry import symmetric_partners
@@ -54,6 +56,7 @@ MODULE_TYPES = {
     "load_pair": ModuleType("load_pair", "load pair", symmetric=True),
     "symmetric_pair": ModuleType("symmetric_pair", "symmetric pair", symmetric=True),
     "inverter": ModuleType("inverter", "inverter", matched=False),
+    "bipolar_array": ModuleType("bipolar_array", "bipolar transistors on one base and collector"),
 }
 """Every type of module that recognition finds, in the order in which the modules are listed."""
 
@@ -98,6 +101,7 @@ class _Recognition:
         self._differential_pairs()
         self._symmetric_pairs()
         self._inverters()
+        self._bipolar_arrays()
         modules = []
         for name, module_type in MODULE_TYPES.items():
             groups = sorted(self._found[name], key=lambda group: min(self._order[d] for d in group[0]))
@@ -119,6 +123,30 @@ class _Recognition:
             net: [each.device for each in connections if each.terminal not in {"g", "b"}]
             for net, connections in self._circuit.nets.items()
         }
+
+    def _bipolar_arrays(self) -> None:
+        """Find bipolar transistors of one model on one base and one collector; their units and emitters may differ."""
+        alike: dict[tuple[str, ...], list[Device]] = defaultdict(list)
+        for device in self._circuit.devices:
+            net = device.terminals
+            if device.kind.area_counts and net["e"] not in (net["b"], net["c"]):
+                alike[device.type, device.model.lower(), net["b"], net["c"]].append(device)
+        for (_, _, base, collector), devices in alike.items():
+            if len(devices) > 1:
+                units = {device.id: with_units(device).m for device in devices}
+                least = min(units.values())
+                self._add(
+                    "bipolar_array",
+                    devices,
+                    {
+                        "matched": True,
+                        "units": units,
+                        "ratios": {name: count / least for name, count in units.items()},
+                        "common_base": base,
+                        "common_collector": collector,
+                        "diode_connected": base == collector,
+                    },
+                )
 
     def _cross_coupled_pairs(self) -> None:
         by_drain_gate: dict[tuple[str, ...], list[Device]] = defaultdict(list)

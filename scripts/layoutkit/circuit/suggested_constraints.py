@@ -178,6 +178,9 @@ def _matching(module: RecognisedModule, devices: Sequence[str]) -> MatchedGroup:
         return MatchedGroup(tuple(devices), reason=module_type.words)
     ratios = module.properties.get("ratios", {})
     listed = ", ".join(f"{device} {ratio:g}" if ratio else device for device, ratio in ratios.items())
+    if "units" in module.properties:
+        units = ":".join(str(module.properties["units"][device]) for device in devices)
+        return MatchedGroup(tuple(devices), "interdigitated", f"{module_type.words}, {units} units")
     text = f"{module.properties.get('topology', 'simple')} current mirror, ratios to {module.devices[0]}: {listed}"
     return MatchedGroup(tuple(devices), reason=text)
 

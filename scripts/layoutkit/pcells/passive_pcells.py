@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from layoutkit.draw.bipolar import KIND, BipolarSpec, bipolar, draw_bipolars
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
 from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
@@ -179,3 +180,68 @@ class DiodeCell:
     def title(self, values: Mapping[str, Value]) -> str:
         """Return the text KLayout shows for one instance."""
         return f"{values['device']} {values['w']:g} x {values['l']:g} m={values['m']}"
+
+
+class BipolarCell:
+    """Vertical PNPs in one array: one transistor, or two in a ratio."""
+
+    name = KIND
+    description = "Vertical PNPs, one or two in a ratio about one centre, with labelled pins"
+
+    def fields(self, technology: Technology) -> tuple[Field, ...]:
+        """Return its parameters."""
+        flavours = passive_flavours(technology, self.name)
+        spec = technology.passive(flavours[0])
+        width, length = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
+        return (
+            Field("device", "Transistor", flavours[0], choices=flavours),
+            Field(
+                "w",
+                "Width of an emitter; 0 for that of the flavour",
+                0.0 if spec.only_size else technology.to_um(width),
+                "um",
+            ),
+            Field(
+                "l",
+                "Length of an emitter; 0 for that of the flavour",
+                0.0 if spec.only_size else technology.to_um(length),
+                "um",
+            ),
+            Field("m", "Units of the first transistor", 1),
+            Field("ratio", "Units of the second transistor; 0 for none", 8),
+            Field("dummies", "Rings of dummies around", 1),
+            Field("labels", "Write net names on the pins", True),
+            Field("nets", "Nets of collector, base, first and second emitter", "C B E1 E2"),
+        )
+
+    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+        """Return how to draw it, and what was rounded.
+
+        Raises:
+            GeometryError: If a value is not allowed.
+        """
+        nets = named_nets(values, ("c", "b", "e1", "e2"))
+        spec = technology.passive(str(values["device"]))
+        size = _size(values)
+        if not (size.w_m or size.l_m):
+            sides = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
+            width_m, length_m = (round(side * technology.dbu_um * _MICROMETRE_M, 15) for side in sides)
+            size = PassiveSize(width_m, length_m, size.m)
+        counts = [size.m, integer(values, "ratio")]
+        devices = tuple(
+            bipolar(
+                technology,
+                f"Q{number}",
+                spec.name,
+                PassiveSize(size.w_m, size.l_m, count),
+                {"c": nets["c"], "b": nets["b"], "e": nets[f"e{number}"]},
+            )
+            for number, count in enumerate(counts, 1)
+            if count or number == 1
+        )
+        drawn = BipolarSpec(CELL, devices, integer(values, "dummies"), labels=bool(values["labels"]))
+        return lambda layout: draw_bipolars(layout, technology, drawn), devices[0].warnings
+
+    def title(self, values: Mapping[str, Value]) -> str:
+        """Return the text KLayout shows for one instance."""
+        return f"{values['device']} {values['m']}:{values['ratio']}"

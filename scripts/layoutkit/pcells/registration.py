@@ -21,7 +21,7 @@ import klayout.db as kdb
 from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.layout.klayout_files import error_layer
 from layoutkit.pcells.fields import NOTES, Field, checked_values, passive_flavours
-from layoutkit.pcells.passive_pcells import CapacitorCell, DiodeCell, MosCapacitorCell, ResistorCell
+from layoutkit.pcells.passive_pcells import BipolarCell, CapacitorCell, DiodeCell, MosCapacitorCell, ResistorCell
 from layoutkit.pcells.transistors import CELL, Mirror, Mos, Pair
 from layoutkit.technology import load
 
@@ -64,7 +64,7 @@ def generators(technology: Technology) -> tuple[Generator, ...]:
     """Return what ``technology`` can draw."""
     kinds = sorted({spec.type for spec in technology.devices.values()})
     transistors: list[Generator] = [made for kind in kinds for made in (Mos(kind), Pair(kind), Mirror(kind))]
-    passives: list[Generator] = [ResistorCell(), CapacitorCell(), MosCapacitorCell(), DiodeCell()]
+    passives: list[Generator] = [ResistorCell(), CapacitorCell(), MosCapacitorCell(), DiodeCell(), BipolarCell()]
     return (*transistors, *(made for made in passives if passive_flavours(technology, made.name)))
 
 
