@@ -233,3 +233,17 @@ def test_ngspice_finds_the_values_that_were_requested(built, tmp_path, technolog
     found = dict(re.findall(r"^(v\(out\)|pole)\s*=\s*([\d.e+-]+)", output, re.MULTILINE))
     assert float(found["v(out)"]) == pytest.approx(0.5, rel=5e-3), output
     assert float(found["pole"]) == pytest.approx(79.58e6, rel=2e-2)
+
+
+@pytest.mark.parametrize("technology", REAL)
+def test_a_bipolar_array_has_its_single_unit_in_the_middle(run_script, technology):
+    nets = ["--nets", '{"c": "vss", "b": "vss", "e": "a"}']
+    matched = '[{"device_id": "Q2", "m": 8, "nets": {"c": "vss", "b": "vss", "e": "b"}}]'
+    arguments = ["--device-id", "Q1", *nets, "--matched", matched, "--technology", technology]
+    code, envelope = run_script("passive-devices/scripts/create_bipolar_array.py", *arguments, "--dummies", 0)
+    assert code == 0
+    data = envelope["data"]
+    assert (data["pattern"], data["dummies"], data["centroid_error_um"]) == (["BBB", "BAB", "BBB"], 0, 0)
+    assert data["drawn"]["Q2"]["area"] == pytest.approx(8 * data["drawn"]["Q1"]["area"])
+    assert data["drc"]["passed"]
+    assert {pin["net"] for pin in data["pins"]} == {"vss", "a", "b"}

@@ -211,7 +211,7 @@ class PassiveSpec:
         name: Name in the technology.
         type: Name of its kind, such as ``resistor``.
         model: Name of the SPICE model; ``{width}`` in it stands for the width, written ``1p41`` for 1.41 um.
-        terminals: 2, or 3 where the model has a bulk.
+        terminals: As many as its kind has, or one more where the model has a bulk.
         parts: Layer by part. Resistor: ``body`` carries the current, ``core`` on it makes it resistive and gives the
             length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor). MOS capacitor:
             ``implant`` of the diffusion beside its gate, that of the transistor or of the taps of its body.

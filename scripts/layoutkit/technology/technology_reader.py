@@ -366,7 +366,7 @@ class _Reader:
             type=entry["type"],
             model=model,
             other_models=tuple(sorted({*entry.get("other_models", ()), *on_cards} - {model})),
-            terminals=int(entry.get("terminals", 2)),
+            terminals=int(entry.get("terminals", len(KINDS[entry["type"]].terminals))),
             parts={part: str(entry[part]) for part in fields.layers},
             markers=tuple(entry.get("markers", ())),
             value=float(entry[fields.value]) if fields.value else 0.0,
