@@ -13,10 +13,10 @@
     ======= base rail =======   rails of the second conductor below the array: the pins
     ======= emitter rails ===
 
-Every unit has the same neighbours, straps and bars, whichever transistor it belongs to. A dummy has its emitter on the
-net of the collector, and its base on that of all bases where they have one net. Neighbouring collector rings share
-implant, marker and metal, but not the diffusion: the foundries' LVS decks take the box around a ring for the collector,
-so that rings in one piece would short every unit in them.
+Every unit has the same neighbours, straps and bars, whichever transistor it belongs to. All terminals of a dummy are on
+the net of the collector, so that LVS, here and in foundries' decks, takes it for no device. Neighbouring collector
+rings share implant, marker and metal, but not the diffusion: the foundries' LVS decks take the box around a ring for
+the collector, so that rings in one piece would short every unit in them.
 """
 
 from __future__ import annotations
@@ -167,7 +167,6 @@ class _Drawing:
         self.frames = frames_of(self.flavour, self.device.width, tech.grid)
         self.sketch = Sketch()
         bases = dict.fromkeys(device.base for device in spec.devices)
-        self.dummy_base = next(iter(bases)) if len(bases) == 1 else self.device.collector
         emitters = (device.emitter for device in spec.devices)
         self.nets = tuple(dict.fromkeys((self.device.collector, *bases, *emitters)))
         self.wires = BipolarWires(tech, self._tiles(), self.nets)
@@ -270,7 +269,7 @@ class _Drawing:
             device = "" if owner is None else owner.id
             numbers[device] = numbers.get(device, 0) + 1
             units.append((device, f"{device or 'dummy'}_{numbers[device]}", emitter))
-            nets = (owner.base, owner.emitter) if owner else (self.dummy_base, self.device.collector)
+            nets = (owner.base, owner.emitter) if owner else (self.device.collector,) * 2
             self.wires.connect(self.sketch, column, row, *nets)
         rails = self.wires.rails(self.sketch, self.device.collector)
         self._draw_texts(rails, units)

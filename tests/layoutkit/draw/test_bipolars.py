@@ -114,7 +114,7 @@ def test_every_flavour_is_clean_as_a_pair_of_one_to_eight(technology, flavour):
 @pytest.mark.parametrize("technology", sorted(SMALL))
 @pytest.mark.parametrize(
     ("counts", "bases", "dummies"),
-    [([1], (), 0), ([2, 3], ("vb", "vb"), 0), ([1, 1, 2], ("b0", "b1", "b2"), 0)],
+    [([1], (), 0), ([2, 1], ("vb", "vb"), 1), ([1, 1, 2], ("b0", "b1", "b2"), 0)],
 )
 def test_other_ratios_and_bases_are_clean(technology, counts, bases, dummies):
     tech, module, netlist = drawn(technology, SMALL[technology], counts, bases=bases, dummies=dummies)
