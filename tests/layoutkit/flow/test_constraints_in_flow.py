@@ -208,24 +208,24 @@ def test_a_port_is_labelled_on_its_metal_nearest_to_the_wanted_side(build):
 
 
 def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build):
-    """sky130: a via carries 0.29 mA; nothing in the module of M3 and M4 is drawn for 20 mA."""
+    """sky130: a via carries 0.29 mA; nothing in the module of M3 and M4 is drawn for 3 mA."""
     constraints = {
         "device_currents": [{"device": "M5", "current": 0.00005}],
-        "net_currents": [{"net": "vdd", "current": 0.02}],
+        "net_currents": [{"net": "vdd", "current": 0.003}],
     }
     report = build(OTA, constraints)
     verdicts = {entry["net"]: entry for entry in report["currents"]["nets"]}
     assert (verdicts["tail"]["verdict"], verdicts["vss"]["verdict"]) == ("passed", "passed")
     failed = verdicts["vdd"]
     assert failed["verdict"] == "failed"
-    assert failed["needed_ma"] == 20
-    assert failed["carries_ma"] < 20
+    assert failed["needed_ma"] == 3
+    assert failed["carries_ma"] < 3
     assert len(failed["box"]) == 4
     assert verdicts["inp"]["verdict"] == "unstated"
     assert verdicts["inp"]["carries_ma"] > 0
     found = faults(report)
     assert len(found) == 1
-    assert "net vdd carries 20 mA" in found[0]
+    assert "net vdd carries 3 mA" in found[0]
     assert outcomes(report)["device_currents[0]"] == (True, "the drawn metal carries the current")
     assert outcomes(report)["net_currents[0]"][0] is False
     assert report["currents"]["temperature_c"] == 90
