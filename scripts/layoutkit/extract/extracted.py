@@ -200,12 +200,13 @@ class Extraction:
 
         Its ports are the labels on pin shapes, or all labels where there are no pin shapes.
         """
-        devices = tuple(self._device(device) for device in self.devices)
+        devices = tuple(self.as_device(device) for device in self.devices)
         labelled = sorted(net.name for net in self.nets.values() if net.labels)
         pinned = sorted(net.name for net in self.nets.values() if any(label.on_pin for label in net.labels))
         return Circuit(name=self.cell_name, devices=devices, ports=tuple(pinned or labelled))
 
-    def _device(self, device: ExtractedDevice) -> Device:
+    def as_device(self, device: ExtractedDevice) -> Device:
+        """Return an extracted device as one of a circuit."""
         passive = self.technology.passives.get(device.device)
         spec = self.technology.devices[device.device] if passive is None else passive
         unit = 1 if passive is None else max(1, round(device.w_um / device.fingers[0].w_um))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import KlayoutError
-from layoutkit.extract.surroundings import WELL_RANGE_UM, equivalent_distances, model_distances
+from layoutkit.extract.extractor import combined
+from layoutkit.extract.surroundings import WELL_RANGE_UM, ModelDistances, equivalent_distances, model_distances
 from layoutkit.layout.files import check_target, write_bytes
 from layoutkit.layout.provenance import noted
 from layoutkit.lvs.mismatch import at
@@ -88,8 +89,8 @@ def _compared(device_class: kdb.DeviceClass, tolerance: float) -> kdb.EqualDevic
 def extracted_spice(extraction: Extraction) -> str:
     """Return the extracted circuit as SPICE, in the form of the technology's own library where its file states one.
 
-    On plain cards, fingers appear in comments only: the simple MOS models have no ``nf``. Dummies carry no current and
-    stand in comments always.
+    On plain cards, fingers appear in comments only: the simple MOS models have no ``nf``. Dummies carry no current, but
+    load the nets that they are on; they stand in a section of their own, as in the reference netlist.
 
     Transistors carry what was measured of them, under the names that the technology's cards have for it: area and
     perimeter of drain and source, of all fingers together; a diffusion between two fingers is divided evenly between
@@ -103,20 +104,27 @@ def extracted_spice(extraction: Extraction) -> str:
         for finger in extraction.dummies
     ]
     circuit, technology = extraction.circuit, extraction.technology
-    measured = [_measured(*pair) for pair in zip(circuit.devices, extraction.devices, strict=True)]
-    circuit = replace(circuit, devices=tuple(measured))
+    devices = [_measured(*pair) for pair in zip(circuit.devices, extraction.devices, strict=True)]
+    apart = combined(extraction.dummies, extraction.layout.dbu)
+    idle = [
+        replace(_measured(extraction.as_device(found), found, apart=True), id=f"MDUMMY{number}")
+        for number, found in enumerate(apart, 1)
+    ]
     if "spice" not in technology.netlists:
-        circuit = replace(circuit, devices=tuple(_plain(device) for device in circuit.devices))
-    head, _, rest = write_spice(circuit, technology).partition("\n")
+        devices, idle = ([_plain(device) for device in listed] for listed in (devices, idle))
+    circuit = replace(circuit, devices=tuple(devices))
+    head, _, rest = write_spice(circuit, technology, dummies=idle).partition("\n")
     return "\n".join([head, *comments, rest])
 
 
-def _measured(device: Device, found: ExtractedDevice) -> Device:
-    """Return a transistor with what was measured of it [m, m2]; other devices as they are."""
+def _measured(device: Device, found: ExtractedDevice, *, apart: bool = False) -> Device:
+    """Return a transistor with what was measured of it [m, m2], its fingers ``apart`` or not; others as they are."""
     places = _places(found)
     if not places:
         return device
     distances = model_distances(places, found.l_um)
+    if apart:
+        distances = ModelDistances(len(places), *equivalent_distances(places, found.l_um), 0.0)
     units = distances.units
     measured = {"w": device.w / units, "nf": device.nf // units, "m": units}
     for terminal in ("d", "s"):

@@ -285,7 +285,7 @@ def cards(row):
     text = extracted_spice(extract(row.layout, row.cell, SKY)).replace("\n+", " ")
     found = {}
     for line in text.splitlines():
-        if line.startswith("XM"):
+        if line.startswith("XM") and not line.startswith("XMDUMMY"):
             found[line.split()[0][1:]] = {key: float(value) for key, value in re.findall(r"(\w+)=([\d.]+)", line)}
     return found
 
