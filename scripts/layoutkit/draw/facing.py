@@ -28,9 +28,7 @@ def share_gate_rails(lower: WiredRow, upper: WiredRow, metal: Metal) -> bool:
     nets = sorted(counts, key=lambda net: (-counts[net], net))
     before = [(row.heads, row.gate_nets) for row in (lower, upper)]
     strip = lower.sizes.strip
-    distance = (strip + metal.space(0, strip)) // 2
-    step = 2 * metal.grid
-    distance = -(-distance // step) * step
+    distance = -(-(strip + metal.space(0, strip)) // (2 * metal.grid)) * metal.grid
     mirrored = is_palindrome(lower.plan.row) and is_palindrome(upper.plan.row)
     for moved, outwards in ((0, False), (distance, mirrored)):
         heads = [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf, sqrt
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.draw.row import Finger, Row
-from layoutkit.draw.stack import RowStack, draw_row_module
+from layoutkit.draw.stack import RowStack, draw_row_module, module_size
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, Technology
 
 MAX_FINGERS = 10_000
+MAX_ASPECT = 4.0
+"""A transistor whose module is longer than this many times its other side is folded into rows."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ class MosSpec:
     Attributes:
         transistor: What to draw.
         name: Name of the cell.
-        dummies: Dummy fingers at each end, all terminals on the bulk net.
+        dummies: Dummy fingers at each end, on the diffusion of the outer fingers and off.
         rows: Number of rows that the fingers are folded into.
         labels: Whether pins carry net names.
         ring: Which taps surround it.
@@ -194,6 +197,34 @@ def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
     Raises:
         GeometryError: If it cannot be drawn; the message states why.
     """
+    return replace(draw_row_module(layout, tech, _folded(spec)), warnings=spec.transistor.warnings)
+
+
+def compact_rows(tech: Technology, spec: MosSpec) -> int:
+    """Return the fewest rows in which neither side of the module is more than ``MAX_ASPECT`` times the other.
+
+    Rows with equal numbers of fingers are preferred. Where no number of rows is compact enough, the best is returned;
+    one row where rows above each other would lie too far from the taps.
+    """
+
+    def aspect(rows: int) -> float:
+        try:
+            width, height = module_size(tech, _folded(replace(spec, rows=rows, ring=FULL_RING)))
+        except GeometryError:
+            return inf
+        return max(width / height, height / width)
+
+    fingers, one = spec.transistor.fingers, aspect(1)
+    if one <= MAX_ASPECT or one == inf:
+        return 1
+    first = min(fingers, max(2, round(sqrt(one / MAX_ASPECT))))
+    found = {rows: aspect(rows) for rows in range(first, min(fingers, 2 * first + 2) + 1)}
+    compact = [rows for rows, value in found.items() if value <= MAX_ASPECT]
+    equal = [rows for rows in compact if fingers % rows == 0]
+    return min(equal or compact or [min({1: one, **found}, key=lambda rows: (found.get(rows, one), rows))])
+
+
+def _folded(spec: MosSpec) -> RowStack:
     device = spec.transistor
     if not 1 <= spec.rows <= device.fingers:
         raise GeometryError(f"{device.id} has {device.fingers} fingers, which cannot be folded into {spec.rows} rows")
@@ -203,10 +234,7 @@ def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
         count = base + (row < extra)
         fingers = tuple(device.finger(mirrored=bool(i % 2)) for i in range(count))
         rows.append(with_dummies(Row(fingers), spec.dummies, device.bulk))
-    module = draw_row_module(
-        layout, tech, RowStack(spec.name, device.spec, device.bulk, tuple(rows), labels=spec.labels, ring=spec.ring)
-    )
-    return replace(module, warnings=device.warnings)
+    return RowStack(spec.name, device.spec, device.bulk, tuple(rows), labels=spec.labels, ring=spec.ring)
 
 
 def with_dummies(row: Row, count: int, bulk_net: str) -> Row:

@@ -89,6 +89,17 @@ def draw_row_module(layout: kdb.Layout, tech: Technology, stack: RowStack) -> Mo
     return _Drawing(tech, stack).module(layout)
 
 
+def module_size(tech: Technology, stack: RowStack) -> tuple[int, int]:
+    """Return the width and height of what ``stack`` is drawn as, inside the outer edges of its ring. [dbu]
+
+    Raises:
+        GeometryError: If it cannot be drawn.
+    """
+    drawing = _Drawing(tech, stack)
+    inner, around = drawing.inner, 2 * drawing.ring.width
+    return inner.right - inner.left + around, inner.top - inner.bottom + around
+
+
 class _PlacedRow:
     """A wired row at its position, which converts the row's coordinates to the module's."""
 

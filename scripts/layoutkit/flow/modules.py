@@ -10,7 +10,7 @@ from layoutkit.circuit.circuit import Device
 from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
 from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.group import GroupSpec, draw_group
-from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
+from layoutkit.draw.mos import MosSpec, Transistor, compact_rows, draw_mos
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.flow.deep_wells import KIND
 from layoutkit.flow.passive_modules import ARRAYS, PassiveGroup, draw_passives
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 _SHARED = RingStyle("later")
 REACH_OF_SHARED = 0.9
 """A module shares a ring if it is at most this part of twice the tap distance high; the rest leads to the taps."""
-# A row this much wider than high is folded.
-WIDE = 4.0
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,8 @@ def _draw(layout: kdb.Layout, design: Design, group: Group, paired: Collection[s
     technology, dummies = design.technology, design.dummies
     transistors = tuple(_transistors(group))
     if len(transistors) == 1:
-        spec = MosSpec(transistors[0], group.name, rows=_rows(technology, group), labels=False, ring=ring)
+        spec = MosSpec(transistors[0], group.name, labels=False, ring=ring)
+        spec = replace(spec, rows=compact_rows(technology, spec))
         if transistors[0].id in paired:
             return _draw_by_role(layout, technology, spec)
         return draw_mos(layout, technology, spec)
@@ -165,28 +164,6 @@ def _draw_by_role(layout: kdb.Layout, technology: Technology, spec: MosSpec) -> 
     module = draw_mos(layout, technology, replace(spec, transistor=renamed))
     nets = {role: net for net, role in roles.items()}
     return replace(module, pins=tuple(replace(pin, net=nets[pin.net]) for pin in module.pins))
-
-
-def _rows(technology: Technology, group: Group) -> int:
-    """Return into how many rows a group is folded: as many as bring it nearest to a square, if all divide evenly."""
-    fingers = sum(sizing.fingers for sizing in group.sizing)
-    sizing = group.sizing[0]
-    pitch = sizing.length + 2 * technology.dim("contact_to_gate", group.spec) + technology.contact.size
-    rail = technology.conductors[1].width + technology.conductors[1].space + technology.cuts[0].size
-    nets = {net for device in group.devices for net in device.terminals.values()}
-    height = sizing.finger_width + len(nets) * rail
-
-    def aspect(rows: int) -> float:
-        return max(fingers * pitch / rows / (height * rows), height * rows / (fingers * pitch / rows))
-
-    reach = 2 * technology.dim("tap_max_distance", group.spec)  # taps lie below and above all rows only
-    able = [
-        rows
-        for rows in (1, 2, 4)
-        if all(sizing.fingers % rows == 0 for sizing in group.sizing) and (rows == 1 or rows * height < reach)
-    ]
-    best = min(able, key=aspect)
-    return best if aspect(1) > WIDE else 1
 
 
 def _transistors(group: Group) -> list[Transistor]:

@@ -1,0 +1,191 @@
+"""The metal of a row: along the fingers, equal for matched gates, with two cuts or more and nothing foreign above."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.draw.mos import MosSize, MosSpec, compact_rows, draw_mos, transistor, with_dummies
+from layoutkit.draw.row import Finger, Row
+from layoutkit.draw.stack import RowStack, draw_row_module
+from layoutkit.drc.check import check
+from layoutkit.technology import load, names
+
+TECHNOLOGIES = {name: load(name) for name in names()}
+# Strap, rail over the fingers and the cuts from the first conductor up to the rail, as layers of the PDKs.
+METAL = {
+    "generic": ("metal1", "metal2", ["via1"]),
+    "gf180mcuD": ("Metal1", "Metal2", ["Via1"]),
+    "sg13g2": ("Metal1", "Metal2", ["Via1"]),
+    "sky130A": ("met1", "met2", ["mcon", "via"]),
+}
+NETS = {"A": ("ga", "da"), "B": ("gb", "db")}
+
+
+@pytest.fixture(params=sorted(TECHNOLOGIES))
+def process(request):
+    """Return each shipped technology in turn."""
+    return TECHNOLOGIES[request.param]
+
+
+def row_of(letters, *, flipped=False, dummies=0, width=1000, length=500):
+    """Return single-finger units that share their diffusions, drains at the ends or sources, as the letters allow."""
+    fingers, left = [], NETS[letters[0]][1]
+    for letter in letters:
+        gate, drain = NETS[letter]
+        right = "s" if left == drain else drain
+        fingers.append(Finger(letter, gate, left, right, width, length, letter))
+        left = right
+    return with_dummies(Row(tuple(fingers), flipped=flipped), dummies, "b")
+
+
+def drawn(tech, *rows, device="nmos"):
+    layout = kdb.Layout()
+    layout.dbu = tech.dbu_um
+    return draw_row_module(layout, tech, RowStack("cell", tech.device(device), "b", rows))
+
+
+def shapes(module, tech, layer):
+    return kdb.Region(module.cell.begin_shapes_rec(tech.layer(module.layout, layer))).merged()
+
+
+def around(gates, region):
+    """Return for each gate what of ``region`` lies over it and beside it, moved to its own corner."""
+    found = []
+    for gate in gates:
+        window = gate.box.enlarged(150, 0)
+        found.append((region & kdb.Region(window)).moved(-window.left, -window.bottom))
+    return found
+
+
+def test_straps_cover_four_fifths_of_each_finger_and_cuts_fill_them(process):
+    for width in (1000, 5000):
+        module = drawn(process, row_of("ABBA", dummies=1, width=width))
+        strap, _, cuts = METAL[process.name]
+        metal = shapes(module, process, strap)
+        channels = [gate.box for gate in module.gates if gate.device]
+        for left, right in pairwise(channels):
+            column = kdb.Region(kdb.Box(left.right, left.bottom, right.left, left.top))
+            heights = (metal & column).bbox().height()
+            assert heights >= 0.8 * width
+            for layer in ["contact", *cuts[:-1]]:
+                inside = shapes(module, process, layer) & column
+                pitch = {"contact": process.contact.size + process.contact.space}
+                pitch |= {cut.name: cut.size + cut.space for cut in process.cuts}
+                assert inside.count() >= (0.8 * width) // pitch[layer] - 1
+
+
+def test_every_matched_gate_has_the_same_metal_above_and_two_cuts_at_each_crossing(process):
+    module = drawn(process, row_of("ABBA", dummies=2, width=2000, length=1000))
+    _, rail, cuts = METAL[process.name]
+    gates = [gate for gate in module.gates if gate.device]
+    over = around(gates, shapes(module, process, rail))
+    assert all((area ^ over[0]).is_empty() for area in over)
+    strap_to_rail = shapes(module, process, cuts[-1])
+    for gate in gates:
+        for x in (gate.box.left - 200, gate.box.right + 200):
+            column = kdb.Region(kdb.Box(x - 600, gate.box.bottom - 2000, x + 600, gate.box.top))
+            assert (strap_to_rail & column).count() >= 2
+
+
+def test_all_gate_strips_of_a_row_are_equally_high(process):
+    module = drawn(process, row_of("ABBA", dummies=2))
+    top = max(gate.box.top for gate in module.gates)
+    first = shapes(module, process, process.conductors[0].layer)
+    heights = set()
+    for gate in (gate for gate in module.gates if gate.device):
+        middle = kdb.Box(gate.box.center().x - 10, top + 1, gate.box.center().x + 10, module.bbox.top)
+        (strip,) = [p.bbox() for p in (first & kdb.Region(middle)).each_merged() if p.bbox().bottom > top][:1]
+        heights.add((strip.bottom, strip.top))
+    assert len(heights) == 1
+
+
+@pytest.mark.parametrize("rows", [("ABBA",), ("AB", "BA"), ("AABB", "BBAA")], ids="/".join)
+def test_matched_rows_are_clean_and_only_their_own_metal_lies_over_the_channels(process, rows):
+    made = [row_of(letters, flipped=i == 1, dummies=2) for i, letters in enumerate(rows)]
+    module = drawn(process, *made)
+    assert {v.rule.id: v.count for v in check(module.layout, module.cell, process).violated} == {}
+    keepouts = {}
+    for keepout in module.keepouts:
+        keepouts.setdefault(keepout.layer, kdb.Region()).insert(keepout.box)
+    assert set(keepouts) == {c.name for c in process.conductors[1:5]} | {c.name for c in process.cuts[1:4]}
+    channels = kdb.Region([gate.box for gate in module.gates if gate.device])
+    for region in keepouts.values():
+        assert (channels - region).is_empty()
+    for pin in module.pins:
+        assert (kdb.Region(pin.box) & keepouts.get(pin.layer, kdb.Region())).is_empty()
+    assert {pin.net for pin in module.pins} == {"s", "da", "db", "ga", "gb", "b"}
+
+
+def test_rows_that_face_each_other_share_their_gate_rails(process):
+    module = drawn(process, row_of("AB", dummies=2, length=600), row_of("BA", flipped=True, dummies=2, length=600))
+    assert [len(module.pins_of(net)) for net in ("ga", "gb")] == [1, 1]
+
+
+def test_a_palindrome_is_its_own_mirror_image(process):
+    module = drawn(process, row_of("ABBA", dummies=2))
+    axis = module.symmetry_axis_x
+    assert axis is not None
+    for index in module.layout.layer_indexes():
+        layer = kdb.Region(module.cell.begin_shapes_rec(index)).merged()
+        assert (layer ^ layer.transformed(kdb.Trans(kdb.Trans.M90)).moved(2 * axis, 0)).is_empty()
+
+
+def test_end_columns_are_as_wide_as_inner_ones(process):
+    module = drawn(process, row_of("ABBA", dummies=1))
+    channels = sorted((gate.box for gate in module.gates), key=lambda box: box.left)
+    active = shapes(module, process, "active").select_interacting(kdb.Region(channels))
+    inner = channels[1].left - channels[0].right
+    assert channels[0].left - active.bbox().left >= inner
+    assert active.bbox().right - channels[-1].right >= inner
+
+
+def test_dummies_are_tied_by_metal_and_isolate_inside_a_row(process):
+    off = Finger("", "b", "da", "db", 1000, 500)
+    fingers = (Finger("A", "ga", "s", "da", 1000, 500, "A"), off, Finger("B", "gb", "db", "s", 1000, 500, "B"))
+    module = drawn(process, with_dummies(Row(fingers), 2, "b"))
+    assert check(module.layout, module.cell, process).violated == ()
+    assert [gate.device for gate in module.gates] == ["", "", "A", "", "B", "", ""]
+
+
+def test_the_pair_of_two_micrometres_is_small(process):
+    """W 2 um in two fingers, L 0.5 um, with its ring: the bounds are those of the sky130A drawing."""
+    if process.name != "sky130A":
+        pytest.skip("the bounds are for sky130A")
+    for dummies, bound, rows in ((0, 20, ("ABBA",)), (2, 34, ("ABBA",)), (2, 34, ("AB", "BA"))):
+        made = [row_of(letters, flipped=i == 1, dummies=dummies) for i, letters in enumerate(rows)]
+        box = drawn(process, *made).bbox
+        assert box.area() * process.dbu_um**2 <= bound
+
+
+def test_a_finger_of_five_micrometres_loses_at_most_a_fiftieth_of_its_current_in_its_strap(process):
+    """The drop of a strap that is fed evenly is a third of R * I; the share of the current is at most twice its share."""
+    spec = process.device("nmos")
+    made = transistor(process, "M1", "nmos", MosSize(20e-6, spec.min_l * process.dbu_um * 1e-6, 4), None)
+    layout = kdb.Layout()
+    layout.dbu = process.dbu_um
+    module = draw_mos(layout, process, MosSpec(made, "cell"))
+    strap = METAL[process.name][0]
+    a, b = [gate.box for gate in module.gates][:2]
+    column = kdb.Region(kdb.Box(a.right, a.bottom, b.left, a.top)) & shapes(module, process, strap)
+    box = column.bbox()
+    ohm = process.conductor(strap).sheet_ohm * box.height() / box.width()
+    supply = spec.supply_v or 1.8
+    current = 2 * 5 * 0.5e-3  # two fingers of 5 um share a column, 0.5 mA/um at minimum length
+    assert 2 * ohm / 3 * current / supply <= 0.02
+
+
+@pytest.mark.parametrize(("width_um", "length_um", "fingers"), [(40, 0.5, 20), (200, 1.0, 80), (30, 2.0, 14)])
+def test_a_large_transistor_is_folded_to_an_aspect_of_at_most_four(process, width_um, length_um, fingers):
+    made = transistor(process, "M1", "nmos", MosSize(width_um * 1e-6, length_um * 1e-6, fingers), None)
+    spec = MosSpec(made, "cell")
+    rows = compact_rows(process, spec)
+    layout = kdb.Layout()
+    layout.dbu = process.dbu_um
+    module = draw_mos(layout, process, replace(spec, rows=rows))
+    box = module.bbox
+    assert rows > 1
+    assert max(box.width() / box.height(), box.height() / box.width()) <= 4
+    if fingers < 80:
+        assert check(layout, module.cell, process).violated == ()
