@@ -76,6 +76,29 @@ def net_loads(placed: PlacedModules, circuit: Circuit, constraints: Constraints)
     }
 
 
+def labelled_loads(
+    cell: kdb.Cell, technology: Technology, devices: Iterable[Mapping[str, Any]], currents: Mapping[str, float]
+) -> dict[str, NetLoad]:
+    """Return what is known of nets that labels of a cell name.
+
+    Args:
+        cell: The layout.
+        technology: Its process.
+        devices: Those of the circuit, as its JSON data; they state which way a transistor's current flows.
+        currents: Net to its largest direct current. [A]
+    """
+    labels = _labels(cell, technology)
+    terminals: dict[str, dict[str, str]] = defaultdict(dict)
+    for device in devices:
+        if device.get("type") in {"nmos", "pmos"}:
+            for net, role in roles_of(device["type"], device["terminals"]).items():
+                terminals[net][device["id"]] = role
+    return {
+        net: NetLoad(tuple(labels.get(net, ())), tuple(labels.get(net, ())), terminals[net], current * 1e3)
+        for net, current in currents.items()
+    }
+
+
 def _labels(cell: kdb.Cell, technology: Technology) -> dict[str, list[tuple[str, int, int]]]:
     """Return the conductors and places at which a cell's own labels name a net. [dbu]"""
     import klayout.db as kdb
@@ -125,6 +148,9 @@ def with_verdicts(
         own = [by_net[net] for net in roles_of(device.type, device.terminals) if net in by_net]
         failed = [each.text for each in own if each.verdict == "failed"]
         passed = bool(own) and all(each.verdict == "passed" for each in own)
+        if not verdicts:
+            found.append(Outcome(f"device_currents[{index}]", (load.device,), None, "the finished layout is judged"))
+            continue
         reason = "; ".join(failed) or (
             "the drawn metal carries the current"
             if passed

@@ -78,17 +78,25 @@ class CurrentLayout:
         """Return the matched groups of the workspace's circuit; none for a layout elsewhere or without a circuit."""
         from layoutkit.circuit.recognise import MODULE_TYPES
 
-        if not self._is_current() or self.workspace is None or not self.workspace.circuit_path.exists():
-            return []
-        circuit = self.workspace.read_json(self.workspace.circuit_path.name)
-        circuit = circuit.get("circuit", circuit) if isinstance(circuit, dict) else {}
-        modules = circuit.get("modules") if isinstance(circuit, dict) else None
+        modules = self._circuit().get("modules")
         matched = {name for name, kind in MODULE_TYPES.items() if kind.matched}
         return [
             tuple(module["devices"])
             for module in (modules if isinstance(modules, list) else ())
             if isinstance(module, dict) and module.get("type") in matched and isinstance(module.get("devices"), list)
         ]
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Return the devices of the workspace's circuit; none for a layout elsewhere or without a circuit."""
+        devices = self._circuit().get("devices")
+        return [each for each in (devices if isinstance(devices, list) else ()) if isinstance(each, dict)]
+
+    def _circuit(self) -> dict[str, Any]:
+        if not self._is_current() or self.workspace is None or not self.workspace.circuit_path.exists():
+            return {}
+        circuit = self.workspace.read_json(self.workspace.circuit_path.name)
+        circuit = circuit.get("circuit", circuit) if isinstance(circuit, dict) else {}
+        return circuit if isinstance(circuit, dict) else {}
 
     def check_target(self, path: str, *inputs: str | os.PathLike[str]) -> None:
         """Check that a report can be written to ``path`` without replacing what it is made from.

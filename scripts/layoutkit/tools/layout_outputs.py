@@ -53,9 +53,11 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
         LayoutkitError: If the cell is empty, or a pair or an area names something that does not exist.
     """
     from layoutkit.extract.connectivity import labelled_gates
+    from layoutkit.extract.current_limits import judge_currents
     from layoutkit.extract.extractor import extract
     from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
     from layoutkit.extract.strap_loss import straps_data
+    from layoutkit.flow.current_loads import labelled_loads
     from layoutkit.view.metrics import compute
 
     technology = current.technology()
@@ -69,6 +71,10 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
         matched_pairs=[tuple(pair) for pair in params.get("matched_pairs", ())],
         area_targets=params.get("area_targets"),
     )
+    stated = {entry["net"]: entry["current"] for entry in params.get("net_currents", ())}
+    if stated:
+        verdicts = judge_currents(cell, technology, labelled_loads(cell, technology, current.devices(), stated))
+        metrics = replace(metrics, currents=tuple(each.to_json() for each in verdicts))
     metrics = replace(metrics, straps=tuple(straps_data(cell, technology)))
     groups = [MatchedGroup(tuple(names)) for names in params.get("matched_groups", ())]
     if "matched_groups" not in params:

@@ -94,7 +94,8 @@ class WireMetrics:
 class LayoutMetrics:
     """The metrics of a layout; areas in um2, lengths in um.
 
-    ``straps`` are the losses of sources and drains, as ``layoutkit.extract.strap_loss`` measures them.
+    ``straps`` are the losses of sources and drains, as ``layoutkit.extract.strap_loss`` measures them, and
+    ``currents`` the verdicts on nets whose currents were stated.
     """
 
     cell_name: str
@@ -110,6 +111,7 @@ class LayoutMetrics:
     wires: tuple[WireMetrics, ...]
     groups: tuple[Mapping[str, Any], ...] = ()
     straps: tuple[dict[str, Any], ...] = ()
+    currents: tuple[dict[str, Any], ...] = ()
     """Figures of matched groups; see ``matched_groups.MatchingReport``."""
 
     def to_json(self) -> dict[str, Any]:
@@ -129,6 +131,7 @@ class LayoutMetrics:
             "devices": [asdict(device) | {"centroid": list(device.centroid)} for device in self.devices],
             "wires": [asdict(wire) for wire in self.wires],
             "straps": list(self.straps),
+            **({"currents": list(self.currents)} if self.currents else {}),
         }
 
 

@@ -7,7 +7,7 @@
 from typing import Any
 
 try:
-    from skillscript import main
+    from skillscript import ErrorCode, SkillError, main
 except ImportError as problem:  # the same lines in every script: any Python 3 without the package answers an envelope
     if problem.name != "skillscript":
         raise
@@ -34,7 +34,11 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
 
     current = CurrentLayout(params)
     metrics = measure(params, current)
-    return {**metrics.to_json(), "layout_sha256": current.sha256, "warnings": current.warnings}
+    data = {**metrics.to_json(), "layout_sha256": current.sha256, "warnings": current.warnings}
+    weak = [entry["text"] for entry in data.get("currents", ()) if entry["verdict"] == "failed"]
+    if weak:
+        raise SkillError(ErrorCode.LAYOUT_CONFLICT, "; ".join(weak), {"faults": weak}, data)
+    return data
 
 
 if __name__ == "__main__":

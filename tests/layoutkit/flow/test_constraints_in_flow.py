@@ -13,6 +13,8 @@ from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, read_constraints
 from layoutkit.flow.summary import faults
 from layoutkit.technology import load, names
+from layoutkit.tools.current_layout import CurrentLayout
+from layoutkit.tools.layout_outputs import measure
 
 SKILLS = Path(__file__).parents[3] / "skills"
 OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
@@ -229,6 +231,12 @@ def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build)
     assert outcomes(report)["device_currents[0]"] == (True, "the drawn metal carries the current")
     assert outcomes(report)["net_currents[0]"][0] is False
     assert report["currents"]["temperature_c"] == 90
+    alone = {"workspace": str(Path(report["files"]["gds"]).parent)}
+    for current, verdict in ((0.003, "failed"), (0.0001, "passed")):
+        params = {**alone, "net_currents": [{"net": "vdd", "current": current}]}
+        (found_alone,) = measure(params, CurrentLayout(params)).to_json()["currents"]
+        assert found_alone["verdict"] == verdict
+        assert (len(found_alone.get("box", ())) == 4) == (verdict == "failed")
 
 
 def test_a_current_widens_the_wires_of_its_net(build):
