@@ -239,12 +239,12 @@ class _Planner:
         """Return the numbers of rows to try: those that divide the units evenly and keep all rows near the taps."""
         first = self.wish.transistors[0]
         height = first.finger_width + self._overhead
-        pitch = self._pitch()
+        pitch, dummies = self._pitch(), 2 * self.wish.dummies
         return [
             rows
             for rows in range(1, min(total, _MOST_ROWS) + 1)
             if total % rows == 0
-            and (rows == 1 or min(rows * height, total // rows * size * pitch) / 2 < 0.8 * self.reach)
+            and (rows == 1 or min(rows * height, (total // rows * size + dummies) * pitch) / 2 < 0.8 * self.reach)
         ]
 
     def _pitch(self) -> int:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MOST_FINGERS = 1000
 """Fingers of a group beyond which no common finger width is looked for."""
 
+_FILLED = 0.75
+"""Part of the height between two taps that fingers of a mirror and its cascodes may fill."""
+
 
 @dataclass(frozen=True)
 class Sizing:
@@ -108,7 +111,7 @@ def group_devices(
         parts = _alike([d for d in devices if d.id not in tops], technology)
         parts += _alike([d for d in devices if d.id in tops], technology)
         found = [_group(kind, part, technology, levels) for part in parts]
-        if len(found) == 2 and found[1].devices[0].id in tops and _stands_on(found[1], found[0]):
+        if len(found) == 2 and found[1].devices[0].id in tops and _stands_on(found[1], found[0], technology):
             found = [_with_cascodes(*found)]
         if len(found) > 1:
             split = "; ".join(" ".join(d.id for d in group.devices) for group in found)
@@ -205,8 +208,15 @@ def cascodes_of(circuit: Circuit, devices: Sequence[str]) -> tuple[str, ...]:
     return tuple(module.properties.get("cascodes", ())) if module is not None else ()
 
 
-def _stands_on(upper: Group, lower: Group) -> bool:
-    """Return whether every device of ``upper`` is the cascode of that of ``lower`` and can share its ring."""
+def _stands_on(upper: Group, lower: Group, technology: Technology) -> bool:
+    """Return whether every device of ``upper`` is the cascode of that of ``lower`` and can share its ring.
+
+    The rows of both lie between taps below and above: together they are lower than twice the tap distance, less what
+    wires take.
+    """
+    height = upper.sizing[0].finger_width + lower.sizing[0].finger_width
+    if height > _FILLED * 2 * technology.dim("tap_max_distance", lower.spec):
+        return False
     if (upper.spec, upper.bulk_net, len(upper.devices)) != (lower.spec, lower.bulk_net, len(lower.devices)):
         return False
     pairs = zip(upper.devices, lower.devices, strict=True)

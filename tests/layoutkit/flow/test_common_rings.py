@@ -25,9 +25,9 @@ M9 x y z vss nmos W=1.5u L=0.6u
 """
 
 
-def placed(text, name, **options):
+def placed(text, name, *, recognised=False, **options):
     technology = load(name)
-    request = LayoutRequest(netlist_text=text, technology=name, constraints={})
+    request = LayoutRequest(netlist_text=text, technology=name, constraints=None if recognised else {})
     circuit, _ = read_circuit(request, technology)
     design, _ = make_design(request, technology, circuit)
     return technology, place_modules(design, PlacementOptions(row_gap=1000, moves=100), **options)
@@ -80,3 +80,18 @@ def test_rows_share_a_ring_only_while_the_middle_is_near_enough_to_its_taps():
     technology, modules = placed(f"* tall\n.subckt tall vss\n{cards}\n.ends\n", "sky130A")
     assert violated(technology, modules) == set()
     assert len(modules.placement.rows) > 1
+
+
+def test_a_mirror_and_its_cascodes_too_high_for_one_ring_are_two_modules():
+    """Rows of 16.5 and 20 um in sky130A would put diffusion farther than 15 um from the taps below and above."""
+    text = """* a cascode mirror of long channels
+.subckt mirror vdd in out
+M3 a in vdd vdd pmos W=33u L=26.4u nf=2
+M4 b in vdd vdd pmos W=33u L=26.4u nf=2
+MC3 in c a vdd pmos W=40u L=16u nf=2
+MC4 out c b vdd pmos W=40u L=16u nf=2
+.ends
+"""
+    technology, modules = placed(text, "sky130A", recognised=True)
+    assert sorted(item.module.devices for item in modules.drawn) == [("M3", "M4"), ("MC3", "MC4")]
+    assert violated(technology, modules) == set()
