@@ -160,7 +160,7 @@ def test_the_pair_of_two_micrometres_is_small(process):
 
 
 def test_a_finger_of_five_micrometres_loses_at_most_a_fiftieth_of_its_current_in_its_strap(process):
-    """The drop of a strap that is fed evenly is a third of R * I; the share of the current is at most twice its share."""
+    """A strap that is fed evenly drops a third of R * I; at most twice that share of the supply is lost as current."""
     spec = process.device("nmos")
     made = transistor(process, "M1", "nmos", MosSize(20e-6, spec.min_l * process.dbu_um * 1e-6, 4), None)
     layout = kdb.Layout()
