@@ -77,7 +77,7 @@ def test_horizontal_symmetry(draw):
     assert heights == sorted(set(heights))
     assert heights[0] + heights[3] == pytest.approx(heights[1] + heights[2])
     assert len({unit["position"][0] for unit in data["device_instances"]}) == 1
-    assert [unit["orientation"] for unit in data["device_instances"]] == ["R0", "MX", "MY", "R180"]
+    assert [unit["orientation"] for unit in data["device_instances"]] == ["R0", "MX", "R0", "MX"]
     assert data["symmetry_info"]["geometry_symmetric"]
     assert data["centroid_error_um"] == 0
 

@@ -319,7 +319,7 @@ class _Planner:
             below = len(pattern) - 1 - number
             if candidate.one_way:
                 row = in_one_direction(units)
-            elif below < number and shapes[number] == shapes[below][::-1]:
+            elif below < number and len(units) > 1 and shapes[number] == shapes[below][::-1]:
                 row = mirrored_row(plain[below], units)
             else:
                 row = arranged_row(units, gap=wish.gap, separate=wish.separate)
