@@ -128,6 +128,17 @@ def test_a_stated_pattern_is_drawn_as_stated(draw, pattern, order):
     assert [unit["parent"] for unit in units] == lower + upper[::-1]
 
 
+def test_more_devices_make_a_matched_group_of_any_ratio(draw):
+    more = json.dumps([device("M3", w=8e-6, nf=4), device("M4", w=4e-6, nf=2)])
+    pair = {"a": device("M1", w=4e-6, nf=2), "b": device("M2", w=4e-6, nf=2)}
+    data = draw("--more-devices", more, "--technology", "sky130A", **pair)[1]["data"]
+    assert set(data["pattern"]) - {"/"} <= set("ABCD0123456789")
+    assert (data["centroid_error_um"], data["drc"]["passed"]) == (0, True)
+    assert {name: size["w"] for name, size in data["drawn"].items()} == pytest.approx(
+        {"M1": 4e-6, "M2": 4e-6, "M3": 8e-6, "M4": 4e-6}
+    )
+
+
 def test_a_pattern_that_the_fingers_do_not_allow_is_refused_with_what_is_possible(draw):
     narrow = {"w": 0.42e-6}  # the narrowest of sky130A
     pair = {"a": device("M1", **narrow), "b": device("M2", **narrow)}

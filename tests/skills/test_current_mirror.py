@@ -150,7 +150,7 @@ def test_nets_tell_which_devices_are_the_cascodes(draw):
     [
         ([device("M1")], "at least 2 devices"),
         ([device("M1"), device("M2", "pmos")], "Devices must be same type for matching"),
-        ([device("M1"), device("M2", w=1.5e-6)], "must have the same finger width"),
+        ([device("M1"), device("M2", w=1.505e-6)], "must have the same finger width"),
         ([device("M1"), device("M1")], "ids must differ"),
     ],
 )
@@ -158,6 +158,16 @@ def test_no_mirror_is_refused_in_words(draw, devices, message):
     code, envelope = draw(devices)
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
     assert message in envelope["error"]["message"]
+
+
+def test_a_ratio_in_the_widths_becomes_units_of_one_finger_width(draw):
+    code, envelope = draw([device("M1", w=2e-6), device("M2", w=8e-6)])
+    data = envelope["data"]
+    assert (code, data["drc"]["passed"]) == (0, True)
+    assert data["matching_info"]["mirrors"] == {"M2": 4.0}
+    parents_ = [unit["parent"] for unit in data["device_instances"]]
+    assert parents_.count("M2") == 4 * parents_.count("M1")
+    assert any("M2: drawn with fingers of 2 um" in warning for warning in data["warnings"])
 
 
 def test_three_devices_are_no_cascode(draw):

@@ -186,12 +186,14 @@ class _Recognition:
                 self._wide_swing_mirror(gate, members, by_source)
 
     def _mirror(self, reference: Device, outputs: list[Device], by_source: _BySource) -> None:
-        """Add a mirror with its diode-connected reference, and the cascode devices on top when each branch has one."""
-        diode_on_top = self._cascode_above(reference, by_source)
-        tops: list[Device] = []
-        if diode_on_top is not None and diode_on_top.terminals["d"] == diode_on_top.terminals["g"]:
-            tops = self._cascodes(diode_on_top, outputs, by_source)
-        self._add_mirror(reference, outputs, tops, "cascode" if tops else "simple")
+        """Add a mirror with its diode-connected reference, and the cascode devices on top when each branch has one.
+
+        The gates of the cascodes are on the cascode of the reference, connected as a diode, or on a bias of their own.
+        """
+        top = self._cascode_above(reference, by_source)
+        tops = self._cascodes(top, outputs, by_source) if top is not None else []
+        biased = bool(tops) and tops[0].terminals["d"] != tops[0].terminals["g"]
+        self._add_mirror(reference, outputs, tops, "biased_cascode" if biased else "cascode" if tops else "simple")
 
     def _wide_swing_mirror(self, gate: str, members: list[Device], by_source: _BySource) -> None:
         """Add a mirror whose gates are driven by the drain of the cascode above its reference."""

@@ -142,6 +142,7 @@ def _check(spec: MirrorSpec) -> None:
     widths = sorted({t.finger_width for t in spec.mirror})
     if len(widths) > 1:
         raise GeometryError(
-            "the devices of a mirror must have the same finger width (w / nf); set the ratio by m, or by w and nf",
+            "the devices of a mirror must have the same finger width (w / nf); set the ratio by m, or by w and nf, so that "
+            "one finger width divides all widths",
             details={"finger_widths_dbu": {t.id: t.finger_width for t in spec.mirror}},
         )

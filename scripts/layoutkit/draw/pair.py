@@ -1,4 +1,4 @@
-"""Draw two matched transistors: as the figures choose, or in a stated pattern, side by side or in rows."""
+"""Draw two or more matched transistors: as the figures choose, or in a stated pattern, side by side or in rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from layoutkit.draw.group import GroupSpec, check_alike, draw_group
-from layoutkit.draw.pattern import AUTO, INTERDIGITATED, STACKED, parse_pattern
+from layoutkit.draw.pattern import AUTO, INTERDIGITATED, LETTERS, STACKED, parse_pattern
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.errors import DrcViolationError
 
@@ -35,6 +35,7 @@ class PairSpec:
         dummies: Dummy fingers at each end of each row.
         labels: Whether pins carry net names.
         ring: Which taps surround it.
+        others: Devices C, D and so on, for a group of more than two.
     """
 
     name: str
@@ -47,6 +48,7 @@ class PairSpec:
     dummies: int = 2
     labels: bool = True
     ring: RingStyle = FULL_RING
+    others: tuple[Transistor, ...] = ()
 
 
 def draw_pair(layout: kdb.Layout, tech: Technology, spec: PairSpec) -> Module:
@@ -56,7 +58,7 @@ def draw_pair(layout: kdb.Layout, tech: Technology, spec: PairSpec) -> Module:
         GeometryError: If the devices differ in type, or the arrangement cannot be drawn.
         DrcViolationError: If ``spacing`` is smaller than the process allows.
     """
-    devices = (spec.first, spec.second)
+    devices = (spec.first, spec.second, *spec.others)
     check_alike(devices)
     least = max(tech.dim("active_space", spec.first.spec), tech.grid)
     if spec.spacing < least:
@@ -72,7 +74,7 @@ def draw_pair(layout: kdb.Layout, tech: Technology, spec: PairSpec) -> Module:
         spec.labels,
         separate=not spec.interdigitate,
         gap=tech.snap_up(spec.spacing),
-        tags={spec.first.id: "A", spec.second.id: "B"},
+        tags={device.id: letter for device, letter in zip(devices, LETTERS, strict=False)},
         ring=spec.ring,
     )
     module = draw_group(layout, tech, group)
@@ -85,13 +87,15 @@ def _arrangement(spec: PairSpec) -> str:
         return spec.arrangement
     if spec.arrangement in {AUTO, INTERDIGITATED, STACKED}:
         return STACKED
-    ((*units,),) = parse_pattern(spec.arrangement, ("A", "B"))
+    ((*units,),) = parse_pattern(spec.arrangement, LETTERS[: 2 + len(spec.others)])
     return "/".join(units)
 
 
 def _differences(spec: PairSpec) -> list[str]:
     a, b = spec.first, spec.second
     differences = []
+    if spec.others:
+        return []  # a group of a ratio; its plan states what is unequal
     if a.width != b.width:
         differences.append(f"{a.id} and {b.id} differ in total width; they do not match")
     elif (a.finger_width, a.fingers) != (b.finger_width, b.fingers):

@@ -8,7 +8,6 @@ module if they can. A matched group whose devices differ otherwise is split, and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import gcd
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.recognise import MODULE_TYPES
@@ -16,7 +15,7 @@ from layoutkit.draw.pattern import AUTO
 from layoutkit.errors import UnsupportedOperationError
 from layoutkit.flow.deep_wells import isolated_bodies
 from layoutkit.technology.device_kinds import PASSIVE_KINDS, plural_nouns
-from layoutkit.technology.finger_widths import widest_finger
+from layoutkit.technology.finger_widths import one_finger_width, widest_finger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from layoutkit.draw.deep_well import DeepWellNets
     from layoutkit.technology import DeviceSpec, Technology
 
-
-MOST_FINGERS = 1000
-"""Fingers of a group beyond which no common finger width is looked for."""
 
 _FILLED = 0.75
 """Part of the height between two taps that fingers of a mirror and its cascodes may fill."""
@@ -186,19 +182,13 @@ def _of_one_width(sized: Sequence[tuple[Device, Sizing]], technology: Technology
     """
     spec = technology.device(sized[0][0].model)
     totals = [sizing.finger_width * sizing.fingers for _, sizing in sized]
-    common, narrowest = gcd(*totals), min(sizing.finger_width for _, sizing in sized)
-    widest = widest_finger(technology, spec)
-    widths = [
-        common // parts
-        for parts in range(1, min(common // spec.min_w, MOST_FINGERS) + 1)
-        if common % parts == 0 and common // parts % technology.grid == 0 and common // parts <= widest
-    ]
-    widths = [width for width in widths if sum(totals) // width <= MOST_FINGERS]
-    if not widths:
+    narrowest = min(sizing.finger_width for _, sizing in sized)
+    width = one_finger_width(totals, narrowest, (spec.min_w, widest_finger(technology, spec)), technology.grid)
+    if not width:
         return list(sized)
-    best = min(widths, key=lambda width: (max(width / narrowest, narrowest / width), width))
     return [
-        (device, replace(s, finger_width=best, fingers=t // best)) for (device, s), t in zip(sized, totals, strict=True)
+        (device, replace(sizing, finger_width=width, fingers=total // width))
+        for (device, sizing), total in zip(sized, totals, strict=True)
     ]
 
 

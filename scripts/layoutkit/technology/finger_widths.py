@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 # The middle of a finger wider than this multiple of the tap distance would be too far from the ring.
 TAP_REACH = 1.5
 ROUNDING = 1e-6
+MOST_COMMON_FINGERS = 1000  # with more fingers no common finger width is looked for
 MOST_STEPS = 10**8  # half a metre on a grid of 5 nm; no process draws such a width
 
 
@@ -71,6 +72,26 @@ def dividing_fingers(widths: Iterable[FingeredWidth], grid: int) -> dict[str, in
             if finger:
                 found.update({each.device: _steps(each, grid) // finger for each in part})
     return found
+
+
+def one_finger_width(totals: Sequence[int], wanted: int, limits: tuple[int, int], grid: int) -> int:
+    """Return the finger width that divides all ``totals`` and is nearest in ratio to ``wanted``; 0 if there is none.
+
+    Args:
+        totals: Widths of whole transistors. [dbu]
+        wanted: Finger width to come near to. [dbu]
+        limits: Narrowest and widest finger. [dbu]
+        grid: Grid of the process. [dbu]
+    """
+    common = math.gcd(*totals)
+    if common % grid:
+        return 0
+    legal = [
+        steps * grid
+        for steps in _divisors(common // grid)
+        if limits[0] <= steps * grid <= limits[1] and sum(totals) // (steps * grid) <= MOST_COMMON_FINGERS
+    ]
+    return min(legal, key=lambda width: (max(width / wanted, wanted / width), width), default=0)
 
 
 def _steps(width: FingeredWidth, grid: int) -> int:

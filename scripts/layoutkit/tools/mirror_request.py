@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror, drawn_ratios
 from layoutkit.errors import DeviceNotFoundError, GeometryError
+from layoutkit.technology.finger_widths import one_finger_width, widest_finger
 from layoutkit.tools.module_requests import (
     deliver,
     drawn_size,
@@ -135,11 +136,30 @@ def _transistors(
     for i, device in enumerate(lower):
         drain = {"d": "bias"} if i == 0 else {}
         mirror.append(made(device, {"g": "bias", "s": rail, "b": rail, **drain}))
+    mirror = _of_one_width(tech, mirror)
     cascodes = []
     for i, (device, below) in enumerate(zip(upper, mirror, strict=False)):
         drain = {"d": "bias_cascode"} if i == 0 else {}
         cascodes.append(made(device, {"g": "bias_cascode", "s": below.drain, "b": below.bulk, **drain}))
-    return tuple(mirror), tuple(cascodes)
+    return tuple(mirror), tuple(_of_one_width(tech, cascodes))
+
+
+def _of_one_width(tech: Technology, transistors: list[Transistor]) -> list[Transistor]:
+    """Return the transistors with fingers of one width, told in a warning; as they are if there is no such width."""
+    if len({t.finger_width for t in transistors}) < 2 or len({t.spec.name for t in transistors}) > 1:
+        return transistors
+    spec, narrowest = transistors[0].spec, min(t.finger_width for t in transistors)
+    limits = (spec.min_w, widest_finger(tech, spec))
+    width = one_finger_width([t.width for t in transistors], narrowest, limits, tech.grid)
+    if not width:
+        return transistors
+    text = f"drawn with fingers of {tech.to_um(width):g} um, which divide the widths of all devices of the mirror"
+    return [
+        t
+        if t.finger_width == width
+        else replace(t, finger_width=width, nf=t.width // width, m=1, warnings=(*t.warnings, f"{t.id}: {text}"))
+        for t in transistors
+    ]
 
 
 def _ids(devices: Devices) -> list[str]:

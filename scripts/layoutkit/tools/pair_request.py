@@ -1,4 +1,4 @@
-"""``layout.create_common_centroid_pair``: two matched transistors with a common centroid."""
+"""``layout.create_common_centroid_pair``: two or more matched transistors with a common centroid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from layoutkit.tools.module_requests import (
 from layoutkit.tools.transistor_requests import requested_transistor, with_dividing_fingers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -30,16 +30,18 @@ if TYPE_CHECKING:
 
 
 def create_common_centroid_pair(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw two matched transistors into the workspace's layout and return the data of the tool.
+    """Draw matched transistors into the workspace's layout and return the data of the tool.
 
     Raises:
         LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
     """
-    types = [params[which]["type"] for which in ("device_a", "device_b")]
-    if types[0] != types[1]:
+    sizes = [params["device_a"], params["device_b"], *params["more_devices"]]
+    types = [device["type"] for device in sizes]
+    if len(set(types)) > 1:
         raise GeometryError("Devices must be same type for matching", details={"types": types})
     tech = technology_of(params, params.get("device") or types[0])
-    first, second = _devices(params, tech)
+    devices = _devices(params, tech, sizes)
+    first, second, *others = devices
     spacing, ring = tech.to_dbu(params["spacing"]), ring_style(params)
 
     def draw(layout: kdb.Layout, name: str) -> Module:
@@ -54,10 +56,11 @@ def create_common_centroid_pair(params: Mapping[str, Any]) -> dict[str, Any]:
             dummies=params["dummies"],
             labels=params["labels"],
             ring=ring,
+            others=tuple(others),
         )
         return in_deep_well(params, tech, draw_pair(layout, tech, spec), first.spec)
 
-    delivered = deliver(params, tech, [first.id, second.id], draw)
+    delivered = deliver(params, tech, [device.id for device in devices], draw)
     module = delivered.module
     return {
         **delivered.common_data(),
@@ -70,20 +73,19 @@ def create_common_centroid_pair(params: Mapping[str, Any]) -> dict[str, Any]:
         "pins": delivered.net_pins(),
         "centroids": {device: delivered.point(*module.centroid(device)) for device in module.devices},
         "centroid_error_um": tech.to_um(module.centroid_error()),
-        "drawn": {device.id: drawn_size(device, delivered) for device in (first, second)},
+        "drawn": {device.id: drawn_size(device, delivered) for device in devices},
     }
 
 
-def _devices(params: Mapping[str, Any], tech: Technology) -> tuple[Transistor, Transistor]:
-    """Return both transistors; where no nets are known they share source and bulk, as a differential pair does."""
-    a, b = params["device_a"], params["device_b"]
-    shared = f"{a['device_id']}_{b['device_id']}"
+def _devices(params: Mapping[str, Any], tech: Technology, sizes: Sequence[Mapping[str, Any]]) -> list[Transistor]:
+    """Return the transistors; where no nets are known they share source and bulk, as a differential pair does."""
+    shared = f"{sizes[0]['device_id']}_{sizes[1]['device_id']}"
     found = []
-    for device in with_dividing_fingers(tech, (a, b), params.get("device"), units=2):
+    for device in with_dividing_fingers(tech, sizes, params.get("device"), units=2):
         given = params.get("nets", {}).get(device["device_id"])
         nets = {"s": f"{shared}_S", "b": f"{shared}_B", **known_nets(params, device["device_id"], given)}
         found.append(requested_transistor(tech, device, params.get("device"), nets))
-    return found[0], found[1]
+    return found
 
 
 def _symmetry(axis: str, delivered: Delivered) -> dict[str, Any]:

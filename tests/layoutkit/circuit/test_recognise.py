@@ -120,6 +120,23 @@ M4 a en b vss nmos w=1u l=1u
     assert sorted(devices) == ["M1", "M2", "M3", "M4"]
 
 
+def test_cascodes_with_a_bias_of_their_own_belong_to_the_mirror(spice):
+    circuit = spice(
+        sub(
+            """
+        M1 a a vss vss nmos w=2u l=1u
+        M2 b a vss vss nmos w=4u l=1u
+        M3 bias vc a vss nmos w=2u l=1u
+        M4 out vc b vss nmos w=4u l=1u
+        """,
+            "bias vc out vss",
+        )
+    )
+    (mirror,) = recognise(circuit)
+    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2", "M3", "M4"), "biased_cascode")
+    assert mirror.properties["ratios"] == {"M2": 2.0}
+
+
 def test_a_wide_swing_mirror_is_driven_through_its_cascode(spice):
     circuit = spice(
         sub("""
