@@ -142,7 +142,7 @@ def _check(spec: MirrorSpec) -> None:
     widths = sorted({t.finger_width for t in spec.mirror})
     if len(widths) > 1:
         raise GeometryError(
-            "the devices of a mirror must have the same finger width (w / nf); set the ratio by m, or by w and nf, so that "
-            "one finger width divides all widths",
+            "the devices of a mirror must have the same finger width (w / nf), and none divides all widths; set the "
+            "ratio by m, or by w and nf",
             details={"finger_widths_dbu": {t.id: t.finger_width for t in spec.mirror}},
         )
