@@ -51,7 +51,8 @@ _MOST_SPLITS = 2
 _STRESS_FREE = 0.01  # a difference in stress that is not weighed: 0.1 mV at 10 mV um and S = 1/um
 _STRESS_WEIGHT = 10.0  # 1 % more of it may cost 10 % of area
 _DISPERSION_WEIGHT = 1.0
-_LOAD_WEIGHT = 0.5
+_LOAD_WEIGHT = 0.5  # of the difference in drain area; the branches of a ratio are loaded differently anyway
+_LOAD_OF_EQUALS = 5.0
 _NO_MIRROR_IMAGE = 1.25  # rows that are their own mirror image may cost so much more area
 _SPLIT = 1.6  # splitting fingers has to save so much area
 _COST_STEP = 1.02  # costs within 2 % count as equal
@@ -264,7 +265,8 @@ class _Planner:
         found = plan.figures
         size = self._with_ring(found.width, found.height)
         cost = _cost(*size, found.stress_spread, candidate.pattern, candidate.split)
-        cost *= 1 + _DISPERSION_WEIGHT * (1 - min(found.dispersion, 1.0)) + _LOAD_WEIGHT * found.drain_load
+        load = _LOAD_OF_EQUALS if len({t.fingers for t in self.wish.transistors}) == 1 else _LOAD_WEIGHT
+        cost *= 1 + _DISPERSION_WEIGHT * (1 - min(found.dispersion, 1.0)) + load * found.drain_load
         return (
             round(max(found.centroid_error_x, found.centroid_error_y) / self._pitch(), 2),
             found.junctions > JUNCTIONS_ALIKE,
