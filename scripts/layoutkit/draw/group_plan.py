@@ -3,7 +3,7 @@
 The choice ``auto`` draws up candidates (one row or several, units of one or more fingers, fingers split where the
 process allows) and takes the best by, in this order: coincident centroids, equal junctions, equal current directions,
 then a cost: the area, weighted with the difference in stress and in the load of the drains, with the dispersion, with
-an aspect beyond 4, with fingers that are split and with rows that are not their own mirror image.
+an aspect beyond 4, with many rows, with fingers that are split and with rows that are not their own mirror image.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ _DISPERSION_WEIGHT = 1.0
 _LOAD_WEIGHT = 0.5  # of the difference in drain area; the branches of a ratio are loaded differently anyway
 _LOAD_OF_EQUALS = 5.0
 _NO_MIRROR_IMAGE = 1.25  # rows that are their own mirror image may cost so much more area
+_ROW_WEIGHT = 0.15  # of each row beyond the third: more dummies, more wires between rows
 _SPLIT = 1.6  # splitting fingers has to save so much area
 _COST_STEP = 1.02  # costs within 2 % count as equal
 _KEPT = 2  # candidates of each unit size and number of rows
@@ -385,6 +386,7 @@ def _cost(width: int, height: int, stress_spread: float, pattern: Pattern, parts
     """Return the area of a pattern, weighted with what speaks against it."""
     aspect = max(width / height, height / width, WIDE) / WIDE
     cost = width * height * aspect**2 * (1 + _STRESS_WEIGHT * max(0.0, stress_spread - _STRESS_FREE))
+    cost *= 1 + _ROW_WEIGHT * max(0, len(pattern) - 3)
     if any(row != row[::-1] for row in pattern):
         cost *= _NO_MIRROR_IMAGE
     return cost if parts == 1 else cost * _SPLIT
