@@ -49,7 +49,8 @@ def test_the_layout_is_clean_in_every_technology(built, technology, name):
     assert report["drc"]["total_violations"] == 0
     assert report["drc"]["rules_unchecked"] == []
     lvs = report["lvs"]
-    assert (lvs["matched"], lvs["complete"], lvs["mismatches"], lvs["dummies"]) == (True, True, [], 0)
+    assert (lvs["matched"], lvs["complete"], lvs["mismatches"]) == (True, True, [])
+    assert (lvs["dummies"] > 0) is (name == "ota_5t")  # two at each end of the rows of matched groups
     assert (lvs["not_compared"], lvs["layers_unchecked"], lvs["layers_waived"]) == ([], [], [])
 
 
@@ -91,8 +92,19 @@ def test_the_extracted_transistors_carry_what_was_measured(built, technology, gi
 MEASURED = "as ad ps pd sa sb sd"  # only the layout has them; the PDKs' netgen setups remove them too
 
 
+def without_tied(text):
+    """Return a netlist without the dummies whose terminals are all on one net.
+
+    netgen 1.5 merges them whatever their lengths, and then finds property errors even between a netlist and itself.
+    """
+    return re.sub(r"^X?MDUMMY\d+ (\S+) \1 \1 \1 .*\n(\+.*\n)*", "", text, flags=re.MULTILINE)
+
+
 def netgen_matches(folder, models, extracted, reference):
     """Tell whether netgen finds the two netlists' ota_5t the same, sizes included."""
+    for path, name in ((extracted, "extracted.spice"), (reference, "reference.spice")):
+        (folder / name).write_text(without_tied(Path(path).read_text()))
+    extracted, reference = folder / "extracted.spice", folder / "reference.spice"
     lines = []
     ends = "1 3" if re.search(r"^X", Path(extracted).read_text(), re.MULTILINE) else "drain source"
     for model in models:
