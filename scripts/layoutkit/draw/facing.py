@@ -17,22 +17,24 @@ if TYPE_CHECKING:
     from layoutkit.draw.wires import WiredRow
 
 
-def share_gate_rails(lower: WiredRow, upper: WiredRow, metal: Metal) -> bool:
+def share_gate_rails(lower: WiredRow, upper: WiredRow, metal: Metal, *, way: int) -> bool:
     """Let two rows share their gate rails if their strips find room beside each other; return whether they do.
 
-    ``upper`` is drawn upside down above ``lower``; the rails of each start with its nearest.
+    ``upper`` is drawn upside down above ``lower``; the rails of each start with its nearest. The strips of ``lower``
+    move against ``way`` (1 or -1), those of ``upper`` along it; it also turns the order of the rails.
     """
     if lower.bar or upper.bar or not lower.gate_nets or not upper.gate_nets:
         return False
     counts = Counter(net for row in (lower, upper) for net, _ in row.gate_strips())
-    nets = sorted(counts, key=lambda net: (-counts[net], net))
+    nets = sorted(counts, key=lambda net: (-counts[net], net))[::way]
     before = [(row.heads, row.gate_nets) for row in (lower, upper)]
     strip = lower.sizes.strip
     distance = -(-(strip + metal.space(0, strip)) // (2 * metal.grid)) * metal.grid
     mirrored = is_palindrome(lower.plan.row) and is_palindrome(upper.plan.row)
     for moved, outwards in ((0, False), (distance, mirrored)):
         heads = [
-            row.moved_heads(way * moved, outwards=outwards) if moved else None for row, way in ((lower, -1), (upper, 1))
+            row.moved_heads(side * moved, outwards=outwards) if moved else None
+            for row, side in ((lower, -way), (upper, way))
         ]
         if moved and None in heads:
             continue

@@ -172,7 +172,8 @@ class _Drawing:
         distances = []
         for (lower_row, lower), (upper_row, upper) in pairwise(rows):
             facing = _upper(lower_row), _lower(upper_row)
-            shared = facing == ("head", "head") and share_gate_rails(lower, upper, self.metal)
+            way = 1 if 2 * len(self.shared) + 2 <= len(rows) else -1  # so that the upper half mirrors the lower one
+            shared = facing == ("head", "head") and share_gate_rails(lower, upper, self.metal, way=way)
             needs = self._row_needs(facing, shared=shared)
             needed = self.tech.snap_up(_clearance(lower.reach(facing[0]), upper.reach(facing[1]), needs))
             distances.append(shared_distance(lower, upper, needed) if shared else needed)
