@@ -179,10 +179,10 @@ class _Drawing:
             distances.append(shared_distance(lower, upper, needed) if shared else needed)
             self.shared.append(shared)
         if distances != distances[::-1]:  # the rows of an odd stack are to be symmetric about the middle row
-            most = max(distances)
-            for (lower, upper), shared in zip(pairwise(wired), self.shared, strict=True):
+            pairs, most = list(zip(pairwise(wired), self.shared, strict=True)), max(distances)
+            for (lower, upper), shared in pairs:
                 most = max(most, shared_distance(lower, upper, most) if shared else most)
-            distances = [most] * len(distances)
+            distances = [shared_distance(*rows, most) if shared else most for rows, shared in pairs]
         placed = [_PlacedRow(wired[0], self.stack.rows[0].flipped, 0)]
         for (row, upper), distance in zip(rows[1:], distances, strict=True):
             placed.append(_PlacedRow(upper, row.flipped, placed[-1].top + distance))

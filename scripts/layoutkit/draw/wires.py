@@ -75,7 +75,8 @@ class WiredRow:
         self.gate_nets = _by_use(head.stripe.finger.gate for head in self._wired_heads())
         self.gate_rail = self._gate_rail_height()
         self.head_contact = self._head_contact()
-        self.gate_rails = self._gate_rails(0)
+        self._lift = 0
+        self.gate_rails = self._gate_rails()
 
     # ---- dummies at the ends
 
@@ -338,8 +339,8 @@ class WiredRow:
             )
         )
 
-    def _gate_rails(self, lift: int) -> list[Rail]:
-        """Return the gate rails: the first at the contacts or ``lift`` above them, the others above it."""
+    def _gate_rails(self) -> list[Rail]:
+        """Return the gate rails: the first at the contacts or lifted above them, the others above it."""
         metal, height = self.metal, self.gate_rail
         low = self.head_contact + self._down((self._contacts_height() - height) // 2)
         cut = metal.cuts[0]
@@ -349,7 +350,7 @@ class WiredRow:
             low = max(low, self.strap_span[1] + metal.space(1, max(height, self.strap_width)))
         for rail in self.rails:
             low = max(low, rail.high + metal.space(rail.level, max(height, rail.high - rail.low)))
-        low = -self._down(-low) + lift
+        low = -self._down(-low) + self._lift
         pitch = height + metal.space(1, height)
         return [Rail(net, 1, low + i * pitch, low + i * pitch + height) for i, net in enumerate(self.gate_nets)]
 
@@ -405,11 +406,12 @@ class WiredRow:
         self.gate_nets = nets
         self.gate_rail = self._gate_rail_height()
         self.head_contact = self._head_contact()
-        self.gate_rails = self._gate_rails(0)
+        self.gate_rails = self._gate_rails()
 
     def lift_rails(self, distance: int) -> None:
-        """Move the gate rails away from the row."""
-        self.gate_rails = self._gate_rails(distance)
+        """Move the gate rails away from the row, from where they are."""
+        self._lift += distance
+        self.gate_rails = self._gate_rails()
 
     # ---- what stacking needs
 

@@ -7,6 +7,7 @@ from drawn_circuit import channels_of, layers_changed_by
 from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror
 from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.pair import PairSpec, draw_pair
+from layoutkit.draw.ring import RingStyle
 from layoutkit.drc.check import check
 from layoutkit.errors import DrcViolationError, GeometryError, LayoutkitError
 
@@ -70,6 +71,20 @@ def test_other_arrangements_are_clean_and_tell_their_error(pair, tech, arrangeme
     assert module.centroid_error() == pytest.approx(distance)
     assert any(f"{tech.to_um(distance):g} um apart" in warning for warning in module.warnings)
     assert clean(module, tech)
+
+
+@pytest.mark.parametrize("pattern", ["ABB/BAB/BBA", "ABB/BAB/BBA/ABB/BAB"])
+def test_rows_that_face_each_other_keep_shared_rails_apart_in_odd_stacks(tech, layout, device, pattern):
+    """The distance of rows with shared gate rails is raised twice: for what they need, and for symmetry."""
+    units = pattern.count("A"), pattern.count("B")
+    one, two = (
+        device(f"M{i}", 2.1 * count, 0.3, f"{drain} d1 b b", nf=2 * count, flavour="pmos")
+        for i, (count, drain) in enumerate(zip(units, ("d1", "d2"), strict=True), 1)
+    )
+    module = draw_group(layout, tech, GroupSpec("group", (one, two), pattern, ring=RingStyle("later")))
+    gates = [channel for channel in channels_of(module.cell, tech.name) if channel.gate == "d1"]
+    for drain, count in zip(("d1", "d2"), units, strict=True):
+        assert sum(channel.sides == {drain, "b"} for channel in gates) == 2 * count
 
 
 @pytest.mark.parametrize("dummies", [0, 2])
