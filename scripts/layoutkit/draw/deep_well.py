@@ -165,6 +165,7 @@ class _Drawing:
             (self.body, max(from_body, ring.implant if deep.body is None else 0)),
             (self.p_diffusion, max(ring.active_space, ring.implant + ring.implant_to_active)),
             (self.n_diffusion, ring.active_space),
+            (self._bbox(self.device.implant), ring.implant + row_sizes(tech, self.device).implant_space),
             (p_implant, max(ring.implant, ring.implant_to_active, tech.dim("implant_to_active", self.device))),
             (self._bbox("poly"), ring.poly_space),
             (self._bbox(tech.conductors[0].layer), ring.strip_space),

@@ -7,6 +7,7 @@ from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
 from layoutkit.draw.deep_well import DeepWellNets, isolate
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
 from layoutkit.draw.pair import PairSpec, draw_pair
+from layoutkit.draw.ring import RingStyle
 from layoutkit.drc.check import check
 from layoutkit.errors import UnsupportedOperationError
 from layoutkit.extract.extractor import extract
@@ -95,6 +96,16 @@ def test_pairs_and_mirrors_keep_their_symmetry_and_their_gates(name, kind):
         assert shift == well.gates[0].box.p1 - module.gates[0].box.p1
     poly = kdb.Region(well.cell.begin_shapes_rec(tech.layer(layout, "poly")))
     assert all(not (poly & kdb.Region(gate.box)).is_empty() for gate in well.gates)
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+@pytest.mark.parametrize("side", ["left", "top"])
+def test_the_wells_ring_keeps_clear_of_transistors_at_an_open_side_of_the_bodys_ring(name, side):
+    tech = load(name)
+    made = device(tech, tech.device("nmos").name)
+    spec = MosSpec(made, "cell", ring=RingStyle("open", (side,)))
+    module = isolated(tech, draw_mos(layout_of(tech), tech, spec), made.spec.name)
+    assert violated(module, tech) == set()
 
 
 def leak_opening(module, tech):
