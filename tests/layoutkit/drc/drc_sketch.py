@@ -210,18 +210,23 @@ def _extension(d):
 
 def _gate_width(d):
     def channel(w):
-        return d.new().box(d.active, -5000, 0, 5000, w).box(_poly(d), -500, -2000, 500, w + 2000)
+        return _around_channel(d, d.new().box(d.active, -5000, 0, 5000, w).box(_poly(d), -500, -2000, 500, w + 2000))
 
     return [channel(d.v)], [channel(d.v - d.g)]
 
 
+def _around_channel(d, sketch):
+    """Draw the other layers of the rule's channels, such as a well, over everything."""
+    drawn = {*drawn_layers(d.technology, d.active), _poly(d)}
+    for name in drawn_layers(d.technology, d.layer):
+        if name not in drawn:
+            sketch.box(name, -9000, -9000, 9000, 9000)
+    return sketch
+
+
 def _gate_length(d):
     def channel(length):
-        sketch = d.new().box(d.active, -5000, 0, 5000, 1000).box(_poly(d), 0, -2000, length, 3000)
-        for name in drawn_layers(d.technology, d.layer):
-            if name not in {d.active, _poly(d)}:
-                sketch.box(name, -9000, -9000, 9000, 9000)
-        return sketch
+        return _around_channel(d, d.new().box(d.active, -5000, 0, 5000, 1000).box(_poly(d), 0, -2000, length, 3000))
 
     return [channel(d.v)], [channel(d.v - d.g)]
 
