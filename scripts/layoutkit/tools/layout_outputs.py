@@ -1,8 +1,7 @@
-"""What is made from the current layout: a GDSII or OASIS file, a picture, metrics."""
+"""What is made from the current layout: a GDSII or OASIS file, or a picture."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
 
     from layoutkit.layout.export import ExportResult
     from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.view.metrics import LayoutMetrics
 
 
 def export(params: Mapping[str, Any], current: CurrentLayout) -> ExportResult:
@@ -44,46 +42,6 @@ def export(params: Mapping[str, Any], current: CurrentLayout) -> ExportResult:
         technology=technology,
     )
     return export_layout(layout, output_path, options)
-
-
-def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
-    """Return the metrics of a cell of the current layout, as ``params`` (of ``eval.compute_metrics``) request.
-
-    Raises:
-        LayoutkitError: If the cell is empty, or a pair or an area names something that does not exist.
-    """
-    from layoutkit.extract.connectivity import labelled_gates
-    from layoutkit.extract.current_limits import judge_currents
-    from layoutkit.extract.extractor import extract
-    from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
-    from layoutkit.extract.strap_loss import straps_data
-    from layoutkit.flow.current_loads import labelled_loads
-    from layoutkit.view.metrics import compute
-
-    technology = current.technology()
-    layout = current.read()
-    cell = choose_cell(layout, params.get("cell_name"))
-    gates = labelled_gates(cell, technology)
-    metrics = compute(
-        cell,
-        technology,
-        gates,
-        matched_pairs=[tuple(pair) for pair in params.get("matched_pairs", ())],
-        area_targets=params.get("area_targets"),
-    )
-    stated = {entry["net"]: entry["current"] for entry in params.get("net_currents", ())}
-    if stated:
-        verdicts = judge_currents(cell, technology, labelled_loads(cell, technology, current.devices(), stated))
-        metrics = replace(metrics, currents=tuple(each.to_json() for each in verdicts))
-    metrics = replace(metrics, straps=tuple(straps_data(cell, technology)))
-    groups = [MatchedGroup(tuple(names)) for names in params.get("matched_groups", ())]
-    if "matched_groups" not in params:
-        wanted = current.matched_groups()
-        groups = [MatchedGroup(names) for names in wanted if set(names) <= gates.keys()]
-    if not groups:
-        return metrics
-    report = MatchingReport(extract(layout, cell, technology), cell)
-    return replace(metrics, groups=tuple(report.measure(groups)))
 
 
 def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str, Any]:

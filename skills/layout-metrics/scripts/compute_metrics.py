@@ -30,7 +30,7 @@ except ImportError as problem:  # the same lines in every script: any Python 3 w
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the metrics of one cell."""
     from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.tools.layout_outputs import measure
+    from layoutkit.tools.metrics_request import measure
 
     current = CurrentLayout(params)
     metrics = measure(params, current)

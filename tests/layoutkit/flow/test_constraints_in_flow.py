@@ -14,7 +14,7 @@ from layoutkit.flow.design import LayoutRequest, read_constraints
 from layoutkit.flow.summary import faults
 from layoutkit.technology import load, names
 from layoutkit.tools.current_layout import CurrentLayout
-from layoutkit.tools.layout_outputs import measure
+from layoutkit.tools.metrics_request import measure
 
 SKILLS = Path(__file__).parents[3] / "skills"
 OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
