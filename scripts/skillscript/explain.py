@@ -82,7 +82,11 @@ def _faults_of(error: ValidationError, root: dict[str, Any]) -> list[tuple[Path,
     if keyword in ("additionalProperties", "unevaluatedProperties") and error.validator_value is False:
         known = list(error.schema.get("properties", {}))
         unknown = list(islice((name for name in error.instance if name not in known), MAX_FOUND))
-        return [((*path, name), keyword, _unknown(error, path, name, known)) for name in unknown]
+        values = error.instance
+        return [((*path, name), keyword, _unknown(error, (*path, name), values[name], known)) for name in unknown]
+    if keyword == "enum" and list(error.schema_path)[-2:-1] == ["propertyNames"]:
+        name = error.instance  # the name of the property; jsonschema does not pass its value
+        return [((*path, name), keyword, _unknown(error, (*path, name), name, list(error.validator_value)))]
     own = _own_message(error.schema, keyword)
     if keyword in CHOICES and own is None and isinstance(error.instance, dict):
         own = _choice(keyword, error.validator_value, error.instance)
@@ -105,12 +109,13 @@ def _missing(error: ValidationError, path: Path, name: str, root: dict[str, Any]
     return Fault(path_text(full), _rendered(own, full, None, name), None)
 
 
-def _unknown(error: ValidationError, path: Path, name: str, known: list[str]) -> Fault:
-    full = (*path, name if len(name) <= MAX_ECHOED else name[:MAX_ECHOED] + "...")
+def _unknown(error: ValidationError, full: Path, value: Any, known: list[str]) -> Fault:
+    name = str(full[-1])
+    shown = (*full[:-1], name if len(name) <= MAX_ECHOED else name[:MAX_ECHOED] + "...")
     own = _own_message(error.schema, "additionalProperties")
     hint = did_you_mean(name, known) or (f"; allowed: {', '.join(known)}" if known else "; none is allowed here")
-    message = _rendered(own or "Unknown param: {param}{hint}", full, error.instance[name], known, hint)
-    return Fault(path_text(full), message, error.instance[name], known)
+    message = _rendered(own or "Unknown param: {param}{hint}", shown, value, known, hint)
+    return Fault(path_text(shown), message, value, known)
 
 
 def _choice(keyword: str, rule: Any, received: Mapping[str, Any]) -> str | None:

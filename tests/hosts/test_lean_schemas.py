@@ -115,7 +115,8 @@ def samples(schema, root, *, full):
         count = max(schema.get("minItems", 0), int(full))
         return [samples(schema.get("items", {}), root, full=full)] * count
     least = schema.get("minimum", int("exclusiveMinimum" in schema))
-    return {"string": "x" * schema.get("minLength", 0), "boolean": full, "null": None}.get(kind, least)
+    text = schema.get("default", "x" * schema.get("minLength", 0))
+    return {"string": text, "boolean": full, "null": None}.get(kind, least)
 
 
 @pytest.mark.parametrize("full", [True, False])
@@ -333,3 +334,33 @@ def test_data_of_a_failed_call_that_contradict_the_schema_move_to_the_details():
     assert moved["data"] is None
     assert moved["error"]["details"] == {"rule": "m1", "failed_data": odd}
     assert all(accepts(answer_schema(tool), answer) for answer in (kept, moved))
+
+
+def test_the_fields_of_a_repeated_object_are_listed_once():
+    point = {"type": "object", "properties": {name: {"type": "number", "description": "Place [um]"} for name in "xyz"}}
+    other = {**point, "required": ["x"]}
+    fields = {"a": point, "b": {**point, "description": "Top"}, "c": {"type": "array", "items": point}, "d": other}
+    shown = lean_input({"type": "object", "properties": fields})["properties"]
+    assert shown["a"]["properties"] == {**point["properties"]}
+    assert shown["b"] == {"type": "object", "description": "Top. Like a"}
+    assert shown["c"] == {"type": "array", "items": {"type": "object", "description": "Like a"}}
+    assert shown["d"]["properties"] == shown["a"]["properties"]
+
+
+def test_rules_that_say_nothing_to_a_model_are_not_listed():
+    fields = {
+        "name": {"type": "string", "pattern": "^[!-~]+$"},
+        "kind": {"type": "string", "pattern": "^[A-D]+$"},
+        "row": {"type": "string", "pattern": f"^({'|'.join('abcdefghijklmnopqrstuvwxyz')})$"},
+        "count": {"type": "integer", "minimum": 1},
+        "place": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2, "default": [0, 0]},
+        "pair": {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2},
+    }
+    assert lean_input({"type": "object", "properties": fields})["properties"] == {
+        "name": {"type": "string"},
+        "kind": {"type": "string", "pattern": "^[A-D]+$"},
+        "row": {"type": "string"},
+        "count": {"type": "integer"},
+        "place": {"type": "array", "items": {"type": "number"}, "default": [0, 0]},
+        "pair": fields["pair"],
+    }

@@ -247,6 +247,13 @@ def test_what_is_no_envelope_is_refused(envelope):
         SkillResult.from_dict(envelope)
 
 
+def test_a_name_that_no_property_may_have_is_reported_like_an_unknown_parameter():
+    nets = {"type": "object", "propertyNames": {"enum": ["gate", "bulk"]}, "additionalProperties": {"type": "string"}}
+    (fault,) = find_faults({"nets": {"gat": "x", "bulk": "y"}}, {"type": "object", "properties": {"nets": nets}})
+    assert (fault.path, fault.allowed) == ("nets.gat", ["gate", "bulk"])
+    assert fault.message.startswith("Unknown param: nets.gat; did you mean 'gate'")
+
+
 def test_an_unknown_code_cannot_be_raised():
     with pytest.raises(ValueError, match="unknown error code 'OOPS'"):
         SkillError("OOPS", "x")

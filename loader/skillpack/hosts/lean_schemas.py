@@ -28,6 +28,9 @@ MAX_REFERENCES = 32  # in a chain, each to the next
 MIN_LISTED_LENGTH = 2  # a smaller lower limit on a text or a list only says that it is not empty
 MAX_LISTED_LENGTH = 99  # a larger upper limit on a text does not help a model
 MAX_LISTED_BOUND = 10_000  # larger bounds only keep numbers finite
+MAX_LISTED_PATTERN = 40  # characters; a model writes values by the description, not by a longer pattern
+MIN_REPEATED = 100  # characters of JSON from which on the fields of an object are not listed again
+ANY_NAME = ("^[!-~]+$", r"^\S+$")  # patterns that only exclude spaces, which a model does not write into a name
 _ANY: Types = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
 _NONE: Types = frozenset()
 _GROUPS = ("anyOf", "oneOf")
@@ -46,7 +49,8 @@ _KEPT = (
 def lean_input(schema: Schema) -> dict[str, Any]:
     """Return the short form of the schema of a tool's parameters.
 
-    It keeps names, types, bounds, units, defaults, and of each description the first paragraph.
+    It keeps names, types, bounds, units, defaults, and of each description the first paragraph. The fields of an object
+    are listed once; where the same object comes again, the name of the first is listed instead: ``Like device_a``.
 
     Args:
         schema: A whole, self-contained schema.
@@ -54,6 +58,8 @@ def lean_input(schema: Schema) -> dict[str, Any]:
     shortening = _Shortening(schema)
     top = shortening.shortened(schema, frozenset())
     kept: dict[str, Any] = {key: top[key] for key in _KEPT_AT_TOP if key in top}
+    if "properties" in kept:
+        _name_repeated_objects(kept["properties"], {})
     closed = {"additionalProperties": False} if shortening.is_closed(shortening.parts(schema)[0]) else {}
     return {"type": "object", **kept, **closed}
 
@@ -212,6 +218,8 @@ class _Shortening:
             short["items"] = {} if {} in items else items[0] if len(items) == 1 else {"anyOf": items}
         else:
             short["items"] = self.shortened(rest, inside)
+        if short.get("minItems") == short.get("maxItems") == len(short.get("default", ())):
+            del short["minItems"], short["maxItems"]  # the default shows it
 
 
 def _own_types(part: Schema) -> Types:
@@ -252,6 +260,10 @@ def _is_listed(keyword: str, rule: Any) -> bool:
         return bool(rule >= MIN_LISTED_LENGTH)
     if keyword == "maxLength":
         return bool(rule <= MAX_LISTED_LENGTH)
+    if keyword == "pattern":
+        return rule not in ANY_NAME and len(rule) <= MAX_LISTED_PATTERN
+    if keyword == "minimum" and rule in (0, 1):
+        return False  # of a count or a share; a model does not write a negative one
     if keyword in _BOUNDS:
         return bool(-MAX_LISTED_BOUND <= rule <= MAX_LISTED_BOUND)
     return keyword != "default" or (rule is not False and rule not in ([], {}))
@@ -265,6 +277,32 @@ def _described(parts: list[Schema], name: str) -> dict[str, Any]:
     if {word.lower() for word in _WORD.findall(words)} <= {word.lower() for word in _WORD.findall(name)}:
         summary = unit
     return {"description": summary} if summary else {}
+
+
+def _name_repeated_objects(properties: dict[str, Any], first: dict[str, str], above: str = "") -> None:
+    """Replace, in place, the fields of each object that was listed before by the name of the first one.
+
+    Args:
+        properties: Short schemas by name.
+        first: The name of the first property with certain fields, by the JSON of these; filled as they come.
+        above: The name of the object that has the properties, with a dot, or "".
+    """
+    for name, schema in properties.items():
+        path, part, inner = above + name, schema, schema
+        while isinstance(inner, dict) and "properties" not in part:
+            part, inner = inner, inner.get("items", inner.get("additionalProperties"))
+        if "properties" not in part:
+            continue
+        fields = {key: rule for key, rule in part.items() if key != "description"}
+        text = json.dumps(fields)
+        if text in first:
+            words = [part["description"]] if "description" in part else []
+            part.clear()
+            part.update(type="object", description=". ".join([*words, f"Like {first[text]}"]))
+        else:
+            if len(text) >= MIN_REPEATED:
+                first[text] = path
+            _name_repeated_objects(part["properties"], first, f"{path}.")
 
 
 def _distinct(schemas: list[dict[str, Any]]) -> list[dict[str, Any]]:
