@@ -7,7 +7,7 @@ its device's width, and at the port. The metal carries it if a flow exists that 
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +16,7 @@ import klayout.db as kdb
 
 from layoutkit.extract.connectivity import Nets, electrical_layers, labelled_gates
 from layoutkit.extract.metal_mesh import Rect, capacities, mesh_of
+from layoutkit.extract.minimum_cut import minimum_cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -100,9 +101,13 @@ class _Judge:
         layers = electrical_layers(cell, technology)
         self.nets = Nets(layers.conducting, layers.joins, technology.dbu_um)
         self.channels = [(device, box) for device, boxes in labelled_gates(cell, technology).items() for box in boxes]
+        self.places = kdb.Shapes()
+        self.owners: dict[Rect, str] = {}
         self.widths: dict[str, int] = defaultdict(int)
         for device, box in self.channels:
             self.widths[device] += box.height()
+            self.places.insert(box)
+            self.owners[box.left, box.bottom, box.right, box.top] = device
 
     def verdict(self, name: str, load: NetLoad) -> NetVerdict:
         net = next((n for n in (self.nets.at(c, kdb.Point(x, y)) for c, x, y in load.points) if n is not None), None)
@@ -151,14 +156,18 @@ class _Judge:
 
     def _taps(self, net: kdb.Net, load: NetLoad) -> Iterator[tuple[str, Rect, float, float | None]]:
         """Yield device, contact, its share of the device's current, and the contact's limit [mA]."""
-        contacts = self.nets.shapes(net, "contact").merged()
+        contacts = kdb.Shapes()
+        contacts.insert(self.nets.shapes(net, "contact").merged())
         for region, silicon in (("n_sd", "ndiff"), ("p_sd", "pdiff")):
             limit = self.technology.silicon[silicon].contact_ma if silicon in self.technology.silicon else None
             for piece in sorted(self.nets.shapes(net, region).merged().each(), key=str):
-                inside = [polygon.bbox() for polygon in (contacts & kdb.Region(piece)).each()]
+                near = kdb.Region([shape.polygon for shape in contacts.each_touching(piece.bbox())])
+                inside = [polygon.bbox() for polygon in (near & kdb.Region(piece)).each()]
                 touched: dict[str, float] = defaultdict(float)
-                for device, box in self.channels:
-                    if device in load.terminals and box.touches(piece.bbox()) and piece.touches(box):
+                for shape in self.places.each_touching(piece.bbox()):
+                    box = shape.box
+                    device = self.owners[box.left, box.bottom, box.right, box.top]
+                    if device in load.terminals and piece.touches(box):
                         touched[device] += box.height() / self.widths[device]
                 for device, share in sorted(touched.items()):
                     for box in sorted(inside, key=str):
@@ -212,22 +221,21 @@ class _Judge:
     ) -> NetVerdict | None:
         """Return the failure if the metal cannot carry ``amount`` between two groups of cells, None if it can."""
         source, sink = len(mesh.cells), len(mesh.cells) + 1
-        graph = _Graph(sink + 1)
         endless = int(2 * amount * _NANO) + 1
-        for link, limit in zip(mesh.links, limits, strict=True):
-            graph.add(link.one, link.other, endless if limit is None else int(limit * _NANO), both=True)
-        for end in ends[0]:
-            graph.add(source, end.cell, endless if end.limit is None else ceil(end.limit * _NANO))
-        for end in ends[1]:
-            graph.add(end.cell, sink, endless if end.limit is None else ceil(end.limit * _NANO))
-        flow = graph.flow(source, sink) / _NANO
+        edges = [
+            (link.one, link.other, endless if limit is None else int(limit * _NANO))
+            for link, limit in zip(mesh.links, limits, strict=True)
+        ]
+        for node, group in zip((source, sink), ends, strict=True):
+            edges += [(node, end.cell, endless if end.limit is None else ceil(end.limit * _NANO)) for end in group]
+        found, side = minimum_cut(sink + 1, edges, source, sink)
+        flow = found / _NANO
         if flow >= amount * (1 - 1e-4):
             return None
-        reached = graph.reached(source)
         crossed = [
             (link, limit)
             for link, limit in zip(mesh.links, limits, strict=True)
-            if limit is not None and (link.one in reached) != (link.other in reached)
+            if limit is not None and side[link.one] != side[link.other]
         ]
         return self._failure(name, crossed, flow, amount)
 
@@ -280,9 +288,10 @@ class _Judge:
                 unknown.add(cut.name)
                 continue
             reach = -(-max(cut.space, cut.array_space) // 2) + self.technology.grid
-            arrays = region.sized(reach).merged()
-            for array in arrays.each():
-                count = (region & kdb.Region(array)).count()
+            drawn = kdb.Shapes()
+            drawn.insert(region)
+            for array in region.sized(reach).merged().each():
+                count = sum(array.inside(shape.bbox().center()) for shape in drawn.each_touching(array.bbox()))
                 limit = count * cut.current_ma
                 if weakest is None or limit < weakest[0]:
                     weakest = (limit, cut.name, array.bbox().enlarged(-reach, -reach))
@@ -312,68 +321,3 @@ def _total(group: Sequence[End], load: NetLoad) -> float:
     if any(end.current is None for end in group):
         return load.current_ma if load.current_ma is not None else float("inf")
     return sum(end.current for end in group if end.current is not None)
-
-
-class _Graph:
-    """A flow network with whole capacities; Dinic's algorithm (1970)."""
-
-    def __init__(self, nodes: int) -> None:
-        self.edges: list[list[int]] = [[] for _ in range(nodes)]
-        self.head: list[int] = []
-        self.room: list[int] = []
-
-    def add(self, one: int, other: int, room: int, *, both: bool = False) -> None:
-        self.edges[one].append(len(self.head))
-        self.edges[other].append(len(self.head) + 1)
-        self.head += [other, one]
-        self.room += [room, room if both else 0]
-
-    def _levels(self, source: int) -> list[int]:
-        level = [-1] * len(self.edges)
-        level[source] = 0
-        queue = deque([source])
-        while queue:
-            node = queue.popleft()
-            for edge in self.edges[node]:
-                other = self.head[edge]
-                if self.room[edge] > 0 and level[other] < 0:
-                    level[other] = level[node] + 1
-                    queue.append(other)
-        return level
-
-    def reached(self, source: int) -> set[int]:
-        """Return the nodes to which more could flow."""
-        return {node for node, level in enumerate(self._levels(source)) if level >= 0}
-
-    def flow(self, source: int, sink: int) -> int:
-        """Return the maximum flow."""
-        total = 0
-        while True:
-            level = self._levels(source)
-            if level[sink] < 0:
-                return total
-            at = [0] * len(self.edges)
-            while True:
-                path: list[int] = []
-                node = source
-                while node != sink:
-                    while at[node] < len(self.edges[node]):
-                        edge = self.edges[node][at[node]]
-                        if self.room[edge] > 0 and level[self.head[edge]] == level[node] + 1:
-                            break
-                        at[node] += 1
-                    else:
-                        if node == source:
-                            break
-                        node = self.head[path.pop() ^ 1]
-                        at[node] += 1
-                        continue
-                    path.append(edge)
-                    node = self.head[edge]
-                if node != sink:
-                    break
-                pushed = min(self.room[edge] for edge in path)
-                for edge in path:
-                    self.room[edge] -= pushed
-                    self.room[edge ^ 1] += pushed
-                total += pushed

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.extract.extracted import Extraction, Finger
+    from layoutkit.extract.strap_loss import FingerLoss
     from layoutkit.extract.surroundings import Surroundings
     from layoutkit.technology import DeviceSpec
 
@@ -58,12 +59,12 @@ class MatchingReport:
     Args:
         extraction: What was extracted from ``cell``.
         cell: The layout.
-        strap_losses: Part of the current that the metal of each device's fingers costs, where it is known.
+        straps: What the metal on sources and drains costs each finger of ``cell``.
     """
 
-    def __init__(self, extraction: Extraction, cell: kdb.Cell, strap_losses: Mapping[str, float] | None = None) -> None:
+    def __init__(self, extraction: Extraction, cell: kdb.Cell, straps: Iterable[FingerLoss]) -> None:
         self.extraction = extraction
-        self.strap_losses = strap_losses or {}
+        self.straps = {str(finger.box): finger for finger in straps}
         self.cell = cell
         self.dbu_um = cell.layout().dbu
         self.fingers: dict[str, list[Finger]] = {}
@@ -143,6 +144,7 @@ class MatchingReport:
             "well_um": min(wells) if wells else None,
             "dummies": self._dummies(part),
             "metal_above": self._metal_above(part),
+            **self._straps(part, roles),
         }
 
     def _drain_with_dummies(self, net: int, parts: Mapping[str, _Part]) -> float:
@@ -155,24 +157,41 @@ class MatchingReport:
         )
         return _rounded(sum(areas))
 
-    def _current(self, part: _Part, roles: _Roles) -> dict[str, Any]:
-        """Return the axis of the current, and of how many fingers the drain lies right of (above) the channel."""
+    def _drains_after(self, part: _Part, roles: _Roles) -> list[bool]:
+        """Return of each finger whether the drain lies right of the channel, or above it."""
         net = roles.drain[part.name]
         layer = "n_sd" if part.spec(self.extraction).type == "nmos" else "p_sd"
         drains = kdb.Shapes()
         drains.insert(self.extraction.shapes(net, layer))
-        after = 0
+        after = []
         for place in part.places:
             box, point = place.box, place.box.center()
             beside = kdb.Point(point.x, box.top + 2) if place.vertical else kdb.Point(box.right + 2, point.y)
             found = (shape.polygon for shape in drains.each_touching(kdb.Box(beside, beside)))
-            after += any(polygon.inside(beside) for polygon in found)
+            after.append(any(polygon.inside(beside) for polygon in found))
+        return after
+
+    def _current(self, part: _Part, roles: _Roles) -> dict[str, Any]:
+        """Return the axis of the current, and of how many fingers the drain lies right of (above) the channel."""
+        after = sum(self._drains_after(part, roles))
         axes = {"y" if place.vertical else "x" for place in part.places}
         return {
             "axis": axes.pop() if len(axes) == 1 else "both",
             "forward": after,
             "backward": len(part.places) - after,
         }
+
+    def _straps(self, part: _Part, roles: _Roles) -> dict[str, float | None]:
+        """Return the mean resistance of the metal on the sources and drains of a device's fingers. [ohm]"""
+        sources, drains = [], []
+        for place, right in zip(part.places, self._drains_after(part, roles), strict=True):
+            finger = self.straps.get(str(place.box))
+            if finger is None or finger.left.ohm is None or finger.right.ohm is None:
+                return {"strap_source_ohm": None, "strap_drain_ohm": None}
+            sources.append(finger.left.ohm if right else finger.right.ohm)
+            drains.append(finger.right.ohm if right else finger.left.ohm)
+        means = [_rounded(sum(ohms) / len(ohms)) for ohms in (sources, drains)]
+        return {"strap_source_ohm": means[0], "strap_drain_ohm": means[1]}
 
     def _dummies(self, part: _Part) -> int:
         """Return the smallest number of dummies at an end of the diffusions that the device is on."""
@@ -215,11 +234,20 @@ class MatchingReport:
                 length_um=part.l_um,
                 stress=part.stress,
                 junction_ff=self.junction_ff.get(drain),
-                strap_loss=self.strap_losses.get(part.name),
+                saturation_ma=self._saturation_ma(part),
+                **self._straps(part, roles),
             )
             for part, drain in zip(parts, drains, strict=True)
         ]
         return predicted_offset(spec, measured, mirror=mirror, clocked=frozenset(drains) in self._latched)
+
+    def _saturation_ma(self, part: _Part) -> float | None:
+        """Return the saturation current of one finger, which falls with its length; None if none is stated. [mA]"""
+        spec = part.spec(self.extraction)
+        if not spec.saturation_ma_um:
+            return None
+        shortest_um = self.extraction.technology.to_um(spec.min_l)
+        return spec.saturation_ma_um * part.fingers[0].w_um * shortest_um / part.l_um
 
     @cached_property
     def junction_ff(self) -> dict[int, float]:

@@ -113,7 +113,9 @@ class _Slabs:
         row = bisect_right(self.heights, y) - 1
         if not 0 <= row < len(self.rows):
             return None
-        return next((number for left, right, number in self.rows[row] if left <= x < right), None)
+        cells = self.rows[row]
+        place = bisect_right(cells, x, key=_left) - 1
+        return cells[place][2] if place >= 0 and x < cells[place][1] else None
 
     def _spans(self, edges: Sequence[tuple[kdb.Point, kdb.Point]]) -> list[list[tuple[int, int]]]:
         """Return the metal of each slab, as intervals in x; slanted edges count by their middle in the slab."""
@@ -181,15 +183,26 @@ class _Slabs:
     def _thickness(self, row: int, x: int) -> int:
         """Return the height of the metal at ``x``, through the slabs above and below ``row``."""
         low, high = row, row
-        while low > 0 and any(left <= x <= right for left, right, _ in self.rows[low - 1]):
+        while low > 0 and _holds(self.rows[low - 1], x):
             low -= 1
-        while high + 1 < len(self.rows) and any(left <= x <= right for left, right, _ in self.rows[high + 1]):
+        while high + 1 < len(self.rows) and _holds(self.rows[high + 1], x):
             high += 1
         return self.heights[high + 1] - self.heights[low]
 
 
+def _left(interval: tuple[int, ...]) -> int:
+    return interval[0]
+
+
+def _holds(cells: Sequence[tuple[int, int, int]], x: int) -> bool:
+    """Return whether one of the cells, sorted by place, holds ``x``, edges included."""
+    place = bisect_right(cells, x, key=_left) - 1
+    return place >= 0 and x <= cells[place][1]
+
+
 def _span_at(spans: Sequence[tuple[int, int]], x: int) -> int:
-    return next((right - left for left, right in spans if left <= x < right), 0)
+    place = bisect_right(spans, x, key=_left) - 1
+    return spans[place][1] - spans[place][0] if place >= 0 and x < spans[place][1] else 0
 
 
 def capacities(technology: Technology, mesh: Mesh) -> tuple[list[float | None], set[str]]:

@@ -6,7 +6,7 @@ overdrive voltage Vov = |VGS - Vth|::
     stress     d|Vth| - Vov/2 * dmu/mu    d|Vth| = +-kvth0(W) * dS, mu ~ 1 + ku0(W) * S
     junction   Vov/2 * dC / C             for the capacitances C of the drains' nets, where the pair discharges them
                                           against each other, as the input pair of a latch does
-    strap      Vov/2 * dloss              for the part of the current that the metal of the fingers costs
+    strap      Vov/2 * dloss              for the part of the current that the metal on sources and drains costs
 
 A mirror's error of current is ``dmu/mu - 2 d|Vth|/Vov``. The formulas are those of a square-law transistor: those of
 stress are BSIM4's (stress effect model), that of the junctions follows from equal times ``C dV / I``. ``C`` holds the
@@ -18,6 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import TYPE_CHECKING, Any
+
+from layoutkit.extract.strap_loss import DRAIN_SLOPE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +35,12 @@ STRESS = (
 )
 STRESS_OF_A_MIRROR = "dmu/mu - 2/Vov * d|Vth|, with d|Vth| and mu as for a pair"
 JUNCTION = "Vov/2 * dC / mean(C), C = cj * area + cjsw * outer edge + cjswg * gate edge of the two drain nets"
-STRAP = "Vov/2 * difference of the part of the current lost in the metal of the fingers"
+STRAP = (
+    "Vov/2 * dloss, loss = I * (2 * R(source)/Vov + 0.2 * R(drain)/VDD), "
+    "I = Idsat * (Vov/(VDD - VT))^1.5 per finger, VT = VDD/4"
+)
+STRAP_OF_A_MIRROR = "-dloss, with the loss as for a pair"
+STRAP_SOURCE = "resistances measured in the layout; alpha-power law (Sakurai, Newton, 1990) with alpha = 1.5"
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,9 @@ class Measured:
         length_um: Gate length. [um]
         stress: Mean of S over the fingers. [1/um]
         junction_ff: Capacitance of the junctions on its drain's net; None where the technology states none. [fF]
-        strap_loss: Part of the current that the metal of its fingers costs; None where it is not known.
+        saturation_ma: Saturation current of one finger; None if the technology states none. [mA]
+        strap_source_ohm: Metal from the contacts of a finger's source to its rail; None where it is not known. [ohm]
+        strap_drain_ohm: The same of the drain. [ohm]
     """
 
     id: str
@@ -56,7 +65,9 @@ class Measured:
     length_um: float
     stress: float
     junction_ff: float | None
-    strap_loss: float | None = None
+    saturation_ma: float | None = None
+    strap_source_ohm: float | None = None
+    strap_drain_ohm: float | None = None
 
 
 @dataclass
@@ -86,7 +97,7 @@ class _Offset:
         }
 
     def _part(self, formula: str, source: str, values: list[float], *, counted: bool, **more: Any) -> dict[str, Any]:
-        listed = [round(value, 6) for value in values]
+        listed = [round(value, 6) + 0.0 for value in values]  # no -0.0
         return {"values": listed, "counted": counted and bool(listed), "formula": formula, "source": source, **more}
 
     def _stress(self) -> dict[str, Any]:
@@ -137,13 +148,29 @@ class _Offset:
         return self._part(JUNCTION, data.source, [value], counted=self.clocked, why=why, capacitance_ff=capacitances)
 
     def _strap(self) -> dict[str, Any]:
-        losses = [device.strap_loss for device in self.devices]
+        formula = STRAP_OF_A_MIRROR if self.mirror else STRAP
+        metals = {(each.strap_source_ohm, each.strap_drain_ohm) for each in self.devices}
+        losses = [self._strap_loss(device) for device in self.devices]
+        if len(metals) == 1 and None not in metals.pop() and self._same_fingers():
+            losses = [0.0 for _ in losses]
         known = [loss for loss in losses if loss is not None]
         if len(known) < len(losses):
-            self.unchecked.append("strap: the resistance of the metal on the fingers is not measured")
-            return self._part(STRAP, "", [], counted=False)
+            why = "the technology states no saturation current or resistance, or a source or drain reaches no rail"
+            self.unchecked.append(f"strap: not known: {why}")
+            return self._part(formula, "", [], counted=False, why=why)
         factor = -100 if self.mirror else 500 * OVERDRIVE_V
-        return self._part(STRAP, "", [factor * (loss - known[0]) for loss in known[1:]], counted=True)
+        return self._part(formula, STRAP_SOURCE, [factor * (loss - known[0]) for loss in known[1:]], counted=True)
+
+    def _same_fingers(self) -> bool:
+        return len({(each.width_um, each.length_um) for each in self.devices}) == 1
+
+    def _strap_loss(self, device: Measured) -> float | None:
+        """Return the part of a finger's current that its metal costs at the assumed overdrive voltage."""
+        source, drain, supply = device.strap_source_ohm, device.strap_drain_ohm, self.spec.supply_v
+        if source is None or drain is None or device.saturation_ma is None or not supply:
+            return None
+        current: float = device.saturation_ma * 1e-3 * (OVERDRIVE_V / (0.75 * supply)) ** 1.5
+        return current * (2 * source / OVERDRIVE_V + DRAIN_SLOPE * drain / supply)
 
     def _random(self) -> dict[str, Any] | None:
         """Return the standard deviation of what a process varies at random, for the last device and the reference."""

@@ -24,7 +24,7 @@ from layoutkit.extract.connectivity import DrawnLayers, electrical_layers, label
 from layoutkit.extract.metal_mesh import Rect, ladder, mesh_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.technology import DeviceSpec, Technology
 
@@ -68,36 +68,54 @@ def strap_losses(cell: kdb.Cell, technology: Technology) -> list[FingerLoss]:
     return _Straps(cell, technology).losses()
 
 
-def straps_data(cell: kdb.Cell, technology: Technology) -> list[dict[str, Any]]:
+def straps_data(losses: Iterable[FingerLoss]) -> list[dict[str, Any]]:
     """Return the worst finger of each device as JSON data, sorted by device."""
     found: dict[str, list[FingerLoss]] = defaultdict(list)
-    for finger in strap_losses(cell, technology):
+    for finger in losses:
         found[finger.device].append(finger)
     data = []
     for device, fingers in sorted(found.items()):
         columns = [column for finger in fingers for column in (finger.left, finger.right)]
         ohms = [column.ohm for column in columns]
-        losses = [finger.loss for finger in fingers]
+        lost = [finger.loss for finger in fingers]
         data.append(
             {
                 "device": device,
                 "strap_ohm": None if None in ohms else round(max(ohm or 0.0 for ohm in ohms), 4),
                 "coverage": round(min(column.coverage for column in columns), 4),
-                "idsat_loss": None if None in losses else round(max(loss or 0.0 for loss in losses), 6),
+                "idsat_loss": None if None in lost else round(max(loss or 0.0 for loss in lost), 6),
             }
         )
     return data
+
+
+class _Shapes:
+    """Merged shapes of a layer, found by place."""
+
+    def __init__(self, region: kdb.Region) -> None:
+        self.shapes = kdb.Shapes()
+        self.shapes.insert(region)
+
+    def touching(self, box: kdb.Box) -> list[kdb.Polygon]:
+        """Return the shapes that touch a box."""
+        return [shape.polygon for shape in self.shapes.each_touching(box) if shape.polygon.touches(box)]
+
+    def interacting(self, others: kdb.Region) -> kdb.Region:
+        """Return the shapes that touch one of ``others``."""
+        near = kdb.Region([polygon for other in others.each() for polygon in self.touching(other.bbox())])
+        return near.merged().interacting(others)
 
 
 class _Straps:
     def __init__(self, cell: kdb.Cell, technology: Technology) -> None:
         self.technology = technology
         layers = electrical_layers(cell, technology)
-        self.regions = layers.conducting
-        self.sides = (self.regions["n_sd"] + self.regions["p_sd"]).merged()
-        self.flavours = {name: region for name, region in layers.gates.items() if not region.is_empty()}
+        metal = [each.name for each in technology.conductors] + [each.name for each in technology.cuts]
+        self.layers = {name: _Shapes(layers.conducting[name].merged()) for name in ("contact", *metal)}
+        self.sides = _Shapes((layers.conducting["n_sd"] + layers.conducting["p_sd"]).merged())
+        self.flavours = {name: _Shapes(region.merged()) for name, region in layers.gates.items()}
         self.fingers = [(device, box) for device, boxes in labelled_gates(cell, technology).items() for box in boxes]
-        self.channels = [polygon.bbox() for polygon in DrawnLayers(cell, technology).channels().each()]
+        self.channels = _Shapes(DrawnLayers(cell, technology).channels().merged())
         self.known: dict[str, tuple[float | None, float]] = {}
 
     def losses(self) -> list[FingerLoss]:
@@ -113,8 +131,9 @@ class _Straps:
     def _side(self, box: kdb.Box, direction: int) -> kdb.Polygon | None:
         """Return the diffusion that touches a channel on its left or right."""
         x = box.left if direction < 0 else box.right
-        probe = kdb.Region(kdb.Box(min(x, x + direction), box.bottom, max(x, x + direction), box.top))
-        return next(iter(self.sides.interacting(probe).each()), None) if not (self.sides & probe).is_empty() else None
+        probe = kdb.Box(min(x, x + direction), box.bottom, max(x, x + direction), box.top)
+        inside = kdb.Region(probe)
+        return next((each for each in self.sides.touching(probe) if not (inside & kdb.Region(each)).is_empty()), None)
 
     def _column(self, finger: kdb.Box, piece: kdb.Polygon) -> Column:
         """Return the column of one source or drain, with the current of all channels that share it."""
@@ -122,61 +141,72 @@ class _Straps:
         if key not in self.known:
             self.known[key] = self._measured(piece)
         ohm, covered = self.known[key]
-        shared = sum(1 for box in self.channels if piece.bbox().touches(box) and piece.touches(box))
+        shared = sum(1 for channel in self.channels.touching(piece.bbox()) if piece.touches(channel.bbox()))
         return Column(None if ohm is None else ohm * max(1, shared), min(1.0, covered / finger.height()))
 
     def _measured(self, piece: kdb.Polygon) -> tuple[float | None, float]:
         """Return the resistance from the contacts of a source or drain to its rail, and the height of its strap."""
-        contacts = [polygon.bbox() for polygon in (self.regions["contact"] & kdb.Region(piece)).each()]
+        near = kdb.Region([*self.layers["contact"].touching(piece.bbox())])
+        contacts = [polygon.bbox() for polygon in (near & kdb.Region(piece)).each()]
         if not contacts:
             return None, 0.0
         marks = [(box.left, box.bottom, box.right, box.top) for box in sorted(contacts, key=str)]
-        own = kdb.Region()
+        own, window = kdb.Region(), self._window(piece.bbox())
         for mark in marks:
             own.insert(kdb.Box(*mark))
-        regions, rail = self._levels(own, piece.bbox())
+        regions, rail = self._levels(own, window)
         if rail is None:
             return None, 0.0
-        strap = regions[self.technology.conductors[rail - 1].name] if rail else kdb.Region()
-        return self._ohm(regions, rail, marks), _height(strap & kdb.Region(piece.bbox()))
+        strap = regions[self.technology.conductors[max(rail - 1, 0)].name]
+        return self._ohm(regions, rail, marks, window), _height(strap & kdb.Region(piece.bbox()))
 
-    def _levels(self, contacts: kdb.Region, piece: kdb.Box) -> tuple[dict[str, kdb.Region], int | None]:
+    def _window(self, piece: kdb.Box) -> tuple[int, int]:
+        """Return the left and right end of a source or drain with the gates beside it: beyond them is the rail."""
+        reach = max((each.bbox().width() for each in self.channels.touching(piece)), default=0) + 1
+        return piece.left - reach, piece.right + reach
+
+    def _levels(self, contacts: kdb.Region, window: tuple[int, int]) -> tuple[dict[str, kdb.Region], int | None]:
         """Return the metal and cuts of a column up to its rail, and the rail's level; None where it reaches none.
 
         The rail is the first metal that reaches beyond the neighbouring gates, or the highest there is.
         """
-        near = [box for box in self.channels if box.touches(piece)]
-        reach = max((box.width() for box in near), default=0) + 1
         technology = self.technology
         regions: dict[str, kdb.Region] = {}
         below = contacts
         for level, conductor in enumerate(technology.conductors):
-            metal = self.regions[conductor.name].interacting(below)
+            metal = self.layers[conductor.name].interacting(below)
             if metal.is_empty():
                 return regions, None
-            regions[conductor.name] = metal.merged()
             box = metal.bbox()
-            if level and (box.left < piece.left - reach or box.right > piece.right + reach):
-                return regions, level
-            if level == len(technology.cuts):
+            beyond = box.left < window[0] or box.right > window[1]
+            if beyond and not level:
+                metal &= kdb.Region(kdb.Box(window[0], box.bottom, window[1], box.top))
+            regions[conductor.name] = metal
+            if beyond or level == len(technology.cuts):
                 return regions, level
             cut = technology.cuts[level].name
-            cuts = self.regions[cut] & metal
+            cuts = self.layers[cut].interacting(metal) & metal
             if cuts.is_empty():
                 return regions, level or None
-            regions[cut] = cuts.merged()
-            below = cuts
+            regions[cut] = below = cuts.merged()
         return regions, None
 
-    def _ohm(self, regions: Mapping[str, kdb.Region], rail: int, contacts: Sequence[Rect]) -> float | None:
+    def _ohm(
+        self, regions: Mapping[str, kdb.Region], rail: int, contacts: Sequence[Rect], window: tuple[int, int]
+    ) -> float | None:
         """Return the mean voltage of the contacts per current, where all of them feed the same current. [ohm]"""
         technology = self.technology
-        used = (*technology.conductors[:rail], *technology.cuts[:rail])
+        used = (*technology.conductors[: max(rail, 1)], *technology.cuts[:rail])
         if any((getattr(each, "sheet_ohm", None) or getattr(each, "resistance_ohm", None)) is None for each in used):
             return None
         mesh = mesh_of(technology, regions, contacts)
         top = technology.conductors[rail].name
-        places = {n: i for i, n in enumerate(n for n, (name, _) in enumerate(mesh.cells) if name != top)}
+
+        def on_rail(name: str, rect: Rect) -> bool:
+            """Return whether a cell is the rail's: metal on the first conductor leads to it at the window's ends."""
+            return name == top and (rail > 0 or rect[0] <= window[0] or rect[2] >= window[1])
+
+        places = {n: i for i, n in enumerate(n for n, cell in enumerate(mesh.cells) if not on_rail(*cell))}
         matrix = np.zeros((len(places), len(places)))
         for (one, other), conductance in ladder(mesh, technology).items():
             for here, there in ((one, other), (other, one)):
@@ -186,17 +216,18 @@ class _Straps:
                         matrix[places[here], places[there]] -= conductance
         first = technology.conductors[0].name
         feeds = [mesh.at(first, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2) for box in contacts]
+        count = sum(cell is not None for cell in feeds)
+        fed = [places[cell] for cell in feeds if cell in places]  # the others are on the rail itself
         currents = np.zeros(len(places))
-        fed = [places[cell] for cell in feeds if cell is not None]
         for place in fed:
-            currents[place] += 1 / len(fed)
+            currents[place] += 1 / count
         loose = matrix.diagonal() == 0
         matrix[loose, loose] = 1.0
         try:
             voltages = np.linalg.solve(matrix, currents)
         except np.linalg.LinAlgError:  # a part of the metal does not reach the rail
             return None
-        return float(voltages[fed].mean())
+        return float(voltages[fed].sum()) / count
 
     def _loss(self, box: kdb.Box, left: Column, right: Column) -> float | None:
         spec = self._flavour(box)
@@ -211,7 +242,7 @@ class _Straps:
         return lost / (1 + lost)
 
     def _flavour(self, box: kdb.Box) -> DeviceSpec | None:
-        names = [n for n, region in self.flavours.items() if not region.interacting(kdb.Region(box)).is_empty()]
+        names = [name for name, shapes in self.flavours.items() if shapes.touching(box)]
         return self.technology.devices[names[0]] if names else None
 
 

@@ -93,6 +93,7 @@ class _Job:
         self.netlist_forms = {kind: form for kind, form in NETLIST_FORMS.items() if form in forms}
 
     def run(self, warnings: list[str]) -> dict[str, Any]:
+        from layoutkit.extract.strap_loss import strap_losses, straps_data
         from layoutkit.flow.current_loads import currents_data, judged
         from layoutkit.flow.measured_matching import matching_data, modules_data
         from layoutkit.flow.placing import placement_data
@@ -116,8 +117,9 @@ class _Job:
         with stage("lvs", "against the input netlist"):
             result, lvs = self._lvs(cell)
         with stage("metrics", "areas and matching"):
-            metrics = self._metrics(cell, placed)
-            matching = matching_data(design.constraints, self.circuit, result, cell)
+            straps = strap_losses(cell, self.technology)
+            metrics = {**self._metrics(cell, placed), "straps": straps_data(straps)}
+            matching = matching_data(design.constraints, self.circuit, result, cell, straps)
         with stage("view", "picture"):
             self._picture(cell, drc)
         report = {
@@ -240,13 +242,11 @@ class _Job:
 
     def _metrics(self, cell: kdb.Cell, placed: PlacedModules) -> dict[str, Any]:
         from layoutkit.extract.connectivity import labelled_gates
-        from layoutkit.extract.strap_loss import straps_data
         from layoutkit.flow.placing import matched_pairs
         from layoutkit.view.metrics import compute
 
         gates = labelled_gates(cell, self.technology)
-        found = compute(cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()
-        return {**found, "straps": straps_data(cell, self.technology)}
+        return compute(cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()
 
 
 def _routing_data(routes: Routes, attempts: int, technology: Technology) -> dict[str, Any]:

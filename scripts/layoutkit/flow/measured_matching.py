@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
+    from layoutkit.extract.strap_loss import FingerLoss
     from layoutkit.flow.modules import Drawn
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.lvs.lvs_result import LvsResult
     from layoutkit.technology import Technology
 
 
-def matching_data(constraints: Constraints, circuit: Circuit, result: LvsResult, cell: kdb.Cell) -> dict[str, Any]:
+def matching_data(
+    constraints: Constraints, circuit: Circuit, result: LvsResult, cell: kdb.Cell, straps: Sequence[FingerLoss]
+) -> dict[str, Any]:
     """Return the figures of every matched group of transistors, as ``eval.compute_metrics`` gives them.
 
     Args:
@@ -29,11 +32,12 @@ def matching_data(constraints: Constraints, circuit: Circuit, result: LvsResult,
         circuit: What was laid out.
         result: Comparison of ``cell`` with the circuit; its extraction is measured.
         cell: The finished layout.
+        straps: What the metal on sources and drains costs each finger of ``cell``.
     """
     from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
     from layoutkit.flow.groups import cascodes_of
 
-    report = MatchingReport(result.extraction, cell)
+    report = MatchingReport(result.extraction, cell, straps)
     number_of = {name: number for number, name in result.nets.items()}
     for number, net in result.extraction.nets.items():
         if net.name in result.net_pairs:

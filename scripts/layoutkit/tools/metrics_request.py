@@ -28,7 +28,7 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
     from layoutkit.extract.extractor import extract
     from layoutkit.extract.labelled_nets import labelled_loads
     from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
-    from layoutkit.extract.strap_loss import straps_data
+    from layoutkit.extract.strap_loss import strap_losses, straps_data
     from layoutkit.view.metrics import compute
 
     technology = current.technology()
@@ -46,12 +46,13 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
     if stated:
         verdicts = judge_currents(cell, technology, labelled_loads(cell, technology, current.devices(), stated))
         metrics = replace(metrics, currents=tuple(each.to_json() for each in verdicts))
-    metrics = replace(metrics, straps=tuple(straps_data(cell, technology)))
+    straps = strap_losses(cell, technology)
+    metrics = replace(metrics, straps=tuple(straps_data(straps)))
     groups = [MatchedGroup(tuple(names)) for names in params.get("matched_groups", ())]
     if "matched_groups" not in params:
         wanted = current.matched_groups()
         groups = [MatchedGroup(names) for names in wanted if set(names) <= gates.keys()]
     if not groups:
         return metrics
-    report = MatchingReport(extract(layout, cell, technology), cell)
+    report = MatchingReport(extract(layout, cell, technology), cell, straps)
     return replace(metrics, groups=tuple(report.measure(groups)))

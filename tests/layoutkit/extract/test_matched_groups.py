@@ -18,6 +18,7 @@ from layoutkit.draw.mos import Transistor
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.extract.extractor import extract
 from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
+from layoutkit.extract.strap_loss import strap_losses
 from layoutkit.extract.surroundings import Surroundings, model_distances, surroundings
 from layoutkit.lvs.lvs_files import extracted_spice
 from layoutkit.technology import load, names
@@ -27,6 +28,9 @@ SKY = load("sky130A")
 WIDTH, LENGTH, PITCH, END = 2000, 500, 780, 265
 SOURCE, DRAINS, GATES = -1000, {"A": -2000, "B": -3000}, {"A": 3500, "B": 4500}
 OWN = {"A": "M1", "B": "M2"}
+SQUARES = 1000 / 200  # the li1 of M2's drains is 1 um longer
+FINGER_MA = 0.516 * 2 * 0.15 / 0.5 * (0.2 / 1.35) ** 1.5  # 0.516 mA/um at the shortest gate and 1.8 V; here 0.2 V
+STRAPS_MV = 1000 * 0.2 / 2 * (FINGER_MA * 1e-3 * 2 * SQUARES * 12.8 * 0.2 / 1.8)  # two fingers share a drain
 KEPT = []  # KLayout cells die with their layout
 
 
@@ -89,7 +93,9 @@ class Row:
 
     def report(self):
         extraction = extract(self.layout, self.cell, SKY)
-        return MatchingReport(extraction, self.cell).measure([MatchedGroup(("M1", "M2"))])[0]
+        return MatchingReport(extraction, self.cell, strap_losses(self.cell, SKY)).measure(
+            [MatchedGroup(("M1", "M2"))]
+        )[0]
 
     def oracle(self):
         return channels(self.cell, (65, 20), (66, 20), (83, 44), tap=(65, 44))
@@ -127,7 +133,9 @@ def test_figures_agree_with_an_independent_program(pattern, dummies):
     report, found = row.report(), row.oracle()
     agree(report, found)
     [offset] = report["predicted_offsets"]
-    assert offset["value"] == pytest.approx(offset_of(found), abs=2e-3)
+    stress, straps = (offset["contributions"][part]["values"][0] for part in ("stress", "strap"))
+    assert stress == pytest.approx(offset_of(found), abs=2e-3)
+    assert offset["value"] == pytest.approx(stress + straps, abs=1e-6)
     assert offset["contributions"]["junction"]["counted"] is False  # its drains feed no latch
     assert report["equal"]["dummies"]
     assert report["devices"][0]["dummies"] == dummies
@@ -140,7 +148,11 @@ def test_figures_agree_with_an_independent_program(pattern, dummies):
 
 def test_a_pair_whose_row_exchanges_the_devices_has_no_offset():
     report = Row("AABB").report()
-    assert report["predicted_offsets"][0]["value"] == pytest.approx(0, abs=1e-9)
+    [offset] = report["predicted_offsets"]
+    assert offset["contributions"]["stress"]["values"] == pytest.approx([0], abs=1e-9)
+    assert offset["contributions"]["strap"]["values"] == pytest.approx([STRAPS_MV], rel=0.02)
+    assert offset["value"] == pytest.approx(STRAPS_MV, rel=0.02)
+    assert offset["unchecked"] == []
     assert report["distances_spread_percent"] == 0
     assert report["equal"]["areas"]
     assert not report["symmetric"]  # the rails of A and B cannot be exchanged by the mirror
@@ -198,7 +210,7 @@ def test_a_planted_error_is_found(plant, spoils, layer):
         agree(report, row.oracle())
     if "distances" in spoils:
         assert report["predicted_offsets"][0]["value"] != before["predicted_offsets"][0]["value"]
-        assert report["predicted_offsets"][0]["value"] == pytest.approx(offset_of(row.oracle()), abs=2e-3)
+        assert report["predicted_offsets"][0]["value"] == pytest.approx(offset_of(row.oracle()) + STRAPS_MV, abs=2e-3)
 
 
 @pytest.mark.parametrize("technology", names())
@@ -242,6 +254,8 @@ def test_compute_metrics_measures_the_groups_it_is_asked_for(run_script, tmp_pat
     [group] = envelope["data"]["matched_groups"]
     assert [device["id"] for device in group["devices"]] == ["M1", "M2"]
     assert group["symmetric"]
+    assert group["devices"][0]["strap_drain_ohm"] < group["devices"][1]["strap_drain_ohm"]
+    assert group["predicted_offsets"][0]["unchecked"] == []
     code, envelope = run_script(*script, "--matched-groups", '[["M1", "M9"]]')
     assert (code, envelope["error"]["code"]) == (2, "DEVICE_NOT_FOUND")
     assert envelope["error"]["details"]["available_devices"] == ["M1", "M2"]

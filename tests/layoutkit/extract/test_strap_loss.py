@@ -82,7 +82,7 @@ def test_the_loss_is_the_voltage_lost_over_the_supply():
 
 def test_a_column_that_reaches_no_rail_has_no_resistance():
     technology, cell, _ = finger("gf180mcuD", 0)
-    assert straps_data(cell, technology)[0]["strap_ohm"] is None
+    assert straps_data(strap_losses(cell, technology))[0]["strap_ohm"] is None
 
 
 FEW_CUTS = pytest.mark.xfail(reason="a crossing with a rail has three cuts of 9 ohm: 2.5 %", strict=False)
@@ -103,6 +103,20 @@ def test_generated_fingers_of_5_um_are_covered_and_lose_little(name, kind):
     spec = technology.device(kind)
     device = Transistor("M1", spec, 5000, spec.min_l, 4, 1, "d", "g", "s", "b")
     module = draw_mos(layout, technology, MosSpec(device, "m1"))
-    (found,) = straps_data(module.cell, technology)
+    (found,) = straps_data(strap_losses(module.cell, technology))
     assert found["coverage"] >= 0.8
     assert found["idsat_loss"] <= 0.02
+
+
+def test_a_comb_on_the_first_conductor_is_measured_up_to_its_back():
+    """The straps lead into a bar on the first conductor, with no cut: their part beyond the gates is the rail."""
+    technology, cell, layout = finger("sky130A", 0)
+    first = technology.conductors[0]
+    top = COUNT * PITCH
+    cell.shapes(technology.layer(layout, first.layer)).insert(kdb.Box(-9000, top + 3000, 1500, top + 4000))
+    left = strap_losses(cell, technology)[0].left
+    squares = PITCH / WIDTH
+    ladder = first.sheet_ohm * squares * sum(((i + 1) / COUNT) ** 2 for i in range(COUNT - 1))
+    above = first.sheet_ohm * (3000 + PITCH / 2) / WIDTH
+    assert ladder + above < left.ohm < 1.1 * (ladder + above)
+    assert left.coverage == 1.0

@@ -149,6 +149,9 @@ def test_what_only_the_file_matches_is_one_module_and_the_rest_is_drawn_one_by_o
     assert {tuple(sorted(m["devices"])): m["type"] for m in report["modules"]} == {
         ("M1", "M2"): "differential_pair", ("M5", "M6"): "current_mirror", ("M3",): "single", ("M4",): "single",
     }  # fmt: skip
+    offsets = [offset for group in report["matching"]["groups"] for offset in group["predicted_offsets"]]
+    assert [offset["unchecked"] for offset in offsets] == [[], []]
+    assert all(offset["contributions"]["strap"]["counted"] for offset in offsets)
     report = build(BUFFERS, {"matching": [{"devices": ["M1", "M2"], "arrangement": "ABAB"}]})
     assert faults(report) == []
     assert [m["devices"] for m in report["modules"] if m["type"] == "matched_group"] == [["M1", "M2"]]
