@@ -27,6 +27,7 @@ from layoutkit.draw.pattern import (
     common_centroid,
     parse_pattern,
     pattern_text,
+    row_lengths,
     sequences,
     wrapped,
 )
@@ -221,33 +222,44 @@ class _Planner:
         for rows in self._row_counts(total, size):
             found = [wrapped(sequence, rows) for sequence in listed if rows == 1 or sequence == sequence[::-1]]
             found += _rotations(units, rows)
-            columns = total // rows * size
-            stress = self._stress_of_positions(columns)
-            rated = sorted((self._rated(pattern, parts, size, stress), pattern) for pattern in found)
-            for estimate, pattern in rated[:_KEPT]:
-                yield _Candidate(parts, pattern, size, estimate)
-                if rows == 1 and size % 2:
-                    yield _Candidate(parts, pattern, size, estimate, one_way=True)
+            stress = self._stress_of_positions(max(row_lengths(total, rows)) * size)
+            for one_way in (False, True) if size % 2 else (False,):
+                made = (_Candidate(parts, pattern, size, one_way=one_way) for pattern in found)
+                rated = sorted((self._rated(each, stress), each.pattern) for each in made)
+                for estimate, pattern in rated[:_KEPT]:
+                    yield _Candidate(parts, pattern, size, estimate, one_way)
 
-    def _rated(self, pattern: Pattern, parts: int, size: int, stress: Sequence[float]) -> tuple[float, float]:
+    def _rated(self, candidate: _Candidate, stress: Sequence[float]) -> tuple[float, float]:
         """Return an estimate of a pattern's cost, and how far its units bunch."""
-        spread = _stress_spread(pattern, size, stress)
-        width = (len(stress) + 2 * self.wish.dummies) * self._pitch()
+        pattern, parts = candidate.pattern, candidate.split
+        spread = _stress_spread(pattern, candidate.size, stress)
+        between = max(map(len, pattern)) - 1 if candidate.one_way else 0  # units in one direction share no diffusion
+        width = (len(stress) + between + 2 * self.wish.dummies) * self._pitch()
         height = len(pattern) * (self.wish.transistors[0].finger_width // parts + self._overhead)
         bunches = sum(a == b for row in pattern for a, b in pairwise(row))
         return _cost(*self._with_ring(width, height), spread, pattern, parts), bunches
 
     def _row_counts(self, total: int, size: int) -> list[int]:
-        """Return the numbers of rows to try: those that divide the units evenly and keep all rows near the taps."""
+        """Return the numbers of rows to try: those that keep all rows near the taps.
+
+        Rows are of one length. Only where all of these are too wide or too high, some rows have one unit less.
+        """
         first = self.wish.transistors[0]
         height = first.finger_width + self._overhead
-        pitch, dummies = self._pitch(), 2 * self.wish.dummies
-        return [
-            rows
-            for rows in range(1, min(total, _MOST_ROWS) + 1)
-            if total % rows == 0
-            and (rows == 1 or min(rows * height, (total // rows * size + dummies) * pitch) / 2 < 0.8 * self.reach)
-        ]
+        even, uneven, fits = [], [], False
+        for rows in range(1, min(total, _MOST_ROWS) + 1):
+            lengths = row_lengths(total, rows)
+            columns = max(lengths, default=0) * (size + size % 2) + 2 * self.wish.dummies  # odd units may be apart
+            size_x, size_y = columns * self._pitch(), rows * height
+            if not lengths or (rows > 1 and min(size_x, size_y) / 2 >= 0.8 * self.reach):
+                continue
+            if total % rows:
+                uneven.append(rows)
+                continue
+            even.append(rows)
+            size_x, size_y = self._with_ring(size_x, size_y)
+            fits = fits or max(size_x, size_y) <= WIDE * min(size_x, size_y)
+        return even if fits else even + uneven
 
     def _pitch(self) -> int:
         """Return the distance of adjacent fingers, as an estimate."""
@@ -328,9 +340,11 @@ class _Planner:
                 row = arranged_row(units, gap=wish.gap, separate=wish.separate)
             plain.append(row)
         rows = []
+        longest = max(sum(unit[1] for unit in units) for units in shapes)
         for number, row in enumerate(plain):
             made = row if wish.separate or not wish.dummies else isolated(row, bulk)
-            made = with_dummies(made, wish.dummies, bulk)
+            lack = longest - sum(unit[1] for unit in shapes[number]) if wish.arrangement == AUTO else 0
+            made = with_dummies(made, wish.dummies + lack // 2 if wish.dummies else 0, bulk)
             rows.append(upside_down(made) if number % 2 else made)
         return tuple(rows)
 
@@ -397,8 +411,10 @@ def _stress_spread(pattern: Pattern, size: int, stress: Sequence[float]) -> floa
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     for row in pattern:
+        start = (len(stress) - len(row) * size) // 2
         for place, device in enumerate(row):
-            sums[device] = sums.get(device, 0.0) + sum(stress[place * size : (place + 1) * size])
+            low = start + place * size
+            sums[device] = sums.get(device, 0.0) + sum(stress[low : low + size])
             counts[device] = counts.get(device, 0) + size
     means = [sums[device] / counts[device] for device in sums]
     return round((max(means) - min(means)) * len(means) / sum(means), 6)

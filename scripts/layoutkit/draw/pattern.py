@@ -5,14 +5,14 @@ units of one grid. As text, a letter is one unit and a number repeats it: ``A2B4
 device of the group, ``B`` the second; ``/`` starts the next row above: ``AB/BA`` is the cross-coupled quad. The fingers
 of each device are divided evenly over its units.
 
-A sequence of units that reads the same from both ends, laid in rows of equal length from left to right, is its own
-image after half a turn: every device has its centroid in the middle, in x and y.
+A sequence of units that reads the same from both ends, laid in rows from left to right whose lengths do so too, is its
+own image after half a turn: every device has its centroid in the middle, in x and y.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import groupby, permutations
+from itertools import accumulate, groupby, pairwise, permutations
 from math import factorial, prod
 from typing import TYPE_CHECKING
 
@@ -83,9 +83,26 @@ def pattern_text(pattern: Pattern, devices: Sequence[str]) -> str:
 
 
 def wrapped(sequence: Sequence[str], rows: int) -> Pattern:
-    """Return ``sequence`` in ``rows`` rows of equal length, each from left to right."""
-    length = len(sequence) // rows
-    return tuple(tuple(sequence[i * length : (i + 1) * length]) for i in range(rows))
+    """Return ``sequence`` in ``rows`` rows of the lengths ``row_lengths``, each from left to right."""
+    ends = [0, *accumulate(row_lengths(len(sequence), rows))]
+    return tuple(tuple(sequence[start:end]) for start, end in pairwise(ends))
+
+
+def row_lengths(total: int, rows: int) -> list[int]:
+    """Return how many of ``total`` units each of ``rows`` rows has: the same, or one more in rows near the middle.
+
+    The lengths read the same from both ends; there are none for an odd number of units in an even number of rows.
+    """
+    least, more = divmod(total, rows)
+    if more % 2 and rows % 2 == 0:
+        return []
+    lengths = [least] * rows
+    if more % 2:
+        lengths[rows // 2] += 1
+    for place in range(more // 2):
+        lengths[(rows - 1) // 2 - rows % 2 - place] += 1
+        lengths[rows // 2 + rows % 2 + place] += 1
+    return lengths
 
 
 def common_centroid(units: Mapping[str, int]) -> UnitRow:

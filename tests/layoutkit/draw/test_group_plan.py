@@ -83,7 +83,31 @@ def test_auto_keeps_every_width_and_brings_the_centroids_together_where_it_is_po
     assert found.figures.junctions <= 0.01 or not dummies
     assert {f.width for row in found.rows for f in row.fingers} == {found.transistors[0].finger_width}
     rows = parse_pattern(found.pattern, [f"M{i}" for i in range(1, len(counts) + 1)])
-    assert [len(row) for row in rows] == [len(rows[0])] * len(found.rows)
+    lengths = [len(row) for row in rows]
+    assert lengths == lengths[::-1]
+    assert max(lengths) - min(lengths) <= 1
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("counts", [(1, 16), (1, 100), (5, 8, 4)])
+@pytest.mark.parametrize("splits", [True, False])
+def test_numbers_of_units_that_no_number_of_rows_divides_are_folded_as_well(name, counts, splits):
+    tech = load(name)
+    w_um = 2.0 if splits else tech.to_um(tech.device("nmos").min_w)
+    found = plan(tech, counts, nets="d{i} g s b", w_um=w_um)
+    sizes = found.figures.width, found.figures.height
+    assert max(sizes) <= 4 * min(sizes)
+    assert (found.figures.centroid_error_x, found.figures.centroid_error_y) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["sky130A", "gf180mcuD"])
+def test_rows_of_different_lengths_are_clean(name):
+    tech = load(name)
+    layout = kdb.Layout()
+    layout.dbu = tech.dbu_um
+    module = draw_group(layout, tech, GroupSpec("group", devices(tech, (1, 16), nets="d{i} g s b", w_um=0.42)))
+    assert len({len(row) for row in module.pattern.split("/")}) == 2
+    assert check(layout, module.cell, tech).passed
 
 
 @settings(max_examples=6, deadline=None)
