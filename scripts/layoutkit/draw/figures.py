@@ -133,10 +133,10 @@ def _add_row(found: dict[str, _Device], plan: PlannedRow, y: int, sources: Mappi
 
 
 def _add_junction(device: _Device, finger: Finger, reach: int, *, inner: bool, source: bool) -> None:
-    """Add a diffusion beside a gate; a diffusion between two gates belongs half to each."""
+    """Add a diffusion beside a gate; one between two gates belongs half to each. Edges at gates count as extracted."""
     extent = reach / 2 if inner else float(reach)
     device.junctions[1 if source else 0] += extent * finger.width
-    device.junctions[3 if source else 2] += 2 * extent + (0 if inner else finger.width)
+    device.junctions[3 if source else 2] += 2 * extent + (1 if inner else 2) * finger.width
 
 
 def _centre(places: Sequence[tuple[float, float]]) -> tuple[float, float]:
