@@ -66,10 +66,7 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
     plan = plan_group(tech, GroupWish(spec.mirror, spec.arrangement, spec.dummies, tags))
     group = GroupSpec(spec.name, spec.mirror, dummies=spec.dummies, labels=spec.labels, ring=spec.ring)
     if spec.cascodes:
-        upper = plan_group(
-            tech,
-            GroupWish(spec.cascodes, plan.pattern, spec.dummies, dict.fromkeys((t.id for t in spec.cascodes), "cas_")),
-        )
+        upper = _cascode_plan(tech, spec, plan.pattern)
         plan = plan._replace(rows=(*plan.rows, *upper.rows), warnings=(*plan.warnings, *upper.warnings))
     return drawn_plan(layout, tech, group, plan, tuple(t.id for t in spec.mirror))
 

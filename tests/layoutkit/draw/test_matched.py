@@ -175,6 +175,20 @@ def test_a_cascode_mirror_has_its_cascodes_in_the_row_above(tech, layout, device
     assert high == {("cas", frozenset(("cas", "bias"))), ("cas", frozenset(("out", "mid")))}
 
 
+def test_cascodes_that_do_not_split_like_their_mirror_get_a_pattern_of_their_own(tech, layout, device):
+    """Two fingers at the minimum width do not divide into the four units of ABBA/BAAB."""
+    mirror = (device("M1", 4, 0.5, "bias bias b b", nf=4), device("M2", 4, 0.5, "mid bias b b", nf=4))
+    least = 2 * tech.to_um(mirror[0].spec.min_w)
+    cascodes = tuple(
+        device(f"M{i}", least, 0.3, f"o{i} cas {source} b", nf=2) for i, source in ((3, "bias"), (4, "mid"))
+    )
+    module = draw_mirror(layout, tech, MirrorSpec("mirror", mirror, cascodes, "ABBA/BAAB"))
+    assert clean(module, tech)
+    assert any("do not split into the units of the mirror below (ABBA/BAAB)" in text for text in module.warnings)
+    gates = by_gate(module, tech)
+    assert sorted(sorted(channel.sides) for channel in gates["cas"]) == [["bias", "o3"]] * 2 + [["mid", "o4"]] * 2
+
+
 def test_ratios_that_the_sizes_contradict_are_told(device):
     mirror = [device("M1", 1, 0.5), device("M2", 1, 0.5, m=2)]
     check_ratios(mirror, {"M1": 1, "M2": 2})
