@@ -129,7 +129,8 @@ def group_devices(
 def size(device: Device, technology: Technology, units: int) -> Sizing:
     """Return the fingers of a device: as in its netlist, more where a finger would be too wide or ``units`` needs more.
 
-    The total width is kept exactly: a finger count is only taken when it divides the width on the grid.
+    Where more would be too narrow, there are fewer. The total width is kept exactly: a finger count is only taken when
+    it divides the width on the grid.
 
     Args:
         device: A MOS transistor.
@@ -146,7 +147,7 @@ def size(device: Device, technology: Technology, units: int) -> Sizing:
         width, rest = divmod(total, fingers)
         return rest == 0 and width % technology.grid == 0 and spec.min_w <= width <= widest
 
-    candidates = range(stated, max(4 * stated, 2 * -(-total // widest)) + 1)
+    candidates = (*range(stated, max(4 * stated, 2 * -(-total // widest)) + 1), *range(stated - 1, 0, -1))
     for wanted in (units, 1):
         for fingers in candidates:
             if fingers % wanted == 0 and legal(fingers):

@@ -86,3 +86,10 @@ def test_a_finger_too_wide_for_its_taps_is_cut():
     sizing = size(mos("M1", "d g s vss", w=100e-6, nf=1), TECHNOLOGY, 1)
     assert sizing.finger_width * sizing.fingers == 100_000
     assert sizing.finger_width <= 22_500
+
+
+def test_devices_whose_fingers_cannot_be_halved_get_a_smaller_even_number():
+    """Three fingers of 0.54 um: six would be below the minimum of 0.42 um, two of 0.81 um are not."""
+    pair = [mos(f"M{i}", f"x{i} {gate} t vss", w=1.62e-6, nf=3) for i, gate in ((1, "a"), (2, "b"))]
+    (group, _), _ = groups_of(*pair, mos("M3", "t bias vss vss"), ports=("a", "b", "bias", "vss"))
+    assert {(sizing.finger_width, sizing.fingers) for sizing in group.sizing} == {(810, 2)}
