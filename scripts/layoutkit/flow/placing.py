@@ -14,7 +14,7 @@ from layoutkit.flow.groups import Group
 from layoutkit.flow.modules import draw_groups, with_own_ring
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.rings import draw_rings, ring_room, transformation
-from layoutkit.flow.routing import find_routes, placed_job, track_pitch
+from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job, track_pitch
 from layoutkit.flow.symmetric_modules import matched_sets, matching_outcomes, plan_symmetry
 from layoutkit.layout.merging import joined
 from layoutkit.place import Block, Placed, PlacementOptions, Rectangle, place_rows
@@ -111,8 +111,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         if not common_rings and any(not routes.result.failed for _, routes in tried):
             break
         options = PlacementOptions(row_gap=row_tracks * pitch, column_gap=column_tracks * pitch, seed=request.seed)
-        placement = _placement(design, options, common_rings=common_rings)
-        tried.append((placement, find_routes(placement.placed.layout, placement.placed.cell, placement.job)))
+        tried.append(_routed_placement(_placement(design, options, common_rings=common_rings)))
         if not tried[-1][1].result.failed and not tried[-1][1].unequal:
             break
     best, routes = min(tried, key=lambda each: (len(each[1].result.failed), len(each[1].unequal)))
@@ -123,6 +122,22 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         text = f"no way was found for {failed} with up to {gap_um:g} um between rows"
         warnings = (*warnings, f"{text}; try a larger row_gap or another seed")
     return replace(best, routes=routes, attempts=len(tried), warnings=warnings)
+
+
+def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes]:
+    """Return a placement with its routes; supplies that find no way are wired as narrowly as their rails."""
+    cell, job = placement.placed.cell, placement.job
+    routes = find_routes(placement.placed.layout, cell, job)
+    narrow = narrower_supplies(job, [net.name for net in routes.result.failed])
+    if narrow:
+        job = replace(job, nets=tuple(replace(net, width=narrow.get(net.name, net.width)) for net in job.nets))
+        again = find_routes(placement.placed.layout, cell, job)
+        if len(again.result.failed) < len(routes.result.failed):
+            to_um = placement.placed.technology.to_um
+            widths = ", ".join(f"{name} {to_um(width):g} um" for name, width in sorted(narrow.items()))
+            text = f"wires of supplies are as narrow as the rails they join, where wider ones found no way: {widths}"
+            return replace(placement, job=job, warnings=(*placement.warnings, text)), again
+    return placement, routes
 
 
 def _placement(design: Design, options: PlacementOptions, *, common_rings: bool = True) -> TriedPlacement:

@@ -189,6 +189,19 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
     )
 
 
+def narrower_supplies(job: RoutingJob, names: Sequence[str]) -> dict[str, int]:
+    """Return the width of the narrowest pin of each of ``names`` that asks for more, but for no current. [dbu]"""
+    found = {}
+    for net in job.nets:
+        if net.name in names and net.width is not None and net.current is None:
+            rects = [point.pin for point in net.endpoints if point.pin is not None]
+            least = min((min(right - left, top - bottom) for left, bottom, right, top in rects), default=net.width)
+            least = least // (2 * job.technology.grid) * 2 * job.technology.grid
+            if least < net.width:
+                found[net.name] = max(least, job.technology.conductors[1].width)
+    return found
+
+
 def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
     """Return the routes of a job in ``cell``, which is left as it is.
 

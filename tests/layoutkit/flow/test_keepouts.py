@@ -3,8 +3,10 @@
 import klayout.db as kdb
 import pytest
 
+from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.keepouts import Obstacle
-from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, draw_job, find_routes
+from layoutkit.flow.placing import find_placement
+from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, draw_job, find_routes, narrower_supplies
 from layoutkit.technology import load
 
 SKY = load("sky130A")
@@ -69,3 +71,34 @@ def test_a_keepout_of_a_design_rule_is_never_given_up():
     _, _, routes = routed(kdb.Box(4000, -3000, 6000, 3000), "rule")
     assert {net.name for net in routes.result.failed} == {"a", "b"}
     assert routes.unequal == ()
+
+
+IDLE = """* an inverter and two idle devices beside it, whose rails lie close to each other
+.subckt cell in m vdd vss
+M1 m in vss vss nfet_01v8 L=0.5 W=1 nf=2
+M2 m in vdd vdd pfet_01v8 L=0.5 W=1 nf=6
+M3 m vss vss vss nfet_01v8 L=0.5 W=1 nf=1
+M4 vdd vdd m vdd pfet_01v8 L=0.5 W=1 nf=1
+.ends
+"""
+
+
+def test_supplies_are_wired_as_narrowly_as_their_rails_where_wider_wires_find_no_way():
+    request = LayoutRequest(netlist_text=IDLE, technology="sky130A")
+    circuit, _ = read_circuit(request, SKY)
+    tried = find_placement(make_design(request, SKY, circuit)[0], request)
+    assert tried.attempts == 1
+    assert tried.routes.result.failed == ()
+    assert any("as narrow as the rails they join" in text for text in tried.warnings)
+    pins = [pin for module in tried.placed.modules.values() for pin in module.pins]
+    for name in ("vdd", "vss"):
+        narrowest = min(min(pin.box.width(), pin.box.height()) for pin in pins if pin.net == name)
+        assert [net.width for net in tried.job.nets if net.name == name] == [narrowest]
+
+
+def test_wires_that_carry_a_stated_current_are_not_narrowed():
+    _, _, (net, _) = board(("a", 0), ("b", 1500))
+    for current, narrow in ((None, {"a": 400}), (1e-3, {})):
+        job = RoutingJob(SKY, (WantedNet("a", net.endpoints, 600, 1, current=current),), ("met2",), AREA, ())
+        assert narrower_supplies(job, ["a"]) == narrow
+        assert narrower_supplies(job, ["b"]) == {}
