@@ -206,8 +206,10 @@ def test_a_port_is_labelled_on_its_metal_nearest_to_the_wanted_side(build):
         report = build(BUFFERS, {"port_sides": [{"port": "x", "side": side}]})
         layout = kdb.Layout()
         layout.read(report["files"]["gds"])
-        texts = layout.top_cell().shapes(load("sky130A").layer(layout, "met1.label")).each(kdb.Shapes.STexts)
-        (found[side],) = [shape.text.trans.disp for shape in texts if shape.text.string == "x"]
+        layers = {conductor.label_layer for conductor in load("sky130A").conductors}
+        shapes = [layout.top_cell().shapes(load("sky130A").layer(layout, layer)) for layer in sorted(layers)]
+        texts = [shape.text for each in shapes for shape in each.each(kdb.Shapes.STexts)]
+        (found[side],) = [text.trans.disp for text in texts if text.string == "x"]
         obeyed, reason = outcomes(report)["port_sides[0]"]
         box = layout.top_cell().bbox()
         distance = {
