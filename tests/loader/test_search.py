@@ -14,7 +14,7 @@ from skillpack.skills.relevance import MAX_TERMS, terms_of
 from skillpack.skills.search import search
 
 PACKS = SkillLoader(Path(__file__).parents[2] / "skills")
-SECOND = {"is there a short between vdd and vss", "how well do M1 and M2 match"}  # second before and after
+SECOND = {"how well do M1 and M2 match"}  # second before and after
 
 
 @pytest.fixture
