@@ -22,7 +22,7 @@ COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader script
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick hierarchy check fix bench lint types docs coverage manifests host-tools locks dist try-dist clean
+.PHONY: help demo test test-quick hierarchy check fix bench lint types docs coverage manifests pictures host-tools locks dist try-dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -97,6 +97,9 @@ locks: $(VENV)/.installed-dev ## Update skills/scripts.lock, from which exported
 
 manifests: $(VENV)/.installed-dev ## Write the manifests of plugins and extensions from pyproject.toml
 	@$(BIN)/python tests/manifests.py
+
+pictures: $(VENV)/.installed-dev ## Draw the pictures in the skills' assets by the skills' own tools
+	@$(BIN)/python tests/skill_pictures.py
 
 host-tools: ## Install the npm programs that some host tests use: MCP Inspector, Claude Code, openskills, skills, and Node
 	@npm install --prefix build/npm --no-audit --no-fund --silent node@22.23.3 @modelcontextprotocol/inspector@2.12.0 \
