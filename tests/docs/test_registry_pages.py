@@ -151,7 +151,7 @@ def test_a_netlist_becomes_a_checked_layout_step_by_step_and_goes_on_after_a_fai
     assert [step["status"] for step in result.data["steps"]] == ["reused"] * 6 + ["done"]
     outputs = result.data["outputs"]
     assert (outputs["drc_passed"], outputs["lvs_matched"]) == (True, True)
-    assert (outputs["routing"]["total_nets"], outputs["routing"]["failed_count"]) == (5, 0)
+    assert (outputs["routing"]["total_nets"], outputs["routing"]["failed_count"]) == (8, 0)  # all: rows have pins each
     assert [pair["centroid_distance"] for pair in outputs["matching"]] == [0, 0, 0]
     assert Path(outputs["gds"]).stat().st_size > 0
 
