@@ -56,9 +56,10 @@ test: $(VENV)/.installed-dev ## Run all tests (5 minutes on two idle cores)
 test-quick: $(VENV)/.installed-dev ## Run the quick tests (1 minute): no servers, no foreign programs, few whole layouts
 	@$(PYTEST) -n 2 --quick
 
-hierarchy: $(VENV)/.installed-dev ## Compare hierarchical and flat DRC on 500 generated layouts of each process, and check 500 spoilt ones
+hierarchy: $(VENV)/.installed-dev ## Compare hierarchical and flat DRC on 500 generated layouts of each process, check 500 spoilt ones and all arrays
 	@DRC_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q tests/layoutkit/drc/test_drc_hierarchy.py \
-	  tests/layoutkit/drc/test_drc_mutants.py
+	  tests/layoutkit/drc/test_drc_mutants.py tests/layoutkit/draw/test_bipolars.py \
+	  tests/layoutkit/draw/test_capacitor_arrays.py tests/layoutkit/flow/test_isolated_bodies.py
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check $(SOURCES)

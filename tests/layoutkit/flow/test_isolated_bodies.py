@@ -12,6 +12,7 @@ from layoutkit.flow.build import build_layout
 from layoutkit.flow.deep_wells import isolated_bodies
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load
+from thorough import THOROUGH
 
 FLAVOURS = {
     "sky130A": ("nfet_01v8", "pfet_01v8", "nfet_g5v0d10v5", "pfet_g5v0d10v5"),
@@ -53,8 +54,11 @@ def bodies_of(text, technology, wanted=None):
     return isolated_bodies(circuit, technology, wanted)
 
 
-@pytest.mark.parametrize("name", FLAVOURS)
-@pytest.mark.parametrize("text", [MANY, ALL], ids=["many", "all"])
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [(text, name) for text in (MANY, ALL) for name in FLAVOURS if text is MANY or THOROUGH or name == "gf180mcuD"],
+    ids=lambda value: {MANY: "many", ALL: "all"}.get(value, value),
+)
 def test_bodies_on_several_nets_are_laid_out_clean_and_matched(name, text, tmp_path):
     report = built(text, name, tmp_path)
     assert report["drc"]["violations"] == []
