@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 
+import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import Circuit, Device, Target, map_circuit, read_netlist, write_spice
@@ -70,7 +71,7 @@ CARDS = {
         }.items()
     }
     | {
-        name: ([f"XQ1 c b e {SKY}{name} m=2"], [f"Q1_1 c b e {SKY}{name}", f"Q1_2 c b e {SKY}{name}"])
+        name: ([f"XQ1 c b e {SKY}{name} m=2"], [f"Q1 c b e {SKY}{name} NE=2 m=2"])
         for name in ("pnp_05v5_W0p68L0p68", "pnp_05v5_W3p40L3p40")
     },
     "gf180mcuD": {
@@ -89,7 +90,7 @@ CARDS = {
         for name in ("ppolyf_u", "npolyf_u")
     }
     | {
-        name: ([f"XQ1 c b e {name} m=2"], [f"Q1_1 c b e {name}", f"Q1_2 c b e {name}"])
+        name: ([f"XQ1 c b e {name} m=2"], [f"Q1 c b e {name} NE=2 m=2"])
         for name in ("pnp_10p00x10p00", "pnp_05p00x05p00", "pnp_10p00x00p42", "pnp_05p00x00p42")
     }
     | {
@@ -181,8 +182,6 @@ def test_what_is_written_reads_back_as_the_same_circuit(name, form, tmp_path):
     circuit = all_devices(technology)
     if (name, form) == ("sky130A", "lvs_deck"):  # all units as one, some ends exchanged
         circuit = replace(circuit, devices=tuple(each for each in circuit.devices if each.type != "diode"))
-    if form == "lvs_deck" and name != "sg13g2":  # one card for each unit of a bipolar transistor
-        circuit = replace(circuit, devices=tuple(each for each in circuit.devices if each.type != "pnp"))
     path.write_text(write_spice(circuit, technology, form))
     read = read_netlist(str(path), identify_modules=False)
 
@@ -198,6 +197,22 @@ def test_what_is_written_reads_back_as_the_same_circuit(name, form, tmp_path):
         assert [(d.model, d.params, d.terminals) for d in mapped.circuit.devices] == [
             (d.model, d.params, d.terminals) for d in circuit.devices
         ]
+
+
+@pytest.mark.parametrize("name", ["sky130A", "gf180mcuD"])
+def test_klayout_counts_the_emitters_of_a_bipolar_transistor_on_its_card(name, tmp_path):
+    """The foundries' decks join parallel PNPs of the layout, but not those of the netlist, and compare NE."""
+    technology, path = load(name), tmp_path / "one.cdl"
+    pnp = next(spec for spec in technology.passives.values() if spec.type == "pnp")
+    path.write_text(
+        write_spice(
+            Circuit("x", (replace(one(pnp), params={**one(pnp).params, "m": 8}),), ("c",)), technology, "lvs_deck"
+        )
+    )
+    netlist = kdb.Netlist()
+    netlist.read(str(path), kdb.NetlistSpiceReader())
+    (device,) = netlist.circuit_by_name("X").each_device()
+    assert device.parameter("NE") == 8
 
 
 @pytest.mark.parametrize("name", ["sky130A", "gf180mcuD", "sg13g2"])
