@@ -63,7 +63,8 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
             "for simple mirrors. Use auto or a pattern",
             code="UNSUPPORTED_OPERATION",
         )
-    plan = plan_group(tech, GroupWish(spec.mirror, spec.arrangement, spec.dummies, tags))
+    storeys = 2 if spec.cascodes else 1
+    plan = plan_group(tech, GroupWish(spec.mirror, spec.arrangement, spec.dummies, tags, storeys=storeys))
     group = GroupSpec(spec.name, spec.mirror, dummies=spec.dummies, labels=spec.labels, ring=spec.ring)
     if spec.cascodes:
         upper = _cascode_plan(tech, spec, plan.pattern)
@@ -72,13 +73,19 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
 
 
 def _cascode_plan(tech: Technology, spec: MirrorSpec, pattern: str) -> GroupPlan:
-    """Return the cascodes' rows: in the pattern of the mirror below, or in their own where it is not possible."""
+    """Return the cascodes' rows: in the pattern of the mirror below, or with ``auto`` in their own, with a warning.
+
+    Raises:
+        GeometryError: If the fingers of the cascodes do not divide into the units of a stated pattern.
+    """
     tags = dict.fromkeys((t.id for t in spec.cascodes), "cas_")
     wish = GroupWish(spec.cascodes, pattern, spec.dummies, tags)
     try:
         return plan_group(tech, wish)
     except GeometryError:
-        plan = plan_group(tech, replace(wish, arrangement=AUTO))
+        if spec.arrangement != AUTO:
+            raise
+        plan = plan_group(tech, replace(wish, arrangement=AUTO, storeys=2))
     text = f"the cascodes do not split into the units of the mirror below ({pattern}); they are drawn as {plan.pattern}"
     return plan._replace(warnings=(text, *plan.warnings))
 

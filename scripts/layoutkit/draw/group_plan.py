@@ -75,6 +75,7 @@ class GroupWish:
         separate: Whether every unit has its own diffusion.
         gap: Minimum distance between diffusions that are not shared. [dbu]
         split: Whether fingers may be split into narrower ones.
+        storeys: Groups of this size that are drawn above each other in one module, for the aspect of the whole.
     """
 
     transistors: tuple[Transistor, ...]
@@ -84,6 +85,7 @@ class GroupWish:
     separate: bool = False
     gap: int = 0
     split: bool = True
+    storeys: int = 1
 
 
 class GroupPlan(NamedTuple):
@@ -235,7 +237,7 @@ class _Planner:
         spread = _stress_spread(pattern, candidate.size, stress)
         between = max(map(len, pattern)) - 1 if candidate.one_way else 0  # units in one direction share no diffusion
         width = (len(stress) + between + 2 * self.wish.dummies) * self._pitch()
-        height = len(pattern) * (self.wish.transistors[0].finger_width // parts + self._overhead)
+        height = len(pattern) * (self.wish.transistors[0].finger_width // parts + self._overhead) * self.wish.storeys
         bunches = sum(a == b for row in pattern for a, b in pairwise(row))
         return _cost(*self._with_ring(width, height), spread, pattern, parts), bunches
 
@@ -250,7 +252,7 @@ class _Planner:
         for rows in range(1, min(total, _MOST_ROWS) + 1):
             lengths = row_lengths(total, rows)
             columns = max(lengths, default=0) * (size + size % 2) + 2 * self.wish.dummies  # odd units may be apart
-            size_x, size_y = columns * self._pitch(), rows * height
+            size_x, size_y = columns * self._pitch(), rows * height * self.wish.storeys
             if not lengths or (rows > 1 and min(size_x, size_y) / 2 >= 0.8 * self.reach):
                 continue
             if total % rows:
@@ -276,7 +278,7 @@ class _Planner:
 
     def _rank(self, candidate: _Candidate, plan: GroupPlan) -> tuple[float, ...]:
         found = plan.figures
-        size = self._with_ring(found.width, found.height)
+        size = self._with_ring(found.width, found.height * self.wish.storeys)
         cost = _cost(*size, found.stress_spread, candidate.pattern, candidate.split)
         load = _LOAD_OF_EQUALS if len({t.fingers for t in self.wish.transistors}) == 1 else _LOAD_WEIGHT
         cost *= 1 + _DISPERSION_WEIGHT * (1 - min(found.dispersion, 1.0)) + load * found.drain_load
