@@ -248,6 +248,19 @@ def test_the_outer_ring_of_a_double_ring_is_a_pin_of_its_own_net(draw):
     assert envelope["data"]["drc"]["passed"]
 
 
+@pytest.mark.parametrize("ring", ["full", "none"])
+def test_a_large_transistor_is_folded_into_rows_unless_one_row_is_asked_for(draw, ring):
+    def aspect(*arguments):
+        code, envelope = draw("--nf", "60", "--ring", ring, *arguments, w="300e-6", l="0.5e-6")
+        assert code == 0
+        assert envelope["data"]["drawn"]["nf"] == 60
+        box = envelope["data"]["bounding_box"]
+        return max(box["width"] / box["height"], box["height"] / box["width"])
+
+    assert aspect() <= 4
+    assert aspect("--rows", "1") > 4
+
+
 def test_open_sides_that_leave_diffusion_too_far_from_the_taps_are_refused(draw):
     """LU.2 of sky130A: 15 um at most. The finger of 20 um is near enough to a closed ring only."""
     wide = ("--technology", "sky130A", "--ring", "open")

@@ -208,8 +208,11 @@ def compact_rows(tech: Technology, spec: MosSpec) -> int:
     """
 
     def aspect(rows: int) -> float:
+        folded = replace(spec, rows=rows)
         try:
-            width, height = module_size(tech, _folded(replace(spec, rows=rows, ring=FULL_RING)))
+            if spec.ring != FULL_RING:
+                module_size(tech, _folded(folded))  # its own taps must be near enough
+            width, height = module_size(tech, _folded(replace(folded, ring=FULL_RING)))
         except GeometryError:
             return inf
         return max(width / height, height / width)

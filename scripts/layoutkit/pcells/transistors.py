@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
 from layoutkit.draw.deep_well import DeepWellNets, deep_well_of, isolate
-from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
+from layoutkit.draw.mos import MosSize, MosSpec, compact_rows, draw_mos, transistor
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.draw.ring import RingStyle
 from layoutkit.errors import GeometryError
@@ -65,6 +65,7 @@ class Mos:
         spec = MosSpec(
             device, CELL, dummies=integer(values, "dummies"), labels=bool(values["labels"]), ring=_ring(values)
         )
+        spec = replace(spec, rows=compact_rows(technology, spec))
         return _in_deep_well(technology, values, lambda layout: draw_mos(layout, technology, spec)), device.warnings
 
     def title(self, values: Mapping[str, Value]) -> str:

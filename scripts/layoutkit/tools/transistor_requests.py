@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
+from layoutkit.draw.mos import MosSize, MosSpec, compact_rows, draw_mos, transistor
 from layoutkit.errors import GeometryError
 from layoutkit.technology.finger_widths import FingeredWidth, dividing_fingers, widest_finger
 from layoutkit.tools.module_requests import (
@@ -22,6 +22,9 @@ from layoutkit.tools.module_requests import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import klayout.db as kdb
+
+    from layoutkit.draw.module import Module
     from layoutkit.draw.mos import Transistor
     from layoutkit.technology import Technology
 
@@ -37,20 +40,14 @@ def create_mos(device_type: str, params: Mapping[str, Any]) -> dict[str, Any]:
     nets = known_nets(params, params["device_id"], params.get("nets"))
     (requested,) = with_dividing_fingers(tech, [{**params, "type": device_type}], flavour)
     device = requested_transistor(tech, requested, flavour, nets)
-    cell_name, ring = f"{device_type}_{device.id}", ring_style(params)
-    delivered = deliver(
-        {**params, "cell_name": cell_name},
-        tech,
-        [device.id],
-        lambda layout, name: in_deep_well(
-            params,
-            tech,
-            draw_mos(
-                layout, tech, MosSpec(device, name, dummies=params["dummies"], labels=params["labels"], ring=ring)
-            ),
-            device.spec,
-        ),
-    )
+    cell_name = f"{device_type}_{device.id}"
+
+    def draw(layout: kdb.Layout, name: str) -> Module:
+        spec = MosSpec(device, name, dummies=params["dummies"], labels=params["labels"], ring=ring_style(params))
+        spec = replace(spec, rows=params["rows"] if "rows" in params else compact_rows(tech, spec))
+        return in_deep_well(params, tech, draw_mos(layout, tech, spec), device.spec)
+
+    delivered = deliver({**params, "cell_name": cell_name}, tech, [device.id], draw)
     return {
         **delivered.common_data(),
         "device_id": device.id,
