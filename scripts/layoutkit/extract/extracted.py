@@ -226,6 +226,13 @@ class Extraction:
         """Return whether the net has a shape on one of the layers."""
         return any(not self.shapes(net, layer).is_empty() for layer in layers)
 
+    @cached_property
+    def substrate(self) -> str | None:
+        """Name of the net of the substrate; None where the process draws p wells, or no named net reaches it."""
+        from layoutkit.extract.connectivity import SUBSTRATE
+
+        return next((net.name for net in self.nets.values() if self.reaches(net.id, SUBSTRATE)), None)
+
     def place_of(self, net: int) -> Point | None:
         """Return where to look for a net: a label, else its metal, else a device on it."""
         found = self.nets[net]

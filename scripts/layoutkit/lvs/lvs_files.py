@@ -105,6 +105,10 @@ def extracted_spice(extraction: Extraction) -> str:
     ]
     circuit, technology = extraction.circuit, extraction.technology
     devices = [_measured(*pair) for pair in zip(circuit.devices, extraction.devices, strict=True)]
+    substrate = {"b": extraction.substrate} if extraction.substrate else {}
+    devices = [
+        replace(d, terminals={**substrate, **d.terminals}) if d.type == "mos_capacitor" else d for d in devices
+    ]  # extraction does not read the substrate below their wells
     apart = combined(extraction.dummies, extraction.layout.dbu)
     idle = [
         replace(_measured(extraction.as_device(found), found, apart=True), id=f"MDUMMY{number}")

@@ -11,12 +11,14 @@ from layoutkit.draw.array_pattern import array_pattern
 from layoutkit.draw.capacitor import CapacitorSpec
 from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors
 from layoutkit.draw.generators import draw_plates
+from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
+from layoutkit.lvs.lvs_files import extracted_spice
 from layoutkit.technology import load, names
 from layoutkit.technology.passive_sizes import (
     MOST_IN_SERIES,
@@ -258,6 +260,21 @@ def test_mos_capacitors_are_clean_and_what_was_asked_for(technology, flavour):
         area = sum(gate.box.area() for gate in module.gates) * tech.dbu_um**2
         assert area == pytest.approx(size.w_m * size.l_m * size.m * 1e12, rel=1e-3)
         assert max(gate.box.height() for gate in module.gates) * tech.dbu_um <= 10.0
+
+
+def test_a_mos_capacitor_in_a_well_states_the_net_of_the_substrate():
+    """sky130's varactors have three terminals; the taps of any transistor name the substrate below their wells."""
+    size = PassiveSize(5e-6, 2e-6, 2)
+    tech, _, module = mos_capacitor_of("sky130A", "cap_var_lvt", size)
+    nets = dict(zip("dgsb", ("d", "x", "s", "ground"), strict=True))
+    neighbour = draw_mos(module.layout, tech, MosSpec(transistor(tech, "M1", "nmos", MosSize(2e-6, 5e-7), nets), "N"))
+    top = module.layout.create_cell("TOP")
+    top.insert(kdb.CellInstArray(module.cell.cell_index(), kdb.Trans()))
+    top.insert(kdb.CellInstArray(neighbour.cell.cell_index(), kdb.Trans(module.bbox.right + 10000, 0)))
+    text = extracted_spice(extract(module.layout, top, tech))
+    ends = {line.split()[0]: line.split()[1:6] for line in text.splitlines() if line[:1] == "X"}
+    assert ends["XC1"][2] == ends["XM1"][3]
+    assert "leaves open" not in text
 
 
 @pytest.mark.parametrize(("technology", "flavour"), MOS)
