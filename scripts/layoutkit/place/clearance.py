@@ -31,7 +31,11 @@ class Clearances:
         self.to_well = max(technology.dim(name, d) for _, d in flavours for name in ("active_to_well", "tap_to_well"))
         self.implant_to_active = max(technology.dim("implant_to_active", d) for _, d in flavours)
         self.to_bodies: dict[str, int] = {}
+        self.to_plates: dict[tuple[str, str], int] = {}
         for spec in technology.passives.values():
+            if "bottom" in spec.parts:
+                plate = spec.type, technology.conductor(spec.parts["bottom"]).layer
+                self.to_plates[plate] = max(spec.dimensions.get("bottom_to_others", 0), self.to_plates.get(plate, 0))
             space = max(spec.dimensions.get(name, 0) for name in ("body_to_poly", "body_to_active"))
             self.to_bodies[spec.type] = max(space, self.to_bodies.get(spec.type, 0))
         self.covers = {layer: technology.dim("cover_to_others", d) for _, d in flavours for layer in d.covers}
@@ -72,7 +76,8 @@ class Clearances:
         for layer, space in self.spaces.items():
             if layer not in first.layer_boxes or layer not in second.layer_boxes or (one_well and layer in merged):
                 continue
-            gap = max(gap, space - _inset(first, layer, near) - _inset(second, layer, far))
+            plates = (self.to_plates.get((block.kind, layer), 0) for block in (first, second))
+            gap = max(gap, max(space, *plates) - _inset(first, layer, near) - _inset(second, layer, far))
         for one, sides, other, facing in ((first, near, second, far), (second, far, first, near)):
             gap = max(gap, self._beside_deep_well(one, sides, other, facing))
         return gap
@@ -141,7 +146,4 @@ def _spaces(technology: Technology) -> Mapping[str, int]:
     for passive in technology.passives.values():
         for layer in passive.markers:
             spaces[layer] = max(spaces.get(layer, 0), passive.dimensions.get(f"{layer}_space", 0))
-        if "bottom" in passive.parts:
-            layer = technology.conductor(passive.parts["bottom"]).layer
-            spaces[layer] = max(spaces[layer], passive.dimensions.get("bottom_to_others", 0))
     return spaces

@@ -165,3 +165,14 @@ def test_blocks_of_a_proximity_group_are_drawn_together():
     order = place_rows(TECHNOLOGY, blocks, together).rows[0]
     assert [abs(order.index(one) - order.index(other)) for one, other in ("ah", "bg")] == [1, 1]
     assert place_rows(TECHNOLOGY, blocks, apart).rows[0] != order
+
+
+def test_only_capacitors_keep_the_distance_of_their_plates():
+    """sky130: wires of met3 keep 0.3 um (0.4 um beside wide ones), plates of MIM capacitors on it 1.34 um."""
+    box = Rectangle(0, 0, 5000, 2000)
+    wired = [Block(name, "nmos", box, (), {"met3": box}, bulk_net="b") for name in ("a", "b")]
+    plate = Block("c", TECHNOLOGY.passives["cap_mim_m3_1"].type, box, (), {"met3": box})
+    clearances = Clearances(TECHNOLOGY)
+    assert clearances.inside(*wired, "y") == 400
+    assert clearances.between(wired[0], plate, "y") >= 1340
+    assert clearances.between(plate, wired[0], "y") >= 1340
