@@ -73,18 +73,12 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
 
 
 def _cascode_plan(tech: Technology, spec: MirrorSpec, pattern: str) -> GroupPlan:
-    """Return the cascodes' rows: in the pattern of the mirror below, or with ``auto`` in their own, with a warning.
-
-    Raises:
-        GeometryError: If the fingers of the cascodes do not divide into the units of a stated pattern.
-    """
+    """Return the cascodes' rows: in the pattern of the mirror below, or in their own, with a warning."""
     tags = dict.fromkeys((t.id for t in spec.cascodes), "cas_")
     wish = GroupWish(spec.cascodes, pattern, spec.dummies, tags)
     try:
         return plan_group(tech, wish)
     except GeometryError:
-        if spec.arrangement != AUTO:
-            raise
         plan = plan_group(tech, replace(wish, arrangement=AUTO, storeys=2))
     text = f"the cascodes do not split into the units of the mirror below ({pattern}); they are drawn as {plan.pattern}"
     return plan._replace(warnings=(text, *plan.warnings))

@@ -160,17 +160,6 @@ def test_mirrors_are_clean_centred_and_in_ratio(tech, layout, device, flavour, a
     assert clean(module, tech)
 
 
-def test_cascodes_that_do_not_split_like_the_mirror_get_a_pattern_of_their_own_and_it_is_told(tech, layout, device):
-    mirror = (device("M1", 4, 0.5, "x0 bias s b", nf=2), device("M2", 12, 0.5, "x1 bias s b", nf=6))
-    narrow = tech.to_um(tech.device("nmos").min_w)
-    cascodes = (device("C1", narrow, 0.5, "bias c x0 b"), device("C2", 3 * narrow, 0.5, "out c x1 b", nf=3))
-    module = draw_mirror(layout, tech, MirrorSpec("mirror", mirror, cascodes))
-    assert clean(module, tech)
-    assert any("the cascodes do not split into the units of the mirror" in text for text in module.warnings)
-    with pytest.raises(GeometryError, match="C1 has 1 fingers for 2 units"):
-        draw_mirror(layout, tech, MirrorSpec("mirror", mirror, cascodes, "BABBBBAB"))
-
-
 @pytest.mark.parametrize("m", [1, 2, 4])
 def test_a_cascode_mirror_has_its_cascodes_in_the_row_above(tech, layout, device, m):
     mirror = (device("M1", 1, 0.5, "bias bias b b", m=m), device("M2", 1, 0.5, "mid bias b b", m=m))
