@@ -222,3 +222,12 @@ def test_an_isolated_pair_has_a_pin_of_its_deep_well_and_keeps_its_centroids(dra
     assert envelope["data"]["drc"]["passed"]
     assert envelope["data"]["centroid_error_um"] == 0
     assert "vddh" in {pin["net"] for pin in envelope["data"]["pins"]}
+
+
+def test_all_faults_of_a_pattern_are_told_with_the_devices_names(run_script, tmp_path):
+    devices = [json.dumps({"device_id": f"M{i}", "type": "nmos", "w": 4e-6, "l": 0.5e-6, "nf": 2}) for i in (1, 2)]
+    pair = ("--device-a", devices[0], "--device-b", devices[1], "--workspace", tmp_path / "ws")
+    code, envelope = run_script(SCRIPT, *pair, "--arrangement", "AXYA", "--symmetry-axis", "horizontal")
+    assert code == 2
+    message = envelope["error"]["message"]
+    assert message.endswith("X is no device, Y is no device, B has no unit. The devices are A = M1, B = M2")

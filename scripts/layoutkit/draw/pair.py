@@ -87,8 +87,9 @@ def _arrangement(spec: PairSpec) -> str:
         return spec.arrangement
     if spec.arrangement in {AUTO, INTERDIGITATED, STACKED}:
         return STACKED
-    ((*units,),) = parse_pattern(spec.arrangement, LETTERS[: 2 + len(spec.others)])
-    return "/".join(units)
+    devices = [device.id for device in (spec.first, spec.second, *spec.others)]
+    ((*units,),) = parse_pattern(spec.arrangement, devices)
+    return "/".join(LETTERS[devices.index(unit)] for unit in units)
 
 
 def _differences(spec: PairSpec) -> list[str]:

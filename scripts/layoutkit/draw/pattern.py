@@ -63,9 +63,9 @@ def parse_pattern(text: str, devices: Sequence[str]) -> Pattern:
     named = ", ".join(f"{letter} = {device}" for letter, device in letters.items())
     unknown, missing = sorted(used - letters.keys()), sorted(letters.keys() - used)
     if unknown or missing or len(devices) > len(LETTERS):
-        fault = f"{', '.join(unknown)} is no device" if unknown else f"{', '.join(missing)} has no unit"
+        faults = [f"{letter} is no device" for letter in unknown] + [f"{letter} has no unit" for letter in missing]
         raise GeometryError(
-            f"Invalid arrangement: {text}; {fault}. The devices are {named}",
+            f"Invalid arrangement: {text}; {', '.join(faults)}. The devices are {named}",
             details={"provided_value": text, "devices": list(devices), "allowed": allowed},
         )
     return tuple(tuple(letters[letter] for letter in row) for row in rows)
