@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from layoutkit.drc.kind_register import Found
 
 _CIRCLE_POINTS = 64
+_FIRST_STEP = 10  # the part of a distance that taps are grown by before they are merged
 
 
 @rule_kind("forbidden", "layer", value="none", counts="drawn")
@@ -88,8 +89,13 @@ def _beyond_reach(layer: kdb.Region, taps: kdb.Region, distance: int) -> kdb.Reg
 
     Taps are first grown with bevelled corners, which stay inside the true circle and decide nearly everything; only
     what is left is measured with a circle (an inscribed polygon, at most 0.12 % too small).
+
+    They are grown in two steps, because thousands of contacts that overlap widely take seconds to merge. The first step
+    makes one rectangle of each row of contacts; its corners are square, so it grows the sides by less than 1/sqrt(2)
+    of the step.
     """
-    left = layer - taps.sized(distance, 0)
+    first = distance // _FIRST_STEP
+    left = layer - taps.sized(first * 7 // 10, 2).merged().sized(distance - first, 0)
     if left.is_empty() or taps.is_empty():
         return left
     near = taps.interacting(kdb.Region(left.bbox().enlarged(distance, distance)))
