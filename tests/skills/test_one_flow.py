@@ -17,13 +17,13 @@ OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
 COMPARATOR = SKILLS / "constraint-planning/assets/comparator.spice"
 FILTER = Path(__file__).with_name("filter.spice")
 APART = {"symmetry": [{"pairs": [["M1", "M2"]], "self_symmetric": ["M5"], "net_pairs": [["tmir", "out"]]}]}
-WIDE = {"net_currents": [{"net": "mid", "current": 0.006}]}
+WIDE = {"net_currents": [{"net": "out", "current": 0.009}]}
 CASES = {
     "ota": (OTA, "sky130A", {}, None),
     "comparator": (COMPARATOR, "gf180mcuD", {"dummies": 1}, None),
     "resistors": (FILTER, "sg13g2", {"seed": 2}, None),
     "constraints": (OTA, "generic", {}, APART),
-    "second attempt": (FILTER, "gf180mcuD", {}, WIDE),
+    "further attempts": (OTA, "gf180mcuD", {}, WIDE),
 }
 
 
@@ -66,7 +66,7 @@ def test_the_flow_and_its_tools_step_by_step_draw_the_same_bytes(runner, drawing
     assert (tmp_path / "steps" / "layout.gds").read_bytes() == whole
     assert (tmp_path / "out.gds").read_bytes() == whole
     assert steps["place"]["placement"]["attempts"] == report["placement"]["attempts"]
-    assert report["placement"]["attempts"] == (2 if case == "second attempt" else 1)
+    assert (report["placement"]["attempts"] > 1) == (case == "further attempts")
     told, planned = report["constraints"]["outcomes"], steps["place"]["constraints"]
     assert planned["source"] == ("recognition" if constraints is None else "constraints")
     assert all(entry in told for entry in planned["outcomes"] if "current" not in entry["constraint"])
