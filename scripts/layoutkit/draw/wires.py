@@ -233,13 +233,17 @@ class WiredRow:
         return [Rail(net, level, low + i * pitch, low + i * pitch + height) for i, net in enumerate(nets)]
 
     def _rail_space(self, height: int) -> int:
-        """Return the distance of rails of ``height``, also for that of the wider parts of straps below them."""
+        """Return the distance of rails of ``height``, also for the wider parts of straps below and the cuts in them."""
         metal, level = self.metal, self.metal.rail
         space = metal.space(level, height)
         if self.pad_width > self.strap_width:
             beyond = metal.cuts[metal.strap].enclose_below_end - self._rail_margin(Rail("", level, 0, height))
             between = metal.space(metal.strap, self.pad_width) + 2 * max(0, beyond)
             space = max(space, -self._down(-between))
+        cut = metal.cuts[level - 1]
+        if cut.array_count:  # the cuts of two rails are no array together
+            apart = cut.array_reach + self.sizes.grid - 2 * self._rail_margin(Rail("", level, 0, height))
+            space = max(space, -self._down(-apart))
         return space
 
     # ---- gates

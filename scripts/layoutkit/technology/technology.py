@@ -113,6 +113,7 @@ class Cut:
 
     ``enclose_*`` holds on every side, ``enclose_*_end`` on two opposite sides at least. In arrays of ``array_count``
     rows and columns and more the cuts keep ``array_space`` instead; ``array_count`` is 0 where there is no such rule.
+    Cuts up to ``array_reach`` apart count as one array.
     ``current_ma`` is the largest direct current of one cut [mA], ``resistance_ohm`` its resistance [ohm]; None where
     the technology states none. Those of a contact are in ``Technology.silicon``, as they depend on what is below.
     """
@@ -129,6 +130,7 @@ class Cut:
     enclose_above_end: int
     array_space: int = 0
     array_count: int = 0
+    array_reach: int = 0
     current_ma: float | None = None
     resistance_ohm: float | None = None
 

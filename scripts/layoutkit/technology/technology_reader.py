@@ -315,6 +315,7 @@ class _Reader:
             enclose_above_end=length("enclose_above_end", above),
             array_space=length("array_space"),
             array_count=int(entry.get("array_count", 0)),
+            array_reach=length("array_reach", length("array_space")),
             current_ma=entry.get("current_ma"),
             resistance_ohm=entry.get("resistance_ohm"),
         )
