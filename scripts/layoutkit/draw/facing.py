@@ -23,7 +23,10 @@ def share_gate_rails(lower: WiredRow, upper: WiredRow, metal: Metal, *, way: int
     ``upper`` is drawn upside down above ``lower``; the rails of each start with its nearest. The strips of ``lower``
     move against ``way`` (1 or -1), those of ``upper`` along it; it also turns the order of the rails.
     """
-    if lower.bar or upper.bar or not lower.gate_nets or not upper.gate_nets:
+    if not lower.gate_nets or not upper.gate_nets:
+        return False
+    bars = lower.bar or upper.bar
+    if bars and not (lower.bar and upper.bar and lower.gate_nets == upper.gate_nets):
         return False
     counts = Counter(net for row in (lower, upper) for net, _ in row.gate_strips())
     nets = sorted(counts, key=lambda net: (-counts[net], net))[::way]
@@ -36,7 +39,7 @@ def share_gate_rails(lower: WiredRow, upper: WiredRow, metal: Metal, *, way: int
             row.moved_heads(side * moved, outwards=outwards) if moved else None
             for row, side in ((lower, -way), (upper, way))
         ]
-        if moved and None in heads:
+        if moved and (bars or None in heads):
             continue
         lower.share_rails(nets, heads[0])
         upper.share_rails(nets[::-1], heads[1])
@@ -73,6 +76,8 @@ def shared_distance(lower: WiredRow, upper: WiredRow, least: int) -> int:
         ends = [row.gate_rails[0].low - row.plan.height for row in (lower, upper)]
         return sum(ends) + lower.gate_rails[-1].high - lower.gate_rails[0].low
 
+    lower.lift_rails(0)
+    upper.lift_rails(0)
     lack = least - beside()
     if lack > 0:
         lift = -(-lack // (2 * grid)) * grid

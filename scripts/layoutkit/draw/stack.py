@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
+from layoutkit.draw.end_ties import TiedRow, ends_in_dummies, tie_shapes
 from layoutkit.draw.facing import share_gate_rails, shared_distance
 from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin, channel_centre
 from layoutkit.draw.ring import (
@@ -63,7 +64,8 @@ class RowStack:
         bulk_net: Net of the tap ring.
         rows: Bottom row first.
         labels: Whether pins carry their net's name on the label layers.
-        bulk_rails: Sides of the ring that have a rail: ``bottom``, or ``both`` bottom and top.
+        bulk_rails: Sides of the ring that have a rail: ``bottom``, or ``both`` bottom and top. Rows without taps have
+            at most one, on the side where it takes less room.
         gap: Minimum distance between the diffusions of adjacent rows. [dbu]
         ring: Which taps surround the rows.
     """
@@ -131,7 +133,9 @@ class _Drawing:
         self.pins: list[tuple[str, int, Area]] = []
         self.shared: list[bool] = []  # for each two adjacent rows: whether they share gate rails
         self.rails: list[tuple[str, int, Area]] = []
-        tied = "left" in self.taps, "right" in self.taps
+        # Without taps, posts at both ends tie the dummies.
+        self.posts = not self.taps and all(ends_in_dummies(row, stack.bulk_net) for row in stack.rows)
+        tied = self.posts or "left" in self.taps, self.posts or "right" in self.taps
         wired = [
             WiredRow(plan_row(row, self.sizes), self.sizes, self.metal, stack.bulk_net, tied) for row in stack.rows
         ]
@@ -139,6 +143,7 @@ class _Drawing:
         self.right = max(row.plan.right for row in wired)
         self.rows = self._stacked(wired)
         self.matched = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
+        self.tie_rails = self._tie_rails()
         self.risers = self._riser_nets()
         self.inner = self._ring_inside()
         self.ends = self.inner.left - self._tap_width("left"), self.inner.right + self._tap_width("right")
@@ -151,6 +156,7 @@ class _Drawing:
         for placed in self.rows:
             self._draw_row(placed)
         self._draw_ring()
+        self._draw_end_ties()
         self._draw_risers()
         if self.taps:
             for layer, area in module_covers(self.inner, self.ring, tech, stack.device, self.taps):
@@ -179,10 +185,12 @@ class _Drawing:
             distances.append(shared_distance(lower, upper, needed) if shared else needed)
             self.shared.append(shared)
         if distances != distances[::-1]:  # the rows of an odd stack are to be symmetric about the middle row
-            pairs, most = list(zip(pairwise(wired), self.shared, strict=True)), max(distances)
-            for (lower, upper), shared in pairs:
-                most = max(most, shared_distance(lower, upper, most) if shared else most)
-            distances = [shared_distance(*rows, most) if shared else most for rows, shared in pairs]
+            most, shared_pairs = 0, [pair for pair, shared in zip(pairwise(wired), self.shared, strict=True) if shared]
+            wanted = max(distances)
+            while wanted > most:
+                most = wanted
+                wanted = max((shared_distance(*pair, most) for pair in shared_pairs), default=most)
+            distances = [most] * len(distances)
         placed = [_PlacedRow(wired[0], self.stack.rows[0].flipped, 0)]
         for (row, upper), distance in zip(rows[1:], distances, strict=True):
             placed.append(_PlacedRow(upper, row.flipped, placed[-1].top + distance))
@@ -240,6 +248,9 @@ class _Drawing:
         }
         counts = Counter(net for net, _, _ in own)
         bulk = self.stack.bulk_net
+        over = [rail for placed in self.rows for rail in placed.wired.rails if rail.net == bulk]
+        if self.posts:  # they join gate rails, but carry no current of sources and drains
+            counts[bulk] = counts[bulk] + len(self.tie_rails) if over else 0
         if "left" in self.taps or "right" in self.taps:
             del counts[bulk]
         elif self.taps and (counts[bulk] or self._in_two_strips()):
@@ -378,6 +389,22 @@ class _Drawing:
             sides = {side: distance + grow for side, distance in sides.items()}
         return Area(self.left - sides["left"], bottom.bottom - below, self.right + sides["right"], top.top + above)
 
+    def _tie_rails(self) -> list[tuple[int, int]]:
+        """Return the bottom and top of the bulk rail that joins the posts at the ends of rows without taps."""
+        bulk, metal = self.stack.bulk_net, self.metal
+        if not self.posts or any(rail.net == bulk for placed in self.rows for rail in placed.wired.gate_rails):
+            return []
+        height, levels = metal.wire(1, 2), range(1, metal.riser)
+        beyond = (height - metal.wire(0)) // (2 * metal.grid) * metal.grid  # first conductor below the rail
+        edge = {"strip": -beyond} | {level_name(level): 0 for level in levels}  # risers may reach it by pads
+        needs = {(level_name(level),) * 2: metal.space(level, self._widest(level)) for level in (0, *levels)}
+        bottom, top = self.rows[0], self.rows[-1]
+        below = _clearance(bottom.wired.reach(_lower(self.stack.rows[0])), edge, needs)
+        above = _clearance(top.wired.reach(_upper(self.stack.rows[-1])), edge, needs)
+        low, high = bottom.bottom - self.tech.snap_up(below), top.top + self.tech.snap_up(above)
+        found = [(low - height, low), (high, high + height)]
+        return found[:1] if below <= above else found[1:]
+
     def _check_tap_distance(self) -> None:
         if not self.taps:
             return
@@ -429,6 +456,9 @@ class _Drawing:
             if layer is not None:
                 sketch.box(layer, placed.area(area))
         for at_left, bar in wired.tie_bars():
+            if self.posts:
+                sketch.box(self.metal.layer(0), placed.area(bar))
+                continue
             left, right = (self.ends[0], bar.right) if at_left else (bar.left, self.ends[1])
             sketch.box(self.metal.layer(0), placed.area(Area(left, bar.bottom, right, bar.top)))
         for rail in wired.rails:
@@ -462,6 +492,29 @@ class _Drawing:
         for net, area in draw_tap_ring(self.sketch, self.tech, self.stack.device, taps, self.stack.bulk_net):
             self.rails.append((net, 1, area))
             self.pins.append((net, 1, area))
+
+    def _draw_end_ties(self) -> None:
+        if not self.posts:
+            return
+        rails = [Area(self.ends[0], low, self.ends[1], high) for low, high in self.tie_rails]
+        for rail in rails:
+            self.sketch.box(self.metal.layer(1), rail)
+            self.rails.append((self.stack.bulk_net, 1, rail))
+            self.pins.append((self.stack.bulk_net, 1, rail))
+        rows = []
+        for placed in self.rows:
+            left, right = (placed.area(area) for area in placed.wired.tied_end_columns())
+            bars = {at_left: placed.area(bar) for at_left, bar in placed.wired.tie_bars()}
+            rows.append(TiedRow((left, right), (bars[True], bars[False])))
+        bulk = self.stack.bulk_net
+        gates = [
+            placed.area(Area(self.ends[0], rail.low, self.ends[1], rail.high))
+            for placed in self.rows
+            for rail in placed.wired.gate_rails
+            if rail.net == bulk
+        ]
+        for layer, area in tie_shapes(rows, rails, list(dict.fromkeys(gates)), self.metal):
+            self.sketch.box(layer, area)
 
     def _draw_risers(self) -> None:
         metal, sketch = self.metal, self.sketch

@@ -3,7 +3,8 @@
 Gates leave the row at the top (above ``height``, its head). Source and drain rails lie over the fingers; what finds no
 room there extends below y = 0 (its foot). All straps of a row are equal, and so are all gate strips, so that matched
 fingers have equal wires. Dummies at the ends of the row, whose gates are on the bulk net, are tied by a bar on the
-first conductor, which runs past their heads to the tap ring; columns between two dummies extend to that bar.
+first conductor, which runs past their heads to the tap ring, or to a post (``end_ties``); columns between two dummies
+extend to that bar.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class WiredRow:
         sizes: Lengths to draw with.
         metal: Conductors and cuts.
         bulk_net: Net of the ring.
-        tied: Whether the dummies at the left and at the right end are tied to the ring there, not by a rail.
+        tied: Whether the dummies at the left and at the right end are tied to the ring or a post there, not by a rail.
     """
 
     def __init__(self, plan: PlannedRow, sizes: RowSizes, metal: Metal, bulk_net: str, tied: tuple[bool, bool]) -> None:
@@ -121,6 +122,15 @@ class WiredRow:
                         areas.append(Area(metal.left, low, metal.right, high))
                 bars.append((at_left, hull(areas)))
         return bars
+
+    def tied_end_columns(self) -> tuple[Area, Area]:
+        """Return the first conductor over the leftmost and the rightmost column."""
+        columns = sorted(self.plan.columns, key=lambda column: column.left)
+        left, right = (
+            hull((self._first_metal(column), *([] if self.metal.strap else [self.strap(column)])))
+            for column in (columns[0], columns[-1])
+        )
+        return left, right
 
     # ---- source and drain columns
 
@@ -529,7 +539,7 @@ class WiredRow:
                 yield metal.cuts[level].layer, cut
             below = above
         for rail in self.rails:
-            if rail.net == column.net and index not in self.tied_columns:
+            if rail.net == column.net:
                 pad = self._rail_pad(rail, strap)
                 yield metal.layer(metal.strap), pad
                 across = Area(pad.left - self.plan.height, rail.low, pad.right + self.plan.height, rail.high)

@@ -5,8 +5,10 @@ from itertools import pairwise
 
 import klayout.db as kdb
 import pytest
+from drawn_circuit import channels_of
 
 from layoutkit.draw.mos import MosSize, MosSpec, compact_rows, draw_mos, transistor, with_dummies
+from layoutkit.draw.ring import RingStyle
 from layoutkit.draw.row import Finger, Row
 from layoutkit.draw.stack import RowStack, draw_row_module
 from layoutkit.drc.check import check
@@ -40,10 +42,10 @@ def row_of(letters, *, flipped=False, dummies=0, width=1000, length=500):
     return with_dummies(Row(tuple(fingers), flipped=flipped), dummies, "b")
 
 
-def drawn(tech, *rows, device="nmos"):
+def drawn(tech, *rows, device="nmos", ring="full"):
     layout = kdb.Layout()
     layout.dbu = tech.dbu_um
-    return draw_row_module(layout, tech, RowStack("cell", tech.device(device), "b", rows))
+    return draw_row_module(layout, tech, RowStack("cell", tech.device(device), "b", rows, ring=RingStyle(ring)))
 
 
 def shapes(module, tech, layer):
@@ -147,6 +149,33 @@ def test_dummies_are_tied_by_metal_and_isolate_inside_a_row(process):
     module = drawn(process, with_dummies(Row(fingers), 2, "b"))
     assert check(module.layout, module.cell, process).violated == ()
     assert [gate.device for gate in module.gates] == ["", "", "A", "", "B", "", ""]
+
+
+@pytest.mark.parametrize("source", ["s", "b"])
+@pytest.mark.parametrize("rows", [("AABB", "BBAA"), ("AA", "AA"), ("A", "B", "B", "A")], ids="/".join)
+@pytest.mark.parametrize("name", ["generic", "sky130A"])
+def test_dummies_without_taps_beside_them_are_tied_to_one_rail_and_gates_share_theirs(name, rows, source):
+    made = [row_of(letters, flipped=i % 2 == 1, dummies=2) for i, letters in enumerate(rows)]
+    named = {"s": source}
+    made = [
+        replace(
+            row,
+            fingers=tuple(
+                replace(f, left=named.get(f.left, f.left), right=named.get(f.right, f.right)) for f in row.fingers
+            ),
+        )
+        for row in made
+    ]
+    tech = TECHNOLOGIES[name]
+    module = drawn(tech, *made, ring="later")
+    asked = sorted((f.gate, sorted({f.left, f.right})) for row in made for f in row.fingers)
+    assert sorted((c.gate, sorted(c.sides)) for c in channels_of(module.cell, name)) == asked
+    broken = {v.rule.id for v in check(module.layout, module.cell, tech).violated}
+    assert broken <= {"LU.2", "LATCHUP_N"}
+    if source == "s":
+        assert len(module.pins_of("b")) == 1
+    if rows == ("AA", "AA"):
+        assert len(module.pins_of("ga")) == 1
 
 
 def test_the_pair_of_two_micrometres_is_small(process):
