@@ -25,10 +25,14 @@ if TYPE_CHECKING:
 
 
 class TiedRow(NamedTuple):
-    """The metal of one row's end dummies: its outermost columns, and what joins the gates to them. [dbu]"""
+    """The metal of one row's end dummies: its outermost columns, and what joins the gates to them. [dbu]
+
+    The gate rails are those on the bulk net, for dummies inside the row.
+    """
 
     columns: tuple[Area, Area]
     bars: tuple[Area, Area]
+    gate_rails: tuple[Area, ...]
 
 
 def ends_in_dummies(row: Row, bulk_net: str) -> bool:
@@ -38,19 +42,9 @@ def ends_in_dummies(row: Row, bulk_net: str) -> bool:
     return len(row.fingers) > 1 and not (first.device or last.device) and outer == {bulk_net}
 
 
-def tie_shapes(
-    rows: Sequence[TiedRow], rails: Sequence[Area], gate_rails: Sequence[Area], metal: Metal
-) -> Iterator[tuple[str, Area]]:
-    """Yield the posts and what joins them to the bulk ``rails``, as (layer, area).
-
-    Args:
-        rows: The rows' end dummies.
-        rails: Bulk rails below and above all rows.
-        gate_rails: Bulk rails on the second conductor that cross the posts.
-        metal: Conductors and cuts.
-    """
-    first, cut = metal.layer(0), metal.cuts[0]
-    ends = [area for row in rows for area in (*row.columns, *row.bars)] + [*gate_rails]
+def tie_shapes(rows: Sequence[TiedRow], rails: Sequence[Area], metal: Metal) -> Iterator[tuple[str, Area]]:
+    """Yield the posts and what joins them to the bulk ``rails`` below or above all rows, as (layer, area)."""
+    ends = [area for row in rows for area in (*row.columns, *row.bars, *row.gate_rails)]
     feet = [_foot(rail, metal) for rail in rails]
     low = min(area.bottom for area in (*ends, *feet))
     high = max(area.top for area in (*ends, *feet))
@@ -59,19 +53,27 @@ def tie_shapes(
         width = min(area.right - area.left for area in columns)
         left = max(area.right for area in columns) - width if side else min(area.left for area in columns)
         post = Area(left, low, left + width, high)
-        yield first, post
+        yield metal.layer(0), post
         for row in rows:
             at_row = hull((row.columns[side], row.bars[side]))
-            yield first, hull((row.columns[side], post._replace(bottom=at_row.bottom, top=at_row.top)))
-        bar = hull(row.bars[side] for row in rows)
+            yield metal.layer(0), hull((row.columns[side], post._replace(bottom=at_row.bottom, top=at_row.top)))
+            for rail in row.gate_rails:
+                end = metal.cuts[0].enclose_below_end
+                foot = _beside_post(_foot(rail, metal).enlarged(0, end), post, row.bars[side])
+                yield metal.layer(0), hull((row.bars[side], foot))
+                yield from _cuts(foot, rail, metal)
         for rail, foot in zip(rails, feet, strict=True):
-            span = Area(min(bar.left, post.left), foot.bottom, max(bar.right, post.right), foot.top)
-            yield first, span
-            for area in metal.cuts_between(0, span, rail):
-                yield cut.layer, area
-        for rail in gate_rails:
-            for area in metal.cuts_between(0, post, rail):
-                yield cut.layer, area
+            wide = _beside_post(foot, post, hull(row.bars[side] for row in rows))
+            yield metal.layer(0), wide
+            yield from _cuts(wide, rail, metal)
+
+
+def _beside_post(foot: Area, post: Area, bar: Area) -> Area:
+    return foot._replace(left=min(bar.left, post.left), right=max(bar.right, post.right))
+
+
+def _cuts(foot: Area, rail: Area, metal: Metal) -> Iterator[tuple[str, Area]]:
+    return ((metal.cuts[0].layer, area) for area in metal.cuts_between(0, foot, rail))
 
 
 def _foot(rail: Area, metal: Metal) -> Area:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from layoutkit.draw.end_ties import TiedRow, ends_in_dummies, tie_shapes
 from layoutkit.draw.facing import share_gate_rails, shared_distance
+from layoutkit.draw.gate_links import LEVEL, gate_links, link_shapes
 from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin, channel_centre
 from layoutkit.draw.ring import (
     FULL_RING,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.draw.gate_links import Link
     from layoutkit.technology import DeviceSpec, Technology
 
 BulkRails = Literal["bottom", "both"]
@@ -143,6 +145,7 @@ class _Drawing:
         self.right = max(row.plan.right for row in wired)
         self.rows = self._stacked(wired)
         self.matched = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
+        self.links = self._gate_links()
         self.tie_rails = self._tie_rails()
         self.risers = self._riser_nets()
         self.inner = self._ring_inside()
@@ -157,6 +160,8 @@ class _Drawing:
             self._draw_row(placed)
         self._draw_ring()
         self._draw_end_ties()
+        for layer, area in link_shapes(self.links, self.metal):
+            sketch.box(layer, area)
         self._draw_risers()
         if self.taps:
             for layer, area in module_covers(self.inner, self.ring, tech, stack.device, self.taps):
@@ -247,6 +252,7 @@ class _Drawing:
             for rail in placed.wired.all_rails()
         }
         counts = Counter(net for net, _, _ in own)
+        counts.subtract(net for net, _ in {(link.net, link.rails) for link in self.links})
         bulk = self.stack.bulk_net
         over = [rail for placed in self.rows for rail in placed.wired.rails if rail.net == bulk]
         if self.posts:  # they join gate rails, but carry no current of sources and drains
@@ -279,12 +285,20 @@ class _Drawing:
         return found
 
     def _riser_room(self, sides: dict[RingSide, int]) -> int:
-        """Return the room for risers at each end of the rows: outside matched channels, or half of the rows. [dbu]"""
+        """Return the room for risers at each end of the rows: outside matched channels, or half of the rows. [dbu]
+
+        Links between gate rails are in the way of risers or of the pads below them.
+        """
         beyond = min(sides["left"] + self._tap_width("left"), sides["right"] + self._tap_width("right"))
-        if not self.matched:
-            return (self.right - self.left) // 2 - self.metal.space(self.metal.riser, 0) + beyond
-        left, right = self._matched_span()
-        return min(left - self.left, self.right - right) + beyond
+        space = self.metal.space(self.metal.riser, self._widest(self.metal.riser))
+        edges = [(-space, space)]
+        if self.matched:
+            edges = [self._matched_span()]
+        width, height = self.metal.wire(self.metal.riser), self.metal.wire(1)
+        pad = self.metal.pad(LEVEL, Area(0, 0, width, height), Area(-height * 10, 0, height * 10, height))
+        beside = max(space, self.metal.space(LEVEL, self._widest(LEVEL)) + pad.right - width)
+        edges += [(link.area.left - beside, link.area.right + beside) for link in self.links]
+        return min(*(left - self.left for left, _ in edges), *(self.right - right for _, right in edges)) + beyond
 
     def _riser_sides(self) -> tuple[list[str], list[str]]:
         """Return the nets of the risers at the left and at the right end."""
@@ -388,6 +402,21 @@ class _Drawing:
             grow = self.tech.snap_up(max(0, block - self._riser_room(sides)))
             sides = {side: distance + grow for side, distance in sides.items()}
         return Area(self.left - sides["left"], bottom.bottom - below, self.right + sides["right"], top.top + above)
+
+    def _gate_links(self) -> list[Link]:
+        """Return the wires that join the gate rails of two rows that face each other without sharing them."""
+        found: list[Link] = []
+        for shared, (lower, upper) in zip(self.shared, pairwise(self.rows), strict=True):
+            if not shared and not lower.flipped and upper.flipped:
+                rails = [
+                    [
+                        (rail.net, placed.area(Area(self.left, rail.low, self.right, rail.high)))
+                        for rail in placed.wired.gate_rails
+                    ]
+                    for placed in (lower, upper)
+                ]
+                found += gate_links(rails[0], rails[1], min(self.right, -self.left), self.metal)
+        return found
 
     def _tie_rails(self) -> list[tuple[int, int]]:
         """Return the bottom and top of the bulk rail that joins the posts at the ends of rows without taps."""
@@ -505,15 +534,13 @@ class _Drawing:
         for placed in self.rows:
             left, right = (placed.area(area) for area in placed.wired.tied_end_columns())
             bars = {at_left: placed.area(bar) for at_left, bar in placed.wired.tie_bars()}
-            rows.append(TiedRow((left, right), (bars[True], bars[False])))
-        bulk = self.stack.bulk_net
-        gates = [
-            placed.area(Area(self.ends[0], rail.low, self.ends[1], rail.high))
-            for placed in self.rows
-            for rail in placed.wired.gate_rails
-            if rail.net == bulk
-        ]
-        for layer, area in tie_shapes(rows, rails, list(dict.fromkeys(gates)), self.metal):
+            gates = [
+                placed.area(Area(self.ends[0], rail.low, self.ends[1], rail.high))
+                for rail in placed.wired.gate_rails
+                if rail.net == self.stack.bulk_net
+            ]
+            rows.append(TiedRow((left, right), (bars[True], bars[False]), tuple(gates)))
+        for layer, area in tie_shapes(rows, rails, self.metal):
             self.sketch.box(layer, area)
 
     def _draw_risers(self) -> None:

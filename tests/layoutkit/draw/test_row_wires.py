@@ -125,6 +125,19 @@ def test_rows_that_face_each_other_share_their_gate_rails(process):
     assert [len(module.pins_of(net)) for net in ("ga", "gb")] == [1, 1]
 
 
+def test_gate_rails_of_facing_palindromes_are_joined_between_the_rows_and_need_no_risers(process):
+    size = {"dummies": 2, "width": 2000, "length": process.device("nmos").min_l}
+    module = drawn(process, row_of("ABBA", **size), row_of("BAAB", flipped=True, **size))
+    assert module.symmetry_axis_x is not None
+    assert {v.rule.id: v.count for v in check(module.layout, module.cell, process).violated} == {}
+    link = shapes(module, process, process.conductors[2].layer)
+    between = kdb.Box(module.bbox.left, module.gates[0].box.top, module.bbox.right, module.gates[-1].box.bottom)
+    for net in ("ga", "gb"):
+        low, high = (pin.box for pin in module.pins_of(net))
+        joining = link.interacting(kdb.Region(low)).interacting(kdb.Region(high)).inside(kdb.Region(between))
+        assert joining.count() >= 2
+
+
 def test_a_palindrome_is_its_own_mirror_image(process):
     module = drawn(process, row_of("ABBA", dummies=2))
     axis = module.symmetry_axis_x
