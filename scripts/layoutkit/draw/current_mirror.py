@@ -68,7 +68,11 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
     group = GroupSpec(spec.name, spec.mirror, dummies=spec.dummies, labels=spec.labels, ring=spec.ring)
     if spec.cascodes:
         upper = _cascode_plan(tech, spec, plan.pattern)
-        plan = plan._replace(rows=(*plan.rows, *upper.rows), warnings=(*plan.warnings, *upper.warnings))
+        plan = plan._replace(
+            rows=(*plan.rows, *upper.rows),
+            transistors=(*plan.transistors, *upper.transistors),
+            warnings=(*plan.warnings, *upper.warnings),
+        )
     return drawn_plan(layout, tech, group, plan, tuple(t.id for t in spec.mirror))
 
 

@@ -73,6 +73,7 @@ def drawn_plan(
     """
     first = plan.transistors[0]
     stack = RowStack(spec.name, first.spec, first.bulk, plan.rows, labels=spec.labels, gap=spec.gap, ring=spec.ring)
+    stack = replace(stack, currents={each.id: each.current for each in plan.transistors})
     if len(plan.rows) > 1:
         stack = replace(stack, bulk_rails="both")
     module = draw_row_module(layout, tech, stack)

@@ -40,6 +40,7 @@ class Transistor:
         source: Net.
         bulk: Net.
         warnings: Descriptions of what was rounded.
+        current: Largest direct current, for which the metal is drawn. [A]
     """
 
     id: str
@@ -53,6 +54,7 @@ class Transistor:
     source: str
     bulk: str
     warnings: tuple[str, ...] = ()
+    current: float = 0.0
 
     @property
     def fingers(self) -> int:
@@ -237,7 +239,8 @@ def _folded(spec: MosSpec) -> RowStack:
         count = base + (row < extra)
         fingers = tuple(device.finger(mirrored=bool(i % 2)) for i in range(count))
         rows.append(with_dummies(Row(fingers), spec.dummies, device.bulk))
-    return RowStack(spec.name, device.spec, device.bulk, tuple(rows), labels=spec.labels, ring=spec.ring)
+    stack = RowStack(spec.name, device.spec, device.bulk, tuple(rows), labels=spec.labels, ring=spec.ring)
+    return replace(stack, currents={device.id: device.current})
 
 
 def with_dummies(row: Row, count: int, bulk_net: str) -> Row:

@@ -12,6 +12,7 @@ The levels are numbers of conductors, from below:
 from __future__ import annotations
 
 from functools import cached_property
+from math import ceil
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.sketch import Area
@@ -27,6 +28,8 @@ _FINGER_UM = 5.0
 _CURRENT_MA_UM = 0.5
 _SUPPLY_SHARE = 0.01
 _LEAST_SUPPLY_V = 1.2
+# Wires for stated currents become no wider than this: wider ones need more space in some processes (sky130 m2.3a).
+_WIDEST_UM = 2.9
 
 
 def overlap(one: Area, other: Area) -> Area:
@@ -43,6 +46,21 @@ def hull(areas: Iterable[Area]) -> Area:
     """Return the smallest rectangle around ``areas``."""
     lefts, bottoms, rights, tops = zip(*areas, strict=True)
     return Area(min(lefts), min(bottoms), max(rights), max(tops))
+
+
+def between_cuts(cut: Cut, count: int) -> int:
+    """Return the distance of ``count`` cuts beside each other, where other arrays of cuts may be near. [dbu]"""
+    return cut.array_space if cut.array_count and count >= cut.array_count else cut.space
+
+
+def cuts_in(cut: Cut, room: int) -> tuple[int, int]:
+    """Return how many cuts beside each other ``room`` holds, and their pitch, where other arrays may be near. [dbu]"""
+    count = (room + cut.space) // (cut.size + cut.space)
+    if between_cuts(cut, count) == cut.space:
+        return count, cut.size + cut.space
+    pitch = cut.size + cut.array_space
+    spread = (room + cut.array_space) // pitch
+    return (spread, pitch) if spread >= cut.array_count else (cut.array_count - 1, cut.size + cut.space)
 
 
 class Metal:
@@ -91,61 +109,86 @@ class Metal:
         widths = [self.conductors[level].width]
         if level:
             cut = self.cuts[level - 1]
-            widths.append(count * cut.size + (count - 1) * cut.space + 2 * cut.enclose_above)
+            widths.append(count * cut.size + (count - 1) * between_cuts(cut, count) + 2 * cut.enclose_above)
         if level < len(self.cuts):
             cut = self.cuts[level]
-            widths.append(count * cut.size + (count - 1) * cut.space + 2 * cut.enclose_below)
+            widths.append(count * cut.size + (count - 1) * between_cuts(cut, count) + 2 * cut.enclose_below)
         return self.even(max(widths))
+
+    def width_for(self, level: int, current_ma: float) -> int:
+        """Return the width of a wire that carries a current; 0 without a limit, or if no allowed wire carries it."""
+        conductor = self.conductors[level]
+        if not conductor.current_ma_um or current_ma <= (conductor.narrow_current_ma or 0.0):
+            return 0
+        width_um = current_ma / conductor.current_ma_um
+        return 0 if width_um > _WIDEST_UM else self.even(ceil(round(width_um / self.tech.dbu_um, 6)))
+
+    def cuts_for(self, level: int, current_ma: float, lines: int) -> int:
+        """Return how many cuts each of some lines needs so that together, two at least, they carry a current.
+
+        The answer is 1 without current or limit, or if lines as long as the widest wire is wide do not carry it.
+        """
+        cut = self.cuts[level]
+        if not cut.current_ma or current_ma <= 0:
+            return 1
+        needed = -(-max(2, ceil(round(current_ma / cut.current_ma, 6))) // lines)
+        return needed if needed <= cuts_in(cut, self.tech.to_dbu(_WIDEST_UM))[0] else 1
 
     def even(self, length: int) -> int:
         """Return the smallest length, not below ``length``, of which half is on the grid. [dbu]"""
         return -(-length // (2 * self.grid)) * 2 * self.grid
 
-    def riser_block(self, risers: int, count: int) -> int:
-        """Return the width of ``risers`` for ``count`` cuts side by side, from the end of the rails. [dbu]"""
-        width, cut = self.wire(self.riser, count), self.cuts[self.riser - 1]
+    def riser_block(self, risers: int, width: int) -> int:
+        """Return the width of a number of risers, each of ``width``, from the end of the rails. [dbu]"""
+        cut = self.cuts[self.riser - 1]
         pitch = width + self.space(self.riser, width)
         return max(0, cut.enclose_below_end - cut.enclose_above) + risers * pitch
 
-    def cuts_between(self, level: int, lower: Area, upper: Area) -> list[Area]:
+    def cuts_between(self, level: int, lower: Area, upper: Area, *, crowded: bool = False) -> list[Area]:
         """Return as many cuts as fit where ``lower`` on ``level`` and ``upper`` on the next conductor overlap.
 
-        The array is centred; one right of x = 0 is the mirror image of the one left of it.
+        The array is centred; one right of x = 0 is the mirror image of the one left of it. In a ``crowded`` one many
+        cuts in line keep the space of cuts in arrays, for the sake of the arrays beside it.
         """
         if lower.left + lower.right + upper.left + upper.right > 0:
-            mirrored = self._cuts_between(level, _mirrored(lower), _mirrored(upper))
+            mirrored = self._cuts_between(level, _mirrored(lower), _mirrored(upper), crowded)
             return [_mirrored(area) for area in mirrored]
-        return self._cuts_between(level, lower, upper)
+        return self._cuts_between(level, lower, upper, crowded)
 
-    def _cuts_between(self, level: int, lower: Area, upper: Area) -> list[Area]:
+    def _cuts_between(self, level: int, lower: Area, upper: Area, crowded: bool) -> list[Area]:
         cut = self.cuts[level]
         below, above = (cut.enclose_below, cut.enclose_below_end), (cut.enclose_above, cut.enclose_above_end)
         best: list[Area] = []
         for way_below in (below, below[::-1]):
             for way_above in (above, above[::-1]):
                 inside = lower.enlarged(-way_below[0], -way_below[1]), upper.enlarged(-way_above[0], -way_above[1])
-                found = self._array(cut, overlap(*inside))
+                found = self._array(cut, overlap(*inside), crowded)
                 if len(found) > len(best):
                     best = found
         return best
 
-    def _array(self, cut: Cut, room: Area) -> list[Area]:
+    def _array(self, cut: Cut, room: Area, crowded: bool) -> list[Area]:
         width, height, pitch = room.right - room.left, room.top - room.bottom, cut.size + cut.space
         columns, rows = (width + cut.space) // pitch, (height + cut.space) // pitch
+        along = up = pitch
+        if crowded:
+            (columns, along), (rows, up) = cuts_in(cut, width), cuts_in(cut, height)
         if min(columns, rows) < 1:
             return []
-        if cut.array_count and min(columns, rows) >= cut.array_count:
+        if not crowded and cut.array_count and min(columns, rows) >= cut.array_count:
             columns, rows = (cut.array_count - 1, rows) if columns <= rows else (columns, cut.array_count - 1)
         step = 2 * self.grid
-        left = room.left + (width - columns * pitch + cut.space) // step * self.grid
-        low = room.bottom + (height - rows * pitch + cut.space) // step * self.grid
+        left = room.left + (width - (columns - 1) * along - cut.size) // step * self.grid
+        low = room.bottom + (height - (rows - 1) * up - cut.size) // step * self.grid
         return [
-            Area(left + i * pitch, low + j * pitch, left + i * pitch + cut.size, low + j * pitch + cut.size)
+            Area(left + i * along, low + j * up, left + i * along + cut.size, low + j * up + cut.size)
             for j in range(rows)
             for i in range(columns)
         ]
 
-    def stack_between(self, low: int, lower: Area, high: int, upper: Area) -> list[tuple[str, Area]]:
+    def stack_between(
+        self, low: int, lower: Area, high: int, upper: Area, *, crowded: bool = False
+    ) -> list[tuple[str, Area]]:
         """Return cuts and pads between ``lower`` on level ``low`` and ``upper`` on ``high``, as (layer, area)."""
         shapes: list[tuple[str, Area]] = []
         crossing, within = overlap(lower, upper), hull((lower, upper))
@@ -154,7 +197,9 @@ class Metal:
             above = upper if level + 1 == high else self.pad(level + 1, crossing, within)
             if level + 1 < high:
                 shapes.append((self.layer(level + 1), above))
-            shapes += [(self.cuts[level].layer, area) for area in self.cuts_between(level, below, above)]
+            shapes += [
+                (self.cuts[level].layer, area) for area in self.cuts_between(level, below, above, crowded=crowded)
+            ]
             below = above
         return shapes
 

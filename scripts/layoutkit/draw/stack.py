@@ -14,7 +14,7 @@ module's own may lie over the channels of matched transistors, so those are keep
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -38,15 +38,15 @@ from layoutkit.draw.ring import (
     tap_distance,
 )
 from layoutkit.draw.row import Row, is_palindrome, plan_row
-from layoutkit.draw.row_metal import Metal, hull
+from layoutkit.draw.row_metal import Metal, cuts_in, hull
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
-from layoutkit.draw.wires import RAIL_ROWS, Rail, Side, WiredRow, level_name
+from layoutkit.draw.wires import RAIL_ROWS, Loads, Rail, Side, WiredRow, level_name
 from layoutkit.errors import GeometryError
 from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import klayout.db as kdb
 
@@ -70,6 +70,7 @@ class RowStack:
             at most one, on the side where it takes less room.
         gap: Minimum distance between the diffusions of adjacent rows. [dbu]
         ring: Which taps surround the rows.
+        currents: Device to its largest direct current, for which the metal is drawn. [A]
     """
 
     name: str
@@ -80,6 +81,7 @@ class RowStack:
     bulk_rails: BulkRails = "bottom"
     gap: int = 0
     ring: RingStyle = FULL_RING
+    currents: Mapping[str, float] = field(default_factory=dict)
 
 
 def draw_row_module(layout: kdb.Layout, tech: Technology, stack: RowStack) -> Module:
@@ -138,11 +140,14 @@ class _Drawing:
         # Without taps, posts at both ends tie the dummies.
         self.posts = not self.taps and all(ends_in_dummies(row, stack.bulk_net) for row in stack.rows)
         tied = self.posts or "left" in self.taps, self.posts or "right" in self.taps
+        self.loads = _loads(stack)
         wired = [
-            WiredRow(plan_row(row, self.sizes), self.sizes, self.metal, stack.bulk_net, tied) for row in stack.rows
+            WiredRow(plan_row(row, self.sizes), self.sizes, self.metal, stack.bulk_net, tied, self.loads)
+            for row in stack.rows
         ]
         self.left = min(row.plan.left for row in wired)
         self.right = max(row.plan.right for row in wired)
+        self.wired = wired
         self.rows = self._stacked(wired)
         self.matched = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
         self.links = self._gate_links()
@@ -230,7 +235,15 @@ class _Drawing:
 
     def _widest(self, level: int) -> int:
         """Return the width of the widest wire on ``level``, for spaces beside it."""
-        return self.metal.wire(level, RAIL_ROWS)
+        rails = [rail.high - rail.low for row in self.wired for rail in row.all_rails() if rail.level == level]
+        wires = [self._riser_need()] if level == self.metal.riser else []
+        straps = [row.pad_width for row in self.wired] if level == self.metal.strap else []
+        return max([self.metal.wire(level, RAIL_ROWS), *rails, *wires, *straps])
+
+    def _riser_need(self) -> int:
+        """Return the width of risers that carry the currents of their nets. [dbu]"""
+        nets = {rail.net for row in self.wired for rail in row.all_rails()}
+        return max((self.metal.width_for(self.metal.riser, self.loads.nets.get(net, 0.0)) for net in nets), default=0)
 
     def _tap_width(self, side: RingSide) -> int:
         """Return the width of the ring at ``side``; 0 where it is open."""
@@ -245,7 +258,10 @@ class _Drawing:
         return self.taps == ("bottom", "top")
 
     def _riser_nets(self) -> list[str]:
-        """Return the nets that need a riser, outermost first. Beside the rows, the ring joins the bulk's rails."""
+        """Return the nets that need a riser, outermost first.
+
+        Beside the rows the ring joins the bulk's rails, unless they carry a stated current.
+        """
         own = {
             (rail.net, rail.level, placed.area(Area(0, rail.low, 0, rail.high)))
             for placed in self.rows
@@ -257,7 +273,7 @@ class _Drawing:
         over = [rail for placed in self.rows for rail in placed.wired.rails if rail.net == bulk]
         if self.posts:  # they join gate rails, but carry no current of sources and drains
             counts[bulk] = counts[bulk] + len(self.tie_rails) if over else 0
-        if "left" in self.taps or "right" in self.taps:
+        if ("left" in self.taps or "right" in self.taps) and not self.loads.nets.get(bulk):
             del counts[bulk]
         elif self.taps and (counts[bulk] or self._in_two_strips()):
             counts[bulk] += 1 + self._in_two_strips()
@@ -304,7 +320,7 @@ class _Drawing:
         """Return the nets of the risers at the left and at the right end."""
         nets = self.risers
         room = self._riser_room(self._sides())
-        if not self.matched or self.metal.riser_block(len(nets), 1) <= room or self._palindromes():
+        if not self.matched or self.metal.riser_block(len(nets), self._riser_wire(1)) <= room or self._palindromes():
             return nets, nets
         return nets[::2], nets[1::2]
 
@@ -315,10 +331,33 @@ class _Drawing:
     def _riser_cuts(self) -> int:
         """Return how many cuts side by side the risers hold: two where there is room."""
         count = max(len(nets) for nets in self._riser_sides())
-        return 2 if self.metal.riser_block(count, 2) <= self._riser_room(self._sides()) else 1
+        least = self._riser_columns()
+        if least > 1:
+            return least
+        return 2 if self.metal.riser_block(count, self._riser_wire(2)) <= self._riser_room(self._sides()) else 1
+
+    def _riser_columns(self) -> int:
+        """Return how many cuts side by side a riser needs on each rail to carry its current."""
+        metal, found = self.metal, 1
+        for rail_net, level, height in self._joined_rails():
+            current = self.loads.nets.get(rail_net, 0.0)
+            for cut in range(level, metal.riser):
+                each = metal.cuts[cut]
+                rows = max(1, cuts_in(each, height - 2 * each.enclose_below)[0])
+                found = max(found, metal.cuts_for(cut, current, rows))
+        return found
+
+    def _joined_rails(self) -> list[tuple[str, int, int]]:
+        """Return net, level and height of the rails that risers join."""
+        rails = {(rail.net, rail.level, rail.high - rail.low) for row in self.wired for rail in row.all_rails()}
+        return sorted(rail for rail in rails if rail[0] in self.risers)
+
+    def _riser_wire(self, cuts: int) -> int:
+        """Return the width of risers with a number of cuts side by side."""
+        return max(self.metal.wire(self.metal.riser, cuts), self._riser_need())
 
     def _riser_width(self) -> int:
-        return self.metal.wire(self.metal.riser, self._riser_cuts())
+        return self._riser_wire(self._riser_cuts())
 
     def _sides(self) -> dict[RingSide, int]:
         """Return the distance from the rows to the inner edge of the ring at left and right, risers apart. [dbu]"""
@@ -398,7 +437,7 @@ class _Drawing:
         sides = self._sides()
         if self.risers:
             count = max(len(nets) for nets in self._riser_sides())
-            block = self.metal.riser_block(count, self._riser_cuts())
+            block = self.metal.riser_block(count, self._riser_width())
             grow = self.tech.snap_up(max(0, block - self._riser_room(sides)))
             sides = {side: distance + grow for side, distance in sides.items()}
         return Area(self.left - sides["left"], bottom.bottom - below, self.right + sides["right"], top.top + above)
@@ -549,7 +588,7 @@ class _Drawing:
             sketch.box(metal.layer(metal.riser), riser)
             for rail_net, level, area in self.rails:
                 if rail_net == net:
-                    for layer, shape in metal.stack_between(level, area, metal.riser, riser):
+                    for layer, shape in metal.stack_between(level, area, metal.riser, riser, crowded=True):
                         sketch.box(layer, shape)
 
     def _draw_texts(self) -> None:
@@ -620,6 +659,17 @@ class _Drawing:
             mirrored_in_y=self.sketch.is_mirror_image_of_itself(upside_down=True),
             keepouts=tuple(Keepout(layer, moved(area)) for layer, area in self._keepouts()),
         )
+
+
+def _loads(stack: RowStack) -> Loads:
+    """Return the currents of the nets and fingers of a module. [mA]"""
+    counts = Counter(finger.device for row in stack.rows for finger in row.fingers)
+    fingers = {device: current * 1e3 / counts[device] for device, current in stack.currents.items() if current}
+    nets: dict[str, float] = {}
+    ends = {(net, f.device) for row in stack.rows for f in row.fingers for net in (f.left, f.right) if f.device}
+    for net, device in sorted(ends):
+        nets[net] = nets.get(net, 0.0) + stack.currents.get(device, 0.0) * 1e3
+    return Loads(nets, fingers)
 
 
 def _lower(row: Row) -> Side:

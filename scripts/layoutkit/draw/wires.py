@@ -14,11 +14,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from layoutkit.draw.row import head_width
-from layoutkit.draw.row_metal import hull
+from layoutkit.draw.row_metal import cuts_in, hull
 from layoutkit.draw.sketch import Area
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.draw.row import Column, PlannedRow, Stripe
     from layoutkit.draw.row_metal import Metal
@@ -48,6 +48,18 @@ class Rail(NamedTuple):
     high: int
 
 
+class Loads(NamedTuple):
+    """Currents that the metal of a row is drawn for. [mA]
+
+    Attributes:
+        nets: Net to its current.
+        fingers: Device to the current of each of its fingers.
+    """
+
+    nets: Mapping[str, float]
+    fingers: Mapping[str, float]
+
+
 class WiredRow:
     """A row with its wiring planned.
 
@@ -56,11 +68,21 @@ class WiredRow:
         sizes: Lengths to draw with.
         metal: Conductors and cuts.
         bulk_net: Net of the ring.
-        tied: Whether the dummies at the left and at the right end are tied to the ring or a post there, not by a rail.
+        tied: Whether the dummies at the left and at the right end are tied to the ring or a post, not by a rail.
+        loads: Currents; straps are as wide as they need, as far as there is room between the fingers.
     """
 
-    def __init__(self, plan: PlannedRow, sizes: RowSizes, metal: Metal, bulk_net: str, tied: tuple[bool, bool]) -> None:
+    def __init__(
+        self,
+        plan: PlannedRow,
+        sizes: RowSizes,
+        metal: Metal,
+        bulk_net: str,
+        tied: tuple[bool, bool],
+        loads: Loads = Loads({}, {}),  # noqa: B008 (immutable)
+    ) -> None:
         self.plan = plan
+        self.loads = loads
         self.sizes = sizes
         self.metal = metal
         self.bulk_net = bulk_net
@@ -139,9 +161,17 @@ class WiredRow:
         metal, level = self.metal, self.metal.strap
         least = self.sizes.strip if level == 0 else metal.wire(level)
         wide = max(least, self._like_contact(metal.wire(level, 2)))
-        if self._columns_fit(wide, wide):
-            return wide
-        return max(least, self._like_contact(least))
+        needed = self._like_contact(max(metal.width_for(level, self._column_ma()), least))
+        widths = [wide, max(least, self._like_contact(least))]
+        widths += range(needed, widths[-1], -2 * self.sizes.grid)
+        return next((width for width in sorted(widths, reverse=True) if self._columns_fit(width, width)), widths[1])
+
+    def _column_ma(self) -> float:
+        """Return the largest current of a source or drain column. [mA]"""
+        stripes, fingers = self.plan.stripes, self.loads.fingers
+        columns = [column for i, column in enumerate(self.plan.columns) if i not in self.tied_columns]
+        sums = [sum(fingers.get(stripes[i].finger.device, 0.0) for i in column.fingers) for column in columns]
+        return max(sums, default=0.0)
 
     def _pad_width(self) -> int:
         """Return the width of straps where they cross their rail: for two cuts if only the strap has no room."""
@@ -211,8 +241,8 @@ class WiredRow:
     def _rail_margin(self, rail: Rail) -> int:
         """Return the distance from the edge of a rail to its outermost cuts."""
         cut = self.metal.cuts[rail.level - 1]
-        rows = (rail.high - rail.low - 2 * cut.enclose_above + cut.space) // (cut.size + cut.space)
-        return (rail.high - rail.low - rows * (cut.size + cut.space) + cut.space) // 2
+        rows, pitch = cuts_in(cut, rail.high - rail.low - 2 * cut.enclose_above)
+        return (rail.high - rail.low - (rows - 1) * pitch - cut.size) // 2
 
     def _down(self, length: int) -> int:
         return length // self.sizes.grid * self.sizes.grid
@@ -225,18 +255,19 @@ class WiredRow:
         if not nets:
             return []
         room, count = self.plan.height, len(nets)
+        least_height = max(metal.width_for(level, self.loads.nets.get(net, 0.0)) for net in nets)
 
         def block(rows: int) -> tuple[int, int]:
-            height = metal.wire(level, rows)
+            height = max(metal.wire(level, rows), least_height)
             return height, count * height + (count - 1) * self._rail_space(height)
 
         # Two cuts above each other where two side by side do not fit, unless rails would then be most of the row.
         height, total = block(2)
         least = 1 if self.pad_width >= metal.wire(metal.strap, 2) or total > room + 2 * height else 2
 
-        # Cuts of neighbouring columns on one rail would make an array together.
-        most = min([RAIL_ROWS, *(cut.array_count - 1 for cut in metal.cuts[: level + 1] if cut.array_count)])
-        rows = next((rows for rows in range(most, least, -1) if block(rows)[1] <= room), least)
+        beside = 2 if self.pad_width >= metal.wire(metal.strap, 2) else 1
+        least = max(least, metal.cuts_for(metal.strap, self._column_ma(), beside))
+        rows = next((rows for rows in range(RAIL_ROWS, least, -1) if block(rows)[1] <= room), least)
         height, total = block(rows)
         low = self._down((room - total) // 2) if total <= room else self._down(room) - total
         pitch = height + self._rail_space(height)
@@ -543,7 +574,7 @@ class WiredRow:
                 pad = self._rail_pad(rail, strap)
                 yield metal.layer(metal.strap), pad
                 across = Area(pad.left - self.plan.height, rail.low, pad.right + self.plan.height, rail.high)
-                for cut in metal.cuts_between(metal.strap, pad, across):
+                for cut in metal.cuts_between(metal.strap, pad, across, crowded=True):
                     yield metal.cuts[metal.strap].layer, cut
 
     def _rail_pad(self, rail: Rail, strap: Area) -> Area:

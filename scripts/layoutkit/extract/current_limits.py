@@ -188,9 +188,7 @@ class _Judge:
             part = currents[device] * share
             groups[role].append(End(cell, part, part if limit is None else min(part, limit)))
         for conductor, x, y in load.ports:
-            cell = mesh.at(conductor, x, y)
-            if cell is not None:
-                groups[PORT].append(End(cell, None, None))
+            groups[PORT] += [End(cell, None, None) for cell in mesh.across(conductor, x, y)]
         return groups
 
     def _currents(self, load: NetLoad) -> dict[str, float]:

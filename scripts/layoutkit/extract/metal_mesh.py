@@ -59,6 +59,11 @@ class Mesh:
         slabs = self.slabs.get(conductor)
         return None if slabs is None else slabs.cell(x, y)
 
+    def across(self, conductor: str, x: float, y: float) -> list[int]:
+        """Return the cells of the square about a point that is as wide as the wire there. [dbu]"""
+        slabs = self.slabs.get(conductor)
+        return [] if slabs is None else slabs.across(x, y)
+
 
 def mesh_of(technology: Technology, regions: Mapping[str, kdb.Region], contacts: Sequence[Rect] = ()) -> Mesh:
     """Return the mesh of the metal of one net.
@@ -116,6 +121,30 @@ class _Slabs:
         cells = self.rows[row]
         place = bisect_right(cells, x, key=_left) - 1
         return cells[place][2] if place >= 0 and x < cells[place][1] else None
+
+    def across(self, x: float, y: float) -> list[int]:
+        """Return the cells of the square about a point that is as wide as the wire there."""
+        row = bisect_right(self.heights, y) - 1
+        if self.cell(x, y) is None:
+            return []
+        half = min(self._thickness(row, round(x)), self._length(row, x)) / 2
+        found = []
+        for near, cells in enumerate(self.rows):
+            if self.heights[near] < y + half and self.heights[near + 1] > y - half:
+                first = max(0, bisect_right(cells, x - half, key=_left) - 1)
+                last = bisect_right(cells, x + half, key=_left)
+                found += [number for left, right, number in cells[first:last] if left < x + half and right > x - half]
+        return found
+
+    def _length(self, row: int, x: float) -> int:
+        """Return the width of the metal at ``x`` in a slab, through the cells on the left and right."""
+        cells = self.rows[row]
+        first = last = bisect_right(cells, x, key=_left) - 1
+        while first > 0 and cells[first - 1][1] == cells[first][0]:
+            first -= 1
+        while last + 1 < len(cells) and cells[last][1] == cells[last + 1][0]:
+            last += 1
+        return cells[last][1] - cells[first][0]
 
     def _spans(self, edges: Sequence[tuple[kdb.Point, kdb.Point]]) -> list[list[tuple[int, int]]]:
         """Return the metal of each slab, as intervals in x; slanted edges count by their middle in the slab."""

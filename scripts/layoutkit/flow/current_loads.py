@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.extract.current_limits import NetVerdict
     from layoutkit.flow.placing import PlacedModules
@@ -34,6 +34,26 @@ def stated_currents(constraints: Constraints, circuit: Circuit) -> dict[str, flo
                     total[net] += driven[device.id]
     found = {net: max(into[net], out_of[net]) for net in sorted({*into, *out_of})}
     return found | constraints.currents
+
+
+def device_currents(constraints: Constraints, circuit: Circuit) -> dict[str, float]:
+    """Return the largest direct current of each transistor that follows from the constraints. [A]
+
+    Transistors whose current is not stated share that of their net by width, with those on the same side of the net.
+    """
+    stated, driven = stated_currents(constraints, circuit), constraints.device_loads
+    found = dict(driven)
+    sides: dict[tuple[str, str], list[Device]] = defaultdict(list)
+    for device in circuit.devices if stated else ():
+        if device.is_mos:
+            for net, role in roles_of(device.type, device.terminals).items():
+                sides[net, role].append(device)
+    for (net, _), devices in sorted(sides.items()):
+        free = {d.id: d.params["w"] * d.params.get("m", 1) for d in devices if d.id not in driven}
+        rest = stated.get(net, 0.0) - sum(driven.get(device.id, 0.0) for device in devices)
+        for name, width in free.items():
+            found[name] = max(found.get(name, 0.0), rest * width / sum(free.values()))
+    return {device: current for device, current in found.items() if current > 0}
 
 
 def net_loads(placed: PlacedModules, circuit: Circuit, constraints: Constraints) -> dict[str, NetLoad]:

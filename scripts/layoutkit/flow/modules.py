@@ -12,11 +12,13 @@ from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSpec, Transistor, compact_rows, draw_mos
 from layoutkit.draw.ring import FULL_RING, RingStyle
+from layoutkit.errors import GeometryError
+from layoutkit.flow.current_loads import device_currents
 from layoutkit.flow.deep_wells import KIND
 from layoutkit.flow.passive_modules import ARRAYS, PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -127,8 +129,25 @@ def dummy_devices(
 
 
 def _draw(layout: kdb.Layout, design: Design, group: Group, paired: Collection[str], ring: RingStyle) -> Module:
+    """Draw a group, for its currents where that is possible; the check of currents reports what it cannot carry."""
+    currents = device_currents(design.constraints, design.circuit)
+    if any(device.id in currents for device in group.devices):
+        try:
+            return _drawn(layout, design, tuple(_transistors(group, currents)), group, paired, ring)
+        except GeometryError:
+            pass  # wires so wide that the diffusion lies too far from its taps
+    return _drawn(layout, design, tuple(_transistors(group, {})), group, paired, ring)
+
+
+def _drawn(
+    layout: kdb.Layout,
+    design: Design,
+    transistors: tuple[Transistor, ...],
+    group: Group,
+    paired: Collection[str],
+    ring: RingStyle,
+) -> Module:
     technology, dummies = design.technology, design.dummies
-    transistors = tuple(_transistors(group))
     if len(transistors) == 1:
         spec = MosSpec(transistors[0], group.name, labels=False, ring=ring)
         spec = replace(spec, rows=compact_rows(technology, spec))
@@ -166,7 +185,7 @@ def _draw_by_role(layout: kdb.Layout, technology: Technology, spec: MosSpec) -> 
     return replace(module, pins=tuple(replace(pin, net=nets[pin.net]) for pin in module.pins))
 
 
-def _transistors(group: Group) -> list[Transistor]:
+def _transistors(group: Group, currents: Mapping[str, float]) -> list[Transistor]:
     return [
         Transistor(
             device.id,
@@ -179,6 +198,7 @@ def _transistors(group: Group) -> list[Transistor]:
             device.terminals["g"],
             device.terminals["s"],
             device.terminals["b"],
+            current=currents.get(device.id, 0.0),
         )
         for device, sizing in zip(group.devices, group.sizing, strict=True)
     ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
+from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.deep_wells import join_deep_wells
 from layoutkit.flow.groups import Group
 from layoutkit.flow.modules import draw_groups, with_own_ring
@@ -319,7 +320,7 @@ def label_ports(placed: PlacedModules, design: Design) -> tuple[list[str], list[
     """Write each port's name and pin shape on one of its rails.
 
     Nets of black boxes are labelled as ports are, so that the black box can be connected there. The rail is the widest
-    one, or the nearest to the side that the constraints want.
+    one, or the nearest to the side that the constraints want; that of a stated current is one of the thickest.
 
     Returns:
         The ports that have no metal, in words, and what became of the wanted sides.
@@ -327,6 +328,7 @@ def label_ports(placed: PlacedModules, design: Design) -> tuple[list[str], list[
     circuit, sides = design.circuit, design.constraints.sides
     technology, layout, cell = placed.technology, placed.layout, placed.cell
     missing, labels = [], {}
+    driven = stated_currents(design.constraints, circuit)
     for port in dict.fromkeys((*circuit.ports, *(net for net in circuit.black_box_nets if circuit.nets[net]))):
         boxes = [
             (placed.place_of(module, pin.box), pin.layer)
@@ -336,6 +338,9 @@ def label_ports(placed: PlacedModules, design: Design) -> tuple[list[str], list[
         if not boxes:
             missing.append(f"port {port} connects to no device; it has no metal and no label")
             continue
+        if port in driven:
+            most = max(min(box.width(), box.height()) for box, _ in boxes)
+            boxes = [entry for entry in boxes if min(entry[0].width(), entry[0].height()) == most]
         box, layer, point = _labelled_rail(boxes, sides.get(port))
         conductor = technology.conductor(layer)
         if conductor.pin_layer is not None:

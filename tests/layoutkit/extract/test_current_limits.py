@@ -6,19 +6,20 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
+from layoutkit.drc.check import check
 from layoutkit.extract.current_limits import NetLoad, judge_currents
 from layoutkit.technology import load
 
 PROCESSES = ("sky130A", "gf180mcuD", "sg13g2")
 
 
-def transistor(name, fingers=8, width=2000):
+def transistor(name, fingers=8, width=2000, **stated):
     technology = load(name)
     layout = kdb.Layout()
     layout.dbu = technology.dbu_um
     spec = technology.device("nmos")
-    device = Transistor("M1", spec, width, spec.min_l, fingers, 1, "d", "g", "s", "b")
-    return technology, draw_mos(layout, technology, MosSpec(device, "m1"))
+    device = Transistor("M1", spec, width, spec.min_l, fingers, 1, "d", "g", "s", "b", **stated)
+    return technology, draw_mos(layout, technology, MosSpec(device, "m1", rows=2))
 
 
 def with_wire(name, width, cuts=40):
@@ -97,6 +98,47 @@ def test_fingers_share_the_current_of_their_device():
     failed = verdict(technology, module, port, 50.0)
     assert failed.verdict == "failed"
     assert failed.carries_ma < 50
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_the_metal_of_a_transistor_grows_with_its_current(name):
+    """Rails, risers and cuts for 2.5 mA in 16 fingers."""
+    heights = []
+    for stated in ({}, {"current": 2.5e-3}):
+        technology, module = transistor(name, fingers=16, **stated)
+        assert check(module.layout, module.cell, technology).summary()["total_violations"] == 0
+        heights.append(min(pin.box.height() for pin in module.pins_of("d")))
+    for net, role in (("d", "out of"), ("s", "into")):
+        rail = module.pins_of(net)[0]
+        port = (rail.layer, rail.box.center().x, rail.box.center().y)
+        load_ = NetLoad((port,), (port,), {"M1": role}, 2.5)
+        assert judge_currents(module.cell, technology, {net: load_})[0].verdict == "passed"
+    assert heights[0] < heights[1]
+
+
+def narrowed(module, technology, layer, box):
+    """Cut a part out of the shapes of a layer."""
+    shapes = module.cell.shapes(technology.layer(module.layout, layer))
+    rest = kdb.Region(shapes) - kdb.Region(box)
+    shapes.clear()
+    shapes.insert(rest)
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_rail_narrowed_at_one_place_and_a_cut_taken_from_an_array_are_found(name):
+    technology, module, conductor, cut, port = with_wire(name, 3000, cuts=4)
+    current = 3.9 * cut.current_ma
+    assert verdict(technology, module, port, current).verdict == "passed"
+    notch = kdb.Box(20_000, 8000, 20_500, 11_500 - 200)  # leaves 0.2 um of 3 um
+    narrowed(module, technology, conductor.layer, notch)
+    failed = verdict(technology, module, port, max(current, 2 * (conductor.current_ma(0.2) or 0)))
+    assert (failed.verdict, failed.layer, failed.drawn) == ("failed", conductor.name, "0.2 um")
+    assert (failed.box[0], failed.box[2]) == pytest.approx((20.0, 20.5), abs=0.51)
+    technology, module, _, cut, port = with_wire(name, 3000, cuts=4)
+    narrowed(module, technology, cut.layer, kdb.Box(4000, 0, 4900, 900))
+    failed = verdict(technology, module, port, current)
+    assert (failed.verdict, failed.layer) == ("failed", cut.name)
+    assert (failed.drawn, failed.needed) == ("3 cuts", "4 cuts")
 
 
 def test_a_missing_limit_is_reported_as_unchecked():

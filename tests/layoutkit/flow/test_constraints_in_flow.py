@@ -222,8 +222,9 @@ def test_a_port_is_labelled_on_its_metal_nearest_to_the_wanted_side(build):
     assert found["bottom"].y < found["top"].y
 
 
-def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build):
-    """sky130: a via carries 0.29 mA; nothing in the module of M3 and M4 is drawn for 3 mA."""
+def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build, monkeypatch):
+    """sky130: a via carries 0.29 mA; the modules are drawn here as if no current were stated."""
+    monkeypatch.setattr("layoutkit.flow.modules.device_currents", lambda *_: {})
     constraints = {
         "device_currents": [{"device": "M5", "current": 0.00005}],
         "net_currents": [{"net": "vdd", "current": 0.003}],
@@ -250,6 +251,15 @@ def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build)
         (found_alone,) = measure(params, CurrentLayout(params)).to_json()["currents"]
         assert found_alone["verdict"] == verdict
         assert (len(found_alone.get("box", ())) == 4) == (verdict == "failed")
+
+
+@pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_modules_and_wires_grow_with_the_current(build, technology):
+    """2 mA flow through M5, and so through M1 and M2: more than a minimum rail, riser or two cuts carry anywhere."""
+    report = build(OTA, {"device_currents": [{"device": "M5", "current": 0.002}]}, technology)
+    assert faults(report) == []
+    verdicts = {entry["net"]: entry["verdict"] for entry in report["currents"]["nets"]}
+    assert (verdicts["tail"], verdicts["vss"]) == ("passed", "passed")
 
 
 def test_a_current_widens_the_wires_of_its_net(build):
