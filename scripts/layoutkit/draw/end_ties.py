@@ -55,8 +55,13 @@ def tie_shapes(rows: Sequence[TiedRow], rails: Sequence[Area], metal: Metal) -> 
         post = Area(left, low, left + width, high)
         yield metal.layer(0), post
         for row in rows:
-            at_row = hull((row.columns[side], row.bars[side]))
-            yield metal.layer(0), hull((row.columns[side], post._replace(bottom=at_row.bottom, top=at_row.top)))
+            column, bar = row.columns[side], row.bars[side]
+            gap = max(column.left - post.right, post.left - column.right)
+            # Metal as high as the column between it and the post would be wide, and keep more distance.
+            joining = bar if gap >= metal.space(0, column.right - column.left) else hull((column, bar))
+            yield metal.layer(0), hull((bar, post._replace(bottom=bar.bottom, top=bar.top)))
+            if joining != bar:
+                yield metal.layer(0), hull((column, post._replace(bottom=joining.bottom, top=joining.top)))
             for rail in row.gate_rails:
                 end = metal.cuts[0].enclose_below_end
                 foot = _beside_post(_foot(rail, metal).enlarged(0, end), post, row.bars[side])
