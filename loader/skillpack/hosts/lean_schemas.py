@@ -202,7 +202,9 @@ class _Shortening:
             short["properties"] = {name: self.shortened(rule, inside, name) for name, rule in fields.items()}
         others = next((rule for part in parts if isinstance(rule := part.get("additionalProperties"), dict)), None)
         if others is not None and not any("patternProperties" in part for part in parts):
-            short["additionalProperties"] = self.shortened(others, inside)
+            rule = self.shortened(others, inside)
+            if "anyOf" not in rule:  # the description states alternatives more briefly
+                short["additionalProperties"] = rule
 
     def _add_items(self, short: dict[str, Any], parts: list[Schema], inside: frozenset[str]) -> None:
         part = next((part for part in parts if "items" in part or "prefixItems" in part), None)

@@ -215,6 +215,10 @@ def test_the_schema_of_a_suggestion_is_that_of_the_file():
     """Two files state the format: the pack serves one, the engine reads the other."""
     served = json.loads((SKILLS / "constraint-planning/schemas/plan.suggest_constraints.output.json").read_text())
     read = json.loads(Path(constraints_module.__file__).with_name("constraints.schema.json").read_text())
+    shared = json.loads((SKILLS / "analog-layout.schema.json").read_text())["$defs"]["pattern"]
+    arrangement = served["$defs"]["constraints"]["properties"]["matching"]["items"]["properties"]["arrangement"]
+    assert arrangement.pop("$ref").endswith("analog-layout.schema.json#/$defs/pattern")
+    arrangement.update({key: shared[key] for key in ("type", "pattern", "maxLength")})
     assert served["$defs"]["constraints"]["properties"] == read["properties"]
     assert {name: served["$defs"][name] for name in read["$defs"]} == read["$defs"]
 
