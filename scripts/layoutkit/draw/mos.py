@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, Technology
 
 MAX_FINGERS = 10_000
+MOST_UM = 1000.0
+"""Largest width of one finger, and largest gate length, that is drawn. [um]"""
 MAX_ASPECT = 4.0
 """A transistor whose module is longer than this many times its other side is folded into rows."""
 
@@ -124,6 +126,7 @@ def transistor(
     warnings: list[str] = []
     finger_width = _on_grid(tech, "Width", size.w_m, size.nf, (spec.min_w, spec.max_w), warnings)
     length = _on_grid(tech, "Length", size.l_m, 1, (spec.min_l, spec.max_l), warnings)
+    _check_extent(device_id, size)
     named = {t: (nets or {}).get(t) or f"{device_id}_{t.upper()}" for t in ("d", "g", "s", "b")}
     return Transistor(
         device_id,
@@ -138,6 +141,19 @@ def transistor(
         named["b"],
         tuple(f"{device_id}: {warning}" for warning in warnings),
     )
+
+
+def _check_extent(device_id: str, size: MosSize) -> None:
+    """Refuse sizes whose drawing would hold millions of contacts, with all faults at once."""
+    widths = (f"a finger of {device_id} is {size.w_m / size.nf * 1e6:g} um wide", size.w_m / size.nf * 1e6)
+    lengths = (f"the gate of {device_id} is {size.l_m * 1e6:g} um long", size.l_m * 1e6)
+    faults = [f"{text}; at most {MOST_UM:g} um are drawn" for text, um in (widths, lengths) if um > MOST_UM]
+    if faults:
+        raise GeometryError(
+            f"{'; '.join(faults)}. Use more fingers (nf), units (m) or transistors in series, or correct the unit: "
+            "w and l are in metres",
+            details={"w": size.w_m, "l": size.l_m, "nf": size.nf, "maximum_um": MOST_UM},
+        )
 
 
 def _on_grid(
