@@ -181,5 +181,5 @@ def test_a_finger_too_wide_for_the_taps_is_refused_with_the_cure(sky130):
 
 
 def test_sizes_that_hold_millions_of_contacts_are_refused_at_once(tech):
-    with pytest.raises(GeometryError, match="a finger of M1 is 500000 um wide.*gate of M1 is 2000 um long.*in metres"):
+    with pytest.raises(GeometryError, match=r"a finger of M1 is 500000 um wide.*gate of M1 is 2000 um long.*in metres"):
         transistor(tech, "M1", "nmos", MosSize(1.0, 2e-3, 2))
