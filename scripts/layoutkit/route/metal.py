@@ -254,20 +254,38 @@ class Finisher:
         return found
 
     def _close_gaps(self, metal: NetMetal, level: int) -> None:
-        """Fill every gap and notch of the net's own metal that is narrower than the minimum space."""
+        """Fill every gap and notch of the net's own metal that is narrower than the minimum space.
+
+        Beside its wide parts this is the space of wide metal.
+        """
         import klayout.db as kdb
 
         conductor = self.stack.conductors[level]
         for _ in range(FILL_ROUNDS):
             region = self.region(metal, level)
             gaps = region.space_check(conductor.space, False, kdb.Region.Projection)
-            fills = [pair.polygon(0).bbox() for pair in gaps.each()]
+            fills = [pair.polygon(0).bbox() for pair in [*gaps.each(), *self._gaps_of_wide(region, level)]]
             rects = [(box.left, box.bottom, box.right, box.top) for box in fills if box.area() > 0]
             if not rects:
                 rects = self._corner_fills(region, level)
             if not rects:
                 return
             metal.patches += [Patch(conductor.name, rect) for rect in sorted(set(rects))]
+
+    def _gaps_of_wide(self, region: kdb.Region, level: int) -> list[kdb.EdgePair]:
+        """Return the gaps beside wide parts of a region that are narrower than the space of wide metal."""
+        import klayout.db as kdb
+
+        conductor = self.stack.conductors[level]
+        if not conductor.wide_width or not conductor.wide_space:
+            return []
+        half = conductor.wide_width // 2
+        wide = region.sized(-half).sized(half)
+        if wide.is_empty():
+            return []
+        near = wide.sized(conductor.wide_space) & region
+        gaps = near.merged().space_check(conductor.wide_space, False, kdb.Region.Projection)
+        return [pair for pair in gaps.each() if not (kdb.Region(pair.bbox().enlarged(1, 1)) & wide).is_empty()]
 
     def _name_wide(self, metal: NetMetal, level: int) -> None:
         """Add as patches the wide parts that wires make only together, so that others keep wide-metal spacing."""

@@ -476,3 +476,16 @@ def test_vias_keep_out_of_a_keepout_of_cuts():
     result = route(SKY, [net], {}, area, ["met1", "met2"], options)
     assert result.net("a").success
     assert (net_cuts(SKY, result.net("a"))["via"] & kdb.Region(box)).is_empty()
+
+
+def test_a_wide_wire_keeps_the_space_of_wide_metal_to_its_own_net():
+    """0.22 um is enough for narrow Metal3 of sg13g2, 0.24 um are needed beside metal wider than 0.39 um."""
+    stack = make_stack(load("sg13g2"), ["Metal2", "Metal3"], [])
+    level = [conductor.name for conductor in stack.conductors].index("Metal3")
+    rail = (520, 0, 720, 4000)
+    metal = NetMetal(wires=[Wire("Metal3", ((0, 300), (0, 3700)), 600)])
+    finisher = Finisher(stack, Occupancy(), "a", [(level, rail)])
+    finisher.finish(metal, None)
+    region = finisher.region(metal, level)
+    assert region.space_check(240, False, kdb.Region.Projection).is_empty()
+    assert region.count() == 1
