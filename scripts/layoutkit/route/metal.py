@@ -254,7 +254,7 @@ class Finisher:
         return found
 
     def _close_gaps(self, metal: NetMetal, level: int) -> None:
-        """Fill every gap and notch of the net's own metal that is narrower than the minimum space.
+        """Fill every gap and notch of the net's own metal that is narrower than the minimum space, and too small holes.
 
         Beside its wide parts this is the space of wide metal.
         """
@@ -265,6 +265,9 @@ class Finisher:
             region = self.region(metal, level)
             gaps = region.space_check(conductor.space, False, kdb.Region.Projection)
             fills = [pair.polygon(0).bbox() for pair in [*gaps.each(), *self._gaps_of_wide(region, level)]]
+            if self.stack.least_hole[level]:
+                holes = region.holes().with_area(0, self.stack.least_hole[level], False)
+                fills += [piece.bbox() for piece in holes.decompose_trapezoids_to_region().each()]
             rects = [(box.left, box.bottom, box.right, box.top) for box in fills if box.area() > 0]
             if not rects:
                 rects = self._corner_fills(region, level)

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import TechnologyError
@@ -60,6 +61,17 @@ class Stack:
         """Return the distance to keep on a level; ``wide`` when one of the two is wider than the wide-metal limit."""
         conductor = self.conductors[level]
         return max(conductor.space, conductor.wide_space or 0) if wide else conductor.space
+
+    @cached_property
+    def least_hole(self) -> tuple[int, ...]:
+        """The minimum area of holes in each conductor, 0 where there is no such rule. [dbu2]"""
+        found = dict.fromkeys((conductor.layer for conductor in self.conductors), 0)
+        for rule in self.technology.rules:
+            if rule.kind == "hole_area" and rule.value is not None:
+                for layer in (rule.options.get("layer"), *rule.options.get("layers", ())):
+                    if layer in found:
+                        found[layer] = max(found[layer], rule.value)
+        return tuple(found.values())
 
     def is_wide(self, level: int, rect: Rect) -> bool:
         """Return whether a rectangle on a level is subject to wide-metal spacing."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from layoutkit.route.board import Board
     from layoutkit.route.metal import NetMetal
     from layoutkit.route.routes import Rect, Via
-    from layoutkit.technology import Technology
 
 
 class Drawn(NamedTuple):
@@ -42,7 +41,6 @@ class SecondCuts:
 
     def __init__(self, board: Board) -> None:
         self.board, self.stack = board, board.stack
-        self.least_hole = [_least_hole(board.stack.technology, each.layer) for each in board.stack.conductors]
 
     def add(self, nets: Sequence[Drawn]) -> dict[str, tuple[SingleCut, ...]]:
         """Give single cuts of ``nets`` a second one and return, per net, those that remain and why.
@@ -146,7 +144,7 @@ class SecondCuts:
             return True
         if not after.width_check(conductor.width, False, euclidean).is_empty():
             return True
-        if not after.holes().with_area(0, self.least_hole[level], False).is_empty():
+        if not after.holes().with_area(0, self.stack.least_hole[level], False).is_empty():
             return True
         if conductor.wide_width is None:
             return False
@@ -165,19 +163,6 @@ class SecondCuts:
         for layer, shape in entered:
             self.board.occupancy.add(layer, shape)
         return entered
-
-
-def _least_hole(technology: Technology, layer: str) -> int:
-    """Return the largest minimum area of holes in a layer that the rules state, 0 without such a rule. [dbu2]"""
-    return max(
-        (
-            rule.value
-            for rule in technology.rules
-            if rule.kind == "hole_area" and layer in (rule.options.get("layer"), *rule.options.get("layers", ()))
-            if rule.value is not None
-        ),
-        default=0,
-    )
 
 
 def _core(region: kdb.Region, half: int) -> kdb.Region:

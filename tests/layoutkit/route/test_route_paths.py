@@ -489,3 +489,14 @@ def test_a_wide_wire_keeps_the_space_of_wide_metal_to_its_own_net():
     region = finisher.region(metal, level)
     assert region.space_check(240, False, kdb.Region.Projection).is_empty()
     assert region.count() == 1
+
+
+def test_a_small_hole_between_metal_of_one_net_is_filled():
+    """Two wires join two rails of their net; sky130A m1.7 asks for holes of 0.14 um2 at least."""
+    stack = make_stack(SKY, ["met1", "met2"], [])
+    level = [conductor.name for conductor in stack.conductors].index("met1")
+    rails = [(level, (-2000, y, 2000, y + 260)) for y in (0, 425)]
+    metal = NetMetal(wires=[Wire("met1", ((x, 100), (x, 600)), 420) for x in (-340, 340)])
+    finisher = Finisher(stack, Occupancy(), "a", rails)
+    finisher.finish(metal, None)
+    assert finisher.region(metal, level).holes().is_empty()
