@@ -13,6 +13,7 @@ import pytest
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load, names
+from netgen_netlists import MEASURED, without_tied
 from patience import WATCHDOG_S
 
 OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
@@ -87,17 +88,6 @@ def test_the_extracted_transistors_carry_what_was_measured(built, technology, gi
     for line in transistors:
         assert [word.split("=")[0] for word in line.split() if "=" in word][3:-1] == given.split()
     assert "sa=" not in Path(built(technology, "inverter")["files"]["reference_netlist"]).read_text()
-
-
-MEASURED = "as ad ps pd sa sb sd"  # only the layout has them; the PDKs' netgen setups remove them too
-
-
-def without_tied(text):
-    """Return a netlist without the dummies whose terminals are all on one net.
-
-    netgen 1.5 merges them whatever their lengths, and then finds property errors even between a netlist and itself.
-    """
-    return re.sub(r"^X?MDUMMY\d+ (\S+) \1 \1 \1 .*\n(\+.*\n)*", "", text, flags=re.MULTILINE)
 
 
 def netgen_matches(folder, models, extracted, reference):

@@ -105,9 +105,10 @@ def test_a_net_without_wires_is_open_and_ports_are_labelled(place):
     """Nothing is wired: LVS tells it, though every port has its name."""
     data = place(OTA)[1]["data"]
     layout, cell = top_cell(data["layout_path"])
-    texts = [text.text_string for text in cell.shapes(load("sky130A").layer(layout, "met1.label")).each()]
+    layers = [load("sky130A").layer(layout, f"{conductor}.label") for conductor in ("met1", "met2")]
+    texts = [text.text_string for layer in layers for text in cell.shapes(layer).each()]
     assert sorted(texts) == ["bias", "inn", "inp", "out", "vdd", "vss"]
-    assert {net["net_name"] for net in data["nets"]} == {"bias", "out", "tail", "tmir", "vss"}
+    assert {net["net_name"] for net in data["nets"]} == {"bias", "out", "tail", "tmir", "vdd", "vss"}
     assert faults_of(data["layout_path"], OTA, "sky130A")
 
 
