@@ -204,14 +204,15 @@ def _separation(judge, fields, rule):
     if not allowed and "abutting" not in fields and plain:
         return bool(layer.distance(other) < rule.value - ROUNDING)
     edges, others = judge.edges(fields["layer"]), judge.edges(fields["other"])
-    if allowed:
-        edges, others = outside(edges, other), outside(others, layer)
     if "abutting" in fields:
         others = without(others, judge.edges(fields["abutting"]))
-    touching = any(
+    touching = any(  # before ``outside``, which takes away what lies on the boundary
+
         (a.axis, a.at) == (b.axis, b.at) and a.side != b.side and min(a.high, b.high) > max(a.low, b.low)
         for a in edges for b in others
     )  # fmt: skip
+    if allowed:
+        edges, others = outside(edges, other), outside(others, layer)
     if touching or any(
         facing(judge, *pair, (-1, 1), rule.value, fields) for pair in ((edges, others), (others, edges))
     ):
