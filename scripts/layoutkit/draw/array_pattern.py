@@ -14,7 +14,7 @@ one unit lies in the middle, or three units lie so that their places add up to t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
@@ -27,6 +27,7 @@ Cell = tuple[int, int]
 
 _MOST_UNITS = 400
 _MOST_TRIED = 60_000  # triples of one array; more take long and find nothing better
+_MOST_CHOICES = 300  # triples of one array that are put to use
 _EXCHANGES = 200  # rounds that improve the spread
 _WIDEST = 4.0  # largest aspect
 
@@ -125,12 +126,17 @@ def _placed(units: Mapping[str, int], columns: int, rows: int) -> dict[Cell, str
     odd = sorted((device for device, count in units.items() if count % 2), key=units.__getitem__)
     if odd and (0, 0) in places.free and (len(odd) % 2 or units[odd[0]] == 1):
         places.take(odd.pop(0), (0, 0))
-    while odd:
-        first, other = odd.pop(0), odd.pop(0) if odd else None
-        alone = min(units[device] for device in (first, other) if device) < 3
-        cells = tuple(places.opposite()[:1]) if alone else _triple(places.free)
-        if not cells:
+    while odd and min(units[device] for device in odd[:2]) < 3:
+        pairs = places.opposite()
+        if not pairs:
             return None
+        places.take(odd.pop(0), pairs[0])
+        places.take(odd.pop(0) if odd else None, _mirrored(pairs[0]))
+    triples = _disjoint_triples(places.free, -(-len(odd) // 2), iter(range(_MOST_CHOICES)))
+    if triples is None:
+        return None
+    for cells in triples:
+        first, other = odd.pop(0), odd.pop(0) if odd else None
         for cell in cells:
             places.take(first, cell)
             places.take(other, _mirrored(cell))
@@ -154,18 +160,26 @@ def _from_middle(cell: Cell) -> tuple[int, int, int, int]:
     return max(abs(x), abs(y)), x * x + y * y, y, x
 
 
-def _triple(free: set[Cell]) -> tuple[Cell, ...]:
-    """Return three places that add up to the middle, none opposite to another, all with a free opposite place."""
+def _disjoint_triples(free: set[Cell], count: int, choices: Iterator[int]) -> list[tuple[Cell, ...]] | None:
+    """Return ``count`` triples that share neither places nor opposite places; None where ``choices`` do not suffice."""
+    if count == 0:
+        return []
+    for cells, _ in zip(_triples(free), choices, strict=False):
+        rest = _disjoint_triples(free - {*cells, *map(_mirrored, cells)}, count - 1, choices)
+        if rest is not None:
+            return [cells, *rest]
+    return None
+
+
+def _triples(free: set[Cell]) -> Iterator[tuple[Cell, ...]]:
+    """Yield three places that add up to the middle, none opposite to another, all with a free opposite place."""
     able = sorted((cell for cell in free if cell != (0, 0) and _mirrored(cell) in free), key=_from_middle)
-    for tried, (one, other) in enumerate(combinations(able, 2)):
+    for one, other in islice(combinations(able, 2), _MOST_TRIED):
         third = (-one[0] - other[0], -one[1] - other[1])
-        if tried > _MOST_TRIED:
-            break
         if third in free and len({one, other, third}) == 3 and third != (0, 0):
             opposite = {_mirrored(cell) for cell in (one, other, third)}
             if not opposite & {one, other, third} and opposite <= free:
-                return one, other, third
-    return ()
+                yield one, other, third
 
 
 def _interleaved(counts: Mapping[str, int]) -> list[str]:

@@ -4,7 +4,7 @@ from collections import Counter
 
 import klayout.db as kdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from layoutkit.circuit.circuit import Circuit, Device
@@ -76,6 +76,7 @@ def centres(rows):
 
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=4))
+@example([1, 3, 3, 3])  # three triples and their opposite places need room
 def test_every_ratio_is_arranged_and_exact_where_at_most_one_transistor_has_one_unit(counts):
     rows = common_centroid(counts)
     assert Counter(index for row in rows for index in row if index is not None) == dict(enumerate(counts))
