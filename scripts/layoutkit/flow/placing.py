@@ -18,7 +18,7 @@ from layoutkit.flow.rings import draw_rings, ring_room, transformation
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job, track_pitch
 from layoutkit.flow.symmetric_modules import matched_sets, matching_outcomes, plan_symmetry
 from layoutkit.layout.merging import joined
-from layoutkit.place import Block, Placed, PlacementOptions, Rectangle, place_rows
+from layoutkit.place import Block, Placed, PlacementOptions, Rectangle, place_blocks
 from layoutkit.place.clearance import Clearances
 
 if TYPE_CHECKING:
@@ -69,6 +69,14 @@ class PlacedModules:
         modules = (*(item.module for item in self.drawn), *self.rings)
         return {module.name: module for module in sorted(modules, key=lambda m: m.name)}
 
+    @property
+    def lines(self) -> list[list[str]]:
+        """Return the modules whose lower edges are at one height, from below, each line from left to right."""
+        lines: dict[int, list[str]] = {}
+        for item in self.drawn:
+            lines.setdefault(self.place_of(item.module, item.module.bbox).bottom, []).append(item.module.name)
+        return [sorted(names, key=lambda name: self.trans[name].disp.x) for _, names in sorted(lines.items())]
+
     def place_of(self, module: Module, box: kdb.Box) -> kdb.Box:
         """Return where a box of a module's own coordinates lies. [dbu]"""
         return box.transformed(self.trans[module.name])
@@ -106,12 +114,12 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     technology, pitch = design.technology, track_pitch(design.technology)
     if request.row_gap is not None:
         gap = technology.snap_up(technology.to_dbu(request.row_gap))
-        return _placement(design, PlacementOptions(row_gap=gap, seed=request.seed))
+        return _placement(design, PlacementOptions(gap_y=gap, seed=request.seed))
     tried: list[tuple[TriedPlacement, Routes]] = []
     for row_tracks, column_tracks, common_rings in ATTEMPTS:
         if not common_rings and any(not routes.result.failed for _, routes in tried):
             break
-        options = PlacementOptions(row_gap=row_tracks * pitch, column_gap=column_tracks * pitch, seed=request.seed)
+        options = PlacementOptions(gap_y=row_tracks * pitch, gap_x=column_tracks * pitch, seed=request.seed)
         tried.append(_routed_placement(_placement(design, options, common_rings=common_rings)))
         if not tried[-1][1].result.failed and not tried[-1][1].unequal:
             break
@@ -146,7 +154,7 @@ def _placement(design: Design, options: PlacementOptions, *, common_rings: bool 
     missing, outcomes = label_ports(placed, design)
     placed = replace(placed, outcomes=(*placed.outcomes, *outcomes))
     warnings = (*(text for item in placed.drawn for text in item.module.warnings), *missing)
-    return TriedPlacement(placed, placed_job(placed, design), None, options.row_gap, 1, warnings)
+    return TriedPlacement(placed, placed_job(placed, design), None, options.gap_y, 1, warnings)
 
 
 def place_modules(design: Design, options: PlacementOptions, *, common_rings: bool = True) -> PlacedModules:
@@ -184,8 +192,9 @@ def place_modules(design: Design, options: PlacementOptions, *, common_rings: bo
     placed = PlacedModules(technology, cell, layout, tuple(drawn), placement, trans, outcomes, modules)
     for name, module in placed.modules.items():
         cell.insert(kdb.CellInstArray(module.cell.cell_index(), trans[name]))
-    here = [(block, placement.placed[block.name]) for block in blocks]
-    here += [(ring.block, Placed(ring.block.name, 0, 0, mirrored=False)) for ring in rings]
+    places = [(block, placement.placed[block.name]) for block in blocks]
+    here = [(place.shape(block), place) for block, place in places]
+    here += [(ring.block, Placed(ring.block.name, 0, 0)) for ring in rings]
     _join_wells(technology, cell, here)
     join_deep_wells(technology, cell, here)
     return placed
@@ -196,7 +205,7 @@ def _placed_blocks(
 ) -> tuple[SymmetryPlan, list[Block], Placement]:
     plan = plan_symmetry(drawn, design)
     blocks = _blocks(drawn, design.technology, plan)
-    placement = place_rows(design.technology, blocks, replace(options, near=_neighbours(drawn, design)))
+    placement = place_blocks(design.technology, blocks, replace(options, near=_neighbours(drawn, design)))
     return plan, blocks, placement
 
 
@@ -260,16 +269,11 @@ def _neighbours(drawn: Sequence[Drawn], design: Design) -> tuple[tuple[str, ...]
 def _proximity_outcomes(
     drawn: Sequence[Drawn], design: Design, blocks: Sequence[Block], placement: Placement
 ) -> list[Outcome]:
-    """Return for each proximity group whether its modules are neighbours in a row or in neighbouring rows."""
+    """Return for each proximity group whether its modules are neighbours: no other module lies between them."""
     boxes = {block.name: placement.placed[block.name].box(block) for block in blocks}
-    place = {name: (row, column) for row, names in enumerate(placement.rows) for column, name in enumerate(names)}
 
     def adjacent(one: str, other: str) -> bool:
-        (row, column), (other_row, other_column) = place[one], place[other]
-        if row == other_row:
-            return abs(column - other_column) == 1
-        shared = min(boxes[one].right, boxes[other].right) - max(boxes[one].left, boxes[other].left)
-        return abs(row - other_row) == 1 and shared > 0
+        return not any(_between(boxes[one], boxes[other], boxes[name]) for name in boxes if name not in {one, other})
 
     found = []
     groups = zip(design.constraints.proximity, _neighbours(drawn, design), strict=True)
@@ -279,9 +283,15 @@ def _proximity_outcomes(
             reached |= joining
             waiting -= joining
         how = "drawn in one module" if len(modules) == 1 else "the modules are neighbours"
-        why = f"{', '.join(sorted(waiting))} lie apart: rows are ordered by device type and distance from the supply"
+        why = f"{', '.join(sorted(waiting))} lie apart: other modules are between"
         found.append(Outcome(f"proximity[{index}]", group.devices, not waiting, why if waiting else how))
     return found
+
+
+def _between(one: Rectangle, other: Rectangle, third: Rectangle) -> bool:
+    """Return whether ``third`` overlaps the area between the centres of two boxes."""
+    xs, ys = (sorted((a[i] + a[i + 2]) // 2 for a in (one, other)) for i in (0, 1))
+    return third.left < xs[1] and xs[0] < third.right and third.bottom < ys[1] and ys[0] < third.top
 
 
 def _rectangle(box: kdb.Box) -> Rectangle:
@@ -393,7 +403,7 @@ def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
     placed = tried.placed
     box, to_um = cell.bbox(), placed.technology.to_um
     return {
-        "rows": [list(row) for row in placed.placement.rows],
+        "rows": placed.lines,
         "rings": [list(names) for names in placed.placement.rings],
         "width": to_um(box.width()),
         "height": to_um(box.height()),

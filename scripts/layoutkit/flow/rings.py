@@ -97,13 +97,14 @@ def draw_rings(
 
 def transformation(place: Placed) -> kdb.Trans:
     """Return what moves a block's own coordinates to ``place``."""
-    return kdb.Trans(2 if place.mirrored else 0, place.mirrored, place.x, place.y)
+    flipped = kdb.Trans(2 if place.mirrored else 0, place.mirrored != place.upside_down, place.x, place.y)
+    return flipped * kdb.Trans(1 if place.turned else 0, False, 0, 0)
 
 
 def _common_ring(
     layout: kdb.Layout, technology: Technology, inside: Sequence[tuple[Block, Drawn]], placement: Placement
 ) -> CommonRing:
-    members = [block for block, _ in inside]
+    members = [placement.placed[block.name].shape(block) for block, _ in inside]
     device = technology.device(inside[0][1].group.spec.name)
     inner = _around([placement.placed[b.name].rectangle(b.ring.inner) for b in members if b.ring])
     net = members[0].bulk_net
@@ -152,7 +153,10 @@ def _drawn(module: Module, technology: Technology, layer: str) -> kdb.Region:
 def _rail_side(inner: Rectangle, members: Sequence[Block], placement: Placement) -> RingSide:
     """Return the side of the ring that is nearer to the rails of its net inside."""
     heights = [
-        placement.placed[block.name].y + y for block in members for net, _, y in block.pins if net == block.bulk_net
+        placement.placed[block.name].point(x, y)[1]
+        for block in members
+        for net, x, y in block.pins
+        if net == block.bulk_net
     ]
     below, above = (sum(abs(edge - y) for y in heights) for edge in (inner.bottom, inner.top))
     return "top" if above < below else "bottom"

@@ -1,6 +1,15 @@
-"""Placement: blocks in rows about one symmetry axis."""
+"""Placement: blocks side by side and one above the other, symmetric ones about an axis."""
 
-from layoutkit.place.blocks import Block, Placed, Placement, Rectangle, RingRoom
-from layoutkit.place.rows import PlacementOptions, place_rows
+from layoutkit.place.blocks import Block, Island, Placed, Placement, PlacementOptions, Rectangle, RingRoom
+from layoutkit.place.rows import place_blocks
 
-__all__ = ["Block", "Placed", "Placement", "PlacementOptions", "Rectangle", "RingRoom", "place_rows"]
+__all__ = [
+    "Block",
+    "Island",
+    "Placed",
+    "Placement",
+    "PlacementOptions",
+    "Rectangle",
+    "RingRoom",
+    "place_blocks",
+]

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import GeometryError
-from layoutkit.place.blocks import Block, Placed, Placement, Rectangle
+from layoutkit.place.blocks import Block, Island, Placed, Placement, PlacementOptions, Rectangle
 from layoutkit.place.clearance import Clearances
 
 if TYPE_CHECKING:
@@ -33,27 +33,6 @@ if TYPE_CHECKING:
 
 NEAR_WEIGHT = 4
 """How much a proximity group counts, compared with a net of the same extent."""
-
-
-@dataclass(frozen=True)
-class PlacementOptions:
-    """How to place.
-
-    Attributes:
-        row_gap: Extra room between rows, for wires. [dbu]
-        column_gap: Extra room between neighbours in a row. [dbu]
-        aspect_ratio: Width over height to aim at; a row that would be much wider is split.
-        seed: Seed of the annealing.
-        moves: How many changes the annealing tries.
-        near: Names of blocks that belong next to each other, one tuple per group.
-    """
-
-    row_gap: int = 0
-    column_gap: int = 0
-    aspect_ratio: float = 1.0
-    seed: int = 1
-    moves: int = 600
-    near: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass
@@ -74,7 +53,7 @@ class _Row:
         return _Row(self.kind, self.level, self.centre, list(self.pairs), list(self.free))
 
 
-def place_rows(technology: Technology, blocks: Sequence[Block], options: PlacementOptions | None = None) -> Placement:
+def place_blocks(technology: Technology, blocks: Sequence[Block], options: PlacementOptions | None = None) -> Placement:
     """Return a legal placement of ``blocks``.
 
     Args:
@@ -88,7 +67,7 @@ def place_rows(technology: Technology, blocks: Sequence[Block], options: Placeme
     _check(blocks)
     options = options or PlacementOptions()
     placer = _Placer(technology, options, blocks)
-    rows = _assign_rows(blocks, options.aspect_ratio)
+    rows = _assign_rows(blocks, 1.0)
     best = _anneal(placer, rows, options)
     return placer.place(best)
 
@@ -200,7 +179,7 @@ class _Placer:
         if key not in self._gaps:
             between = self.clearances.inside if inside else self.clearances.between
             self._gaps[key] = between(first, second, axis)
-        return self._gaps[key] + (self.options.column_gap if axis == "x" else self.options.row_gap)
+        return self._gaps[key] + (self.options.gap_x if axis == "x" else self.options.gap_y)
 
     def beside(self, first: Block, second: Block) -> int:
         """Return the gap between neighbours in a row."""
@@ -208,7 +187,6 @@ class _Placer:
 
     def place(self, rows: Sequence[_Row]) -> Placement:
         placed: dict[str, Placed] = {}
-        names: list[tuple[str, ...]] = []
         rings: list[_Ring] = []
         y = 0
         below: list[Block] = []
@@ -231,7 +209,6 @@ class _Placer:
                 rings += _rings_of_row(members, y)
                 if room is None and rings:
                     rings[-1].closed = True
-            names.append(tuple(block.name for block in members))
             y += max(block.height for block in members)
             below = members
         boxes = [place.box(self.blocks[name]) for name, place in placed.items()]
@@ -242,7 +219,9 @@ class _Placer:
             max(b.top for b in boxes),
         )
         shared = tuple(tuple(block.name for block in ring.blocks) for ring in rings)
-        return Placement(placed, tuple(names), 0, box, _wire_length(self.blocks, placed), shared)
+        centred = tuple(b.name for b in self.blocks.values() if b.symmetric or b.partner)
+        islands = (Island(0, centred),) if centred else ()
+        return Placement(placed, islands, box, _wire_length(self.blocks, placed), shared)
 
     def _line(self, row: _Row) -> list[tuple[Block, int, bool]]:
         """Return (block, x of its origin, mirrored) from left to right, symmetric about x = 0."""
@@ -287,9 +266,8 @@ def _wire_length(blocks: Mapping[str, Block], placed: Mapping[str, Placed]) -> i
     """Return the half-perimeter wire length over all nets. [dbu]."""
     extents: dict[str, list[int]] = {}
     for name, place in placed.items():
-        sign = -1 if place.mirrored else 1
-        for net, x, y in blocks[name].pins:
-            px, py = sign * x + place.x, y + place.y
+        for net, x, y in place.shape(blocks[name]).pins:
+            px, py = place.point(x, y)
             extent = extents.setdefault(net, [px, py, px, py])
             extent[0], extent[1] = min(extent[0], px), min(extent[1], py)
             extent[2], extent[3] = max(extent[2], px), max(extent[3], py)
@@ -301,7 +279,11 @@ def _anneal(placer: _Placer, rows: list[_Row], options: PlacementOptions) -> lis
     generator = random.Random(options.seed)  # noqa: S311 - a search, not a secret
     current, best = rows, rows
     cost = best_cost = _cost(placer, rows)
-    moves = options.moves if sum(len(row.free) + len(row.pairs) for row in rows) + len(rows) > 2 else 0
+    moves = (
+        (600 if options.moves is None else options.moves)
+        if sum(len(row.free) + len(row.pairs) for row in rows) + len(rows) > 2
+        else 0
+    )
     for step in range(moves):
         candidate = _changed(current, generator)
         if candidate is None:

@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 
 FILES = {"placed_path": "placed.gds", "routing_path": "routing.json"}
 
+ORIENTATIONS = {  # as LEF and DEF name them, by whether turned, mirrored, upside down
+    (False, False, False): "R0",
+    (False, True, False): "MY",
+    (False, False, True): "MX",
+    (False, True, True): "R180",
+    (True, False, False): "R90",
+    (True, True, False): "MYR90",
+    (True, False, True): "MXR90",
+    (True, True, True): "R270",
+}
+
 
 def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return modules, placement and the router's request; layout and circuit are in the workspace.
@@ -69,17 +80,17 @@ def _write(workspace: Workspace, placed: PlacedModules, circuit: Circuit, routin
 
 
 def _instances(placed: PlacedModules) -> list[dict[str, Any]]:
-    """Return where each module lies, rows from below, left to right. [um]"""
+    """Return where each module lies, from below, left to right. [um]"""
     from layoutkit.tools.routing_request import box_data
 
     technology, modules, found = placed.technology, placed.modules, []
-    for name in [name for row in placed.placement.rows for name in row]:
+    for name in [name for line in placed.lines for name in line]:
         place = placed.placement.placed[name]
         found.append(
             {
                 "module": name,
                 "position": [technology.to_um(place.x), technology.to_um(place.y)],
-                "orientation": "MY" if place.mirrored else "R0",
+                "orientation": ORIENTATIONS[place.turned, place.mirrored, place.upside_down],
                 "bounding_box": box_data(technology, placed.place_of(modules[name], modules[name].bbox)),
             }
         )

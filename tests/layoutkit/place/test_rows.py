@@ -2,12 +2,14 @@
 
 import itertools
 
+import klayout.db as kdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutkit.errors import GeometryError
-from layoutkit.place import Block, PlacementOptions, Rectangle, place_rows
+from layoutkit.flow.rings import transformation
+from layoutkit.place import Block, Placed, PlacementOptions, Rectangle, place_blocks
 from layoutkit.place.clearance import Clearances
 from layoutkit.technology import load
 
@@ -46,7 +48,7 @@ def circuits(draw):
 @settings(max_examples=60, deadline=None)
 @given(circuits())
 def test_blocks_never_come_closer_than_the_rules_allow(blocks):
-    placement = place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=40))
+    placement = place_blocks(TECHNOLOGY, blocks, PlacementOptions(moves=40))
     boxes = {b.name: (b, placement.placed[b.name].box(b)) for b in blocks}
     for (first, box), (second, other) in itertools.combinations(boxes.values(), 2):
         wells = {first.kind, second.kind} == {"nmos", "pmos"}
@@ -56,7 +58,7 @@ def test_blocks_never_come_closer_than_the_rules_allow(blocks):
 @settings(max_examples=60, deadline=None)
 @given(circuits())
 def test_partners_mirror_each_other_and_symmetric_blocks_lie_on_the_axis(blocks):
-    placement = place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=40))
+    placement = place_blocks(TECHNOLOGY, blocks, PlacementOptions(moves=40))
     by_name = {b.name: b for b in blocks}
     for b in blocks:
         place = placement.placed[b.name]
@@ -74,16 +76,16 @@ def test_partners_mirror_each_other_and_symmetric_blocks_lie_on_the_axis(blocks)
 @settings(max_examples=20, deadline=None)
 @given(circuits())
 def test_everything_lies_on_the_manufacturing_grid_and_repeats(blocks):
-    placement = place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=40, seed=3))
+    placement = place_blocks(TECHNOLOGY, blocks, PlacementOptions(moves=40, seed=3))
     assert all(p.x % TECHNOLOGY.grid == 0 and p.y % TECHNOLOGY.grid == 0 for p in placement.placed.values())
-    assert placement == place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=40, seed=3))
+    assert placement == place_blocks(TECHNOLOGY, blocks, PlacementOptions(moves=40, seed=3))
 
 
 def test_wells_of_different_bulk_nets_keep_the_well_spacing():
     first = block("a", "pmos")
     box = first.box
     second = Block("b", "pmos", box, (), {"nwell": box}, bulk_net="other")
-    placement = place_rows(TECHNOLOGY, [first, second])
+    placement = place_blocks(TECHNOLOGY, [first, second])
     assert gap(placement.placed["a"].box(first), placement.placed["b"].box(second)) >= 1270
 
 
@@ -94,7 +96,7 @@ def test_rows_run_from_the_ground_rail_to_the_upper_supply():
         block("load", "pmos", level=1),
         block("cas", "pmos", level=2),
     ]
-    assert place_rows(TECHNOLOGY, blocks).rows == (("tail",), ("pair",), ("cas",), ("load",))
+    assert list(place_blocks(TECHNOLOGY, blocks).placed) == ["tail", "pair", "cas", "load"]
 
 
 def test_annealing_shortens_the_wires_of_a_bad_first_order():
@@ -103,8 +105,20 @@ def test_annealing_shortens_the_wires_of_a_bad_first_order():
     blocks = [
         Block(n, "nmos", box, ((f"n{i // 2}", 0, 1000),), {"tap": box}) for i, n in enumerate(names[::2] + names[1::2])
     ]
-    start = place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=0, aspect_ratio=30))
-    assert place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=400, aspect_ratio=30)).wire_length < start.wire_length
+    start = place_blocks(TECHNOLOGY, blocks, PlacementOptions(moves=0))
+    assert place_blocks(TECHNOLOGY, blocks, PlacementOptions(moves=400)).wire_length < start.wire_length
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("upside_down", [False, True])
+def test_a_place_moves_points_as_klayout_does(turned, mirrored, upside_down):
+    place = Placed("a", 700, -300, mirrored, upside_down, turned=turned)
+    box = kdb.Box(-10, 20, 400, 90)
+    moved = box.transformed(transformation(place))
+    assert place.rectangle(Rectangle(-10, 20, 400, 90)) == (moved.left, moved.bottom, moved.right, moved.top)
+    point = transformation(place) * kdb.Point(5, 17)
+    assert place.point(5, 17) == (point.x, point.y)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +132,7 @@ def test_annealing_shortens_the_wires_of_a_bad_first_order():
 )
 def test_impossible_requests_are_refused(blocks, words):
     with pytest.raises(GeometryError, match=words):
-        place_rows(TECHNOLOGY, blocks)
+        place_blocks(TECHNOLOGY, blocks)
 
 
 def test_wire_length_counts_the_pins_of_a_mirrored_block_on_their_mirrored_side():
@@ -126,7 +140,7 @@ def test_wire_length_counts_the_pins_of_a_mirrored_block_on_their_mirrored_side(
     box = Rectangle(0, 0, 4000, 3000)
     left = Block("l", "nmos", box, (("n", 3500, 0),), {"tap": box}, partner="r")
     right = Block("r", "nmos", box, (("n", 3500, 0),), {"tap": box}, partner="l")
-    placement = place_rows(TECHNOLOGY, [left, right])
+    placement = place_blocks(TECHNOLOGY, [left, right])
     gap_between = placement.placed["r"].box(right).left - placement.placed["l"].box(left).right
     assert placement.placed["l"].mirrored
     assert placement.wire_length == 2 * 3500 + gap_between
@@ -141,7 +155,7 @@ def test_the_search_prefers_a_compact_shape_where_no_net_says_otherwise():
 
     blocks = [without_pins(f"c{i}", (4000, 3000), symmetric=True) for i in range(2)]
     blocks += [without_pins(f"t{i}", (3000, 10_000)) for i in range(2)]
-    start, found = (place_rows(TECHNOLOGY, blocks, PlacementOptions(moves=moves)).box for moves in (0, 200))
+    start, found = (place_blocks(TECHNOLOGY, blocks, PlacementOptions(moves=moves)).box for moves in (0, 200))
     assert start.top - start.bottom > 20_000
     assert found.top - found.bottom < 14_000
 
@@ -155,16 +169,6 @@ def test_what_a_layer_stays_behind_its_block_counts_towards_the_clearance(top_in
     clearances = Clearances(TECHNOLOGY)
     assert clearances.between(lower, upper, "y") == 2000 - top_inset - bottom_inset
     assert clearances.between(lower, upper, "x") == 2000 - 200 - 250  # either block may be mirrored
-
-
-def test_blocks_of_a_proximity_group_are_drawn_together():
-    box = Rectangle(-1000, 0, 1000, 2000)
-    blocks = [Block(name, "nmos", box, (), {"tap": box}) for name in "abcdefgh"]
-    apart = PlacementOptions(moves=400, aspect_ratio=40)
-    together = PlacementOptions(moves=400, aspect_ratio=40, near=(("a", "h"), ("b", "g")))
-    order = place_rows(TECHNOLOGY, blocks, together).rows[0]
-    assert [abs(order.index(one) - order.index(other)) for one, other in ("ah", "bg")] == [1, 1]
-    assert place_rows(TECHNOLOGY, blocks, apart).rows[0] != order
 
 
 def test_only_capacitors_keep_the_distance_of_their_plates():
