@@ -12,11 +12,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -263,3 +264,58 @@ def ladder(mesh: Mesh, technology: Technology) -> dict[tuple[int, int], float]:
         if ohm:
             found[min(link.one, link.other), max(link.one, link.other)] += 1 / ohm
     return dict(found)
+
+
+def mean_resistance(
+    conductances: Mapping[tuple[int, int], float], grounded: Collection[int], feeds: Sequence[int]
+) -> float | None:
+    """Return the mean voltage of the fed cells per current, where each of ``feeds`` feeds the same current. [ohm]
+
+    One cell after the other is replaced by links between its neighbours (the star-mesh transformation: Rosen, 1924),
+    those with the fewest neighbours first, so that the time grows with the number of cells.
+
+    Args:
+        conductances: Conductance between two cells. [S]
+        grounded: Cells at 0 V.
+        feeds: Cells into which current is fed; a cell that occurs twice gets two shares.
+
+    Returns:
+        None if a fed cell has no way to a grounded one.
+    """
+    links: dict[int, dict[int, float]] = defaultdict(dict)
+    to_ground: dict[int, float] = defaultdict(float)
+    for (one, other), conductance in conductances.items():
+        for here, there in ((one, other), (other, one)):
+            if there in grounded:
+                to_ground[here] += conductance
+            elif here not in grounded:
+                links[here][there] = conductance
+    current: dict[int, float] = defaultdict(float)
+    for cell in feeds:
+        if cell not in grounded:
+            current[cell] += 1 / len(feeds)
+    heap = [(len(links.get(cell, ())), cell) for cell in sorted({*links, *current})]
+    heapify(heap)
+    power, done = 0.0, set(grounded)
+    while heap:
+        count, cell = heappop(heap)
+        near = links.get(cell, {})
+        if cell in done or count != len(near):
+            continue  # it has another number of neighbours now
+        done.add(cell)
+        total = to_ground[cell] + sum(near.values())
+        if total:
+            power += current[cell] ** 2 / total
+        elif current[cell]:
+            return None
+        for one, conductance in near.items():
+            part = conductance / total
+            current[one] += current[cell] * part
+            to_ground[one] += to_ground[cell] * part
+            del links[one][cell]
+            for other, its in near.items():
+                if other != one:
+                    links[one][other] = links[one].get(other, 0.0) + its * part
+        for one in near:
+            heappush(heap, (len(links[one]), one))
+    return power  # of a current of 1 A: the voltage that the currents see

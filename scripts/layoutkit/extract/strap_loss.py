@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
-import numpy as np
 
 from layoutkit.extract.connectivity import DrawnLayers, electrical_layers, labelled_gates
-from layoutkit.extract.metal_mesh import Rect, ladder, mesh_of
+from layoutkit.extract.metal_mesh import Rect, ladder, mean_resistance, mesh_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -117,6 +116,7 @@ class _Straps:
         self.fingers = [(device, box) for device, boxes in labelled_gates(cell, technology).items() for box in boxes]
         self.channels = _Shapes(DrawnLayers(cell, technology).channels().merged())
         self.known: dict[str, tuple[float | None, float]] = {}
+        self.alike: dict[Any, float | None] = {}  # resistance by what a column consists of, wherever it lies
 
     def losses(self) -> list[FingerLoss]:
         found = []
@@ -150,7 +150,8 @@ class _Straps:
         contacts = [polygon.bbox() for polygon in (near & kdb.Region(piece)).each()]
         if not contacts:
             return None, 0.0
-        marks = [(box.left, box.bottom, box.right, box.top) for box in sorted(contacts, key=str)]
+        marks = [(box.left, box.bottom, box.right, box.top) for box in contacts]
+        marks.sort()
         own, window = kdb.Region(), self._window(piece.bbox())
         for mark in marks:
             own.insert(kdb.Box(*mark))
@@ -158,7 +159,7 @@ class _Straps:
         if rail is None:
             return None, 0.0
         strap = regions[self.technology.conductors[max(rail - 1, 0)].name]
-        return self._ohm(regions, rail, marks, window), _height(strap & kdb.Region(piece.bbox()))
+        return self._ohm_of_alike(regions, rail, marks, window), _height(strap & kdb.Region(piece.bbox()))
 
     def _window(self, piece: kdb.Box) -> tuple[int, int]:
         """Return the left and right end of a source or drain with the gates beside it: beyond them is the rail."""
@@ -191,6 +192,19 @@ class _Straps:
             regions[cut] = below = cuts.merged()
         return regions, None
 
+    def _ohm_of_alike(
+        self, regions: Mapping[str, kdb.Region], rail: int, contacts: Sequence[Rect], window: tuple[int, int]
+    ) -> float | None:
+        """Return the resistance of a column, which is that of another one if the two differ only in their place."""
+        used = _without_rail(self.technology, regions, rail)
+        x, y = contacts[0][0], contacts[0][1]
+        metal = tuple((name, tuple(sorted(region.moved(-x, -y).each()))) for name, region in used.items())
+        marks = tuple((left - x, bottom - y, right - x, top - y) for left, bottom, right, top in contacts)
+        key = metal, rail, marks, (window[0] - x, window[1] - x)
+        if key not in self.alike:
+            self.alike[key] = self._ohm(used, rail, contacts, window)
+        return self.alike[key]
+
     def _ohm(
         self, regions: Mapping[str, kdb.Region], rail: int, contacts: Sequence[Rect], window: tuple[int, int]
     ) -> float | None:
@@ -206,28 +220,11 @@ class _Straps:
             """Return whether a cell is the rail's: metal on the first conductor leads to it at the window's ends."""
             return name == top and (rail > 0 or rect[0] <= window[0] or rect[2] >= window[1])
 
-        places = {n: i for i, n in enumerate(n for n, cell in enumerate(mesh.cells) if not on_rail(*cell))}
-        matrix = np.zeros((len(places), len(places)))
-        for (one, other), conductance in ladder(mesh, technology).items():
-            for here, there in ((one, other), (other, one)):
-                if here in places:
-                    matrix[places[here], places[here]] += conductance
-                    if there in places:
-                        matrix[places[here], places[there]] -= conductance
+        grounded = {number for number, cell in enumerate(mesh.cells) if on_rail(*cell)}
         first = technology.conductors[0].name
-        feeds = [mesh.at(first, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2) for box in contacts]
-        count = sum(cell is not None for cell in feeds)
-        fed = [places[cell] for cell in feeds if cell in places]  # the others are on the rail itself
-        currents = np.zeros(len(places))
-        for place in fed:
-            currents[place] += 1 / count
-        loose = matrix.diagonal() == 0
-        matrix[loose, loose] = 1.0
-        try:
-            voltages = np.linalg.solve(matrix, currents)
-        except np.linalg.LinAlgError:  # a part of the metal does not reach the rail
-            return None
-        return float(voltages[fed].sum()) / count
+        found = (mesh.at(first, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2) for box in contacts)
+        feeds = [cell for cell in found if cell is not None]
+        return mean_resistance(ladder(mesh, technology), grounded, feeds)
 
     def _loss(self, box: kdb.Box, left: Column, right: Column) -> float | None:
         spec = self._flavour(box)
@@ -244,6 +241,15 @@ class _Straps:
     def _flavour(self, box: kdb.Box) -> DeviceSpec | None:
         names = [name for name, shapes in self.flavours.items() if shapes.touching(box)]
         return self.technology.devices[names[0]] if names else None
+
+
+def _without_rail(technology: Technology, regions: Mapping[str, kdb.Region], rail: int) -> dict[str, kdb.Region]:
+    """Return the metal of a column with what its mesh needs of a rail above the first conductor: that on its cuts."""
+    used = dict(regions)
+    if rail:
+        top = technology.conductors[rail].name
+        used[top] = (used[top] & used[technology.cuts[rail - 1].name]).merged()
+    return used
 
 
 def _height(region: kdb.Region) -> float:
