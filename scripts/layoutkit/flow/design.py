@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -48,6 +49,9 @@ class LayoutRequest:
         net_priorities: Nets with a priority in routing of their own, as ``{net, priority}``.
         netlist_text: The netlist itself; it cannot include files.
         deep_well_net: Net of the deep wells around isolated bodies; None for the highest supply.
+        outline: Box that the modules must fit into, as ``60x40``: width and height; None for any. [um]
+        aspect: Width over height to aim at; None for any within 1:2.
+        effort: How many placements to compare, or for how long to try further ones, as ``20s``.
     """
 
     netlist_path: str | None = None
@@ -65,6 +69,9 @@ class LayoutRequest:
     net_priorities: Sequence[Mapping[str, Any]] = ()
     netlist_text: str | None = None
     deep_well_net: str | None = None
+    outline: str | None = None
+    aspect: float | None = None
+    effort: int | str = 1
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
@@ -81,6 +88,29 @@ class LayoutRequest:
         from layoutkit.circuit import given_netlist
 
         return given_netlist({"netlist_path": self.netlist_path, "netlist_text": self.netlist_text})
+
+    @property
+    def outline_um(self) -> tuple[float, float] | None:
+        """Width and height that ``outline`` states; None where it states none. [um]
+
+        Raises:
+            LayoutkitError: If it is not two positive numbers, or ``aspect`` is given, too.
+        """
+        if self.outline is None:
+            return None
+        form = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)x(\d{1,6}(?:\.\d+)?)", self.outline)
+        size = (float(form[1]), float(form[2])) if form else (0.0, 0.0)
+        if min(size) <= 0:
+            raise LayoutkitError(
+                f"outline {self.outline!r} is not a width and a height such as 60x40 [um], both above 0",
+                details={"param_name": "outline", "provided_value": self.outline},
+            )
+        if self.aspect is not None:
+            raise LayoutkitError(
+                f"give outline ({self.outline}) or aspect ({self.aspect:g}), not both",
+                details={"param_name": "aspect", "provided_value": self.aspect},
+            )
+        return size
 
 
 @dataclass(frozen=True)
