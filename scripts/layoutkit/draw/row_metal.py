@@ -141,8 +141,8 @@ class Metal:
     def riser_block(self, risers: int, width: int) -> int:
         """Return the width of a number of risers, each of ``width``, from the end of the rails. [dbu]"""
         cut = self.cuts[self.riser - 1]
-        pitch = width + self.space(self.riser, width)
-        return max(0, cut.enclose_below_end - cut.enclose_above) + risers * pitch
+        between = self.space(self.riser, width)
+        return max(0, cut.enclose_below_end - cut.enclose_above) + risers * (width + between) - between
 
     def cuts_between(self, level: int, lower: Area, upper: Area, *, crowded: bool = False) -> list[Area]:
         """Return as many cuts as fit where ``lower`` on ``level`` and ``upper`` on the next conductor overlap.

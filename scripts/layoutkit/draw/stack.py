@@ -307,7 +307,8 @@ class _Drawing:
         """
         beyond = min(sides["left"] + self._tap_width("left"), sides["right"] + self._tap_width("right"))
         space = self.metal.space(self.metal.riser, self._widest(self.metal.riser))
-        edges = [(-space, space)]
+        half = self.metal.even(space) // 2
+        edges = [(-half, half)]
         if self.matched:
             edges = [self._matched_span()]
         width, height = self.metal.wire(self.metal.riser), self.metal.wire(1)

@@ -6,6 +6,7 @@ from drawn_circuit import channels_of, layers_changed_by
 
 from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror
 from layoutkit.draw.group import GroupSpec, draw_group
+from layoutkit.draw.mos import MosSize, transistor
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.draw.ring import RingStyle
 from layoutkit.drc.check import check
@@ -43,6 +44,22 @@ def pair(tech, layout, device):
         return draw_pair(layout, tech, PairSpec("pair", a, b, **{"arrangement": "ABBA", "dummies": 0, **options}))
 
     return draw
+
+
+@pytest.mark.parametrize(("dummies", "largest_um2"), [(0, 20), (2, 34)])
+def test_a_wired_pair_inside_its_ring_is_small_and_still_equal(sky130, dummies, largest_um2):
+    a, b = (
+        transistor(sky130, name, "nmos", MosSize(2e-6, 5e-7, 2), dict(zip("dgsb", nets, strict=True)))
+        for name, nets in (("M1", ("d1", "g1", "s", "b")), ("M2", ("d2", "g2", "s", "b")))
+    )
+    module = draw_pair(kdb.Layout(), sky130, PairSpec("pair", a, b, dummies=dummies))
+    assert module.bbox.width() * module.bbox.height() * sky130.dbu_um**2 <= largest_um2
+    assert (module.centroid_error(), module.figures.junctions, module.figures.stress_spread) == (0, 0, 0)
+    assert {(c.gate, c.sides) for c in channels_of(module.cell, "sky130A") if c.gate != "b"} == {
+        ("g1", frozenset(("d1", "s"))),
+        ("g2", frozenset(("d2", "s"))),
+    }
+    assert clean(module, sky130)
 
 
 @pytest.mark.parametrize("flavour", ["nmos", "pmos"])
