@@ -276,9 +276,32 @@ def test_a_net_that_cannot_be_routed_is_reported_and_the_others_are_drawn(route,
     shut, free = envelope["data"]["routed_nets"]
     assert (shut["success"], shut["path"], shut["wire_length"], shut["via_count"]) == (False, [], 0, 0)
     assert shut["reason"].startswith("no path from the terminal on metal1 at (0, 0) um")
+    assert {(each["kind"], each["net"]) for each in shut["blocked_by"]} == {("metal", None)}
+    assert shut["blocked_by"][0]["position"][0] == pytest.approx(4.5, abs=2)
     assert free["success"] is True
     assert envelope["data"]["routing_stats"]["failed_count"] == 1
     assert layout_of(tmp_path).top_cell().dbbox().right < 4
+
+
+def test_what_blocks_a_net_names_the_module_that_holds_it(route, tmp_path):
+    layout = kdb.Layout()
+    module, top = layout.create_cell("wall"), layout.create_cell("TOP")
+    for layer in ((68, 20), (69, 20)):
+        module.shapes(layout.layer(*layer)).insert(kdb.DBox(0, -9, 1, 9))
+    top.insert(kdb.DCellInstArray(module.cell_index(), kdb.DTrans(4.0, 0.0)))
+    layout.write(str(tmp_path / "in.gds"))
+    request = [{"net_name": "shut", "endpoints": [end(0, 0, "met1"), end(8, 0, "met1")]}]
+    area = {"x": -2, "y": -5, "width": 12, "height": 10}
+    code, envelope = route(
+        request,
+        layout_path=str(tmp_path / "in.gds"),
+        technology="sky130A",
+        routing_area=area,
+        routing_layers=["met1", "met2"],
+    )
+    blocked_by = envelope["data"]["routed_nets"][0]["blocked_by"]
+    assert (code, {each["module"] for each in blocked_by}) == (1, {"wall"})
+    assert blocked_by[0]["box"] == [4, -9, 5, 9]
 
 
 def test_routes_stay_inside_the_routing_area(route, tmp_path):

@@ -254,7 +254,14 @@ def _routing_data(routes: Routes, attempts: int, technology: Technology) -> dict
     return {
         "total_nets": len(routing.nets),
         "routed": sum(net.success for net in routing.nets),
-        "failed": [{"net": net.name, "reason": net.reason or "no reason given"} for net in routing.failed],
+        "failed": [
+            {
+                "net": net.name,
+                "reason": net.reason or "no reason given",
+                "blocked_by": [each.to_json(technology.to_um) for each in net.blocked_by],
+            }
+            for net in routing.failed
+        ],
         "total_wire_length": technology.to_um(routing.wire_length),
         "via_count": sum(net.via_count for net in routing.nets),
         "single_cuts": [

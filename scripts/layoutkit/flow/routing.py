@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.errors import LayoutConflictError, LayoutkitError
+from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
 from layoutkit.route.drawing import draw_labels, draw_routes
@@ -239,7 +240,7 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
         unmirrored = {net.name: reason for net in requests if net.mirror_of is not None}
         requests = [replace(net, mirror_of=None) for net in requests]
     search = Search(technology, area, job.layers, axis_x)
-    result = route_around(job.obstacles, requests, obstacles, search)
+    result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search))
     unmirrored.update(result.unmirrored)
     overloaded.update(_weak_vias(job, result, overloaded))
     return Routes(result, area, unmirrored, overloaded, tuple(unequal_metal(technology, job.obstacles, result)))

@@ -107,8 +107,8 @@ class Board:
             self._routed[width] = EdgeCounts(stack, self.tracks, width)
         for piece in fixed:
             self._add_fixed(piece)
-        self._base = self._base_costs()
-        shape = self._base.right.shape
+        self.base = self._base_costs()
+        shape = self.base.right.shape
         self.history = EdgeCosts(*(np.zeros(shape, dtype=np.int64) for _ in range(3)))
 
     def _make_tracks(self, nets: Sequence[NetRequest]) -> Tracks:
@@ -232,9 +232,9 @@ class Board:
 
         arrays = []
         for base, blocked, shared, history in (
-            (self._base.right, fixed.right, routed.right, self.history.right),
-            (self._base.up, fixed.up, routed.up, self.history.up),
-            (self._base.via, fixed.via, routed.via, self.history.via),
+            (self.base.right, fixed.right, routed.right, self.history.right),
+            (self.base.up, fixed.up, routed.up, self.history.up),
+            (self.base.via, fixed.via, routed.via, self.history.via),
         ):
             closed = (base < 0) | (blocked > 0)
             if weight == HARD:
@@ -261,13 +261,14 @@ class Board:
     def blame(self, metal: NetMetal, net: NetRequest) -> None:
         """Raise the history of the edges that a net, which is not entered now, shares with others; all if none is."""
         routed = self._routed[net.width]
-        edges = [self._edge(a, b) for path in metal.paths for a, b in pairwise(path)]
+        edges = [self.edge(a, b) for path in metal.paths for a, b in pairwise(path)]
         arrays = {"right": routed.right, "up": routed.up, "via": routed.via}
         shared = [(kind, place) for kind, place in edges if arrays[kind][place] > 0]
         for kind, place in shared or edges:
             getattr(self.history, kind)[place] += 1
 
-    def _edge(self, one: int, other: int) -> tuple[str, tuple[int, int, int]]:
+    def edge(self, one: int, other: int) -> tuple[str, tuple[int, int, int]]:
+        """Return in which array of costs the edge between two neighbouring nodes is, and where: level, row, column."""
         level, column, row = self.tracks.place(min(one, other))
         other_level, other_column, _ = self.tracks.place(max(one, other))
         kind = "via" if other_level != level else "right" if other_column != column else "up"

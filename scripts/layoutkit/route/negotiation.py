@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from layoutkit.route.blockers import blockers
 from layoutkit.route.board import HARD, Board
 from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths
 from layoutkit.route.mirroring import Mirror
-from layoutkit.route.routes import NetRequest, RoutedNet, RoutingResult
+from layoutkit.route.routes import Blocker, NetRequest, RoutedNet, RoutingResult
 from layoutkit.route.second_cuts import Drawn, SecondCuts
 from layoutkit.route.tree import grow
 
@@ -37,6 +38,7 @@ class _State:
     conflicts: tuple[str, ...] = ()
     flaws: tuple[tuple[str, str, Rect], ...] = ()
     single_cuts: tuple[SingleCut, ...] = ()
+    blocked_by: tuple[Blocker, ...] = ()
 
 
 class Negotiation:
@@ -61,6 +63,8 @@ class Negotiation:
                 break
             weight = min(2 * weight, HIGHEST_WEIGHT)
         self._give_up([net for unit in todo for net in unit if self._is_bad(net)])
+        for net in self.nets:
+            self._find_blockers(net)
         self._add_second_cuts()
         tracks = self.board.tracks
         metal = {net.name: self.state[net.name].metal for net in self.nets if self.state[net.name].entered}
@@ -158,12 +162,24 @@ class Negotiation:
             remaining = [net for net in remaining if net is not victim and self._is_bad(net)]
         for net in reversed(out):
             state = self.state[net.name]
-            reason, conflicts = state.reason, state.conflicts
+            reason, conflicts, flaws = state.reason, state.conflicts, state.flaws
             self._try(net, HARD)
             if self.state[net.name].entered and not self._is_bad(net):
                 continue
             self._leave(net)
-            self.state[net.name] = _State(reason=reason, conflicts=conflicts)
+            self.state[net.name] = _State(reason=reason, conflicts=conflicts, flaws=flaws)
+
+    def _find_blockers(self, net: NetRequest) -> None:
+        """Note what is in the way of a net that failed."""
+        state = self.state[net.name]
+        if state.entered:
+            return
+        state.blocked_by = blockers(self.board, net)
+        if not state.blocked_by:
+            state.blocked_by = tuple(
+                Blocker(net.name, layer, rect, ((rect[0] + rect[2]) // 2, (rect[1] + rect[3]) // 2), "rule")
+                for _, layer, rect in state.flaws
+            )
 
     def _add_second_cuts(self) -> None:
         """Give vias a second cut where there is room; mirror images stay mirror images."""
@@ -194,7 +210,13 @@ class Negotiation:
     def _outcome(self, net: NetRequest) -> RoutedNet:
         state = self.state[net.name]
         if state.metal is None or not state.entered:
-            return RoutedNet(net.name, success=False, reason=state.reason, conflicts=state.conflicts)
+            return RoutedNet(
+                net.name,
+                success=False,
+                reason=state.reason,
+                conflicts=state.conflicts,
+                blocked_by=state.blocked_by,
+            )
         metal = state.metal
         return RoutedNet(
             name=net.name,

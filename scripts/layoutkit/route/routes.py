@@ -118,8 +118,44 @@ class SingleCut:
 
 
 @dataclass(frozen=True)
+class Blocker:
+    """A shape in the way of a net that failed: without all of a net's blockers there would be a way.
+
+    Attributes:
+        net: Net of the metal or cut; None where it belongs to nobody.
+        layer: Name of the conductor or cut.
+        rect: The shape. [dbu]
+        at: Where the way through meets it. [dbu]
+        kind: ``metal`` or cut that is drawn or routed, ``keepout``: an area without wires, ``edge`` of the routing
+            area (then ``rect`` is that area), or ``rule`` that the net's own metal would break there.
+        module: Module that holds the shape; empty for wires and where nobody says.
+    """
+
+    net: str | None
+    layer: str
+    rect: Rect
+    at: Point
+    kind: Literal["metal", "keepout", "edge", "rule"] = "metal"
+    module: str = ""
+
+    def to_json(self, to_um: Callable[[float], float]) -> dict[str, Any]:
+        """Return it as JSON data, with lengths in the unit that ``to_um`` converts to."""
+        data: dict[str, Any] = {"kind": self.kind, "layer": self.layer, "net": self.net}
+        if self.module:
+            data["module"] = self.module
+        return {**data, "position": [to_um(side) for side in self.at], "box": [to_um(side) for side in self.rect]}
+
+    def text(self, to_um: Callable[[float], float]) -> str:
+        """Return it in words."""
+        whose = f" of net {self.net}" if self.net else ""
+        within = f" in module {self.module}" if self.module else ""
+        what = {"metal": "", "keepout": "keepout of ", "edge": "edge of the routing area on ", "rule": "a rule of "}
+        return f"{what[self.kind]}{self.layer}{whose}{within} at ({to_um(self.at[0]):g}, {to_um(self.at[1]):g}) um"
+
+
+@dataclass(frozen=True)
 class RoutedNet:
-    """The outcome for one net. A net that failed has no metal and says why in ``reason``.
+    """The outcome for one net. A net that failed has no metal and says why in ``reason`` and what in ``blocked_by``.
 
     ``path`` holds the wires and vias in the order in which the net was grown; ``metal`` is everything drawn:
     ``(layer, rect)`` of wires, via pads and patches, sorted. ``single_cuts`` are the vias without room for two cuts.
@@ -137,6 +173,7 @@ class RoutedNet:
     reason: str | None = None
     conflicts: tuple[str, ...] = ()
     single_cuts: tuple[SingleCut, ...] = ()
+    blocked_by: tuple[Blocker, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -138,4 +138,7 @@ def _net_data(job: RoutingJob, net: RoutedNet) -> dict[str, Any]:
     if net.reason is not None:
         data["reason"] = net.reason
         data["conflicts"] = list(net.conflicts)
+        data["blocked_by"] = [
+            {**each.to_json(um), "layer": spelled.get(each.layer, each.layer)} for each in net.blocked_by
+        ]
     return data
