@@ -59,7 +59,7 @@ def test_the_schemas_of_this_pack_fit_into_sixty_kilobytes(tools_of_the_trade):
         listed += Toolbox(pack.view(), "underscored").described
     texts = {tool["name"]: tool["description"] for tool in listed}
     assert {"file_write", "skill_request", "kg_init", "drc_run_check"} <= set(texts)
-    assert " Give exactly one of netlist_path, netlist_text. Instructions:" in texts["flow_build_layout"]
+    assert " Give only one of netlist_path, netlist_text. Instructions:" in texts["flow_build_layout"]
     assert " Give only one of netlist_path, netlist_text." in texts["lvs_run_check"]
     sizes = {
         tool["name"]: len(json.dumps(tool["inputSchema"])) + len(json.dumps(tool["outputSchema"])) for tool in listed

@@ -1,23 +1,39 @@
-"""The whole job: netlist -> circuit -> modules -> placement -> routing -> DRC -> LVS -> metrics -> files."""
+"""The whole job: netlist -> circuit -> modules -> placement -> routing -> DRC -> LVS -> metrics -> files.
+
+Each stage leaves enough in the workspace for a later build to begin with the next one (``stage_record``).
+"""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from time import perf_counter
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.flow.design import constraints_of, make_design, read_circuit, source_of
+from layoutkit.flow.progress import Progress
+from layoutkit.flow.stage_record import (
+    STAGES,
+    StageEntry,
+    StageRecord,
+    faults_of_files,
+    faults_of_netlist,
+    faults_of_technology,
+    read_record,
+    refuse,
+    resumed,
+)
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
     import klayout.db as kdb
 
     from layoutkit.circuit.circuit import Circuit
-    from layoutkit.drc.check import DrcReport
     from layoutkit.flow.design import Design, LayoutRequest
-    from layoutkit.flow.modules import Drawn
-    from layoutkit.flow.placing import PlacedModules, TriedPlacement
+    from layoutkit.flow.placing import TriedPlacement
     from layoutkit.flow.routing import Routes
+    from layoutkit.flow.stage_record import StageFault
     from layoutkit.layout.workspace import Workspace
     from layoutkit.lvs.lvs_result import LvsResult
     from layoutkit.technology import Technology
@@ -33,220 +49,380 @@ FILES = {
     "lvs_report": "lvs.lvsdb",
     "summary": "summary.json",
 }
+CONSTRAINTS, PLACED, PLACEMENT, ROUTES = "used_constraints.json", "placed.gds", "placement.json", "routes.json"
 LVS_FIELDS = ("matched", "complete", "layers_unchecked", "layers_waived", "not_compared")
-REPORTS = tuple(kind for kind in FILES if kind != "gds")
 NETLIST_FORMS = {"reference_netlist": "spice", "deck_netlist": "lvs_deck"}
-
-
-@dataclass
-class _Stages:
-    """Reports each stage as it begins, and measures how long it takes."""
-
-    progress: Callable[[str], None]
-    done: list[dict[str, Any]] = field(default_factory=list)
-
-    @contextmanager
-    def stage(self, name: str, text: str) -> Iterator[None]:
-        self.progress(f"{name:<10} {text}")
-        start = perf_counter()
-        yield
-        self.done.append({"name": name, "duration_ms": round((perf_counter() - start) * 1000, 1)})
+SAVED_AFTER = ("place", "route", "export")
+"""Stages after which the record is written; it is also written after the last one."""
 
 
 def build_layout(request: LayoutRequest, progress: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """Return the report of the job; every file is written into the workspace, whether the layout is clean or not.
 
     The report's ``drc``, ``lvs`` and ``routing`` hold the verdicts; ``flow.summary.faults`` states them as sentences.
+    A build that stops early has no verdict of the stages that ``remaining_stages`` lists.
 
     Args:
-        request: What to build.
+        request: What to build, the stage to begin with and the one to stop after.
         progress: Receives a line as each stage begins.
 
     Raises:
-        LayoutkitError: If the netlist cannot be read, mapped or drawn; nothing is written then.
+        LayoutkitError: If the netlist cannot be read, mapped or drawn, or the workspace does not hold what the first
+            stage needs; nothing is written then.
     """
-    from layoutkit.flow.design import read_circuit
     from layoutkit.layout.workspace import Workspace
 
-    stages = _Stages(progress)
+    first, last = request.first_stage or STAGES[0], request.last_stage or STAGES[-1]
+    if STAGES.index(first) > STAGES.index(last):
+        raise LayoutkitError(
+            f"the build cannot begin with stage {first} and stop after {last}; the order is {', '.join(STAGES)}",
+            details={"param_name": "until", "provided_value": last},
+        )
     workspace = Workspace(request.workspace)
-    technology = workspace.technology(request.technology)
-    with stages.stage("parse", str(request.netlist)):
-        circuit, warnings = read_circuit(request, technology)
-    job = _Job(request, technology, circuit, workspace, stages)
-    return job.run(warnings)
+    if request.first_stage is None:
+        technology = workspace.technology(request.technology)
+        job = _Job(request, technology, workspace, StageRecord.begun(technology, request), Progress(progress))
+        return job.run(first, last)
+    record = read_record(workspace, first)
+    technology = workspace.technology(request.technology or record.technology[0])
+    merged, faults = resumed(request, record)
+    faults += [*faults_of_technology(technology, record), *faults_of_files(workspace, record, first)]
+    refuse(faults, first, workspace)
+    job = _Job(merged, technology, workspace, record, Progress(progress))
+    refuse(job.contradictions(request, first), first, workspace)
+    return job.run(first, last)
 
 
 class _Job:
-    """One build in progress."""
+    """One build in progress.
+
+    What a stage makes is a cached property. It is computed by the stage, or restored from the workspace where an
+    earlier build has done the stage.
+    """
 
     def __init__(
-        self, request: LayoutRequest, technology: Technology, circuit: Circuit, workspace: Workspace, stages: _Stages
+        self,
+        request: LayoutRequest,
+        technology: Technology,
+        workspace: Workspace,
+        record: StageRecord,
+        progress: Progress,
     ) -> None:
         self.request = request
         self.technology = technology
-        self.circuit = circuit
         self.workspace = workspace
-        self.stages = stages
-        self.sources: dict[str, str] = {}  # SHA-256 of the layout and the circuit, to be written into every report
+        self.record = record
+        self.progress = progress
+        self.out_of_date: list[str] = []  # reports of earlier layouts
+        self._unsaved: dict[str, dict[str, Any]] = {}  # stage to the files that it leaves: bytes or JSON data
+        self._warnings: list[str] = []  # of the stage in progress
         forms = {"spice", *technology.netlists}
         self.netlist_forms = {kind: form for kind, form in NETLIST_FORMS.items() if form in forms}
 
-    def run(self, warnings: list[str]) -> dict[str, Any]:
-        from layoutkit.extract.strap_loss import strap_losses, straps_data
-        from layoutkit.flow.current_loads import currents_data, judged
-        from layoutkit.flow.measured_matching import matching_data, modules_data
-        from layoutkit.flow.placing import placement_data
-        from layoutkit.flow.summary import constraints_data
+    def contradictions(self, asked: LayoutRequest, first: str) -> list[StageFault]:
+        """Return how a netlist or constraints that are given again differ from those of the stages that are kept."""
+        faults = []
+        given = asked.netlist_path is not None or asked.netlist_text is not None
+        if given and first != "parse":
+            faults += faults_of_netlist(read_circuit(self.request, self.technology)[0], self.circuit)
+        if not faults and asked.constraints is not None and STAGES.index(first) > STAGES.index("recognise"):
+            used = self.design.constraints
+            if constraints_of(self.request, self.circuit) != used:
+                faults.append(("recognise", f"the constraints are not those of {CONSTRAINTS}"))
+        return faults
 
-        stage = self.stages.stage
-        design, tried = self._placement(warnings)
-        with stage("route", f"{len(tried.job.nets)} nets"):
-            cell, layout, routes = self._routed(tried)
-        placed = tried.placed
-        with stage("currents", "wires, rails and cuts"):
-            verdicts = judged(cell, placed, self.circuit, design.constraints)
-        constraints, ignored = constraints_data(design, tried, routes, verdicts)
-        warnings += [*ignored, *(each.text for each in routes.unequal)]
-        unwritten = NETLIST_FORMS.keys() - self.netlist_forms.keys()
-        files = {kind: str(self.workspace.path(name)) for kind, name in FILES.items() if kind not in unwritten}
-        with stage("export", "layout and reference netlist"):
-            out_of_date = self._write_inputs(layout, design, placed.drawn)
-        with stage("drc", f"{len(self.technology.rules)} rules"):
-            drc = self._drc(cell)
-        with stage("lvs", "against the input netlist"):
-            result, lvs = self._lvs(cell)
-        with stage("metrics", "areas and matching"):
-            straps = strap_losses(cell, self.technology)
-            metrics = {**self._metrics(cell, placed), "straps": straps_data(straps)}
-            matching = matching_data(design.constraints, self.circuit, result, cell, straps)
-        with stage("view", "picture"):
-            self._picture(cell, drc)
-        report = {
-            "circuit": {
-                "name": self.circuit.name,
-                "device_count": len(self.circuit.devices),
-                "net_count": len(self.circuit.nets),
-            },
-            "technology": self.technology.name,
-            **self.sources,
-            "files": files,
-            "drc": drc.summary(),
-            "lvs": lvs,
-            "routing": _routing_data(routes, tried.attempts, self.technology),
-            "currents": currents_data(self.technology, verdicts),
-            "placement": placement_data(tried, cell),
-            "constraints": constraints,
-            "modules": modules_data(placed, self.technology, cell),
-            "metrics": metrics,
-            "matching": matching,
-            "warnings": warnings,
-            "stages": self.stages.done,
+    def run(self, first: str, last: str) -> dict[str, Any]:
+        """Run the stages from ``first`` to ``last`` and return the report."""
+        self.record.begin(first, self.request)
+        for name in STAGES[STAGES.index(first) : STAGES.index(last) + 1]:
+            self._warnings = []
+            with self.progress.stage(name, self._title(name)):
+                part = getattr(self, f"_{name}")()
+                self.record.entries.append(StageEntry(name, {}, part, tuple(self._warnings)))
+                if name in SAVED_AFTER or name == last:
+                    self._save()
+        return self._report()
+
+    def _title(self, stage: str) -> str:
+        """Return what a stage works on, in words."""
+        if stage == "parse":
+            return str(self.request.netlist)
+        numbers = {
+            "recognise": lambda: f"{len(self.circuit.modules)} modules",
+            "place": lambda: f"{len(self.design.groups)} modules",
+            "route": lambda: f"{len(self.tried.job.nets)} nets",
+            "drc": lambda: f"{len(self.technology.rules)} rules",
         }
-        self.workspace.write_json(FILES["summary"], report)
-        out_of_date += self.workspace.add_reports([self.workspace.path(FILES[kind]) for kind in REPORTS])
-        report["warnings"] = [*warnings, *out_of_date]  # summary.json itself is up to date
-        return report
+        texts = {
+            "currents": "wires, rails and cuts",
+            "export": "layout and reference netlist",
+            "lvs": "against the input netlist",
+            "metrics": "areas and matching",
+            "view": "picture",
+        }
+        return numbers[stage]() if stage in numbers else texts[stage]
 
-    def _placement(self, warnings: list[str]) -> tuple[Design, TriedPlacement]:
-        """Return the design and its placement, as ``layout.place_modules`` makes them."""
-        from layoutkit.flow.design import make_design
+    # What the stages make.
+
+    @cached_property
+    def circuit(self) -> Circuit:
+        """The circuit, mapped to the technology."""
+        from layoutkit.circuit import read_netlist, recognise
+
+        if not self.record.has("parse"):
+            circuit, self._warnings[:] = read_circuit(self.request, self.technology)
+            return circuit
+        boxes = self.request.black_boxes
+        read = read_netlist(str(self.workspace.circuit_path), identify_modules=False, black_boxes=boxes)
+        return read.with_modules(recognise(read))
+
+    @cached_property
+    def design(self) -> Design:
+        """The circuit with its constraints and groups."""
+        if not self.record.has("recognise"):
+            design, notes = make_design(self.request, self.technology, self.circuit)
+            self._warnings += notes
+            return design
+        used = self.workspace.read_json(CONSTRAINTS)
+        request = replace(self.request, constraints=used, net_priorities=())
+        design, _ = make_design(request, self.technology, self.circuit)
+        return replace(design, source=source_of(self.request.constraints))
+
+    @cached_property
+    def tried(self) -> TriedPlacement:
+        """The placement."""
         from layoutkit.flow.placing import find_placement
 
-        with self.stages.stage("recognise", f"{len(self.circuit.modules)} modules"):
-            design, notes = make_design(self.request, self.technology, self.circuit)
-        with self.stages.stage("place", f"{len(design.groups)} modules"):
-            tried = find_placement(design, self.request)
-        warnings += [*notes, *tried.warnings]
-        return design, tried
+        if self.record.has("place"):
+            return self._restored(PLACEMENT, self._placed_layout)  # type: ignore[no-any-return]
+        tried = find_placement(self.design, self.request)
+        self._warnings += tried.warnings
+        return tried
 
-    def _routed(self, tried: TriedPlacement) -> tuple[kdb.Cell, kdb.Layout, Routes]:
-        """Return the placed layout with its wires, as ``layout.route_signal_nets_basic`` draws them.
+    @cached_property
+    def _placed_bytes(self) -> bytes:
+        """The placed layout as a file, through which it goes on its way to the router.
 
-        That tool reads the placed layout from a file. The layout goes through the same bytes here, on which the order
-        of shapes depends.
+        ``layout.route_signal_nets_basic`` reads it from a file, too. The order of shapes depends on that.
         """
+        from layoutkit.layout import files
+
+        if self.record.has("place"):
+            return files.read_bytes(self.workspace.path(PLACED))
+        return files.layout_bytes(self.tried.placed.layout, "GDS2")
+
+    @cached_property
+    def _placed_layout(self) -> kdb.Layout:
+        """The placed layout as the workspace holds it."""
+        from layoutkit.layout import files
+
+        return files.read_layout(self.workspace.path(PLACED))
+
+    @cached_property
+    def routes(self) -> Routes:
+        """The wires."""
+        from layoutkit.flow.routing import find_routes
+
+        if self.record.has("route"):
+            return self._restored(ROUTES, self._placed_layout)  # type: ignore[no-any-return]
+        layout, cell = self._opened
+        return self.tried.routes or find_routes(layout, cell, self.tried.job)
+
+    @cached_property
+    def _opened(self) -> tuple[kdb.Layout, kdb.Cell]:
+        """The placed layout, into which the wires are drawn, and its top cell."""
         import klayout.db as kdb
 
-        from layoutkit.flow.routing import draw_job, find_routes
-        from layoutkit.layout.files import layout_bytes
-
         layout = kdb.Layout()
-        layout.read_bytes(layout_bytes(tried.placed.layout, "GDS2"), kdb.LoadLayoutOptions())
-        cell = layout.cell(tried.placed.cell.name)
-        routes = tried.routes or find_routes(layout, cell, tried.job)
-        draw_job(layout, cell, tried.job, routes)
-        return cell, layout, routes
+        layout.read_bytes(self._placed_bytes, kdb.LoadLayoutOptions())
+        return layout, layout.cell(self.tried.placed.cell.name)
 
-    def _write_inputs(self, layout: kdb.Layout, design: Design, drawn: Sequence[Drawn]) -> list[str]:
-        """Write layout, circuit and reference netlists with the dummies; return warnings of reports out of date."""
+    @cached_property
+    def cell(self) -> kdb.Cell:
+        """The finished layout's top cell."""
+        from layoutkit.flow.routing import draw_job
+
+        layout, cell = self._opened
+        draw_job(layout, cell, self.tried.job, self.routes)
+        return cell
+
+    @cached_property
+    def compared(self) -> LvsResult:
+        """The layout's circuit, compared with the netlist's."""
+        from layoutkit.extract.extractor import extract
+        from layoutkit.lvs.compare import compare
+
+        extraction = extract(self.cell.layout(), self.cell, self.technology, waived_layers=self.request.waived_layers)
+        return compare(extraction, self.circuit)
+
+    def _restored(self, name: str, layout: kdb.Layout) -> Any:
+        """Return the object that the file ``name`` of the workspace holds."""
+        from layoutkit.flow.stored_objects import Surroundings, from_data
+
+        path = self.workspace.path(name)
+        try:
+            return from_data(self.workspace.read_json(name), Surroundings(self.technology, layout))
+        except ValueError as error:
+            raise FileError(
+                f"{path}: {str(error)[:300]}; build from {'route' if name == ROUTES else 'place'}",
+                details={"path": str(path), "param_name": "from"},
+            ) from error
+
+    def _stored(self, value: Any) -> Any:
+        """Return an object as data for ``_restored``."""
+        from layoutkit.flow.stored_objects import Surroundings, to_data
+
+        return to_data(value, Surroundings(self.technology, self.tried.placed.layout))
+
+    # The stages: each returns its part of the report.
+
+    def _parse(self) -> dict[str, Any]:
+        circuit = self.circuit
+        self._unsaved["parse"] = {self.workspace.circuit_path.name: {"circuit": circuit.to_json()}}
+        sizes = {"device_count": len(circuit.devices), "net_count": len(circuit.nets)}
+        return {"circuit": {"name": circuit.name, **sizes}, "technology": self.technology.name}
+
+    def _recognise(self) -> dict[str, Any]:
+        self._unsaved["recognise"] = {CONSTRAINTS: self.design.constraints.to_json()}
+        return {}
+
+    def _place(self) -> dict[str, Any]:
+        from layoutkit.flow.placing import placement_data
+
+        tried = self.tried
+        self._unsaved["place"] = {PLACED: self._placed_bytes, PLACEMENT: self._stored(tried)}
+        return {"placement": placement_data(tried, tried.placed.cell)}
+
+    def _route(self) -> dict[str, Any]:
+        from layoutkit.flow.placing import placement_data
+
+        tried = self.tried
+        self._unsaved["route"] = {ROUTES: self._stored(self.routes)}
+        routing = _routing_data(self.routes, tried.attempts, self.technology)
+        return {"routing": routing, "placement": placement_data(tried, self.cell)}
+
+    def _currents(self) -> dict[str, Any]:
+        from layoutkit.flow.current_loads import currents_data, judged
+        from layoutkit.flow.summary import constraints_data
+
+        design = self.design
+        verdicts = judged(self.cell, self.tried.placed, self.circuit, design.constraints)
+        constraints, ignored = constraints_data(design, self.tried, self.routes, verdicts)
+        self._warnings += [*ignored, *(each.text for each in self.routes.unequal)]
+        return {"currents": currents_data(self.technology, verdicts), "constraints": constraints}
+
+    def _export(self) -> dict[str, Any]:
+        """Write the layout and the reference netlists with the dummies."""
         from layoutkit.circuit import write_spice
         from layoutkit.flow.modules import dummy_devices
         from layoutkit.layout import files
         from layoutkit.layout.provenance import CIRCUIT, LAYOUT, noted, sha256_of
 
-        listed, in_wells = dummy_devices(drawn, self.circuit, self.technology)
-        isolated = {*design.isolated, *in_wells}
-
+        listed, in_wells = dummy_devices(self.tried.placed.drawn, self.circuit, self.technology)
+        isolated = {*self.design.isolated, *in_wells}
         workspace = self.workspace
         with workspace.lock():
-            saved = workspace.save_layout(layout, self.technology)
-            circuit_path = workspace.write_json(workspace.circuit_path.name, {"circuit": self.circuit.to_json()})
-            circuit = {CIRCUIT: sha256_of(circuit_path) or ""}
+            saved = workspace.save_layout(self.cell.layout(), self.technology)
+            circuit = {CIRCUIT: sha256_of(workspace.circuit_path) or ""}
             for kind, form in self.netlist_forms.items():
                 text = write_spice(self.circuit, self.technology, form, isolated, listed)
                 files.write_bytes(workspace.path(FILES[kind]), noted(text.encode(), circuit))
-        self.sources = {LAYOUT: saved.sha256, **circuit}
-        return list(saved.warnings)
+        self.out_of_date += saved.warnings
+        self._unsaved["export"] = {FILES["gds"]: None}
+        return {LAYOUT: saved.sha256, **circuit, "files": ["gds", *self.netlist_forms]}
 
-    def _drc(self, cell: kdb.Cell) -> DrcReport:
+    def _drc(self) -> dict[str, Any]:
         from layoutkit.drc.check import Options, check_cell
 
         options = Options(waived_layers=self.request.waived_layers)
-        report = check_cell(cell.layout(), cell, self.technology, options)
-        report.write_lyrdb(self.workspace.path(FILES["drc_report"]), self._layout_source())
-        return report
+        report = check_cell(self.cell.layout(), self.cell, self.technology, options)
+        report.write_lyrdb(self.workspace.path(FILES["drc_report"]), self._sources("layout"))
+        return {"drc": report.summary(), "files": ["drc_report"]}
 
-    def _lvs(self, cell: kdb.Cell) -> tuple[LvsResult, dict[str, Any]]:
-        from layoutkit.extract.extractor import extract
-        from layoutkit.lvs.compare import compare
+    def _lvs(self) -> dict[str, Any]:
         from layoutkit.lvs.lvs_files import write_extracted, write_report
 
-        waived = self.request.waived_layers
-        extraction = extract(cell.layout(), cell, self.technology, waived_layers=waived)
-        result = compare(extraction, self.circuit)
-        write_extracted(extraction, self.workspace.path(FILES["extracted_netlist"]), self._layout_source())
-        write_report(result, self.workspace.path(FILES["lvs_report"]), self.sources)
+        result = self.compared
+        write_extracted(result.extraction, self.workspace.path(FILES["extracted_netlist"]), self._sources("layout"))
+        write_report(result, self.workspace.path(FILES["lvs_report"]), self._sources("layout", "circuit"))
         data = result.to_json()
-        return result, {
+        lvs = {
             **{name: data[name] for name in LVS_FIELDS},
             "mismatches": [mismatch.to_json() for mismatch in result.mismatches],
-            "dummies": len(extraction.dummies),
+            "dummies": len(result.extraction.dummies),
         }
+        return {"lvs": lvs, "files": ["extracted_netlist", "lvs_report"]}
 
-    def _picture(self, cell: kdb.Cell, drc: DrcReport) -> None:
-        from layoutkit.view.markers import markers_at
-        from layoutkit.view.render import View, render, save
-
-        box = cell.dbbox()
-        ratio = min(max(box.width() / max(box.height(), 1e-9), 0.4), 2.5)
-        width, height = round(PICTURE_SIDE * min(ratio, 1)), round(PICTURE_SIDE / max(ratio, 1))
-        markers = markers_at(drc.summary()["violations"])
-        view = View(width=max(width, PICTURE_SIDE * 9 // 16), height=max(height, PICTURE_SIDE * 7 // 16))
-        save(render(cell, self.technology, view, markers), self.workspace.path(FILES["png"]), self._layout_source())
-
-    def _layout_source(self) -> dict[str, str]:
-        from layoutkit.layout.provenance import LAYOUT
-
-        return {LAYOUT: self.sources[LAYOUT]}
-
-    def _metrics(self, cell: kdb.Cell, placed: PlacedModules) -> dict[str, Any]:
+    def _metrics(self) -> dict[str, Any]:
         from layoutkit.extract.connectivity import labelled_gates
+        from layoutkit.extract.strap_loss import strap_losses, straps_data
+        from layoutkit.flow.measured_matching import matching_data, modules_data
         from layoutkit.flow.placing import matched_pairs
         from layoutkit.view.metrics import compute
 
-        gates = labelled_gates(cell, self.technology)
-        return compute(cell, self.technology, gates, matched_pairs=matched_pairs(placed)).to_json()
+        cell, placed, technology = self.cell, self.tried.placed, self.technology
+        straps = strap_losses(cell, technology)
+        gates = labelled_gates(cell, technology)
+        metrics = compute(cell, technology, gates, matched_pairs=matched_pairs(placed)).to_json()
+        return {
+            "metrics": {**metrics, "straps": straps_data(straps)},
+            "matching": matching_data(self.design.constraints, self.circuit, self.compared, cell, straps),
+            "modules": modules_data(placed, technology, cell),
+        }
+
+    def _view(self) -> dict[str, Any]:
+        from layoutkit.view.markers import markers_at
+        from layoutkit.view.render import View, render, save
+
+        box = self.cell.dbbox()
+        ratio = min(max(box.width() / max(box.height(), 1e-9), 0.4), 2.5)
+        width, height = round(PICTURE_SIDE * min(ratio, 1)), round(PICTURE_SIDE / max(ratio, 1))
+        markers = markers_at(self.record.entry("drc").report["drc"]["violations"])
+        view = View(width=max(width, PICTURE_SIDE * 9 // 16), height=max(height, PICTURE_SIDE * 7 // 16))
+        picture = render(self.cell, self.technology, view, markers)
+        save(picture, self.workspace.path(FILES["png"]), self._sources("layout"))
+        return {"files": ["png"]}
+
+    # The record and the report.
+
+    def _sources(self, *kinds: str) -> dict[str, str]:
+        """Return the SHA-256 of the layout and of the circuit, to be written into reports."""
+        names = [f"{kind}_sha256" for kind in kinds]
+        return {name: self.record.entry("export").report[name] for name in names}
+
+    def _save(self) -> None:
+        """Write the files of the finished stages, and then the record that names them."""
+        workspace = self.workspace
+        with workspace.lock():
+            for stage, contents in self._unsaved.items():
+                for name, content in contents.items():
+                    if name == workspace.circuit_path.name:
+                        self.out_of_date += workspace.save_circuit(content)
+                    elif content is not None:
+                        workspace.write(name, content)
+                self.record.sign(stage, list(contents), workspace)
+            self._unsaved = {}
+            self.record.write(workspace)
+
+    def _report(self) -> dict[str, Any]:
+        """Return the report of all finished stages, which also becomes a file once there is a layout."""
+        report: dict[str, Any] = {}
+        kinds = []
+        for entry in self.record.entries:
+            kinds += entry.report.get("files", [])
+            report |= entry.report
+        report["files"] = {kind: str(self.workspace.path(FILES[kind])) for kind in kinds}
+        report["warnings"] = [text for entry in self.record.entries for text in entry.warnings]
+        report["stages"] = self.progress.done
+        report["remaining_stages"] = list(STAGES[len(self.record.entries) :])
+        out_of_date = self.out_of_date
+        if "gds" in kinds:
+            path = self.workspace.path(FILES["summary"])
+            report["files"]["summary"] = str(path)
+            self.workspace.write_json(path.name, report)
+            reports = [self.workspace.path(FILES[kind]) for kind in report["files"] if kind != "gds"]
+            out_of_date = [*out_of_date, *self.workspace.add_reports(reports)]
+        return {**report, "warnings": [*report["warnings"], *out_of_date]}  # summary.json itself is up to date
 
 
 def _routing_data(routes: Routes, attempts: int, technology: Technology) -> dict[str, Any]:

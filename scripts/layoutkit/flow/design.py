@@ -50,8 +50,10 @@ class LayoutRequest:
         netlist_text: The netlist itself; it cannot include files.
         deep_well_net: Net of the deep wells around isolated bodies; None for the highest supply.
         outline: Box that the modules must fit into, as ``60x40``: width and height; None for any. [um]
-        aspect: Width over height to aim at; None for any within 1:2.
+        aspect: Largest ratio of the longer to the shorter side; None for the engine's, 2.
         effort: How many placements to compare, or for how long to try further ones, as ``20s``.
+        first_stage: Stage to begin with; the workspace holds what the earlier ones made. None for the first of all.
+        last_stage: Stage to stop after; None for the last of all.
     """
 
     netlist_path: str | None = None
@@ -72,11 +74,17 @@ class LayoutRequest:
     outline: str | None = None
     aspect: float | None = None
     effort: int | str = 1
+    first_stage: str | None = None
+    last_stage: str | None = None
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
-        """Return the request in a tool's parameters, which have these names; other parameters are ignored."""
-        return cls(**{each.name: params[each.name] for each in fields(cls) if each.name in params})
+        """Return the request in a tool's parameters, which have these names; other parameters are ignored.
+
+        The stages are called ``from`` and ``until`` there.
+        """
+        values = {**params, "first_stage": params.get("from"), "last_stage": params.get("until")}
+        return cls(**{each.name: values[each.name] for each in fields(cls) if each.name in values})
 
     @property
     def netlist(self) -> str | NetlistText:
@@ -182,16 +190,10 @@ def make_design(request: LayoutRequest, technology: Technology, circuit: Circuit
         UnsupportedOperationError: If a device cannot be drawn.
     """
     from layoutkit.circuit import find_supplies
-    from layoutkit.circuit.suggested_constraints import suggest_constraints
     from layoutkit.flow.groups import group_devices
     from layoutkit.flow.passive_modules import group_passives
 
-    if request.constraints is None:
-        constraints = suggest_constraints(circuit)
-    else:
-        constraints = read_constraints(request.constraints)
-        check_constraints(constraints, circuit)
-    constraints = _with_priorities(constraints, request, circuit)
+    constraints = constraints_of(request, circuit)
     supplies = find_supplies(circuit)
     transistors, notes = group_devices(circuit, technology, constraints, request.deep_well_net)
     others, more_notes = group_passives(circuit, technology, constraints)
@@ -207,6 +209,22 @@ def make_design(request: LayoutRequest, technology: Technology, circuit: Circuit
         source_of(request.constraints),
     )
     return design, [*notes, *more_notes]
+
+
+def constraints_of(request: LayoutRequest, circuit: Circuit) -> Constraints:
+    """Return the constraints that a request gives, or those of recognition, with the request's priorities.
+
+    Raises:
+        LayoutkitError: If they cannot be read, do not fit the circuit, or contradict ``net_priorities``.
+    """
+    from layoutkit.circuit.suggested_constraints import suggest_constraints
+
+    if request.constraints is None:
+        constraints = suggest_constraints(circuit)
+    else:
+        constraints = read_constraints(request.constraints)
+        check_constraints(constraints, circuit)
+    return _with_priorities(constraints, request, circuit)
 
 
 def source_of(constraints: str | Mapping[str, Any] | None) -> str:

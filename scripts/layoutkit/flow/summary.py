@@ -20,16 +20,26 @@ SHOWN = 5
 
 
 def faults(report: Mapping[str, Any]) -> list[str]:
-    """Return one sentence for each fault of the layout; none if it is clean."""
+    """Return one sentence for each fault of the layout that the finished stages found; none if it is clean."""
+    judges = {"routing": _routing_faults, "currents": _current_faults, "drc": _drc_faults, "lvs": _lvs_faults}
+    return [text for name, judge in judges.items() if name in report for text in judge(report[name])]
+
+
+def _routing_faults(routing: Mapping[str, Any]) -> list[str]:
+    failed = routing["failed"]
+    if not failed:
+        return []
+    names = ", ".join(f"{entry['net']} ({entry['reason']})" for entry in failed[:SHOWN])
+    return [f"{len(failed)} of {routing['total_nets']} nets could not be routed: {names}"]
+
+
+def _current_faults(currents: Mapping[str, Any]) -> list[str]:
+    weak = [entry["text"] for entry in currents["nets"] if entry["verdict"] == "failed"]
+    return [f"{len(weak)} nets do not carry their current: {'; '.join(weak[:SHOWN])}"] if weak else []
+
+
+def _drc_faults(drc: Mapping[str, Any]) -> list[str]:
     found = []
-    failed = report["routing"]["failed"]
-    if failed:
-        names = ", ".join(f"{entry['net']} ({entry['reason']})" for entry in failed[:SHOWN])
-        found.append(f"{len(failed)} of {report['routing']['total_nets']} nets could not be routed: {names}")
-    weak = [entry["text"] for entry in report["currents"]["nets"] if entry["verdict"] == "failed"]
-    if weak:
-        found.append(f"{len(weak)} nets do not carry their current: {'; '.join(weak[:SHOWN])}")
-    drc = report["drc"]
     if drc["total_violations"]:
         rules = ", ".join(f"{entry['rule_id']} x{entry['count']}" for entry in drc.get("violations", [])[:SHOWN])
         found.append(f"DRC finds {drc['total_violations']} violations: {rules}")
@@ -40,7 +50,11 @@ def faults(report: Mapping[str, Any]) -> list[str]:
         found.append(f"no design rule judges what is drawn on {_layers(drc)}")
     if not drc["passed"] and not (drc["total_violations"] or drc["rules_unchecked"] or drc["layers_unchecked"]):
         found.append("DRC did not pass")
-    lvs = report["lvs"]
+    return found
+
+
+def _lvs_faults(lvs: Mapping[str, Any]) -> list[str]:
+    found = []
     if lvs["layers_unchecked"]:
         found.append(f"LVS does not read what is drawn on {_layers(lvs)}")
     if not lvs["matched"] and (lvs["mismatches"] or lvs["complete"]):
@@ -100,34 +114,55 @@ def _layers(verdict: Mapping[str, Any]) -> str:
 
 def summary(report: Mapping[str, Any]) -> str:
     """Return the report as a short page for a terminal."""
-    circuit, drc, lvs, routing = report["circuit"], report["drc"], report["lvs"], report["routing"]
-    constraints = report["constraints"]
-    metrics = report["metrics"].get("metrics", {})
+    circuit, left = report["circuit"], report["remaining_stages"]
     found = faults(report)
-    lines = [
-        "",
-        f"{circuit['name']} in {report['technology']}: " + ("clean" if not found else "NOT CLEAN"),
-        f"  circuit   {circuit['device_count']} devices, {circuit['net_count']} nets",
-        *(f"  module    {m['name']}: {', '.join(m['devices'])}{_matching(m)}" for m in report["modules"]),
-        *lines_of_groups(report["matching"]["groups"]),
-        f"  size      {report['placement']['width']:g} x {report['placement']['height']:g} um"
-        + (f", {metrics['total_area']:g} um2" if "total_area" in metrics else ""),
-        f"  routing   {routing['routed']} of {routing['total_nets']} nets",
-        f"  DRC       {drc['total_violations']} violations, {drc['rules_checked']} rules checked"
-        + (f", {len(drc['rules_unchecked'])} unchecked" if drc["rules_unchecked"] else ""),
-        f"  plan      {constraints['obeyed']} constraints obeyed, {constraints['not_obeyed']} not ("
-        + constraints["source"]
-        + ")",
-        "  LVS       "
-        + ("matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches")
-        + ("" if lvs["complete"] else ", not complete")
-        + (f", {len(lvs['not_compared'])} black boxes not compared" if lvs["not_compared"] else ""),
-        f"  time      {sum(stage['duration_ms'] for stage in report['stages']) / 1000:.1f} s",
-        *(f"  warning   {text}" for text in report["warnings"]),
-        *(f"  FAULT     {text}" for text in found),
-        *(f"  {kind:<18} {path}" for kind, path in report["files"].items()),
-    ]
+    verdict = "NOT CLEAN" if found else f"not finished, {', '.join(left)} are left" if left else "clean"
+    lines = ["", f"{circuit['name']} in {report['technology']}: {verdict}"]
+    lines.append(f"  circuit   {circuit['device_count']} devices, {circuit['net_count']} nets")
+    modules = report.get("modules", ())
+    lines += [f"  module    {m['name']}: {', '.join(m['devices'])}{_matching(m)}" for m in modules]
+    if "matching" in report:
+        lines += lines_of_groups(report["matching"]["groups"])
+    lines += [line for name, text in _LINES.items() if name in report for line in [text(report)]]
+    lines.append(f"  time      {sum(stage['duration_ms'] for stage in report['stages']) / 1000:.1f} s")
+    lines += [f"  warning   {text}" for text in report["warnings"]]
+    lines += [f"  FAULT     {text}" for text in found]
+    lines += [f"  {kind:<18} {path}" for kind, path in report["files"].items()]
     return "\n".join(lines)
+
+
+def _size_line(report: Mapping[str, Any]) -> str:
+    placement, metrics = report["placement"], report.get("metrics", {}).get("metrics", {})
+    area = f", {metrics['total_area']:g} um2" if "total_area" in metrics else ""
+    return f"  size      {placement['width']:g} x {placement['height']:g} um{area}"
+
+
+def _drc_line(report: Mapping[str, Any]) -> str:
+    drc = report["drc"]
+    unchecked = f", {len(drc['rules_unchecked'])} unchecked" if drc["rules_unchecked"] else ""
+    return f"  DRC       {drc['total_violations']} violations, {drc['rules_checked']} rules checked{unchecked}"
+
+
+def _plan_line(report: Mapping[str, Any]) -> str:
+    plan = report["constraints"]
+    return f"  plan      {plan['obeyed']} constraints obeyed, {plan['not_obeyed']} not ({plan['source']})"
+
+
+def _lvs_line(report: Mapping[str, Any]) -> str:
+    lvs = report["lvs"]
+    verdict = "matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches"
+    boxes = f", {len(lvs['not_compared'])} black boxes not compared" if lvs["not_compared"] else ""
+    return f"  LVS       {verdict}{'' if lvs['complete'] else ', not complete'}{boxes}"
+
+
+_LINES = {
+    "placement": _size_line,
+    "routing": lambda report: f"  routing   {report['routing']['routed']} of {report['routing']['total_nets']} nets",
+    "drc": _drc_line,
+    "constraints": _plan_line,
+    "lvs": _lvs_line,
+}
+"""What the page says about a part of the report, in order."""
 
 
 def _matching(module: Mapping[str, Any]) -> str:

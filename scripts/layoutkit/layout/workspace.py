@@ -303,6 +303,14 @@ class Workspace:
         files.write_json(self.path(name), value)
         return self.path(name)
 
+    def write(self, name: str, content: Any) -> Path:
+        """Save ``content``, bytes or a JSON value, as the file ``name`` and return its path."""
+        if not isinstance(content, bytes):
+            return self.write_json(name, content)
+        self.create()
+        files.write_bytes(self.path(name), content)
+        return self.path(name)
+
     def save_circuit(self, value: Any) -> list[str]:
         """Save ``value`` as the circuit and return a warning for each outdated report; the caller holds the lock."""
         self.write_json(self.circuit_path.name, value)

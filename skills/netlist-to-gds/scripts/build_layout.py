@@ -34,7 +34,8 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
 
     report, found = build(params, _print_progress)
     if found:
-        code = ErrorCode.LAYOUT_CONFLICT if report["drc"]["passed"] else ErrorCode.DRC_VIOLATION
+        judged = report.get("drc", {"passed": True})  # a build that stops early has no verdict
+        code = ErrorCode.LAYOUT_CONFLICT if judged["passed"] else ErrorCode.DRC_VIOLATION
         raise SkillError(code, "; ".join(found), {"faults": found}, report)
     return report
 

@@ -1,0 +1,267 @@
+"""What each finished stage of a build left in the workspace, and whether a later stage can continue from it.
+
+``stages.json`` names the files of each finished stage with their SHA-256, the technology, and the options in use::
+
+    parse      circuit.json      recognise  used_constraints.json    place  placed.gds, placement.json
+    route      routes.json       export     layout.gds            later stages write reports only
+
+A stage that runs again removes the entries of itself and of all later stages. To resume means to check everything that
+the earlier stages left; files that were changed by hand, another netlist and another technology are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.flow.design import LayoutRequest
+from layoutkit.layout.provenance import sha256_of
+from layoutkit.layout.workspace_record import DrawnIn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.layout.workspace import Workspace
+    from layoutkit.technology import Technology
+
+STAGES = ("parse", "recognise", "place", "route", "currents", "export", "drc", "lvs", "metrics", "view")
+RECORD = "stages.json"
+FORMAT = 1
+SHOWN = 5
+NOT_STORED = ("technology", "workspace", "first_stage", "last_stage")
+OPTIONS = {
+    "recognise": ("dummies", "constraints", "net_priorities", "deep_well_net"),
+    "place": ("seed", "row_gap", "outline", "aspect", "effort"),
+    "drc": ("waived_layers",),
+}
+"""The options of the request that a stage is the first to read; the other options are those of ``parse``."""
+COMPARED = ("netlist_path", "netlist_text", "constraints")
+"""Options of which the content counts, not the name of a file."""
+
+
+StageFault = tuple[str, str]
+"""A stage that cannot be kept, and why."""
+
+
+@dataclass(frozen=True)
+class StageEntry:
+    """What one finished stage left.
+
+    Attributes:
+        name: One of ``STAGES``.
+        files: Names of its files that later stages need, each with its SHA-256; none before they are written.
+        report: Its part of the build's report.
+        warnings: Its warnings.
+    """
+
+    name: str
+    files: Mapping[str, str]
+    report: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass
+class StageRecord:
+    """The content of ``stages.json``.
+
+    Attributes:
+        technology: Name of the shipped technology or path of its file, and the file's SHA-256.
+        options: The request, without what ``NOT_STORED`` names.
+        entries: The finished stages, in order.
+    """
+
+    technology: tuple[str, str]
+    options: dict[str, Any]
+    entries: list[StageEntry] = field(default_factory=list)
+
+    @classmethod
+    def begun(cls, technology: Technology, request: LayoutRequest) -> StageRecord:
+        """Return the record of a build of which no stage is finished."""
+        drawn_in = DrawnIn.of(technology)
+        return cls((drawn_in.source, drawn_in.sha256), _options(request))
+
+    def has(self, stage: str) -> bool:
+        """Return whether ``stage`` is finished."""
+        return any(entry.name == stage for entry in self.entries)
+
+    def entry(self, stage: str) -> StageEntry:
+        """Return what ``stage`` left; it must be finished."""
+        return next(entry for entry in self.entries if entry.name == stage)
+
+    def begin(self, stage: str, request: LayoutRequest) -> None:
+        """Remove what ``stage`` and later stages left, as they run again with the options of ``request``."""
+        self.entries = [entry for entry in self.entries if STAGES.index(entry.name) < STAGES.index(stage)]
+        self.options = _options(request)
+
+    def sign(self, stage: str, names: Iterable[str], workspace: Workspace) -> None:
+        """Record the SHA-256 of the files of ``stage``, which are written."""
+        files = {name: sha256_of(workspace.path(name)) or "" for name in names}
+        self.entries = [replace(entry, files=files) if entry.name == stage else entry for entry in self.entries]
+
+    def write(self, workspace: Workspace) -> None:
+        """Write the record into the workspace; the caller holds the lock."""
+        source, sha256 = self.technology
+        workspace.write_json(
+            RECORD,
+            {
+                "format": FORMAT,
+                "technology": {"source": source, "sha256": sha256},
+                "options": self.options,
+                "stages": [
+                    {"name": e.name, "files": e.files, "report": e.report, "warnings": list(e.warnings)}
+                    for e in self.entries
+                ],
+            },
+        )
+
+
+def read_record(workspace: Workspace, stage: str) -> StageRecord:
+    """Return the record of the workspace, with which a build is to resume at ``stage``.
+
+    Raises:
+        FileError: If there is none, or it is not of this version.
+    """
+    path = workspace.path(RECORD)
+    if not path.is_file():
+        raise FileError(
+            f"cannot resume at stage {stage}: workspace {workspace.directory} holds no stages of a build ({RECORD}); "
+            "build without from first",
+            details={"param_name": "from", "workspace": str(workspace.directory)},
+        )
+    try:
+        return _record(workspace.read_json(RECORD))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FileError(
+            f"cannot resume at stage {stage}: {path} is not a record of this version "
+            f"({type(error).__name__}: {str(error)[:200]}); build without from",
+            details={"param_name": "from", "path": str(path)},
+        ) from error
+
+
+def _record(data: Any) -> StageRecord:
+    if data["format"] != FORMAT:
+        raise ValueError(f"format {data['format']!r}, expected {FORMAT}")
+    entries = [
+        StageEntry(str(e["name"]), dict(e["files"]), dict(e["report"]), tuple(map(str, e["warnings"])))
+        for e in data["stages"]
+    ]
+    if [entry.name for entry in entries] != list(STAGES[: len(entries)]):
+        raise ValueError("its stages are not in order")
+    technology = (str(data["technology"]["source"]), str(data["technology"]["sha256"]))
+    return StageRecord(technology, dict(data["options"]), entries)
+
+
+def resumed(request: LayoutRequest, record: StageRecord) -> tuple[LayoutRequest, list[StageFault]]:
+    """Return the request with the options that the record holds, and what contradicts it.
+
+    An option that is left at its default has the value of the record. A stage that runs again may have another one.
+
+    Args:
+        request: Says where to begin; it need not name a netlist.
+        record: What the earlier stages left.
+
+    Returns:
+        The request, and as ``(stage, text)`` each option of an earlier stage that has another value. Netlist and
+        constraints are not compared here.
+    """
+    first = request.first_stage or STAGES[0]
+    values: dict[str, Any] = {}
+    faults = []
+    asked, usual = _options(request), _options(LayoutRequest())
+    for name, stored in record.options.items():
+        if name not in usual:
+            continue
+        stage = next((stage for stage, names in OPTIONS.items() if name in names), STAGES[0])
+        if asked[name] == usual[name]:
+            values[name] = tuple(stored) if isinstance(getattr(request, name), tuple) else stored
+        elif STAGES.index(stage) < STAGES.index(first) and name not in COMPARED and asked[name] != stored:
+            was = "the default" if stored == usual[name] else _short(stored)
+            faults.append((stage, f"{name} is {_short(asked[name])}, stage {stage} was done with {was}"))
+    if request.netlist_path is not None or request.netlist_text is not None:
+        values.pop("netlist_path", None)
+        values.pop("netlist_text", None)
+    return replace(request, **values), faults
+
+
+def faults_of_files(workspace: Workspace, record: StageRecord, stage: str) -> list[StageFault]:
+    """Return as ``(stage, text)`` what earlier stages than ``stage`` did not leave, or what was changed since."""
+    done = {entry.name for entry in record.entries}
+    earlier = STAGES[: STAGES.index(stage)]
+    missing = [name for name in earlier if name not in done]
+    faults = [(name, f"stage {name} is not finished") for name in missing[:1]]
+    for entry in record.entries:
+        if entry.name not in earlier:
+            continue
+        for name, sha256 in entry.files.items():
+            present = sha256_of(workspace.path(name))
+            if present is None:
+                faults.append((entry.name, f"{name} of stage {entry.name} is missing"))
+            elif present != sha256:
+                faults.append((entry.name, f"{name} was changed after stage {entry.name} wrote it"))
+    return faults
+
+
+def faults_of_technology(technology: Technology, record: StageRecord) -> list[StageFault]:
+    """Return as ``(stage, text)`` whether the technology is another one than that of the record."""
+    source, sha256 = record.technology
+    drawn_in = DrawnIn.of(technology)
+    if drawn_in.source != source:
+        return [(STAGES[0], f"the technology is {drawn_in.source}, the stages were done in {source}; build it in another workspace")]
+    if drawn_in.sha256 != sha256:
+        return [(STAGES[0], f"the technology file of {drawn_in.name} was changed since")]
+    return []
+
+
+def faults_of_netlist(given: Circuit, stored: Circuit) -> list[StageFault]:
+    """Return as ``(stage, text)`` how the circuit of a netlist differs from the one in the workspace."""
+    if given.to_json() == stored.to_json():
+        return []
+    ours, theirs = ({device.id: device for device in circuit.devices} for circuit in (given, stored))
+    resized = [name for name in ours.keys() & theirs.keys() if ours[name].params != theirs[name].params]
+    kept = {name: replace(device, params={}) for name, device in ours.items()}
+    if kept == {name: replace(device, params={}) for name, device in theirs.items()} and resized:
+        text = f"the sizes of {_listed(resized)} differ from those in circuit.json"
+    elif ours.keys() != theirs.keys():
+        text = f"the netlist and circuit.json differ in the devices {_listed(ours.keys() ^ theirs.keys())}"
+    else:
+        text = "the netlist has other connections or ports than circuit.json"
+    return [(STAGES[0], text)]
+
+
+def refuse(faults: Sequence[StageFault], stage: str, workspace: Workspace) -> None:
+    """Raise an error that lists all ``faults`` and names the stage from which the build can resume, if there are any.
+
+    Raises:
+        LayoutkitError: If there are faults.
+    """
+    if not faults:
+        return
+    first = min((STAGES.index(name) for name, _ in faults), default=0)
+    raise LayoutkitError(
+        f"cannot resume at stage {stage} in workspace {workspace.directory}: "
+        f"{'; '.join(text for _, text in faults)}; undo that, or build from {STAGES[first]}",
+        details={"param_name": "from", "provided_value": stage, "errors": [text for _, text in faults]},
+    )
+
+
+def _options(request: LayoutRequest) -> dict[str, Any]:
+    values = {each.name: getattr(request, each.name) for each in fields(request) if each.name not in NOT_STORED}
+    return {name: _plain(value) for name, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return ``value`` as it is after it was written as JSON and read again."""
+    return json.loads(json.dumps(value))
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _listed(names: Iterable[str]) -> str:
+    listed = sorted(names)
+    return ", ".join(listed[:SHOWN]) + (f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else "")

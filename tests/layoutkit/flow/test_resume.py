@@ -1,0 +1,168 @@
+"""Builds that stop after a stage and continue with the next: the same layout, or one clear refusal."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.errors import LayoutkitError
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.stage_record import OPTIONS, STAGES
+from layoutkit.flow.stored_objects import Surroundings, from_data, to_data
+from layoutkit.technology import load
+
+MIRROR = """
+.subckt mirror in out vss
+M1 in in vss vss nmos W=4u L=1u nf=2
+M2 out in vss vss nmos W=4u L=1u nf=2
+M3 out2 out vss vss nmos W=2u L=0.5u
+R1 out2 out rpoly W=1u L=10u
+.ends
+"""
+
+
+@pytest.fixture(scope="module")
+def request_of(tmp_path_factory):
+    """Return a function that gives a request for the circuit above in a named workspace."""
+    folder = tmp_path_factory.mktemp("resume")
+    (folder / "mirror.spice").write_text(MIRROR, encoding="utf-8")
+
+    def request(workspace, **options):
+        values = {"netlist_path": str(folder / "mirror.spice"), "technology": "sky130A", "seed": 7, **options}
+        return LayoutRequest(workspace=str(folder / workspace), **values)
+
+    return request
+
+
+@pytest.fixture(scope="module")
+def whole(request_of):
+    """Return the report of one build without a stop, and its workspace."""
+    request = request_of("whole")
+    return build_layout(request), Path(request.workspace)
+
+
+@pytest.fixture
+def workspace(whole, tmp_path):
+    """Return a copy of the finished workspace, to be spoilt."""
+    shutil.copytree(whole[1], tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def resume(workspace, stage, **options):
+    return build_layout(LayoutRequest(workspace=str(workspace), first_stage=stage, last_stage=stage, **options))
+
+
+def refusal(workspace, stage, **options):
+    before = {path.name: path.read_bytes() for path in workspace.iterdir()}
+    with pytest.raises(LayoutkitError) as refused:
+        resume(workspace, stage, **options)
+    assert {path.name: path.read_bytes() for path in workspace.iterdir()} == before
+    assert refused.value.code == "INVALID_PARAM"
+    return refused.value.message
+
+
+def test_a_build_that_stops_after_every_stage_gives_the_bytes_of_one_build(request_of, whole):
+    report, finished = whole
+    stopped = request_of("stopped", last_stage="parse")
+    part = build_layout(stopped)
+    workspace = Path(stopped.workspace)
+    assert part["remaining_stages"] == list(STAGES[1:])
+    for number, stage in enumerate(STAGES[1:], 1):
+        assert "drc" not in part or number > STAGES.index("drc")
+        part = resume(workspace, stage)
+        assert [each["name"] for each in part["stages"]] == [stage]
+        assert part["remaining_stages"] == list(STAGES[number + 1 :])
+    for name in ("layout.gds", "layout.png", "reference.spice", "extracted.spice", "circuit.json", "placed.gds"):
+        assert (workspace / name).read_bytes() == (finished / name).read_bytes(), name
+    for each in (part, report):
+        each["stages"] = each["files"] = None
+    assert part == report
+
+
+def test_a_stage_that_runs_again_may_have_other_options_and_drops_the_later_stages(workspace, whole):
+    report = resume(workspace, "place", seed=8)
+    assert report["remaining_stages"] == list(STAGES[3:])
+    assert "routing" not in report
+    assert refusal(workspace, "drc").count("stage route is not finished; undo that, or build from route") == 1
+    stored = json.loads((workspace / "stages.json").read_text())
+    assert stored["options"]["seed"] == 8  # that of the placement which is stored now
+
+
+SPOILERS = {
+    "circuit.json": ("place", "circuit.json was changed after stage parse wrote it", "from parse"),
+    "used_constraints.json": ("place", "used_constraints.json was changed after stage recognise", "from recognise"),
+    "placed.gds": ("route", "placed.gds was changed after stage place", "from place"),
+    "placement.json": ("export", "placement.json was changed after stage place", "from place"),
+    "routes.json": ("drc", "routes.json was changed after stage route", "from route"),
+    "layout.gds": ("drc", "layout.gds was changed after stage export", "from export"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILERS)
+def test_a_changed_file_is_refused_with_the_stage_to_build_from(workspace, name):
+    stage, text, cure = SPOILERS[name]
+    with (workspace / name).open("ab") as stream:
+        stream.write(b"\n")
+    message = refusal(workspace, stage)
+    assert text in message
+    assert message.endswith(f"undo that, or build {cure}")
+    (workspace / name).unlink()
+    assert f"{name} of stage" in refusal(workspace, stage)
+
+
+def test_another_netlist_technology_or_option_is_refused_and_all_faults_are_named(workspace):
+    netlist = MIRROR.replace("W=2u", "W=3u")
+    assert "the sizes of M3 differ from those in circuit.json" in refusal(workspace, "route", netlist_text=netlist)
+    netlist = MIRROR.replace("M3 out2 out vss", "M3 out2 in vss")
+    assert "other connections or ports" in refusal(workspace, "route", netlist_text=netlist)
+    netlist = MIRROR.replace("R1", "R2")
+    assert "differ in the devices R1, R2" in refusal(workspace, "recognise", netlist_text=netlist)
+    message = refusal(workspace, "route", seed=9, dummies=0, waived_layers=["200/3"])
+    assert "dummies is 0, stage recognise was done with the default; seed is 9, stage place was done with 7;" in message
+    assert "waived_layers" not in message  # read by a stage that runs again
+    constraints = {"matching": []}
+    assert "constraints are not those of used_constraints.json" in refusal(workspace, "route", constraints=constraints)
+    assert "drawn in sky130A, not in gf180mcuD" in refusal(workspace, "route", technology="gf180mcuD")
+    (workspace / "layout.gds").unlink()
+    message = refusal(workspace, "route", technology="gf180mcuD")
+    assert "the technology is gf180mcuD, the stages were done in sky130A" in message
+
+
+def test_the_same_netlist_and_constraints_are_accepted_again(workspace):
+    used = json.loads((workspace / "used_constraints.json").read_text())
+    assert resume(workspace, "drc", netlist_text=MIRROR, constraints=used, seed=7)["drc"]["passed"]
+
+
+def test_a_workspace_without_a_usable_record_is_refused(workspace, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "holds no stages of a build" in refusal(tmp_path / "empty", "route")
+    for text in ("[]", "{}", '{"format": 99}', "not json", '{"format": 1, "stages": [{"name": "lvs"}]}'):
+        (workspace / "stages.json").write_text(text)
+        assert "stages.json" in refusal(workspace, "route"), text
+    with pytest.raises(LayoutkitError, match="cannot begin with stage drc and stop after place"):
+        build_layout(LayoutRequest(workspace=str(workspace), first_stage="drc", last_stage="place"))
+
+
+def test_every_option_of_placement_and_of_later_stages_exists():
+    request = LayoutRequest()
+    assert all(hasattr(request, name) for names in OPTIONS.values() for name in names)
+
+
+def test_reading_stored_objects_makes_nothing_but_data_of_this_package():
+    around = Surroundings(load("generic"), kdb.Layout())
+    for name in ("os:system", "layoutkit.layout.files:write_text", "layoutkit.flow.build:_Job", "layoutkit.x:Y", "", 3):
+        with pytest.raises(ValueError, match="not"):
+            from_data({"is": name, "command": "true"}, around)
+    deep = []
+    for _ in range(200):
+        deep = [deep]
+    for data in (deep, {"is": "cell", "name": "absent"}, {"is": "layoutkit.route.routes:Via"}, {}):
+        with pytest.raises(ValueError, match=r"deep|no cell|not written by this version"):
+            from_data(data, around)
+    foreign = replace(load("generic"), name="other")
+    with pytest.raises(TypeError, match="another technology"):
+        to_data((foreign,), around)
