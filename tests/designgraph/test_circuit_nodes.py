@@ -152,10 +152,19 @@ def test_planned_constraints_come_as_lists_by_kind(graph, read):
         "proximity": [{"devices": ["M5", "M6"], "reason": "bias"}],
         "net_currents": [{"net": "out", "current": 1e-3, "reason": "load"}],
         "port_sides": [{"port": "inp", "side": "left", "reason": "pads"}],
+        "outline": [{"width": 20.0, "reason": "room"}],
     }
     import_circuit(graph, "g", read(constraints=planned))
     by_kind = {about["kind"]: (node, about) for node, about in nodes_of(graph, "Constraint").items()}
-    assert sorted(by_kind) == ["matching", "net_current", "net_priority", "port_side", "proximity", "symmetry"]
+    assert sorted(by_kind) == [
+        "matching",
+        "net_current",
+        "net_priority",
+        "outline",
+        "port_side",
+        "proximity",
+        "symmetry",
+    ]
     assert ends(graph, by_kind["port_side"][0], "CONSTRAINS") == ["net_inp"]
     assert ends(graph, by_kind["symmetry"][0], "CONSTRAINS") == ["M5", "X1_M1", "X1_M2", "net_inn", "net_inp"]
     assert by_kind["net_priority"][1]["role"] == "sensitive"

@@ -6,6 +6,10 @@ is what ``plan.suggest_constraints`` writes, every section optional::
     {"symmetry": [{"pairs": [["M1", "M2"]], "self_symmetric": ["M5"], "net_pairs": [["inp", "inn"]], "reason": "..."}],
      "matching": [{"devices": ["M1", "M2"], "arrangement": "auto", "reason": "..."}],
      "proximity": [{"devices": ["M5", "M6"], "reason": "..."}],
+     "alignment": [{"devices": ["M5", "M6"], "edge": "bottom", "reason": "..."}],
+     "ordering": [{"devices": ["M5", "M6"], "direction": "left_to_right", "reason": "..."}],
+     "abutment": [{"devices": ["M5", "M6"], "reason": "..."}],
+     "outline": [{"width": 40, "height": 30, "aspect": 1.5, "reason": "..."}],
      "net_priorities": [{"net": "inp", "priority": 1, "kind": "sensitive", "reason": "..."}],
      "net_currents": [{"net": "out", "current": 0.001, "reason": "..."}],
      "device_currents": [{"device": "M5", "current": 0.001, "reason": "..."}],
@@ -22,6 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from layoutkit.circuit.placement_conflicts import contradictions
 from layoutkit.circuit.recognise import same_size
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import LayoutkitError, did_you_mean
@@ -81,6 +86,42 @@ class ProximityGroup:
 
 
 @dataclass(frozen=True)
+class Alignment:
+    """Devices whose modules have an edge in common: their left, right, bottom or top, or their middle in x or y."""
+
+    devices: tuple[str, ...]
+    edge: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """Devices whose modules lie one after the other: ``left_to_right`` or ``bottom_to_top``."""
+
+    devices: tuple[str, ...]
+    direction: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Abutment:
+    """Devices whose modules lie side by side, from left to right, as close as the design rules allow."""
+
+    devices: tuple[str, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Outline:
+    """The largest width and height of the layout [um], and the largest ratio of its longer to its shorter side."""
+
+    width: float | None = None
+    height: float | None = None
+    aspect: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class NetPriority:
     """When a net is routed: a smaller ``priority`` first. ``kind`` is a key of ``PRIORITIES``, or empty."""
 
@@ -124,6 +165,10 @@ class Constraints:
     symmetry: tuple[SymmetryGroup, ...] = ()
     matching: tuple[MatchedGroup, ...] = ()
     proximity: tuple[ProximityGroup, ...] = ()
+    alignment: tuple[Alignment, ...] = ()
+    ordering: tuple[Ordering, ...] = ()
+    abutment: tuple[Abutment, ...] = ()
+    outline: tuple[Outline, ...] = ()
     net_priorities: tuple[NetPriority, ...] = ()
     net_currents: tuple[NetCurrent, ...] = ()
     device_currents: tuple[DeviceCurrent, ...] = ()
@@ -179,6 +224,10 @@ _ENTRIES: dict[str, type[Any]] = {
     "symmetry": SymmetryGroup,
     "matching": MatchedGroup,
     "proximity": ProximityGroup,
+    "alignment": Alignment,
+    "ordering": Ordering,
+    "abutment": Abutment,
+    "outline": Outline,
     "net_priorities": NetPriority,
     "net_currents": NetCurrent,
     "device_currents": DeviceCurrent,
@@ -197,7 +246,7 @@ def _frozen(value: Any) -> Any:
 
 def _entry_data(entry: Any) -> dict[str, Any]:
     found = {name: _thawed(value) for name, value in vars(entry).items()}
-    return {name: value for name, value in found.items() if not (name == "kind" and value == "")}
+    return {name: value for name, value in found.items() if value is not None and (name, value) != ("kind", "")}
 
 
 def _thawed(value: Any) -> Any:
@@ -278,7 +327,8 @@ def find_faults(constraints: Constraints, circuit: Circuit | None) -> list[Const
         for index, entry in enumerate(getattr(constraints, name)):
             getattr(judge, name)(f"{name}[{index}]", entry)
     judge.mirrored_ports(constraints)
-    return judge.faults
+    opposed = contradictions(constraints)
+    return [*judge.faults, *(ConstraintFault(each.paths[-1], each.text, list(each.names)) for each in opposed)]
 
 
 class _Judge:
@@ -343,11 +393,18 @@ class _Judge:
                 list(group.devices),
             )
 
-    def proximity(self, path: str, group: ProximityGroup) -> None:
-        """Judge one group of neighbours; a device may be in several."""
+    def proximity(self, path: str, group: ProximityGroup | Alignment | Ordering | Abutment) -> None:
+        """Judge one group of neighbours, or of devices in a line; a device may be in several."""
         for name in group.devices:
             self._device(path, name)
         self._alone(path, group.devices, {})
+
+    alignment = ordering = abutment = proximity
+
+    def outline(self, path: str, entry: Outline) -> None:
+        """Judge the outline: it must limit something."""
+        if entry.width is None and entry.height is None and entry.aspect is None:
+            self._report(path, "an outline needs a width, a height or an aspect", None)
 
     def net_priorities(self, path: str, entry: NetPriority) -> None:
         """Judge the priority of one net."""

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from layoutkit.draw.group_plan import GroupPlan, GroupWish, plan_group
+from layoutkit.draw.group_plan import GroupPlan, GroupWish, plan_shapes
 from layoutkit.draw.module import DrawnDummy
 from layoutkit.draw.pattern import AUTO
 from layoutkit.draw.ring import FULL_RING, RingStyle
@@ -59,9 +59,18 @@ def draw_group(layout: kdb.Layout, tech: Technology, spec: GroupSpec) -> Module:
     Raises:
         GeometryError: If the transistors differ in type or bulk net, or the arrangement cannot be drawn.
     """
+    return drawn_plan(layout, tech, spec, group_plans(tech, spec, 1)[0])
+
+
+def group_plans(tech: Technology, spec: GroupSpec, most: int) -> tuple[GroupPlan, ...]:
+    """Return the plans of the matched group ``spec`` in up to ``most`` shapes, the best first; see ``plan_shapes``.
+
+    Raises:
+        GeometryError: If the transistors differ in type or bulk net, or the arrangement cannot be drawn.
+    """
     check_alike(spec.transistors)
     wish = GroupWish(spec.transistors, spec.arrangement, spec.dummies, spec.tags, spec.separate, spec.gap, spec.split)
-    return drawn_plan(layout, tech, spec, plan_group(tech, wish))
+    return plan_shapes(tech, wish, most)
 
 
 def drawn_plan(

@@ -46,9 +46,12 @@ WIDE = 4.0
 """Aspect beyond which more rows are preferred."""
 JUNCTIONS_ALIKE = 0.01
 STRESS_ALIKE = 0.02
+FIGURES_ALIKE = 0.01
+"""How much worse a relative figure of another shape of a group may be than that of the best shape."""
 
 _MOST_ROWS = 12  # in a taller stack the inner rows are too far from every tap
 _MOST_SPLITS = 2
+_CLASSES = 3  # entries of a rank that are classes of matching: centroids, junctions, directions
 _STRESS_FREE = 0.01  # a difference in stress that is not weighed: 0.1 mV at 10 mV um and S = 1/um
 _STRESS_WEIGHT = 10.0  # 1 % more of it may cost 10 % of area
 _DISPERSION_WEIGHT = 1.0
@@ -128,6 +131,26 @@ def plan_group(tech: Technology, wish: GroupWish) -> GroupPlan:
     return planner.stated()
 
 
+def plan_shapes(tech: Technology, wish: GroupWish, most: int) -> tuple[GroupPlan, ...]:
+    """Return the rows of a matched group in several shapes, those of ``plan_group`` first.
+
+    The others have another number of rows and figures as good: centroids, junctions and current directions are in the
+    same class, the fingers are split no further, the rows are their own mirror images where the first ones are, and
+    stress, dispersion and drain load are worse by at most ``FIGURES_ALIKE``.
+
+    Args:
+        tech: The process.
+        wish: How the group is to be arranged; a stated pattern has one shape.
+        most: How many shapes to return at most.
+
+    Raises:
+        GeometryError: If a stated pattern cannot be drawn.
+    """
+    if wish.arrangement != AUTO:
+        return (plan_group(tech, wish),)
+    return _Planner(tech, wish).shapes(most)
+
+
 def splits(tech: Technology, transistors: Sequence[Transistor], parts: int) -> bool:
     """Return whether each finger of the transistors can be split into ``parts`` equal fingers of the process."""
     return all(
@@ -195,11 +218,36 @@ class _Planner:
 
     def chosen(self) -> GroupPlan:
         """Return the best plan."""
+        return self._ranked()[0][1]
+
+    def shapes(self, most: int) -> tuple[GroupPlan, ...]:
+        """Return the best plan, and the best plans of other numbers of rows whose figures are as good."""
+        (candidate, best), *others = self._ranked()
+        limit = self._rank(candidate, best)[:_CLASSES]
+        mirrored = all(row == row[::-1] for row in candidate.pattern)
+        found = {len(candidate.pattern): best}
+        for other, plan in others:
+            width, height = self._with_ring(plan.figures.width, plan.figures.height * self.wish.storeys)
+            if (
+                len(other.pattern) not in found
+                and self._rank(other, plan)[:_CLASSES] <= limit
+                and other.split <= candidate.split
+                and (not mirrored or all(row == row[::-1] for row in other.pattern))
+                and plan.figures.stress_spread <= best.figures.stress_spread + FIGURES_ALIKE
+                and plan.figures.dispersion >= best.figures.dispersion - FIGURES_ALIKE
+                and plan.figures.drain_load <= best.figures.drain_load + FIGURES_ALIKE
+                and max(width, height) <= WIDE * min(width, height)
+            ):
+                found[len(other.pattern)] = plan
+        return tuple(found.values())[:most]
+
+    def _ranked(self) -> list[tuple[_Candidate, GroupPlan]]:
+        """Return the candidates with their plans, the best first."""
         candidates = sorted(self._candidates(), key=lambda each: each.estimate)
         even = [each for each in candidates if each.size % 2 == 0][:_PLANNED]
         odd = [each for each in candidates if each.size % 2][:_PLANNED]
         plans = [(candidate, self._plan(candidate)) for candidate in (*even, *odd)]
-        return min(plans, key=lambda each: self._rank(*each))[1]
+        return sorted(plans, key=lambda each: self._rank(*each))
 
     def _candidates(self) -> Iterator[_Candidate]:
         wish = self.wish

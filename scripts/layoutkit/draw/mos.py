@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf, sqrt
+from math import inf, log, sqrt
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.ring import FULL_RING, RingStyle
@@ -24,6 +24,7 @@ MOST_UM = 1000.0
 """Largest width of one finger, and largest gate length, that is drawn. [um]"""
 MAX_ASPECT = 4.0
 """A transistor whose module is longer than this many times its other side is folded into rows."""
+_MOST_ROWS = 12  # in a taller stack the inner rows are too far from every tap
 
 
 @dataclass(frozen=True)
@@ -224,25 +225,49 @@ def compact_rows(tech: Technology, spec: MosSpec) -> int:
     Rows with equal numbers of fingers are preferred. Where no number of rows is compact enough, the best is returned;
     one row where rows above each other would lie too far from the taps.
     """
-
-    def aspect(rows: int) -> float:
-        folded = replace(spec, rows=rows)
-        try:
-            if spec.ring != FULL_RING:
-                module_size(tech, _folded(folded))  # its own taps must be near enough
-            width, height = module_size(tech, _folded(replace(folded, ring=FULL_RING)))
-        except GeometryError:
-            return inf
-        return max(width / height, height / width)
-
-    fingers, one = spec.transistor.fingers, aspect(1)
-    if one <= MAX_ASPECT or one == inf:
+    fingers, one = spec.transistor.fingers, _aspect(tech, spec, 1)
+    if one == inf or 1 / MAX_ASPECT <= one <= MAX_ASPECT:
         return 1
+    one = max(one, 1 / one)
     first = min(fingers, max(2, round(sqrt(one / MAX_ASPECT))))
-    found = {rows: aspect(rows) for rows in range(first, min(fingers, 2 * first + 2) + 1)}
+    aspects = {rows: _aspect(tech, spec, rows) for rows in range(first, min(fingers, 2 * first + 2) + 1)}
+    found = {rows: max(value, 1 / value) for rows, value in aspects.items()}
     compact = [rows for rows, value in found.items() if value <= MAX_ASPECT]
     equal = [rows for rows in compact if fingers % rows == 0]
     return min(equal or compact or [min({1: one, **found}, key=lambda rows: (found.get(rows, one), rows))])
+
+
+def row_choices(tech: Technology, spec: MosSpec, most: int) -> tuple[int, ...]:
+    """Return numbers of rows that give modules of different shapes, that of ``compact_rows`` first.
+
+    The others have equal numbers of fingers in all rows and no side more than ``MAX_ASPECT`` times the other.
+
+    Args:
+        tech: The process.
+        spec: What to draw.
+        most: How many numbers to return at most; those farthest from the first in shape are preferred.
+    """
+    first = compact_rows(tech, spec)
+    fingers = spec.transistor.fingers
+    rows = [n for n in range(1, min(fingers, _MOST_ROWS) + 1) if fingers % n == 0 and n != first]
+    aspects = {n: _aspect(tech, spec, n) for n in rows}
+    fit = [n for n in rows if 1 / MAX_ASPECT <= aspects[n] <= MAX_ASPECT]
+    while len(fit) > most - 1:
+        middle = min(fit[1:-1] or fit, key=lambda n: abs(log(aspects[n])))
+        fit.remove(middle if len(fit) > 2 else max(fit))
+    return (first, *fit)
+
+
+def _aspect(tech: Technology, spec: MosSpec, rows: int) -> float:
+    """Return width over height of the module with ``rows`` rows and taps; infinite where it cannot be drawn."""
+    folded = replace(spec, rows=rows)
+    try:
+        if spec.ring != FULL_RING:
+            module_size(tech, _folded(folded))  # its own taps must be near enough
+        width, height = module_size(tech, _folded(replace(folded, ring=FULL_RING)))
+    except GeometryError:
+        return inf
+    return width / height
 
 
 def _folded(spec: MosSpec) -> RowStack:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.circuit import Device
 from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
 from layoutkit.draw.deep_well import isolate
-from layoutkit.draw.group import GroupSpec, draw_group
-from layoutkit.draw.mos import MosSpec, Transistor, compact_rows, draw_mos
+from layoutkit.draw.group import GroupSpec, drawn_plan, group_plans
+from layoutkit.draw.mos import MosSpec, Transistor, draw_mos, row_choices
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.errors import GeometryError
 from layoutkit.flow.current_loads import device_currents
 from layoutkit.flow.deep_wells import KIND
+from layoutkit.flow.groups import Group
 from layoutkit.flow.passive_modules import ARRAYS, PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
@@ -26,12 +28,14 @@ if TYPE_CHECKING:
     from layoutkit.draw.deep_well import DeepWellNets
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design
-    from layoutkit.flow.groups import Group
     from layoutkit.technology import Technology
 
 _SHARED = RingStyle("later")
 REACH_OF_SHARED = 0.9
 """A module shares a ring if it is at most this part of twice the tap distance high; the rest leads to the taps."""
+
+SHAPES = 3
+"""Most shapes in which a group is drawn for placement to choose from."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +46,22 @@ class Drawn:
         group: What was drawn.
         module: The drawing.
         ringed: Whether it has taps of its own; modules of transistors without share a ring.
+        others: The group in other shapes, as good as the first one; placement chooses among them.
     """
 
     group: Group | PassiveGroup
     module: Module
     ringed: bool = True
+    others: tuple[Module, ...] = ()
+
+    @property
+    def shapes(self) -> tuple[Module, ...]:
+        """The drawing in each of its shapes."""
+        return (self.module, *self.others)
 
     @property
     def kind(self) -> str:
-        """The kind of its block: those of one kind share rows."""
+        """The kind of its block: wells of two kinds keep apart."""
         kind = self.group.spec.placed_with
         return kind if self.deep_well is None else f"{kind} {KIND}"
 
@@ -69,32 +80,57 @@ class Drawn:
         return self.deep_well.well
 
 
-def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
-    """Return each group of ``design`` with its module, drawn in ``layout`` as one cell per group."""
+def draw_groups(layout: kdb.Layout, design: Design, *, common_rings: bool = True) -> list[Drawn]:
+    """Return each group of ``design`` with its module, drawn in ``layout`` as one cell for each shape of a group.
+
+    Args:
+        layout: Receives the cells.
+        design: What to draw.
+        common_rings: Whether transistors of one flavour and bulk net share tap rings; one without others of its kind
+            has its own ring in any case.
+    """
     paired = _paired(design)
+    crowd = Counter(_ring_key(group) for group in design.groups if isinstance(group, Group))
     drawn = []
     for group in design.groups:
         if isinstance(group, PassiveGroup):
             dummies = design.dummies if group.type == ARRAYS["capacitor"] else design.dummy_bars
             drawn.append(Drawn(group, draw_passives(layout, design.technology, group, dummies)))
-            continue
-        if group.deep_well is not None:
-            module = _draw(layout, design, group, paired, FULL_RING)
-            module = isolate(design.technology, module, group.spec, group.deep_well, labels=False)
-            drawn.append(Drawn(group, module))
-            continue
-        module = _draw(layout, design, group, paired, _SHARED)
-        reach = 2 * design.technology.dim("tap_max_distance", group.spec)
-        item = Drawn(group, module, ringed=False)
-        drawn.append(with_own_ring(layout, design, item) if module.bbox.height() > REACH_OF_SHARED * reach else item)
+        elif group.deep_well is not None:
+            shapes = [
+                isolate(design.technology, module, group.spec, group.deep_well, labels=False)
+                for module in _draw(layout, design, group, paired, FULL_RING)
+            ]
+            drawn.append(Drawn(group, shapes[0], others=tuple(shapes[1:])))
+        elif common_rings and crowd[_ring_key(group)] > 1:
+            drawn.append(_without_taps(layout, design, group, paired))
+        else:
+            drawn.append(_with_taps(layout, design, group, paired))
     return drawn
 
 
-def with_own_ring(layout: kdb.Layout, design: Design, item: Drawn) -> Drawn:
-    """Return ``item`` drawn again with its own taps."""
-    if item.ringed or isinstance(item.group, PassiveGroup):
-        return item
-    return Drawn(item.group, _draw(layout, design, item.group, _paired(design), FULL_RING))
+def _ring_key(group: Group) -> tuple[str, str, bool]:
+    return group.spec.name, group.bulk_net, group.deep_well is not None
+
+
+def _with_taps(layout: kdb.Layout, design: Design, group: Group, paired: Collection[str]) -> Drawn:
+    first, *others = _draw(layout, design, group, paired, FULL_RING)
+    return Drawn(group, first, others=tuple(others))
+
+
+def _without_taps(layout: kdb.Layout, design: Design, group: Group, paired: Collection[str]) -> Drawn:
+    """Draw a group that is to share a ring; with its own taps if it is too high for that."""
+    most = REACH_OF_SHARED * 2 * design.technology.dim("tap_max_distance", group.spec)
+    first, *others = _draw(layout, design, group, paired, _SHARED)
+    low = [module for module in others if module.bbox.height() <= most]
+    high = [module for module in (first, *others) if module.bbox.height() > most]
+    for module in high:
+        layout.prune_cell(module.cell.cell_index(), -1)
+    if first in high:
+        for module in low:
+            layout.prune_cell(module.cell.cell_index(), -1)
+        return _with_taps(layout, design, group, paired)
+    return Drawn(group, first, ringed=False, others=tuple(low))
 
 
 def _paired(design: Design) -> set[str]:
@@ -128,7 +164,7 @@ def dummy_devices(
     return tuple(devices), frozenset(isolated)
 
 
-def _draw(layout: kdb.Layout, design: Design, group: Group, paired: Collection[str], ring: RingStyle) -> Module:
+def _draw(layout: kdb.Layout, design: Design, group: Group, paired: Collection[str], ring: RingStyle) -> list[Module]:
     """Draw a group, for its currents where that is possible; the check of currents reports what it cannot carry."""
     currents = device_currents(design.constraints, design.circuit)
     if any(device.id in currents for device in group.devices):
@@ -146,21 +182,41 @@ def _drawn(
     group: Group,
     paired: Collection[str],
     ring: RingStyle,
-) -> Module:
+) -> list[Module]:
+    """Return the modules of a group in all its shapes, the best one first, each with a cell name of its own."""
     technology, dummies = design.technology, design.dummies
     if len(transistors) == 1:
         spec = MosSpec(transistors[0], group.name, labels=False, ring=ring)
-        spec = replace(spec, rows=compact_rows(technology, spec))
-        if transistors[0].id in paired:
-            return _draw_by_role(layout, technology, spec)
-        return draw_mos(layout, technology, spec)
+        draw = _draw_by_role if transistors[0].id in paired else draw_mos
+        return [
+            draw(layout, technology, replace(spec, name=_shape_name(layout, group.name), rows=rows))
+            for rows in row_choices(technology, spec, SHAPES)
+        ]
     if group.cascodes:
         lower = tuple(t for t in transistors if t.id not in group.cascodes)
         upper = tuple(t for t in transistors if t.id in group.cascodes)
         mirror = MirrorSpec(group.name, lower, upper, group.arrangement, dummies, labels=False, ring=ring)
-        return draw_mirror(layout, technology, mirror)
+        return [draw_mirror(layout, technology, mirror)]
     matched = GroupSpec(group.name, transistors, group.arrangement, dummies, labels=False, ring=ring)
-    return draw_group(layout, technology, matched)
+    shapes: list[Module] = []
+    for plan in group_plans(technology, matched, SHAPES):
+        named = replace(matched, name=_shape_name(layout, group.name))
+        try:
+            shapes.append(drawn_plan(layout, technology, named, plan))
+        except GeometryError:
+            if not shapes:
+                raise
+    if shapes[0].symmetry_axis_x is not None:
+        for module in [module for module in shapes if module.symmetry_axis_x is None]:
+            layout.prune_cell(module.cell.cell_index(), -1)
+        return [module for module in shapes if module.symmetry_axis_x is not None]
+    return shapes
+
+
+def _shape_name(layout: kdb.Layout, name: str) -> str:
+    """Return the name of a group's cell, with a number if it is not the first shape."""
+    numbered = (name if number == 1 else f"{name}_shape{number}" for number in count(1))
+    return next(each for each in numbered if not layout.has_cell(each))
 
 
 def _draw_by_role(layout: kdb.Layout, technology: Technology, spec: MosSpec) -> Module:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 ARRAYS = {"resistor": "resistor_bank", "capacitor": "capacitor_array", "pnp": "bipolar_array"}
 """Kind of device to what several of them in one block are called."""
+TURNED = frozenset({"resistor", "capacitor"})
+"""Kinds of which a device that matches no other may be turned by 90 degrees."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ class PassiveGroup:
     devices: tuple[Device, ...]
     bulk_net: str
     level: int = 1
+
+    @property
+    def turns(self) -> bool:
+        """Whether its module may be turned by 90 degrees: a device whose value does not depend on its direction."""
+        return len(self.devices) == 1 and self.type == "single" and self.devices[0].type in TURNED
 
 
 def group_passives(

@@ -11,14 +11,15 @@ import klayout.db as kdb
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.deep_wells import join_deep_wells
-from layoutkit.flow.groups import Group
-from layoutkit.flow.modules import draw_groups, with_own_ring
+from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
+from layoutkit.flow.modules import draw_groups
 from layoutkit.flow.passive_modules import PassiveGroup
-from layoutkit.flow.rings import draw_rings, ring_room, transformation
+from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
+from layoutkit.flow.rings import draw_rings, transformation
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job, track_pitch
 from layoutkit.flow.symmetric_modules import matched_sets, matching_outcomes, plan_symmetry
 from layoutkit.layout.merging import joined
-from layoutkit.place import Block, Placed, PlacementOptions, Rectangle, place_blocks
+from layoutkit.place import Placed, PlacementOptions, place_blocks
 from layoutkit.place.clearance import Clearances
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.design import Design, LayoutRequest
     from layoutkit.flow.modules import Drawn
     from layoutkit.flow.routing import Routes, RoutingJob
-    from layoutkit.flow.symmetric_modules import SymmetryPlan
-    from layoutkit.place import Placement
+    from layoutkit.place import Block, Placement
     from layoutkit.technology import Technology
 
 ATTEMPTS = ((2, 0, True), (4, 0, True), (8, 2, True), (20, 4, True), (8, 0, False), (20, 0, False))
@@ -171,20 +171,28 @@ def place_modules(design: Design, options: PlacementOptions, *, common_rings: bo
     technology = design.technology
     layout = kdb.Layout()
     layout.dbu = technology.dbu_um
-    drawn = draw_groups(layout, design)
-    if not common_rings:
-        drawn = [with_own_ring(layout, design, item) for item in drawn]
-    plan, blocks, placement = _placed_blocks(drawn, design, options)
-    alone = _alone_in_rings(blocks, placement)
-    if alone:
-        drawn = [with_own_ring(layout, design, item) if item.module.name in alone else item for item in drawn]
-        plan, blocks, placement = _placed_blocks(drawn, design, options)
+    drawn = draw_groups(layout, design, common_rings=common_rings)
+    plan = plan_symmetry(drawn, design)
+    owner = {device: item.module.name for item in drawn for device in item.module.devices}
+    check_modules(design.constraints, owner)
+    blocks = module_blocks(drawn, technology, plan)
+    placement = place_blocks(technology, blocks, with_relations(options, design.constraints, owner))
+    drawn = chosen_shapes(drawn, placement)
     cell = layout.create_cell(_cell_name(design.circuit.name, layout))
     trans = {name: transformation(place) for name, place in placement.placed.items()}
+    shapes = {block.name: placement.placed[block.name].shape(block) for block in blocks}
+    boxes = {name: placement.placed[name].rectangle(shape.box) for name, shape in shapes.items()}
+    clearances = Clearances(technology)
     outcomes = (
         *plan.outcomes,
         *matching_outcomes(drawn, design),
-        *_proximity_outcomes(drawn, design, blocks, placement),
+        *place_outcomes(
+            technology,
+            design.constraints,
+            owner,
+            boxes,
+            lambda left, right: clearances.beside(shapes[left], shapes[right]),
+        ),
     )
     rings = draw_rings(layout, technology, {item.module.name: item for item in drawn}, blocks, placement)
     trans |= {ring.module.name: kdb.Trans() for ring in rings}
@@ -192,30 +200,11 @@ def place_modules(design: Design, options: PlacementOptions, *, common_rings: bo
     placed = PlacedModules(technology, cell, layout, tuple(drawn), placement, trans, outcomes, modules)
     for name, module in placed.modules.items():
         cell.insert(kdb.CellInstArray(module.cell.cell_index(), trans[name]))
-    places = [(block, placement.placed[block.name]) for block in blocks]
-    here = [(place.shape(block), place) for block, place in places]
+    here = [(shape, placement.placed[name]) for name, shape in shapes.items()]
     here += [(ring.block, Placed(ring.block.name, 0, 0)) for ring in rings]
     _join_wells(technology, cell, here)
     join_deep_wells(technology, cell, here)
     return placed
-
-
-def _placed_blocks(
-    drawn: Sequence[Drawn], design: Design, options: PlacementOptions
-) -> tuple[SymmetryPlan, list[Block], Placement]:
-    plan = plan_symmetry(drawn, design)
-    blocks = _blocks(drawn, design.technology, plan)
-    placement = place_blocks(design.technology, blocks, replace(options, near=_neighbours(drawn, design)))
-    return plan, blocks, placement
-
-
-def _alone_in_rings(blocks: Sequence[Block], placement: Placement) -> set[str]:
-    """Return the blocks that share their ring with no other, which need less room with a ring drawn for them.
-
-    Of two that mirror each other either both or none are named, so that they stay equal.
-    """
-    alone = {names[0] for names in placement.rings if len(names) == 1}
-    return {block.name for block in blocks if block.name in alone and (block.partner or block.name) in alone}
 
 
 def _cell_name(name: str, layout: kdb.Layout) -> str:
@@ -224,78 +213,6 @@ def _cell_name(name: str, layout: kdb.Layout) -> str:
     while layout.has_cell(safe):
         safe += "_top"
     return safe
-
-
-def _blocks(drawn: Sequence[Drawn], technology: Technology, plan: SymmetryPlan) -> list[Block]:
-    """Return what placement needs to know of each module; of two partners the left one comes first."""
-    layout = drawn[0].module.layout
-    names = {layout.get_info(index): index for index in layout.layer_indexes()}
-    blocks: dict[str, Block] = {}
-    for item in drawn:
-        boxes = {}
-        for spec in technology.layers.values():
-            index = names.get(kdb.LayerInfo(*spec.gds))
-            box = item.module.cell.bbox(index) if index is not None else kdb.Box()
-            if not box.empty():
-                boxes[spec.name] = _rectangle(box)
-        block = Block(
-            name=item.module.name,
-            kind=item.kind,
-            box=_rectangle(item.module.bbox),
-            pins=tuple((pin.net, pin.box.center().x, pin.box.center().y) for pin in item.module.pins),
-            layer_boxes=boxes,
-            level=item.group.level,
-            symmetric=item.module.name in plan.centred,
-            partner=plan.partners.get(item.module.name),
-            bulk_net=item.well_net,
-        )
-        if isinstance(item.group, Group) and not item.ringed:
-            block = replace(block, ring=ring_room(technology, item, block))
-        blocks[block.name] = block
-    ordered = dict.fromkeys(
-        name for item in drawn for name in plan.left_first.get(item.module.name, (item.module.name,))
-    )
-    return [blocks[name] for name in ordered]
-
-
-def _neighbours(drawn: Sequence[Drawn], design: Design) -> tuple[tuple[str, ...], ...]:
-    """Return the modules of each proximity group."""
-    owner = {device: item.module.name for item in drawn for device in item.module.devices}
-    return tuple(
-        tuple(dict.fromkeys(owner[device] for device in group.devices)) for group in design.constraints.proximity
-    )
-
-
-def _proximity_outcomes(
-    drawn: Sequence[Drawn], design: Design, blocks: Sequence[Block], placement: Placement
-) -> list[Outcome]:
-    """Return for each proximity group whether its modules are neighbours: no other module lies between them."""
-    boxes = {block.name: placement.placed[block.name].box(block) for block in blocks}
-
-    def adjacent(one: str, other: str) -> bool:
-        return not any(_between(boxes[one], boxes[other], boxes[name]) for name in boxes if name not in {one, other})
-
-    found = []
-    groups = zip(design.constraints.proximity, _neighbours(drawn, design), strict=True)
-    for index, (group, modules) in enumerate(groups):
-        reached, waiting = {modules[0]}, set(modules[1:])
-        while joining := {name for name in waiting if any(adjacent(name, other) for other in reached)}:
-            reached |= joining
-            waiting -= joining
-        how = "drawn in one module" if len(modules) == 1 else "the modules are neighbours"
-        why = f"{', '.join(sorted(waiting))} lie apart: other modules are between"
-        found.append(Outcome(f"proximity[{index}]", group.devices, not waiting, why if waiting else how))
-    return found
-
-
-def _between(one: Rectangle, other: Rectangle, third: Rectangle) -> bool:
-    """Return whether ``third`` overlaps the area between the centres of two boxes."""
-    xs, ys = (sorted((a[i] + a[i + 2]) // 2 for a in (one, other)) for i in (0, 1))
-    return third.left < xs[1] and xs[0] < third.right and third.bottom < ys[1] and ys[0] < third.top
-
-
-def _rectangle(box: kdb.Box) -> Rectangle:
-    return Rectangle(box.left, box.bottom, box.right, box.top)
 
 
 def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[tuple[Block, Placed]]) -> None:

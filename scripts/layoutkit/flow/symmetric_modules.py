@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -32,11 +33,13 @@ class SymmetryPlan:
         centred: Names of the modules to be centred on the axis.
         partners: Module name to that of its mirror image.
         outcomes: What became of each symmetric pair and self-symmetric device.
+        islands: Module to the name of its symmetry axis; only those that are centred or have a partner.
     """
 
     centred: frozenset[str]
     partners: Mapping[str, str]
     outcomes: tuple[Outcome, ...]
+    islands: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def left_first(self) -> dict[str, tuple[str, str]]:
@@ -49,6 +52,7 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
     """Return which of the drawn modules are centred on the axis, and which are placed as mirror images."""
     owner = {device: item.module for item in drawn for device in item.module.devices}
     level = {item.module.name: (item.kind, item.group.level) for item in drawn}
+    shapes = {item.module.name: item.shapes for item in drawn}
     grid = design.technology.grid
     centred: dict[str, None] = {}
     partners: dict[str, str] = {}
@@ -70,7 +74,7 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
                 if not fault and not mirrored:
                     reason += f"; its pattern {one.pattern} has a common centroid and no mirror image"
             else:
-                fault = _unequal(one, other, level)
+                fault = _unequal(shapes[one.name], shapes[other.name])
                 if not fault:
                     partners[one.name], partners[other.name] = other.name, one.name
                 reason = fault or "drawn as two modules that mirror each other"
@@ -89,7 +93,35 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
             if not fault and module.symmetry_axis_x is None:
                 reason += "; its geometry is not its own mirror image"
             outcomes.append(Outcome(f"symmetry[{number}].self_symmetric[{index}]", (device,), not fault, reason))
-    return SymmetryPlan(frozenset(centred) - set(partners), partners, tuple(outcomes))
+    on_axis = frozenset(centred) - set(partners)
+    axes = _axes(design)
+    islands = {
+        owner[device].name: axes[number]
+        for number, group in enumerate(design.constraints.symmetry)
+        for device in (*(device for pair in group.pairs for device in pair), *group.self_symmetric)
+        if owner[device].name in on_axis or owner[device].name in partners
+    }
+    return SymmetryPlan(on_axis, partners, tuple(outcomes), islands)
+
+
+def _axes(design: Design) -> list[str]:
+    """Return the name of the axis of each symmetry group: those of one signal path, which share nets, have one."""
+    circuit, groups = design.circuit, design.constraints.symmetry
+    nets = [
+        {
+            net
+            for device in (*(device for pair in group.pairs for device in pair), *group.self_symmetric)
+            for net in circuit.device(device).terminals.values()
+            if net not in design.supplies
+        }
+        for group in groups
+    ]
+    axis = list(range(len(groups)))
+    for one, other in combinations(range(len(groups)), 2):
+        if nets[one] & nets[other]:
+            low, high = sorted((axis[one], axis[other]))
+            axis = [low if each == high else each for each in axis]
+    return [f"symmetry[{number}]" for number in axis]
 
 
 def _has_pattern(module: Module, devices: Sequence[str]) -> bool:
@@ -103,21 +135,19 @@ def _off_grid(module: Module, grid: int) -> str:
     return f"the width of module {module.name} is an odd number of grid steps" if odd else ""
 
 
-def _unequal(one: Module, other: Module, level: Mapping[str, tuple[str, int]]) -> str:
-    """Return why two modules cannot be placed as mirror images; an empty string where they can."""
-    shared = [module for module in (one, other) if len(module.devices) > 1]
+def _unequal(one: Sequence[Module], other: Sequence[Module]) -> str:
+    """Return why two modules, each in its shapes, cannot mirror each other; an empty string where they can."""
+    shared = [shapes[0] for shapes in (one, other) if len(shapes[0].devices) > 1]
     if shared:
         return "; ".join(f"module {module.name} also holds other devices" for module in shared)
-    if level[one.name] != level[other.name]:
-        return "the two modules lie in different rows"
-    if one.bbox != other.bbox or not _same_geometry(one, other):
+    if len(one) != len(other) or not all(map(_same_geometry, one, other)):
         return "the two modules differ in geometry: their devices are connected differently"
     return ""
 
 
 def _same_geometry(one: Module, other: Module) -> bool:
     layout = one.layout
-    return all(
+    return one.bbox == other.bbox and all(
         (kdb.Region(one.cell.begin_shapes_rec(layer)) ^ kdb.Region(other.cell.begin_shapes_rec(layer))).is_empty()
         for layer in layout.layer_indexes()
     )

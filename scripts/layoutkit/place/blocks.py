@@ -184,6 +184,10 @@ class PlacementOptions:
         seed: Seed of the annealing.
         moves: How many changes the annealing tries; None for a number that grows with the blocks.
         near: Names of blocks that belong next to each other, one tuple per group.
+        aligned: Blocks with an edge in common: ``left``, ``right``, ``bottom``, ``top``, ``center_x`` or ``center_y``,
+            and their names.
+        ordered: Blocks that lie one after the other: ``left_to_right`` or ``bottom_to_top``, and their names.
+        abutting: Names of blocks side by side, from left to right, as close as the rules allow.
         net_weights: How much the length of a net counts, by name; 1 for others.
         sides: Side (``left``, ``right``, ``bottom``, ``top``) at which the port of a net is wanted, by net.
     """
@@ -196,5 +200,8 @@ class PlacementOptions:
     seed: int = 1
     moves: int | None = None
     near: tuple[tuple[str, ...], ...] = ()
+    aligned: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    ordered: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    abutting: tuple[tuple[str, ...], ...] = ()
     net_weights: Mapping[str, float] = field(default_factory=dict)
     sides: Mapping[str, str] = field(default_factory=dict)

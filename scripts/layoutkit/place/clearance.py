@@ -53,6 +53,11 @@ class Clearances:
             gap += _beyond(first, one, ("top",)) + _beyond(second, other, ("bottom",))
         return -(-gap // self.grid) * self.grid
 
+    def beside(self, first: Block, second: Block) -> int:
+        """Return the gap to keep between ``first`` and the block to its right, inside one ring where they share one."""
+        shared = first.ring is not None and second.ring is not None and first.ring.key == second.ring.key
+        return self.inside(first, second, "x") if shared else self.between(first, second, "x")
+
     def inside(self, first: Block, second: Block, axis: str) -> int:
         """Return the same gap for two blocks inside one ring. [dbu]"""
         near, far = (("left", "right"), ("left", "right")) if axis == "x" else (("top",), ("bottom",))

@@ -241,13 +241,13 @@ class _CircuitNodes:
                 faults.append(f"{path} has no kind")
             if unknown:
                 faults.append(f"{path} names {', '.join(unknown)}, which the circuit does not have")
-            elif not subjects:
+            elif not subjects and kind != "outline":  # which is one of the whole circuit
                 faults.append(f"{path} names no device, net or block of the circuit")
             if not faults:
-                name = ("Constraint", str(constraint.get("id") or f"{kind}_{'_'.join(subjects)}"), "constraint_")
+                name = ("Constraint", str(constraint.get("id") or "_".join([str(kind), *subjects])), "constraint_")
                 self.nodes[name] = {**constraint, "kind": kind}
-                for subject in subjects:
-                    self._relate(name, self._names[subject], "CONSTRAINS")
+                for subject in [self._names[subject] for subject in subjects] or [self.root]:
+                    self._relate(name, subject, "CONSTRAINS")
         if faults:
             raise LayoutkitError("; ".join(faults), details={"param_name": "constraints", "faults": faults})
 

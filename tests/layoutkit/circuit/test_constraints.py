@@ -230,6 +230,10 @@ def test_constraints_come_back_from_json_as_they_were(comparator):
         "symmetry": [{"pairs": [["a", "b"]], "self_symmetric": ["c"], "net_pairs": [["x", "y"]], "reason": "r"}],
         "matching": [{"devices": ["a", "b"], "arrangement": "ABBA", "reason": "r"}],
         "proximity": [{"devices": ["a", "c"], "reason": "r"}],
+        "alignment": [{"devices": ["a", "c"], "edge": "top", "reason": "r"}],
+        "ordering": [{"devices": ["c", "d"], "direction": "left_to_right", "reason": "r"}],
+        "abutment": [{"devices": ["d", "e"], "reason": "r"}],
+        "outline": [{"width": 20, "aspect": 1.5, "reason": "r"}],
         "net_priorities": [{"net": "x", "priority": 3, "kind": "bias", "reason": "r"}],
         "net_currents": [{"net": "x", "current": 0.001, "reason": "r"}],
         "port_sides": [{"port": "x", "side": "top", "reason": "r"}],
@@ -237,10 +241,83 @@ def test_constraints_come_back_from_json_as_they_were(comparator):
     assert Constraints.from_json(everything).to_json() == everything
 
 
+def in_rows(*names, direction="left_to_right"):
+    return {"devices": list(names), "direction": direction}
+
+
+@pytest.mark.parametrize(
+    ("given", "paths"),
+    [
+        (
+            {"ordering": [in_rows("M1", "M2"), in_rows("M2", "M3"), in_rows("M3", "M1")]},
+            ["ordering[0]", "ordering[1]", "ordering[2]"],
+        ),
+        (
+            {"symmetry": [{"pairs": [["M1", "M2"]]}], "ordering": [in_rows("M2", "M1")]},
+            ["ordering[0]", "symmetry[0].pairs[0]"],
+        ),
+        (
+            {"symmetry": [{"self_symmetric": ["M1", "M2"]}], "ordering": [in_rows("M2", "M1")]},
+            ["ordering[0]", "symmetry[0].self_symmetric[0]", "symmetry[0].self_symmetric[1]"],
+        ),
+        (
+            {"symmetry": [{"pairs": [["M1", "M2"]]}], "ordering": [in_rows("M1", "M2", direction="bottom_to_top")]},
+            ["ordering[0]", "symmetry[0].pairs[0]"],
+        ),
+        (
+            {
+                "alignment": [{"devices": ["M1", "M2"], "edge": "top"}],
+                "ordering": [in_rows("M1", "M2", direction="bottom_to_top")],
+            },
+            ["alignment[0]", "ordering[0]"],
+        ),
+        (
+            {"abutment": [{"devices": ["M1", "M2"]}], "ordering": [in_rows("M1", "M3", "M2")]},
+            ["abutment[0]", "ordering[0]"],
+        ),
+        (
+            {
+                "alignment": [{"devices": ["M1", "M2"], "edge": "left"}, {"devices": ["M2", "M3"], "edge": "right"}],
+                "ordering": [in_rows("M3", "M1")],
+            },
+            ["alignment[0]", "alignment[1]", "ordering[0]"],
+        ),
+        ({"alignment": [{"devices": ["M1", "M2"], "edge": "top"}], "ordering": [in_rows("M1", "M2", "M3")]}, []),
+        (
+            {
+                "symmetry": [{"pairs": [["M1", "M2"]], "self_symmetric": ["M3"]}],
+                "ordering": [in_rows("M1", "M3", "M2")],
+            },
+            [],
+        ),
+        (
+            {
+                "matching": [{"devices": ["M1", "M2"]}],
+                "symmetry": [{"pairs": [["M1", "M2"]], "self_symmetric": ["M3"]}],
+                "ordering": [in_rows("M1", "M3", direction="bottom_to_top")],
+                "abutment": [{"devices": ["M4", "M5", "M6"]}],
+            },
+            [],
+        ),
+    ],
+)
+def test_constraints_on_places_that_contradict_one_another_are_named(given, paths):
+    """Each case is small enough to see by hand which constraints no placement obeys together."""
+    found = constraints_module.find_faults(Constraints.from_json(given), None)
+    named = [path for fault in found for path in paths if path in fault.message]
+    assert (len(found), named) == (bool(paths), paths), found
+
+
+def test_an_outline_that_limits_nothing_is_refused(comparator, suggested):
+    (fault,) = find_faults({**suggested, "outline": [{"reason": "r"}]}, comparator)
+    assert (fault.path, fault.message) == ("outline[0]", "an outline needs a width, a height or an aspect")
+
+
 @pytest.mark.parametrize(
     ("section", "entries", "message"),
     [
         ("proximity", [{"devices": ["min1", "gone"]}], "no device 'gone'"),
+        ("ordering", [{"devices": ["min1", "min1"], "direction": "left_to_right"}], "'min1' is listed twice here"),
         ("proximity", [{"devices": ["min1", "min1"]}], "'min1' is listed twice here"),
         ("net_currents", [{"net": "com", "current": 1.0}] * 2, "'com' is already in net_currents[0]"),
         ("port_sides", [{"port": "dp", "side": "top"}], "'dp' is a net inside the circuit, no port"),

@@ -30,7 +30,7 @@ def placed(text, name, *, recognised=False, **options):
     request = LayoutRequest(netlist_text=text, technology=name, constraints=None if recognised else {})
     circuit, _ = read_circuit(request, technology)
     design, _ = make_design(request, technology, circuit)
-    return technology, place_modules(design, PlacementOptions(row_gap=1000, moves=100), **options)
+    return technology, place_modules(design, PlacementOptions(gap_y=1000, moves=100), **options)
 
 
 def violated(technology, modules):
@@ -79,7 +79,7 @@ def test_rows_share_a_ring_only_while_the_middle_is_near_enough_to_its_taps():
     cards = "\n".join(f"M{i} d{i} g{i} vss vss nmos W=20u L={1 + i / 10}u" for i in range(12))
     technology, modules = placed(f"* tall\n.subckt tall vss\n{cards}\n.ends\n", "sky130A")
     assert violated(technology, modules) == set()
-    assert len(modules.placement.rows) > 1
+    assert len(modules.placement.rings) > 1
 
 
 def test_a_mirror_and_its_cascodes_too_high_for_one_ring_are_two_modules():

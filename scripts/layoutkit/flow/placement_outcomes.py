@@ -1,0 +1,171 @@
+"""What became of the constraints on places: measured on the placed modules, whatever placed them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit.constraints import Outcome
+from layoutkit.circuit.placement_conflicts import AXES, EDGES, contradictions
+from layoutkit.errors import LayoutkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from layoutkit.circuit.constraints import Constraints, Outline
+    from layoutkit.place import PlacementOptions, Rectangle
+    from layoutkit.technology import Technology
+
+    Gap = Callable[[str, str], int]
+
+
+def check_modules(constraints: Constraints, owner: Mapping[str, str]) -> None:
+    """Check that the modules of the devices can be placed as the constraints say.
+
+    Args:
+        constraints: Of a circuit that they fit.
+        owner: Device to the module that holds it.
+
+    Raises:
+        LayoutkitError: If constraints contradict one another because of the devices that share modules.
+    """
+    found = contradictions(constraints, owner.__getitem__)
+    if found:
+        errors = [{"path": each.paths[-1], "message": each.text} for each in found]
+        text = "; ".join(each.text for each in found)
+        message = f"the constraints contradict one another once devices share modules: {text}"
+        raise LayoutkitError(message, details={"param_name": "constraints", "errors": errors})
+
+
+def with_relations(options: PlacementOptions, constraints: Constraints, owner: Mapping[str, str]) -> PlacementOptions:
+    """Return the options with what the constraints want of places; those that the options state themselves stay.
+
+    Args:
+        options: How to place.
+        constraints: Proximity, alignment, ordering, abutment, outline and sides of ports.
+        owner: Device to the module that holds it.
+    """
+
+    def modules(devices: Sequence[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(owner[device] for device in devices))
+
+    return replace(
+        options,
+        near=tuple(modules(group.devices) for group in constraints.proximity),
+        aligned=tuple((wanted.edge, modules(wanted.devices)) for wanted in constraints.alignment),
+        ordered=tuple((line.direction, modules(line.devices)) for line in constraints.ordering),
+        abutting=tuple(modules(row.devices) for row in constraints.abutment),
+        sides=options.sides or constraints.sides,
+    )
+
+
+def place_outcomes(
+    technology: Technology,
+    constraints: Constraints,
+    owner: Mapping[str, str],
+    boxes: Mapping[str, Rectangle],
+    least_gap: Gap,
+) -> list[Outcome]:
+    """Return what became of proximity, alignment, ordering, abutment and outline.
+
+    Args:
+        technology: Gives the units of lengths in messages.
+        constraints: What was wanted.
+        owner: Device to the module that holds it.
+        boxes: Module to its box as placed. [dbu]
+        least_gap: Returns the least distance of two modules side by side, the left one first. [dbu]
+    """
+    judge = _Judge(technology, boxes)
+    checks: tuple[tuple[str, str, Callable[[Any, Sequence[str]], str]], ...] = (
+        ("proximity", "the modules are neighbours", lambda _, names: judge.apart(names)),
+        ("alignment", "the modules are aligned", lambda wanted, names: judge.unaligned(names, wanted.edge)),
+        ("ordering", "the modules lie in this order", lambda wanted, names: judge.unordered(names, wanted.direction)),
+        ("abutment", "the modules lie as close as the rules allow", lambda _, names: judge.separate(names, least_gap)),
+    )
+    found = []
+    for kind, how, fault_of in checks:
+        for index, wanted in enumerate(getattr(constraints, kind)):
+            names = list(dict.fromkeys(owner[device] for device in wanted.devices))
+            fault = fault_of(wanted, names) if len(names) > 1 else ""
+            reason = fault or (how if len(names) > 1 else "drawn in one module")
+            if kind == "ordering" and not fault and len(names) < len(wanted.devices):
+                fault = reason = "the order of devices that share a module is that of its pattern"
+            found.append(Outcome(f"{kind}[{index}]", wanted.devices, not fault, reason))
+    return [*found, *(judge.outline(f"outline[{index}]", limit) for index, limit in enumerate(constraints.outline))]
+
+
+class _Judge:
+    """Measures modules as placed; each method returns what is wrong, an empty string where nothing is."""
+
+    def __init__(self, technology: Technology, boxes: Mapping[str, Rectangle]) -> None:
+        self._um = technology.to_um
+        self._boxes = boxes
+
+    def apart(self, names: Sequence[str]) -> str:
+        """Return which modules are no neighbours of the others, directly or through one of them."""
+        reached, waiting = {names[0]}, set(names[1:])
+        while joining := {name for name in waiting if any(self._adjacent(name, other) for other in reached)}:
+            reached |= joining
+            waiting -= joining
+        return f"{', '.join(sorted(waiting))} lie apart from {', '.join(sorted(reached))}" if waiting else ""
+
+    def unaligned(self, names: Sequence[str], edge: str) -> str:
+        """Return how far apart the edges or middles are that should be one."""
+        axis, place = EDGES[edge]
+        places = [self._place(name, axis, place) for name in names]
+        apart = max(places) - min(places)
+        return f"their {edge} differs by up to {self._um(apart):g} um" if apart else ""
+
+    def unordered(self, names: Sequence[str], direction: str) -> str:
+        """Return the first two modules in another order."""
+        axis = AXES[direction]
+        for before, after in pairwise(names):
+            if self._place(before, axis, "high") > self._place(after, axis, "low"):
+                word = "left of" if axis == "x" else "below"
+                return f"{before} does not lie wholly {word} {after}"
+        return ""
+
+    def separate(self, names: Sequence[str], least_gap: Gap) -> str:
+        """Return the first two modules that are farther apart than they must be, or not side by side."""
+        for left, right in pairwise(names):
+            one, other = self._boxes[left], self._boxes[right]
+            gap = other.left - one.right
+            if gap < 0 or min(one.top, other.top) <= max(one.bottom, other.bottom):
+                return f"{right} does not lie at the right side of {left}"
+            if gap > least_gap(left, right):
+                least = self._um(least_gap(left, right))
+                return f"{left} and {right} are {self._um(gap):g} um apart, the rules need {least:g} um"
+        return ""
+
+    def outline(self, path: str, limit: Outline) -> Outcome:
+        """Return whether the placed modules fit into an outline."""
+        sides = {
+            "width": max(box.right for box in self._boxes.values()) - min(box.left for box in self._boxes.values()),
+            "height": max(box.top for box in self._boxes.values()) - min(box.bottom for box in self._boxes.values()),
+        }
+        size = {name: self._um(side) for name, side in sides.items()}
+        size["aspect"] = max(sides.values()) / min(sides.values())
+        wanted = {name: getattr(limit, name) for name in size if getattr(limit, name) is not None}
+        over = [f"{name} {size[name]:.4g} instead of {most:g}" for name, most in wanted.items() if size[name] > most]
+        how = ", ".join(f"{name} {size[name]:.4g}" for name in wanted)
+        return Outcome(path, (), not over, f"the placed modules have {', '.join(over) or how}")
+
+    def _place(self, name: str, axis: str, place: str) -> float:
+        box = self._boxes[name]
+        low, high = (box.left, box.right) if axis == "x" else (box.bottom, box.top)
+        return {"low": low, "middle": (low + high) / 2, "high": high}[place]
+
+    def _adjacent(self, one: str, other: str) -> bool:
+        """Return whether no module lies between two, and they are no farther apart than the smaller one is long."""
+        a, b = self._boxes[one], self._boxes[other]
+        left, right = sorted((max(a.left, b.left), min(a.right, b.right)))
+        bottom, top = sorted((max(a.bottom, b.bottom), min(a.top, b.top)))
+        apart = max(max(a.left, b.left) - min(a.right, b.right), max(a.bottom, b.bottom) - min(a.top, b.top))
+        if apart > min(max(box.right - box.left, box.top - box.bottom) for box in (a, b)):
+            return False
+        return not any(
+            box.left < right and box.right > left and box.bottom < top and box.top > bottom
+            for name, box in self._boxes.items()
+            if name not in (one, other)
+        )
