@@ -282,14 +282,7 @@ def mean_resistance(
     Returns:
         None if a fed cell has no way to a grounded one.
     """
-    links: dict[int, dict[int, float]] = defaultdict(dict)
-    to_ground: dict[int, float] = defaultdict(float)
-    for (one, other), conductance in conductances.items():
-        for here, there in ((one, other), (other, one)):
-            if there in grounded:
-                to_ground[here] += conductance
-            elif here not in grounded:
-                links[here][there] = conductance
+    links, to_ground = _network(conductances, grounded)
     current: dict[int, float] = defaultdict(float)
     for cell in feeds:
         if cell not in grounded:
@@ -319,3 +312,18 @@ def mean_resistance(
         for one in near:
             heappush(heap, (len(links[one]), one))
     return power  # of a current of 1 A: the voltage that the currents see
+
+
+def _network(
+    conductances: Mapping[tuple[int, int], float], grounded: Collection[int]
+) -> tuple[dict[int, dict[int, float]], dict[int, float]]:
+    """Return the conductance of each cell that is not grounded to its neighbours, and to ground. [S]"""
+    links: dict[int, dict[int, float]] = defaultdict(dict)
+    to_ground: dict[int, float] = defaultdict(float)
+    for (one, other), conductance in conductances.items():
+        for here, there in ((one, other), (other, one)):
+            if there in grounded:
+                to_ground[here] += conductance
+            elif here not in grounded:
+                links[here][there] = conductance
+    return links, to_ground

@@ -5,6 +5,7 @@ All costs are integers, so both give the same path. Reference: Hart, Nilsson, Ra
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
@@ -17,15 +18,17 @@ if TYPE_CHECKING:
 
     IntArray = npt.NDArray[np.int64]
 
-COMPILE_FROM_NODES = 400_000
-"""Below this many nodes the start of numba (0.5 s from its cache) costs more CPU than it saves."""
-
-COMPILE_FROM_TOTAL = 20_000_000
-"""The same for the nodes of all graphs searched in one run: a crowded board takes hundreds of searches."""
+COMPILE_FROM_VISITS = 150_000
+"""Nodes visited in Python, in this process, from which numba is started: so many cost what its start does (0.7 s CPU
+from its cache). So no run pays more than twice the least it could."""
 
 UNREACHED = 1 << 62
+NEXT_SEARCH = 1 << 42
+"""Each search starts this much below the one before, which is more than a path can cost."""
+SEARCHES = 1 << 18
 
 _compiled: dict[str, Any] = {}
+_visited = [0]
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,13 @@ class Search:
     """Finds cheapest paths; compiles itself when that pays.
 
     Args:
-        engine: ``python``, ``numba`` (Python where it is not installed), or ``auto``: numba on a large graph, and
-            once the graphs searched so far add up.
+        engine: ``python``, ``numba`` (Python where it is not installed), or ``auto``: numba once the searches of this
+            process have cost as much as its start does, or where it is in use already.
     """
 
     def __init__(self, engine: str = "auto") -> None:
         self.engine = engine
-        self.searched = 0
+        self._known: dict[bool, _Reached] = {}
 
     def shortest_path(
         self, costs: EdgeCosts, guess: IntArray, starts: Sequence[int], targets: Sequence[int]
@@ -63,42 +66,65 @@ class Search:
             starts: Node numbers ``(layer * rows + row) * columns + column``.
             targets: Node numbers.
         """
+        pays = "astar" in _compiled or "numba" in sys.modules or _visited[0] >= COMPILE_FROM_VISITS
+        wanted = self.engine == "numba" or (self.engine == "auto" and pays)
+        astar = _compiled_search() if wanted else None
+        compiled = astar is not None
         size = costs.right.size
-        self.searched += size
-        pays = size >= COMPILE_FROM_NODES or self.searched >= COMPILE_FROM_TOTAL
-        if self.engine == "numba" or (self.engine == "auto" and pays):
-            found = _run_compiled(costs, guess, starts, targets)
-            if found is not None:
-                return found
-        return _run_interpreted(costs, guess, starts, targets)
+        reached = self._known.get(compiled)
+        if reached is None or reached.size != size or reached.first <= -SEARCHES * NEXT_SEARCH:
+            reached = self._known[compiled] = _Reached(size, compiled=compiled)
+        rows, columns = costs.right.shape[1:]
+        arrays: list[Any] = [array.reshape(-1) for array in (costs.right, costs.up, costs.via, guess)]
+        if not compiled:
+            arrays = [memoryview(array) for array in arrays]
+        search: Any = astar or _astar
+        goal, visited = search(*arrays, *reached.begin(starts, targets), columns, rows * columns)
+        reached.end(targets)
+        _visited[0] += 0 if compiled else visited
+        return _walk_back(reached.parent, int(goal))
 
 
-def _run_interpreted(costs: EdgeCosts, guess: IntArray, starts: Sequence[int], targets: Sequence[int]) -> list[int]:
-    rows, columns = costs.right.shape[1:]
-    size = costs.right.size
-    is_target = bytearray(size)
-    for node in targets:
-        is_target[node] = 1
-    parent = [-1] * size
-    goal = _astar(
-        costs.right.ravel().tolist(),
-        costs.up.ravel().tolist(),
-        costs.via.ravel().tolist(),
-        guess.ravel().tolist(),
-        list(starts),
-        is_target,
-        [UNREACHED] * size,
-        parent,
-        columns,
-        rows * columns,
-    )
-    return _walk_back(parent, goal)
+class _Reached:
+    """The cost and predecessor of each node of a graph, kept from one search to the next.
+
+    A search starts so far below the one before that what that one has left counts as unreached: nothing is cleared.
+    """
+
+    def __init__(self, size: int, *, compiled: bool) -> None:
+        self.size, self.compiled = size, compiled
+        self.first = 0
+        self.is_target: Any = bytearray(size)
+        self.cost: Any = [UNREACHED] * size
+        self.parent: Any = [-1] * size
+        if compiled:
+            import numpy as np
+
+            self.is_target = np.zeros(size, dtype=np.uint8)
+            self.cost = np.full(size, UNREACHED, dtype=np.int64)
+            self.parent = np.full(size, -1, dtype=np.int64)
+
+    def begin(self, starts: Sequence[int], targets: Sequence[int]) -> tuple[Any, int, Any, Any, Any]:
+        """Return starts, their cost, marks of the targets, costs and predecessors for the next search."""
+        import numpy as np
+
+        self.first -= NEXT_SEARCH
+        for node in targets:
+            self.is_target[node] = 1
+        nodes = np.asarray(starts, dtype=np.int64) if self.compiled else starts
+        return nodes, self.first, self.is_target, self.cost, self.parent
+
+    def end(self, targets: Sequence[int]) -> None:
+        """Forget the targets."""
+        for node in targets:
+            self.is_target[node] = 0
 
 
-def _run_compiled(costs: EdgeCosts, guess: IntArray, starts: Sequence[int], targets: Sequence[int]) -> list[int] | None:
-    """Return the path found by the compiled search, None where numba is not installed."""
-    import numpy as np
+def _compiled_search() -> Any:
+    """Return the compiled search, None where numba is not installed.
 
+    numba keeps what it compiled in ``__pycache__`` or, where that cannot be written, in the user's cache folder.
+    """
     if "astar" not in _compiled:
         try:
             import numba
@@ -109,28 +135,7 @@ def _run_compiled(costs: EdgeCosts, guess: IntArray, starts: Sequence[int], targ
                 _compiled["astar"] = numba.njit(cache=True)(_astar)
             except RuntimeError:  # no writable place for the cache
                 _compiled["astar"] = numba.njit(_astar)
-    astar = _compiled["astar"]
-    if astar is None:
-        return None
-    size = costs.right.size
-    is_target = np.zeros(size, dtype=np.uint8)
-    is_target[np.asarray(targets, dtype=np.int64)] = 1
-    cost = np.full(size, UNREACHED, dtype=np.int64)
-    parent = np.full(size, -1, dtype=np.int64)
-    rows, columns = costs.right.shape[1:]
-    goal = astar(
-        costs.right.ravel(),
-        costs.up.ravel(),
-        costs.via.ravel(),
-        guess.ravel(),
-        np.asarray(starts, dtype=np.int64),
-        is_target,
-        cost,
-        parent,
-        columns,
-        rows * columns,
-    )
-    return _walk_back(parent, int(goal))
+    return _compiled["astar"]
 
 
 def _walk_back(parent: Any, goal: int) -> list[int]:
@@ -148,25 +153,29 @@ def _astar(  # noqa: PLR0913, PLR0917 - one flat loop: numba compiles it, Python
     via: Any,
     guess: Any,
     starts: Any,
+    first: int,
     is_target: Any,
     cost: Any,
     parent: Any,
     columns: int,
     plane: int,
-) -> int:
-    """Fill ``cost`` and ``parent``; return the target reached, -1 when none can be."""
+) -> tuple[int, int]:
+    """Fill ``cost`` and ``parent``; return the target reached, -1 when none can be, and the number of visits."""
+    visited = 0
     heap = [(0, 0, 0)]
     heappop(heap)
     for start in starts:
-        cost[start] = 0
-        heappush(heap, (guess[start % plane], 0, start))
+        cost[start] = first
+        parent[start] = -1
+        heappush(heap, (first + guess[start % plane], -first, start))
     while len(heap) > 0:
         _, negative, node = heappop(heap)
         here = -negative
         if here > cost[node]:
             continue
         if is_target[node]:
-            return node
+            return node, visited
+        visited += 1
         # A negative index wraps to the last column, row or layer, whose outward edge is always -1.
         for step, other in (
             (right[node], node + 1),
@@ -181,4 +190,4 @@ def _astar(  # noqa: PLR0913, PLR0917 - one flat loop: numba compiles it, Python
                 cost[other] = reached
                 parent[other] = node
                 heappush(heap, (reached + guess[other % plane], -reached, other))
-    return -1
+    return -1, visited

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -103,11 +104,16 @@ def _keep_cuts_apart(board: Board, costs: EdgeCosts, path: Sequence[int]) -> Non
         if level == other_level:
             continue
         reach = stack.cuts[level].size + stack.cuts[level].space
-        columns = [i for i, x in enumerate(tracks.xs) if abs(x - tracks.xs[column]) < reach]
-        rows = [i for i, y in enumerate(tracks.ys) if abs(y - tracks.ys[row]) < reach]
+        columns, rows = _nearer(tracks.xs, column, reach), _nearer(tracks.ys, row, reach)
         kept = costs.via[level, row, column]
-        costs.via[level, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = -1
+        costs.via[level, rows, columns] = -1
         costs.via[level, row, column] = kept
+
+
+def _nearer(coordinates: Sequence[int], index: int, reach: int) -> slice:
+    """Return the tracks that are nearer than ``reach`` to the one at ``index``."""
+    at = coordinates[index]
+    return slice(bisect_right(coordinates, at - reach), bisect_left(coordinates, at + reach))
 
 
 def _unreachable(
