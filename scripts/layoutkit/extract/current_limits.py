@@ -1,14 +1,15 @@
-"""Whether drawn metal carries the currents of its nets: wires as wide as I/J, and as many cuts as I/Icut, everywhere.
+"""Whether drawn metal carries the currents of its nets: wires as wide as I/J, and max(2, I/Icut) cuts, everywhere.
 
 The current of a net enters and leaves its metal at the contacts of sources and drains, each finger with its share of
 its device's width, and at the port. The metal carries it if a flow exists that exceeds no wire's and no cut's limit
-(a maximum flow over the mesh of the metal); where none exists, the minimum cut is the place that is too weak.
+(a maximum flow over the mesh of the metal); where none exists, the minimum cut is the place that is too weak. A single
+cut where two fit is a failure also where it carries the current.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ import klayout.db as kdb
 from layoutkit.extract.connectivity import Nets, electrical_layers, labelled_gates
 from layoutkit.extract.metal_mesh import Rect, capacities, mesh_of
 from layoutkit.extract.minimum_cut import minimum_cut
+from layoutkit.extract.single_cuts import WholeLayout, single_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +39,7 @@ class NetLoad(NamedTuple):
         terminals: Device to whether its current flows ``into`` the net or ``out of`` it.
         current_ma: Largest direct current of the net; None if it is not stated. [mA]
         devices_ma: Device to its current, where it is stated. [mA]
+        known_singles: Names and centres of single cuts that are reported elsewhere, with the reason. [dbu]
     """
 
     points: tuple[tuple[str, int, int], ...]
@@ -44,6 +47,7 @@ class NetLoad(NamedTuple):
     terminals: Mapping[str, str] = {}
     current_ma: float | None = None
     devices_ma: Mapping[str, float] = {}
+    known_singles: frozenset[tuple[str, int, int]] = frozenset()
 
 
 class End(NamedTuple):
@@ -59,7 +63,7 @@ class NetVerdict:
     """The judgement of one net: ``passed``, ``failed``, ``unchecked`` or ``unstated`` (no current is stated).
 
     ``carries_ma`` is what the metal can carry at its weakest place, which ``layer`` and ``box`` name; None if no limit
-    is known. [mA, um]
+    is known. ``singles`` are the single cuts where two fit: names and boxes. [mA, um]
     """
 
     net: str
@@ -72,21 +76,30 @@ class NetVerdict:
     drawn: str = ""
     reason: str = ""
     unchecked: tuple[str, ...] = field(default=())
+    singles: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
     @property
     def text(self) -> str:
         """A failure as a sentence."""
-        place = f" at ({', '.join(f'{side:g}' for side in self.box)}) um" if self.box else ""
-        return (
-            f"net {self.net} carries {self.needed_ma:g} mA, its {self.layer}{place} is too weak: "
-            f"{self.drawn} drawn, {self.needed} needed"
-        )
+        current = "a current" if self.needed_ma is None else f"{self.needed_ma:g} mA"
+        faults = []
+        if self.singles:
+            places = ", ".join(f"{cut}{_at(box)}" for cut, box in self.singles)
+            faults.append(f"it has a single cut where two fit: {places}")
+        if (self.layer, self.box) not in self.singles:
+            faults.insert(0, f"its {self.layer}{_at(self.box)} is too weak: {self.drawn} drawn, {self.needed} needed")
+        return f"net {self.net} carries {current}, {'; '.join(faults)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as JSON data, without what is empty."""
         data = {**vars(self), "box": list(self.box), "unchecked": list(self.unchecked)}
+        del data["singles"]  # part of the text
         data["text"] = self.text if self.verdict == "failed" else ""
         return {name: value for name, value in data.items() if value not in ("", None, [])}
+
+
+def _at(box: tuple[float, ...]) -> str:
+    return f" at ({', '.join(f'{side:g}' for side in box)}) um" if box else ""
 
 
 def judge_currents(cell: kdb.Cell, technology: Technology, loads: Mapping[str, NetLoad]) -> list[NetVerdict]:
@@ -108,6 +121,10 @@ class _Judge:
             self.widths[device] += box.height()
             self.places.insert(box)
             self.owners[box.left, box.bottom, box.right, box.top] = device
+        channels = kdb.Region()
+        for _, box in self.channels:
+            channels.insert(box)
+        self.whole = WholeLayout(technology, layers.conducting, channels, cell.bbox())
 
     def verdict(self, name: str, load: NetLoad) -> NetVerdict:
         net = next((n for n in (self.nets.at(c, kdb.Point(x, y)) for c, x, y in load.points) if n is not None), None)
@@ -116,10 +133,25 @@ class _Judge:
         needed = load.current_ma is not None or any(device in load.devices_ma for device in load.terminals)
         if not needed:
             return self._weakest(name, net)
-        return self._judged(name, net, load)
-
-    def _judged(self, name: str, net: kdb.Net, load: NetLoad) -> NetVerdict:
         regions = self._metal(net)
+        return self._with_singles(self._judged(name, net, load, regions), load, regions)
+
+    def _with_singles(self, found: NetVerdict, load: NetLoad, regions: Mapping[str, kdb.Region]) -> NetVerdict:
+        """Return the verdict with the single cuts where two fit, which fail of themselves."""
+        um = self.technology.to_um
+        singles = tuple(
+            (cut, tuple(um(side) for side in (box.left, box.bottom, box.right, box.top)))
+            for cut, box in single_places(self.whole, regions)
+            if (cut, box.center().x, box.center().y) not in load.known_singles
+        )
+        if not singles or found.verdict == "failed":
+            return replace(found, singles=singles)
+        layer, box = singles[0]
+        limit = next(cut.current_ma for cut in self.technology.cuts if cut.name == layer)
+        found = replace(found, verdict="failed", carries_ma=limit, layer=layer, box=box, singles=singles)
+        return replace(found, needed="2 cuts", drawn="1 cut")
+
+    def _judged(self, name: str, net: kdb.Net, load: NetLoad, regions: Mapping[str, kdb.Region]) -> NetVerdict:
         taps = list(self._taps(net, load))
         mesh = mesh_of(self.technology, regions, [contact for _, contact, _, _ in taps])
         limits, unknown = capacities(self.technology, mesh)
@@ -255,7 +287,7 @@ class _Judge:
         cuts = {cut.name: cut for cut in self.technology.cuts}
         if layer in cuts:
             each = cuts[layer].current_ma or 1.0
-            needed, drawn = f"{max(2, -int(-needed_ma / each // 1)):d} cuts", f"{len(by_name[layer])} cuts"
+            needed, drawn = _counted(max(2, -int(-needed_ma / each // 1))), _counted(len(by_name[layer]))
         else:
             width = sum(link.width for link, _ in by_name[layer])
             density = sum(limit for _, limit in by_name[layer]) / um(width)
@@ -300,6 +332,10 @@ class _Judge:
         um, (limit, layer, box) = self.technology.to_um, weakest
         place = tuple(um(side) for side in (box.left, box.bottom, box.right, box.top))
         return NetVerdict(name, "unstated", None, round(limit, 6), layer, place, unchecked=unchecked)
+
+
+def _counted(cuts: int) -> str:
+    return "1 cut" if cuts == 1 else f"{cuts} cuts"
 
 
 def _narrowest(region: kdb.Region) -> tuple[kdb.Box, int]:

@@ -306,7 +306,7 @@ class _Job:
         from layoutkit.flow.summary import constraints_data
 
         design = self.design
-        verdicts = judged(self.cell, self.tried.placed, self.circuit, design.constraints)
+        verdicts = judged(self.cell, self.tried.placed, self.circuit, design.constraints, self.routes.result.nets)
         constraints, ignored = constraints_data(design, self.tried, self.routes, verdicts)
         self._warnings += [*ignored, *(each.text for each in self.routes.unequal)]
         return {"currents": currents_data(self.technology, verdicts), "constraints": constraints}

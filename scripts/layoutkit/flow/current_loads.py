@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.extract.current_limits import NetVerdict
     from layoutkit.flow.placing import PlacedModules
+    from layoutkit.route.routes import RoutedNet
     from layoutkit.technology import Technology
 
 
@@ -56,8 +57,11 @@ def device_currents(constraints: Constraints, circuit: Circuit) -> dict[str, flo
     return {device: current for device, current in found.items() if current > 0}
 
 
-def net_loads(placed: PlacedModules, circuit: Circuit, constraints: Constraints) -> dict[str, NetLoad]:
-    """Return what is known of the current of each net that has metal."""
+def net_loads(
+    placed: PlacedModules, circuit: Circuit, constraints: Constraints, routes: Iterable[RoutedNet] = ()
+) -> dict[str, NetLoad]:
+    """Return what is known of the current of each net that has metal, and of the single cuts of its wires."""
+    singles = {net.name: frozenset((cut.cut, cut.x, cut.y) for cut in net.single_cuts) for net in routes}
     points: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
     ports = label_places(placed.cell, placed.technology)
     mos = {device.id for device in circuit.devices if device.is_mos}
@@ -80,6 +84,7 @@ def net_loads(placed: PlacedModules, circuit: Circuit, constraints: Constraints)
             terminals[net],
             None if net not in constraints.currents else constraints.currents[net] * 1e3,
             driven,
+            singles.get(net, frozenset()),
         )
         for net, at in sorted(points.items())
     }
@@ -96,9 +101,11 @@ def currents_data(technology: Technology, verdicts: Sequence[NetVerdict]) -> dic
     }
 
 
-def judged(cell: kdb.Cell, placed: PlacedModules, circuit: Circuit, constraints: Constraints) -> list[NetVerdict]:
-    """Return the verdict on each net of a finished layout, drawn in ``cell``."""
-    return judge_currents(cell, placed.technology, net_loads(placed, circuit, constraints))
+def judged(
+    cell: kdb.Cell, placed: PlacedModules, circuit: Circuit, constraints: Constraints, routes: Iterable[RoutedNet] = ()
+) -> list[NetVerdict]:
+    """Return the verdict on each net of a finished layout, drawn in ``cell`` with wires ``routes``."""
+    return judge_currents(cell, placed.technology, net_loads(placed, circuit, constraints, routes))
 
 
 def with_verdicts(

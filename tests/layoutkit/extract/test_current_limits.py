@@ -86,7 +86,70 @@ def test_two_cuts_are_needed_where_one_carries_too_little(name):
     _, module, _, _, port = with_wire(name, 3000, cuts=1)
     failed = verdict(technology, module, port, 1.9 * cut.current_ma)
     assert (failed.verdict, failed.layer) == ("failed", cut.name)
-    assert (failed.drawn, failed.needed) == ("1 cuts", "2 cuts")
+    assert (failed.drawn, failed.needed) == ("1 cut", "2 cuts")
+
+
+def crossing(name, *, fenced):
+    """Return two wires that cross, joined by one cut; ``fenced``: between foreign wires at the least distance."""
+    technology = load(name)
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    cell = layout.create_cell("TOP")
+    cut, (lower, upper) = technology.cuts[1], technology.conductors[1:3]
+    sides = ((lower, cut.enclose_below, cut.enclose_below_end), (upper, cut.enclose_above, cut.enclose_above_end))
+    for conductor, side, end in sides:
+        half = max(conductor.width, cut.size + 2 * max(side, end)) // 2 + technology.grid
+        pitch = 2 * half + conductor.space
+        for place in (-pitch, 0, pitch) if fenced else (0,):
+            wire = kdb.Box(-3000, place - half, 3000, place + half)
+            wire = wire if conductor is lower else kdb.Box(wire.bottom, wire.left, wire.top, wire.right)
+            cell.shapes(technology.layer(layout, conductor.layer)).insert(wire)
+    own = kdb.Box(0, 0, cut.size, cut.size).moved(-(cut.size // 2), -(cut.size // 2))
+    cell.shapes(technology.layer(layout, cut.layer)).insert(own)
+    return technology, SimpleNamespace(cell=cell, layout=layout), (lower.name, -2000, 0), own
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_single_cut_where_two_fit_is_a_failure_of_its_own(name):
+    technology, drawn, at, cut = crossing(name, fenced=False)
+    tiny = NetLoad((at,), (at,), {}, 1e-3)
+    found = judge_currents(drawn.cell, technology, {"d": tiny})[0]
+    place = tuple(side * technology.dbu_um for side in (cut.left, cut.bottom, cut.right, cut.top))
+    assert (found.verdict, found.layer, found.drawn, found.needed) == (
+        "failed",
+        technology.cuts[1].name,
+        "1 cut",
+        "2 cuts",
+    )
+    assert found.box == pytest.approx(place)
+    assert "single cut where two fit" in found.text
+    assert "too weak" not in found.text
+    assert judge_currents(drawn.cell, technology, {"d": tiny._replace(current_ma=None)})[0].verdict == "unstated"
+    centre = (technology.cuts[1].name, cut.center().x, cut.center().y)
+    known = tiny._replace(known_singles=frozenset([centre]))
+    assert judge_currents(drawn.cell, technology, {"d": known})[0].verdict == "unchecked"
+    technology, drawn, at, _ = crossing(name, fenced=True)
+    assert judge_currents(drawn.cell, technology, {"d": NetLoad((at,), (at,), {}, 1e-3)})[0].verdict == "unchecked"
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_transistor_has_two_cuts_at_every_joint_and_one_that_is_taken_away_is_found(name):
+    technology, module = transistor(name, current=1e-4)
+    rail = module.pins_of("s")[0]
+    at = (rail.layer, rail.box.center().x, rail.box.center().y)
+    load_ = NetLoad((at,), (at,), {"M1": "into"}, 0.1)
+    assert judge_currents(module.cell, technology, {"s": load_})[0].verdict == "passed"
+    level = next(i for i, conductor in enumerate(technology.conductors) if conductor.name == rail.layer)
+    shapes = module.cell.shapes(technology.layer(module.layout, technology.cuts[level - 1].layer))
+    cuts = sorted((shape.box for shape in shapes.each() if shape.box.inside(rail.box)), key=str)
+    while judge_currents(module.cell, technology, {"s": load_})[0].verdict == "passed":
+        gone = cuts.pop()
+        narrowed(module, technology, technology.cuts[level - 1].layer, gone)
+    found = judge_currents(module.cell, technology, {"s": load_})[0]
+    assert [cut for cut, _ in found.singles] == [technology.cuts[level - 1].name]
+    left, bottom, right, top = found.singles[0][1]
+    near = kdb.DBox(left, bottom, right, top).enlarged(1, 1)
+    assert near.touches(gone.to_dtype(technology.dbu_um))
 
 
 def test_fingers_share_the_current_of_their_device():

@@ -253,6 +253,20 @@ def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build,
         assert (len(found_alone.get("box", ())) == 4) == (verdict == "failed")
 
 
+def test_single_cuts_in_wires_with_a_current_make_the_layout_not_clean_where_two_fit(build, monkeypatch):
+    """The router is kept from giving its vias a second cut; the current is far below what one cut carries."""
+    stated = {"net_currents": [{"net": "n1", "current": 0.00001}]}
+    assert faults(build(BUFFERS, stated)) == []
+    monkeypatch.setattr("layoutkit.route.second_cuts.SecondCuts.add", lambda *_: {})
+    report = build(BUFFERS, stated)
+    (failed,) = (entry for entry in report["currents"]["nets"] if entry["verdict"] == "failed")
+    assert (failed["net"], failed["drawn"], failed["needed"]) == ("n1", "1 cut", "2 cuts")
+    assert len(failed["box"]) == 4
+    (text,) = faults(report)
+    assert "net n1 carries 0.01 mA, it has a single cut where two fit" in text
+    assert outcomes(report)["net_currents[0]"][0] is False
+
+
 @pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
 def test_modules_and_wires_grow_with_the_current(build, technology):
     """2 mA flow through M5, and so through M1 and M2: more than a minimum rail, riser or two cuts carry anywhere."""

@@ -1,0 +1,154 @@
+"""Single cuts of a net where the rules leave room for two.
+
+A joint is a place where metal of two neighbouring conductors of the net overlaps. A joint with one cut has room for two
+if a pair of cuts, beside or about the drawn one, finds room with the metal that the rules ask for around it: clear of
+other nets, of other cuts and of channels, inside the layout, and without a gap, neck, small hole or wide part in the
+net's own metal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import klayout.db as kdb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from layoutkit.technology import Conductor, Cut, Technology
+
+
+class SinglePlace(NamedTuple):
+    """A single cut where two fit: the name of the cut and its box. [dbu]"""
+
+    cut: str
+    box: kdb.Box
+
+
+@dataclass
+class WholeLayout:
+    """The metal of a whole layout.
+
+    Attributes:
+        technology: Its process.
+        regions: Name to shapes of each conductor and cut, of all nets.
+        channels: Channels of transistors, over which no metal is added. [dbu]
+        area: Where metal may be. [dbu]
+    """
+
+    technology: Technology
+    regions: Mapping[str, kdb.Region]
+    channels: kdb.Region
+    area: kdb.Box
+    _shapes: dict[str, kdb.Shapes] = field(default_factory=dict)
+
+    def near(self, name: str, box: kdb.Box) -> kdb.Region:
+        """Return the merged shapes of a conductor or cut that touch ``box``, of all nets."""
+        if name not in self._shapes:
+            self._shapes[name] = kdb.Shapes()
+            self._shapes[name].insert(self.regions[name].merged())
+        return kdb.Region([shape.polygon for shape in self._shapes[name].each_touching(box)])
+
+
+def single_places(around: WholeLayout, metal: Mapping[str, kdb.Region]) -> list[SinglePlace]:
+    """Return the single cuts of a net where two fit, sorted by cut and place.
+
+    Args:
+        around: The layout.
+        metal: Name to merged shapes of each conductor and cut of the net.
+    """
+    technology, found = around.technology, []
+    conductors = {each.name: each for each in technology.conductors}
+    for cut in technology.cuts:
+        below, above = (conductors[technology.resolve(name)] for name in (cut.below, cut.above))
+        cuts = kdb.Shapes()
+        cuts.insert(metal[cut.name])
+        for joint in (metal[below.name] & metal[above.name]).merged().each():
+            own = kdb.Region([shape.polygon for shape in cuts.each_touching(joint.bbox())])
+            own = own.interacting(kdb.Region(joint))
+            if own.count() != 1:
+                continue
+            box = own.bbox()
+            if _has_room(around, metal, cut, (below, above), box):
+                found.append(SinglePlace(cut.name, box))
+    return sorted(found, key=lambda each: (each.cut, each.box.left, each.box.bottom))
+
+
+def _has_room(
+    around: WholeLayout,
+    metal: Mapping[str, kdb.Region],
+    cut: Cut,
+    levels: tuple[Conductor, Conductor],
+    box: kdb.Box,
+) -> bool:
+    """Return whether the cut at ``box`` can be two."""
+    enclosures = (cut.enclose_below, cut.enclose_below_end), (cut.enclose_above, cut.enclose_above_end)
+    for pair in _pairs(around.technology, cut, box):
+        if not _cuts_apart(around, cut, pair, box):
+            continue
+        hull = pair[0] + pair[1]
+        if all(
+            any(_fits(around, metal[level.name], level, pad) for pad in _pads(hull, side, end))
+            for level, (side, end) in zip(levels, enclosures, strict=True)
+        ):
+            return True
+    return False
+
+
+def _pairs(technology: Technology, cut: Cut, box: kdb.Box) -> Iterator[tuple[kdb.Box, kdb.Box]]:
+    """Yield two cuts side by side or above each other: the drawn one and another, or one on each side of its place."""
+    pitch, grid = cut.size + cut.space, technology.grid
+    for start in (0, -pitch, -(pitch // (2 * grid) * grid)):
+        for dx, dy in ((1, 0), (0, 1)):
+            first = box.moved(start * dx, start * dy)
+            yield first, first.moved(pitch * dx, pitch * dy)
+
+
+def _pads(hull: kdb.Box, side: int, end: int) -> Iterator[kdb.Box]:
+    """Yield the metal around two cuts, with the larger enclosure along one direction or the other."""
+    most = max(side, end)
+    yield hull.enlarged(side, most)
+    yield hull.enlarged(most, side)
+
+
+def _cuts_apart(around: WholeLayout, cut: Cut, pair: tuple[kdb.Box, kdb.Box], drawn: kdb.Box) -> bool:
+    """Return whether two cuts keep their distance from all cuts but the drawn one."""
+    space = max(cut.space, cut.array_space if cut.array_count else 0)
+    for box in pair:
+        near = around.near(cut.name, box.enlarged(space - 1, space - 1)) - kdb.Region(drawn)
+        if not near.is_empty():
+            return False
+    return True
+
+
+def _fits(around: WholeLayout, own: kdb.Region, conductor: Conductor, pad: kdb.Box) -> bool:
+    """Return whether ``pad`` can be added to the metal ``own`` of a net."""
+    added = kdb.Region(pad) - own
+    if added.is_empty():
+        return True
+    if not pad.inside(around.area) or not (added & around.channels).is_empty():
+        return False
+    wide, most = conductor.wide_width, max(conductor.space, conductor.wide_space or 0)
+    reach = 2 * max(most, wide or 0)
+    window = pad.enlarged(reach, reach)
+    whole = around.near(conductor.name, window)
+    nearby = own & kdb.Region(window)
+    others = whole - own
+    space = most if wide is not None and not (_core(others, wide) + _core(nearby + added, wide)).is_empty() else None
+    if not (added.sized(space or conductor.space, 2) & others).is_empty():
+        return False
+    before, after = nearby.merged(), (nearby + added).merged()
+    euclidean = kdb.Region.Euclidian
+    spoiled = (
+        after.space_check(conductor.space, False, euclidean).polygons(),
+        after.width_check(conductor.width, False, euclidean).polygons(),
+        after.holes().with_area(0, reach * reach, False),
+        kdb.Region() if wide is None else _core(after, wide) - _core(before, wide),
+    )
+    return all(region.interacting(added).is_empty() for region in spoiled)
+
+
+def _core(region: kdb.Region, wide: int) -> kdb.Region:
+    """Return the parts of a region that are at least ``wide``."""
+    return region.sized(-(wide // 2) + 1).sized(wide // 2 - 1)
