@@ -66,8 +66,8 @@ def test_the_layout_has_exactly_the_modules_clean_and_apart(place, technology):
     inside = {i.cell.name: i for i in cell.each_inst()}
     drawn = {name: instance for name, instance in inside.items() if not name.startswith("ring_")}
     assert len(inside) - len(drawn) == len(data["placement"]["rings"])  # each around several modules
-    rows = [name for row in data["placement"]["rows"] for name in row]
-    assert sorted(drawn) == sorted(m["name"] for m in data["modules"]) == sorted(rows)
+    placed = [entry["module"] for entry in data["placement"]["instances"]]
+    assert sorted(drawn) == sorted(m["name"] for m in data["modules"]) == sorted(placed)
     assert len(drawn) == 3
     assert sorted(d for m in data["modules"] for d in m["devices"]) == ["M1", "M2", "M3", "M4", "M5", "M6"]
     boxes = [i.bbox() for i in drawn.values()]
@@ -76,7 +76,11 @@ def test_the_layout_has_exactly_the_modules_clean_and_apart(place, technology):
         instance = drawn[entry["module"]]
         assert instance.dtrans.disp == kdb.DVector(*entry["position"])
         assert instance.dbbox() == box(entry["bounding_box"])
-        assert (instance.trans.is_mirror(), entry["orientation"]) in [(False, "R0"), (True, "MY")]
+        turn, mirror = instance.trans.angle, instance.trans.is_mirror()
+        assert (
+            entry["orientation"]
+            == {(0, False): "R0", (2, True): "MY", (0, True): "MX", (2, False): "R180"}[turn, mirror]
+        )
     assert check(layout, cell, load(technology)).violated == ()
 
 
@@ -157,12 +161,28 @@ def test_the_same_input_gives_the_same_bytes(place, tmp_path):
 def test_a_row_gap_is_room_beyond_the_rules_taken_up_to_the_grid(place):
     tight, wide = (place(OTA, "--row-gap", gap)[1]["data"]["placement"] for gap in (0, 3.0012))
     assert (tight["row_gap"], wide["row_gap"]) == (0, 3.005)
-    assert wide["height"] - tight["height"] == pytest.approx(2 * 3.005)
-    assert tight["rows"] == wide["rows"]
+    assert wide["width"] * wide["height"] > tight["width"] * tight["height"]
+    assert (tight["tries"], tight["attempts"], tight["most_attempts"]) == ([], 1, 6)
+
+
+def test_utilisation_aspect_and_islands_are_those_of_the_boxes(place):
+    data = place(OTA)[1]["data"]
+    layout, cell = top_cell(data["layout_path"])
+    placement, boxes = data["placement"], {i.cell.name: i.bbox() for i in cell.each_inst()}
+    core = sum(boxes.values(), kdb.Box())
+    area = sum(boxes[entry["module"]].area() for entry in placement["instances"])
+    assert placement["utilisation"] == pytest.approx(area / core.area(), abs=1e-3)
+    sides = sorted((core.width(), core.height()))
+    assert placement["aspect"] == pytest.approx(sides[1] / sides[0], abs=1e-3)
+    (island,) = placement["islands"]
+    axis = round(island["axis_x"] / layout.dbu)
+    for name in island["modules"]:
+        images = [box for box in boxes.values() if box == kdb.Trans(2, True, 2 * axis, 0) * boxes[name]]
+        assert images, name
 
 
 @pytest.mark.parametrize("technology", names())
-def test_rows_without_room_between_them_keep_the_rules(place, technology):
+def test_modules_without_room_between_them_keep_the_rules(place, technology):
     """Wells of several blocks in one row are joined, right above the row of the other kind."""
     ring = [f"Mp{i} n{(i + 1) % 5} n{i} vdd vdd pmos W=2u L=0.2u" for i in range(5)]
     ring += [f"Mn{i} n{(i + 1) % 5} n{i} vss vss nmos W=1u L=0.2u" for i in range(5)]

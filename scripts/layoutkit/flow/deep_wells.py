@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 KIND = "in deep well"
-"""Ends the kind of a block in a deep well: such blocks have rows of their own."""
+"""Ends the kind of a block in a deep well: their wells keep apart from those of others."""
 
 
 def isolated_bodies(

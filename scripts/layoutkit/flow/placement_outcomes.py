@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     Gap = Callable[[str, str], int]
 
+_UNLIMITED = 1 << 30  # [dbu], of the side that an outline leaves open
+
 
 def check_modules(constraints: Constraints, owner: Mapping[str, str]) -> None:
     """Check that the modules of the devices can be placed as the constraints say.
@@ -38,10 +40,13 @@ def check_modules(constraints: Constraints, owner: Mapping[str, str]) -> None:
         raise LayoutkitError(message, details={"param_name": "constraints", "errors": errors})
 
 
-def with_relations(options: PlacementOptions, constraints: Constraints, owner: Mapping[str, str]) -> PlacementOptions:
+def with_relations(
+    technology: Technology, options: PlacementOptions, constraints: Constraints, owner: Mapping[str, str]
+) -> PlacementOptions:
     """Return the options with what the constraints want of places; those that the options state themselves stay.
 
     Args:
+        technology: Gives the database unit.
         options: How to place.
         constraints: Proximity, alignment, ordering, abutment, outline and sides of ports.
         owner: Device to the module that holds it.
@@ -50,6 +55,14 @@ def with_relations(options: PlacementOptions, constraints: Constraints, owner: M
     def modules(devices: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(owner[device] for device in devices))
 
+    if constraints.outline and options.outline is None:
+        (limit,) = constraints.outline
+        sides = [None if side is None else technology.to_dbu(side) for side in (limit.width, limit.height)]
+        if sides != [None, None]:
+            width, height = (_UNLIMITED if side is None else side for side in sides)
+            options = replace(options, outline=(width, height))
+        if limit.aspect is not None:
+            options = replace(options, max_aspect=min(options.max_aspect, limit.aspect))
     return replace(
         options,
         near=tuple(modules(group.devices) for group in constraints.proximity),

@@ -1,4 +1,4 @@
-"""From a design to placed modules: drawn, placed in rows, wells merged, ports labelled; no wires yet."""
+"""From a design to placed modules: drawn, placed, wells merged, ports labelled; no wires yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from layoutkit.flow.modules import draw_groups
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.rings import draw_rings, transformation
-from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job, track_pitch
+from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, more_room
+from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
 from layoutkit.flow.symmetric_modules import matched_sets, matching_outcomes, plan_symmetry
 from layoutkit.layout.merging import joined
 from layoutkit.place import Placed, PlacementOptions, place_blocks
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from layoutkit.place import Block, Placement
     from layoutkit.technology import Technology
 
-ATTEMPTS = ((2, 0, True), (4, 0, True), (8, 2, True), (20, 4, True), (8, 0, False), (20, 0, False))
-"""What to try until every net is routed: room between rows and between neighbours in track pitches, common rings."""
 PORT_DEPTH = 4
 """A port is at a side where its label lies in the outer 1 / PORT_DEPTH of the layout."""
 
@@ -48,7 +47,7 @@ class PlacedModules:
         cell: The top cell.
         layout: Kept referenced: KLayout's cells do not outlive their layout.
         drawn: The modules, in the order of the design's groups.
-        placement: Rows and axis.
+        placement: Places, symmetry islands and rings.
         trans: Module name to its place in the cell.
         outcomes: What became of the constraints on devices.
         rings: The rings that several modules share, each as a module without devices.
@@ -69,14 +68,6 @@ class PlacedModules:
         modules = (*(item.module for item in self.drawn), *self.rings)
         return {module.name: module for module in sorted(modules, key=lambda m: m.name)}
 
-    @property
-    def lines(self) -> list[list[str]]:
-        """Return the modules whose lower edges are at one height, from below, each line from left to right."""
-        lines: dict[int, list[str]] = {}
-        for item in self.drawn:
-            lines.setdefault(self.place_of(item.module, item.module.bbox).bottom, []).append(item.module.name)
-        return [sorted(names, key=lambda name: self.trans[name].disp.x) for _, names in sorted(lines.items())]
-
     def place_of(self, module: Module, box: kdb.Box) -> kdb.Box:
         """Return where a box of a module's own coordinates lies. [dbu]"""
         return box.transformed(self.trans[module.name])
@@ -90,47 +81,55 @@ class TriedPlacement:
         placed: The modules in their places, ports labelled.
         job: How to route them.
         routes: The routes that were found; None where none were tried.
-        row_gap: Room between rows. [dbu]
-        attempts: How many placements were tried.
+        room: Room for wires between and around the modules.
+        tries: The placements that were tried, in order.
         warnings: What was decided or given up, in words.
     """
 
     placed: PlacedModules
     job: RoutingJob
     routes: Routes | None
-    row_gap: int
-    attempts: int
+    room: Room
     warnings: tuple[str, ...]
+    tries: tuple[Try, ...] = ()
+
+    @property
+    def attempts(self) -> int:
+        """How many placements were tried."""
+        return max(1, len(self.tries))
 
 
 def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     """Return the first placement in which every net is routed, else the one in which the fewest nets fail.
 
-    Where ``request.row_gap`` is given, it is the only one tried, and nothing is routed.
+    After a try in which nets fail, the modules in their way get more room. Where ``request.row_gap`` is given, it is
+    the only room that is tried, and nothing is routed.
 
     Raises:
-        LayoutkitError: If a module cannot be drawn.
+        LayoutkitError: If a module cannot be drawn, or constraints contradict one another.
     """
-    technology, pitch = design.technology, track_pitch(design.technology)
+    technology = design.technology
     if request.row_gap is not None:
-        gap = technology.snap_up(technology.to_dbu(request.row_gap))
-        return _placement(design, PlacementOptions(gap_y=gap, seed=request.seed))
-    tried: list[tuple[TriedPlacement, Routes]] = []
-    for row_tracks, column_tracks, common_rings in ATTEMPTS:
-        if not common_rings and any(not routes.result.failed for _, routes in tried):
+        room = Room(technology.snap_up(technology.to_dbu(request.row_gap)), {})
+        return _placement(design, request, room)
+    room = first_room(technology)
+    found: list[tuple[TriedPlacement, Routes]] = []
+    tries: list[Try] = []
+    while len(tries) < MOST_TRIES:
+        tried, routes = _routed_placement(_placement(design, request, room))
+        found.append((tried, routes))
+        failed = tuple(net.name for net in routes.result.failed)
+        tries.append(Try(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
+        if not failed and not routes.unequal:
             break
-        options = PlacementOptions(gap_y=row_tracks * pitch, gap_x=column_tracks * pitch, seed=request.seed)
-        tried.append(_routed_placement(_placement(design, options, common_rings=common_rings)))
-        if not tried[-1][1].result.failed and not tried[-1][1].unequal:
-            break
-    best, routes = min(tried, key=lambda each: (len(each[1].result.failed), len(each[1].unequal)))
+        room = more_room(room, tried.placed, routes)
+    best, routes = min(found, key=lambda each: (len(each[1].result.failed), len(each[1].unequal)))
     warnings = best.warnings
     if routes.result.failed:
-        failed = ", ".join(net.name for net in routes.result.failed)
-        gap_um = technology.to_um(ATTEMPTS[-1][0] * pitch)
-        text = f"no way was found for {failed} with up to {gap_um:g} um between rows"
+        names = ", ".join(net.name for net in routes.result.failed)
+        text = f"no way was found for {names} in {len(tries)} placements, each with more room where nets had failed"
         warnings = (*warnings, f"{text}; try a larger row_gap or another seed")
-    return replace(best, routes=routes, attempts=len(tried), warnings=warnings)
+    return replace(best, routes=routes, tries=tuple(tries), warnings=warnings)
 
 
 def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes]:
@@ -149,12 +148,22 @@ def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes
     return placement, routes
 
 
-def _placement(design: Design, options: PlacementOptions, *, common_rings: bool = True) -> TriedPlacement:
-    placed = place_modules(design, options, common_rings=common_rings)
+def _placement(design: Design, request: LayoutRequest, room: Room) -> TriedPlacement:
+    technology, outline = design.technology, request.outline_um
+    options = PlacementOptions(
+        gap_x=room.between,
+        gap_y=room.between,
+        room=room.around,
+        outline=None if outline is None else (technology.to_dbu(outline[0]), technology.to_dbu(outline[1])),
+        seed=request.seed,
+    )
+    if request.aspect is not None:
+        options = replace(options, max_aspect=request.aspect)
+    placed = place_modules(design, options)
     missing, outcomes = label_ports(placed, design)
     placed = replace(placed, outcomes=(*placed.outcomes, *outcomes))
     warnings = (*(text for item in placed.drawn for text in item.module.warnings), *missing)
-    return TriedPlacement(placed, placed_job(placed, design), None, options.gap_y, 1, warnings)
+    return TriedPlacement(placed, placed_job(placed, design), None, room, warnings)
 
 
 def place_modules(design: Design, options: PlacementOptions, *, common_rings: bool = True) -> PlacedModules:
@@ -176,7 +185,7 @@ def place_modules(design: Design, options: PlacementOptions, *, common_rings: bo
     owner = {device: item.module.name for item in drawn for device in item.module.devices}
     check_modules(design.constraints, owner)
     blocks = module_blocks(drawn, technology, plan)
-    placement = place_blocks(technology, blocks, with_relations(options, design.constraints, owner))
+    placement = place_blocks(technology, blocks, with_relations(technology, options, design.constraints, owner))
     drawn = chosen_shapes(drawn, placement)
     cell = layout.create_cell(_cell_name(design.circuit.name, layout))
     trans = {name: transformation(place) for name, place in placement.placed.items()}
@@ -316,15 +325,28 @@ def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
 
 
 def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
-    """Return rows, size, axis and row gap as JSON data; the size is that of ``cell``. [um]"""
+    """Return size, islands, rings and tries as JSON data; the size is that of ``cell``. [um]
+
+    ``utilisation`` is the area of the modules over that of the box of all modules and rings, without wires.
+    """
     placed = tried.placed
     box, to_um = cell.bbox(), placed.technology.to_um
+    core = kdb.Box()
+    for module in placed.modules.values():
+        core += placed.place_of(module, module.bbox)
+    modules = sum(item.module.bbox.area() for item in placed.drawn)
     return {
-        "rows": placed.lines,
-        "rings": [list(names) for names in placed.placement.rings],
         "width": to_um(box.width()),
         "height": to_um(box.height()),
+        "aspect": round(max(core.width(), core.height()) / max(1, min(core.width(), core.height())), 3),
+        "utilisation": round(modules / max(1, core.area()), 3),
         "axis_x": to_um(placed.placement.axis_x),
-        "row_gap": to_um(tried.row_gap),
+        "islands": [
+            {"axis_x": to_um(island.axis_x), "modules": list(island.members)} for island in placed.placement.islands
+        ],
+        "rings": [list(names) for names in placed.placement.rings],
+        "row_gap": to_um(tried.room.between),
         "attempts": tried.attempts,
+        "most_attempts": MOST_TRIES,
+        "tries": [each.to_json(placed.technology) for each in tried.tries],
     }

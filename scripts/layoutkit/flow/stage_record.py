@@ -209,7 +209,12 @@ def faults_of_technology(technology: Technology, record: StageRecord) -> list[St
     source, sha256 = record.technology
     drawn_in = DrawnIn.of(technology)
     if drawn_in.source != source:
-        return [(STAGES[0], f"the technology is {drawn_in.source}, the stages were done in {source}; build it in another workspace")]
+        return [
+            (
+                STAGES[0],
+                f"the technology is {drawn_in.source}, the stages were done in {source}; build it in another workspace",
+            )
+        ]
     if drawn_in.sha256 != sha256:
         return [(STAGES[0], f"the technology file of {drawn_in.name} was changed since")]
     return []

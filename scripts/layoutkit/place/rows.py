@@ -179,7 +179,8 @@ class _Placer:
         if key not in self._gaps:
             between = self.clearances.inside if inside else self.clearances.between
             self._gaps[key] = between(first, second, axis)
-        return self._gaps[key] + (self.options.gap_x if axis == "x" else self.options.gap_y)
+        own = max(self.options.room.get(block.name, 0) for block in (first, second))
+        return self._gaps[key] + own + (self.options.gap_x if axis == "x" else self.options.gap_y)
 
     def beside(self, first: Block, second: Block) -> int:
         """Return the gap between neighbours in a row."""

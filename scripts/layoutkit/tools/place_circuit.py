@@ -80,12 +80,11 @@ def _write(workspace: Workspace, placed: PlacedModules, circuit: Circuit, routin
 
 
 def _instances(placed: PlacedModules) -> list[dict[str, Any]]:
-    """Return where each module lies, from below, left to right. [um]"""
+    """Return where each module lies, from the lowest to the highest. [um]"""
     from layoutkit.tools.routing_request import box_data
 
     technology, modules, found = placed.technology, placed.modules, []
-    for name in [name for line in placed.lines for name in line]:
-        place = placed.placement.placed[name]
+    for name, place in placed.placement.placed.items():
         found.append(
             {
                 "module": name,

@@ -61,6 +61,13 @@ def outcomes(report):
     return {entry["constraint"]: (entry["obeyed"], entry["reason"]) for entry in report["constraints"]["outcomes"]}
 
 
+def boxes_of(report):
+    """Return the box of every instance in the top cell, by the name of its cell."""
+    layout = kdb.Layout()
+    layout.read(report["files"]["gds"])
+    return {instance.cell.name: instance.bbox() for instance in layout.top_cell().each_inst()}
+
+
 def metal_of_ports(path, process):
     """Return port -> conductor -> metal and cuts connected to the port's label, traced by KLayout."""
     layout = kdb.Layout()
@@ -102,10 +109,9 @@ def test_pairs_drawn_apart_and_their_nets_are_mirror_images_in_metal(build, tech
 def test_the_first_device_of_a_pair_lies_on_the_left(build):
     for pairs in (APART["symmetry"][0]["pairs"], [pair[::-1] for pair in APART["symmetry"][0]["pairs"]]):
         report = build(BUFFERS, {"symmetry": [{"pairs": pairs}]})
+        places = {name.rpartition("_")[2]: box for name, box in boxes_of(report).items()}
         for left, right in pairs:
-            (row,) = [row for row in report["placement"]["rows"] if any(name.endswith(f"_{left}") for name in row)]
-            devices = [name.rpartition("_")[2] for name in row]
-            assert devices.index(left) < devices.index(right)
+            assert places[left].right < places[right].left
 
 
 def test_self_symmetric_devices_are_centred_on_the_axis_beside_others_of_their_row(build):
@@ -113,10 +119,7 @@ def test_self_symmetric_devices_are_centred_on_the_axis_beside_others_of_their_r
     report = build(BUFFERS, constraints, "gf180mcuD")
     assert faults(report) == []
     assert {obeyed for obeyed, _ in outcomes(report).values()} == {True}
-    layout = kdb.Layout()
-    layout.read(report["files"]["gds"])
-    boxes = {instance.cell.name: instance.bbox() for instance in layout.top_cell().each_inst()}
-    axis = round(report["placement"]["axis_x"] / layout.dbu)
+    boxes, axis = boxes_of(report), round(report["placement"]["axis_x"] * 1000)
     for device in ("M1", "M4"):
         (module,) = [entry["name"] for entry in report["modules"] if entry["devices"] == [device]]
         assert boxes[module].left + boxes[module].right == 2 * axis, device

@@ -1,0 +1,92 @@
+"""Room for wires that found no way: at which modules more is needed, and what was tried within the budget of tries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.flow.routing import track_pitch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from layoutkit.flow.placing import PlacedModules
+    from layoutkit.flow.routing import Routes
+    from layoutkit.technology import Technology
+
+MOST_TRIES = 6
+"""Budget: placements that are tried, each with a trial routing, until every net is routed."""
+FIRST_TRACKS = 1
+"""Room between all blocks in the first try, in track pitches."""
+MORE_TRACKS = 2
+"""Room that is added around a module in the way of a net, in track pitches; twice that where it was not enough."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """Room for wires beyond what the rules need. [dbu]
+
+    Attributes:
+        between: Between all neighbours.
+        around: Around single modules, by name.
+    """
+
+    between: int
+    around: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Try:
+    """One placement that was tried.
+
+    Attributes:
+        room: Room for wires that it had.
+        failed: Nets that found no way in it.
+        unequal: Nets that found a way over matched gates only.
+    """
+
+    room: Room
+    failed: tuple[str, ...]
+    unequal: tuple[str, ...]
+
+    def to_json(self, technology: Technology) -> dict[str, Any]:
+        """Return it as JSON data, lengths in micrometres."""
+        return {
+            "room": technology.to_um(self.room.between),
+            "modules": {name: technology.to_um(room) for name, room in sorted(self.room.around.items())},
+            "failed": list(self.failed),
+            "over_gates": list(self.unequal),
+        }
+
+
+def first_room(technology: Technology) -> Room:
+    """Return the room of the first try."""
+    return Room(FIRST_TRACKS * track_pitch(technology), {})
+
+
+def more_room(room: Room, placed: PlacedModules, routes: Routes) -> Room:
+    """Return more room at the modules that stood in the way; between all modules where none is known to."""
+    step = MORE_TRACKS * track_pitch(placed.technology)
+    blocking = set(_blocking(placed, routes))
+    if not blocking or blocking <= {name for name, given in room.around.items() if given >= 4 * step}:
+        return Room(room.between + step, room.around)
+    given = {name: max(step, 2 * room.around.get(name, 0)) for name in blocking}
+    return Room(room.between, {**room.around, **given})
+
+
+def _blocking(placed: PlacedModules, routes: Routes) -> Iterator[str]:
+    """Yield the modules that hold what blocks nets, or that lie nearest to it where wires block."""
+    owner = {device: item.module.name for item in placed.drawn for device in item.module.devices}
+    boxes = {item.module.name: placed.place_of(item.module, item.module.bbox) for item in placed.drawn}
+    for wire in routes.unequal:
+        yield from (owner[device] for device in wire.keepout.devices if device in owner)
+    for blocker in (blocker for net in routes.result.failed for blocker in net.blocked_by if blocker.kind != "edge"):
+        if blocker.module in boxes:
+            yield blocker.module
+            continue
+        x, y = blocker.at
+        apart = {
+            name: max(box.left - x, x - box.right, 0) + max(box.bottom - y, y - box.top, 0)
+            for name, box in boxes.items()
+        }
+        yield from sorted(apart, key=lambda name: (apart[name], name))[:2]
