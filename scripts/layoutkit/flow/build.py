@@ -443,6 +443,7 @@ def _routing_data(routes: Routes, attempts: int, technology: Technology) -> dict
         "single_cuts": [
             {"net": net.name, **single.to_json(technology.to_um)} for net in routing.nets for single in net.single_cuts
         ],
+        "mirrored": [each.to_json(technology) for each in routes.mirrored],
         "unequal_metal": [each.to_json(technology) for each in routes.unequal],
         "attempts": attempts,
     }

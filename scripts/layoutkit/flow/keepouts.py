@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.route.routes import NetRequest, RoutingResult
+    from layoutkit.route.routes import Mirrored, NetRequest, RoutingResult
     from layoutkit.technology import Technology
 
     Obstacles = dict[str, list[tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]]]
@@ -109,17 +109,23 @@ def route_around(
     ]
     second = route(search.technology, again, beside, search.area, search.layers, options(("rule",)))
     routed = {net.name: net for net in (*strict.nets, *second.nets)}
-    apart = tuple(
-        (net.name, "its partner was routed without it")
-        for net in requests
-        if net.mirror_of is not None and (net.name in failed) != (net.mirror_of in failed)
+    both = replace(
+        strict,
+        nets=tuple(routed[net.name] for net in strict.nets),
+        mirrored=tuple(_mirrored_again(each, second, failed) for each in strict.mirrored),
     )
-    unmirrored = {**dict(strict.unmirrored), **dict(second.unmirrored), **dict(apart)}
-    both = replace(strict, nets=tuple(routed[net.name] for net in strict.nets), unmirrored=tuple(unmirrored.items()))
     if not both.failed:
         return both
     free = route(search.technology, requests, obstacles, search.area, search.layers, options(("rule",)))
     return min((both, free), key=lambda each: len(each.failed))
+
+
+def _mirrored_again(before: Mirrored, second: RoutingResult, failed: Container[str]) -> Mirrored:
+    """Return what became of a mirrored net or pair after the nets that failed were routed again."""
+    if not any(net in failed for net in before.nets):
+        return before
+    again = {each.nets: each for each in second.mirrored}
+    return again.get(before.nets, replace(before, exact=False, reason="its partner was routed without it"))
 
 
 def _with_routed(

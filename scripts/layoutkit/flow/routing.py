@@ -14,9 +14,10 @@ from layoutkit.errors import LayoutConflictError, LayoutkitError
 from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
+from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.mirroring import axis_between, misfits
-from layoutkit.route.routes import NetRequest, Terminal
+from layoutkit.route.routes import Mirrored, NetRequest, Terminal
 from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.flow.design import Design
     from layoutkit.flow.keepouts import Obstacles, UnequalMetal
+    from layoutkit.flow.mirrored_nets import MirroredNets
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.route.routes import Rect, RoutingResult
     from layoutkit.technology import Conductor, Technology
@@ -69,6 +71,7 @@ class WantedNet:
         width: Wire width; None takes each layer's minimum. [dbu]
         priority: Nets with a smaller number are routed first.
         mirror_of: Net whose wires this net's should mirror.
+        symmetric: Whether its wires should be their own mirror image, as far as its pins are.
         current: Largest direct current; None where nobody states it. [A]
     """
 
@@ -77,6 +80,7 @@ class WantedNet:
     width: int | None
     priority: int
     mirror_of: str | None = None
+    symmetric: bool = False
     current: float | None = None
 
 
@@ -116,14 +120,14 @@ class Routes:
     Attributes:
         result: What the router returned.
         area: Where metal could be drawn. [dbu]
-        unmirrored: Each net whose wires should mirror another's and do not, and why.
+        mirrored: Each pair of nets that should be mirror images, and each net that should be its own, with figures.
         overloaded: Each net whose wires or vias may not carry its current, and why.
         unequal: Wires over matched gates, of nets that found no other way.
     """
 
     result: RoutingResult
     area: kdb.Box
-    unmirrored: Mapping[str, str] = field(default_factory=dict)
+    mirrored: tuple[MirroredNets, ...] = ()
     overloaded: Mapping[str, str] = field(default_factory=dict)
     unequal: tuple[UnequalMetal, ...] = ()
 
@@ -153,6 +157,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
     supply_width = -(-technology.conductors[1].width * SUPPLY_WIDTH_FACTOR // step) * step
     images = {second: first for group in constraints.symmetry for first, second in group.net_pairs}
     wired = {net for net, ends in pins.items() if len(ends) > 1}
+    paired = {net for pair in images.items() if wired.issuperset(pair) for net in pair}
     loads = stated_currents(constraints, design.circuit)
     nets = tuple(
         WantedNet(
@@ -161,13 +166,14 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
             width=supply_width if net in design.supplies else None,
             priority=design.priority(net),
             mirror_of=images.get(net) if images.get(net) in wired else None,
+            symmetric=bool(constraints.symmetry) and net not in paired,
             current=loads.get(net),
         )
         for net in sorted(wired)
     )
     margin = MARGIN_TRACKS * track_pitch(technology)
     axis_x = placed.placement.axis_x
-    unfit = misfits([_request(technology, net, {}) for net in nets], axis_x)
+    unfit = misfits([_request(technology, net, {}) for net in nets])
     return RoutingJob(
         technology,
         tuple(replace(net, mirror_of=None) if net.name in unfit else net for net in nets),
@@ -234,16 +240,17 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
         request = _request(technology, replace(net, width=width), clusters)
         requests.append(replace(request, current_ma=None if net.current is None else net.current * 1e3))
     axis_x = job.axis_x if job.axis_x is not None else _common_axis(requests)
-    unmirrored = {}
+    apart: list[Mirrored] = []
     if axis_x is None:
         reason = "the terminals of the two nets are not mirror images about any vertical axis"
-        unmirrored = {net.name: reason for net in requests if net.mirror_of is not None}
-        requests = [replace(net, mirror_of=None) for net in requests]
+        apart = [Mirrored((n.mirror_of, n.name), exact=False, reason=reason) for n in requests if n.mirror_of]
+        requests = [replace(net, mirror_of=None, symmetric=False) for net in requests]
     search = Search(technology, area, job.layers, axis_x)
     result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search))
-    unmirrored.update(result.unmirrored)
+    result = replace(result, mirrored=(*apart, *result.mirrored))
     overloaded.update(_weak_vias(job, result, overloaded))
-    return Routes(result, area, unmirrored, overloaded, tuple(unequal_metal(technology, job.obstacles, result)))
+    mirrored = measured_mirrors(technology, result, axis_x, obstacles)
+    return Routes(result, area, mirrored, overloaded, tuple(unequal_metal(technology, job.obstacles, result)))
 
 
 def draw_job(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, routes: Routes) -> None:
@@ -277,7 +284,8 @@ def net_outcomes(
             return Outcome(path, nets, obeyed=None, reason="routing decides")
         return Outcome(path, nets, obeyed=not reasons, reason="; ".join(reasons) or how)
 
-    unmirrored = {**job.unfit, **(routes.unmirrored if routes else {})}
+    measured = {net: each for each in (routes.mirrored if routes else ()) if len(each.nets) == 2 for net in each.nets}
+    unmirrored = {**job.unfit, **{net: each.text for net, each in measured.items() if not each.exact}}
     overloaded = routes.overloaded if routes else {}
     found = []
     for number, group in enumerate(constraints.symmetry):
@@ -285,7 +293,8 @@ def net_outcomes(
             alone = [net for net in pair if net not in wired]
             broken = dict.fromkeys(pair, f"net {alone[0]} {absent}") if len(alone) == 1 else unmirrored
             path = f"symmetry[{number}].net_pairs[{index}]"
-            found.append(outcome(path, pair, broken, "the wires are mirror images"))
+            how = measured[pair[0]].text if pair[0] in measured else "the wires are mirror images"
+            found.append(outcome(path, pair, broken, how))
     for index, wanted in enumerate(constraints.net_priorities):
         found.append(outcome(f"net_priorities[{index}]", (wanted.net,), {}, f"routed with priority {wanted.priority}"))
     for index, load in enumerate(constraints.net_currents):
@@ -469,4 +478,4 @@ def _request(technology: Technology, net: WantedNet, clusters: Mapping[tuple[str
         cluster = clusters.get((net.name, point))
         box = point.box if point.pin else point.box.enlarged(half, half)
         terminals.append(Terminal(point.layer, box, "" if cluster is None else f"metal {cluster}"))
-    return NetRequest(net.name, tuple(terminals), net.width, net.priority, net.mirror_of)
+    return NetRequest(net.name, tuple(terminals), net.width, net.priority, net.mirror_of, net.symmetric)

@@ -87,7 +87,7 @@ class Board:
         self.tracks = self._make_tracks(nets)
         if hugging is not None:
             self.tracks = self._with_hugging(hugging)
-        if options.axis_x is not None and any(net.mirror_of for net in nets):
+        if options.axis_x is not None and any(net.mirror_of or net.symmetric for net in nets):
             self.tracks = self._symmetric(options.axis_x)
         nodes = len(self.tracks.xs) * len(self.tracks.ys) * len(stack.conductors)
         limit = LARGEST_BOARD if hugging is None else hugging.limit
@@ -129,9 +129,10 @@ class Board:
         )
 
     def _symmetric(self, axis: int) -> Tracks:
-        """Return the tracks together with their images about ``axis``."""
+        """Return the tracks together with their images about ``axis``, and a track on it."""
         images = (2 * axis - x for x in self.tracks.xs)
-        return Tracks(tuple(sorted({*self.tracks.xs, *images})), self.tracks.ys)
+        middle = () if axis % self.stack.technology.grid else (axis,)
+        return Tracks(tuple(sorted({*self.tracks.xs, *images, *middle})), self.tracks.ys)
 
     def _with_hugging(self, hugging: Hugging) -> Tracks:
         """Return the tracks and those on which a wire just keeps its distance to fixed metal."""

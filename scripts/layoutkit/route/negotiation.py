@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from layoutkit.route.blockers import blockers
 from layoutkit.route.board import HARD, Board
+from layoutkit.route.folding import grow_own_image, grow_pair
 from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths
-from layoutkit.route.mirroring import Mirror
+from layoutkit.route.mirroring import Mirror, Unit
 from layoutkit.route.routes import Blocker, NetRequest, RoutedNet, RoutingResult
 from layoutkit.route.second_cuts import Drawn, SecondCuts
 from layoutkit.route.tree import grow
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from layoutkit.route.routes import Rect, SingleCut
-
-    Unit = tuple[NetRequest, ...]
 
 HIGHEST_WEIGHT = 16
 
@@ -54,15 +53,21 @@ class Negotiation:
     def run(self) -> RoutingResult:
         """Return the routes after the last round."""
         todo, weight = self.mirror.units(self.order), 1
-        for number in range(1, self.board.options.max_iterations + 1):
+        rounds = self.board.options.max_iterations
+        for number in range(1, rounds + 1):
             self.rounds = number
             for unit in todo:
                 self._route_again(unit, weight)
-            todo = [unit for unit in self.mirror.units(self.order) if any(self._is_bad(net) for net in unit)]
+            todo = [unit for unit in self.mirror.units(self.order) if any(self._is_bad(net) for net in unit.nets)]
             if not todo:
                 break
+            if 2 * number >= rounds:  # the other half of the rounds is for ways that are not mirror images
+                for unit in todo:
+                    if unit.is_mirrored:
+                        self.mirror.dissolve(unit, "other nets left no symmetric way")
+                todo = [each for each in self.mirror.units(self.order) if any(self._is_bad(net) for net in each.nets)]
             weight = min(2 * weight, HIGHEST_WEIGHT)
-        self._give_up([net for unit in todo for net in unit if self._is_bad(net)])
+        self._give_up([net for unit in todo for net in unit.nets if self._is_bad(net)])
         for net in self.nets:
             self._find_blockers(net)
         self._add_second_cuts()
@@ -72,21 +77,21 @@ class Negotiation:
             nets=tuple(self._outcome(net) for net in self.nets),
             iterations=self.rounds,
             tracks=(len(tracks.xs), len(tracks.ys), len(self.stack.conductors)),
-            unmirrored=self.mirror.unmirrored(metal),
+            mirrored=self.mirror.outcomes(metal),
         )
 
     def _route_again(self, unit: Unit, weight: int) -> None:
-        if any(self.state[net.name].reason is not None for net in unit):
+        if any(self.state[net.name].reason is not None for net in unit.nets):
             return
-        for net in unit:
+        for net in unit.nets:
             self._leave(net)
-        for net in unit:
+        for net in unit.nets:
             metal = self.state[net.name].metal
             if metal is not None:
                 self.board.blame(metal, net)
-        if len(unit) == 2 and self._try_mirrored(unit[0], unit[1], weight):
+        if unit.is_mirrored and self._try_mirrored(unit, weight):
             return
-        for net in unit:
+        for net in unit.nets:
             self._try(net, weight)
 
     def _try(self, net: NetRequest, weight: int) -> None:
@@ -99,17 +104,28 @@ class Negotiation:
         self._finisher(net).finish(metal, net.width, net.current_ma)
         self._enter(net, metal)
 
-    def _try_mirrored(self, net: NetRequest, twin: NetRequest, weight: int) -> bool:
-        """Route a net where its mirror image fits too and enter both; return whether there was a way."""
-        costs = self.mirror.costs(self.board.costs(net, weight), self.board.costs(twin, weight))
-        growth = grow(self.board, net, costs)
-        if growth.reason is not None:
-            self.mirror.dissolve(twin, growth.reason)
+    def _try_mirrored(self, unit: Unit, weight: int) -> bool:
+        """Route a unit as mirror images as far as possible and enter its nets; return whether there was a way."""
+        board, nets = self.board, unit.nets
+        if unit.own_image:
+            folded = grow_own_image(board, self.mirror, nets[0], weight)
+        else:
+            folded = grow_pair(board, self.mirror, nets[0], nets[1], weight)
+        if folded.failure:
+            self.mirror.dissolve(unit, folded.failure)
             return False
-        metal = metal_of_paths(self.stack, self.board.tracks, growth.paths, net.width)
-        self._finisher(net).finish(metal, net.width, net.current_ma)
-        self._enter(net, metal)
-        self._enter(twin, self.mirror.image(metal))
+        metals: list[NetMetal] = []
+        for net, paths in zip(nets, folded.paths, strict=True):
+            if metals and not folded.reason:
+                metals.append(self.mirror.image(metals[0]))
+            else:
+                metals.append(metal_of_paths(self.stack, board.tracks, paths, net.width))
+                self._finisher(net).finish(metals[-1], net.width, net.current_ma)
+            self._enter(net, metals[-1])
+        for net in nets:
+            self.mirror.reasons.pop(net.name, None)
+            if folded.reason:
+                self.mirror.reasons[net.name] = folded.reason
         return True
 
     def _enter(self, net: NetRequest, metal: NetMetal) -> None:
@@ -182,19 +198,18 @@ class Negotiation:
             )
 
     def _add_second_cuts(self) -> None:
-        """Give vias a second cut where there is room; mirror images stay mirror images."""
+        """Give vias a second cut where there is room; a via and its mirror image get one together, or neither does."""
         widening = SecondCuts(self.board)
         for unit in self.mirror.units(self.order):
             drawn = [
                 Drawn(net.name, metal)
-                for net in unit
+                for net in unit.nets
                 for metal in [self.state[net.name].metal]
                 if metal is not None and self.state[net.name].entered
             ]
-            together = len(drawn) == 2 and self.mirror.are_images(drawn[0].metal, drawn[1].metal)
-            for nets in [drawn] if together else [[net] for net in drawn]:
-                for name, singles in widening.add(nets).items():
-                    self.state[name].single_cuts = singles
+            axis = self.mirror.axis if unit.is_mirrored else None
+            for name, singles in widening.add(drawn, axis).items():
+                self.state[name].single_cuts = singles
 
     def _why(self, net: NetRequest) -> str:
         conflicts = self.state[net.name].conflicts

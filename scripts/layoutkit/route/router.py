@@ -10,7 +10,7 @@ from layoutkit.route.board import Board, Hugging
 from layoutkit.route.mirroring import misfits
 from layoutkit.route.negotiation import Negotiation
 from layoutkit.route.occupancy import FixedMetal
-from layoutkit.route.routes import NetRequest, RouteOptions, RoutingResult
+from layoutkit.route.routes import Mirrored, NetRequest, RouteOptions, RoutingResult
 from layoutkit.route.routing_stack import Stack, make_stack
 
 if TYPE_CHECKING:
@@ -58,10 +58,15 @@ def route(
     """
     options = options or RouteOptions()
     _check_request(nets, area, options)
-    unfit = misfits(nets, options.axis_x) if options.axis_x is not None else {}
+    unfit = misfits(nets)
+    pairs = [
+        Mirrored((str(net.mirror_of), net.name), exact=False, reason=unfit[net.name])
+        for net in nets
+        if net.name in unfit
+    ]
     nets = [replace(net, mirror_of=None) if net.name in unfit else net for net in nets]
     result = _best_of_two(technology, nets, obstacles, (area, layers), options)
-    return replace(result, unmirrored=(*unfit.items(), *result.unmirrored))
+    return replace(result, mirrored=(*pairs, *result.mirrored))
 
 
 def _best_of_two(
@@ -123,7 +128,7 @@ def _check_request(nets: Sequence[NetRequest], area: kdb.Box, options: RouteOpti
         for name, of in mirrors
         if of not in names or of in [mirror for mirror, _ in mirrors] or [o for _, o in mirrors].count(of) > 1
     ]
-    if mirrors and options.axis_x is None:
+    if (mirrors or any(net.symmetric for net in nets)) and options.axis_x is None:
         faults.append("nets are to be mirrored, but RouteOptions.axis_x is not given")
     if area.empty() or not area.width() or not area.height():
         faults.append("the routing area is empty")

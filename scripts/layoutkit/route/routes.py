@@ -42,6 +42,7 @@ class NetRequest:
             and to an even number of grid steps. [dbu]
         priority: Nets with a smaller number are routed first and give way last; ties go to the shorter net.
         mirror_of: Name of the net whose route this net should mirror about ``RouteOptions.axis_x``.
+        symmetric: Whether the net's own route should be its mirror image about that axis, as far as its terminals are.
         current_ma: Largest direct current; vias get cuts for it. [mA]
     """
 
@@ -50,6 +51,7 @@ class NetRequest:
     width: int | None = None
     priority: int = 1
     mirror_of: str | None = None
+    symmetric: bool = False
     current_ma: float | None = None
 
 
@@ -62,7 +64,7 @@ class RouteOptions:
         via_cost: A via costs as much as this length of wire; None takes four track pitches. [dbu]
         max_iterations: Rounds of rip-up and re-route before conflicting nets are given up.
         engine: ``auto`` compiles the search with numba on large grids where numba is installed.
-        axis_x: Symmetry axis of ``NetRequest.mirror_of``. [dbu]
+        axis_x: Symmetry axis of ``NetRequest.mirror_of`` and ``symmetric``. [dbu]
         keepouts: Areas of conductors and cuts, ``(layer, rect)``, that no net may enter, whatever lies there; metal may
             touch their edges. [dbu]
     """
@@ -177,6 +179,21 @@ class RoutedNet:
 
 
 @dataclass(frozen=True)
+class Mirrored:
+    """What became of a net that was to be the mirror image of another, or of itself.
+
+    Attributes:
+        nets: The two nets, or the one.
+        exact: Whether wires and cuts are mirror images, to the database unit.
+        reason: Why not; empty where they are.
+    """
+
+    nets: tuple[str, ...]
+    exact: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class RoutingResult:
     """The outcome of one routing run.
 
@@ -184,13 +201,18 @@ class RoutingResult:
         nets: In the order of the request.
         iterations: Rounds of rip-up and re-route.
         tracks: Columns, rows and layers of the track graph.
-        unmirrored: Each net that was to be the mirror image of another and is not, and why.
+        mirrored: What became of nets that were to be mirror images.
     """
 
     nets: tuple[RoutedNet, ...]
     iterations: int
     tracks: tuple[int, int, int]
-    unmirrored: tuple[tuple[str, str], ...] = ()
+    mirrored: tuple[Mirrored, ...] = ()
+
+    @property
+    def unmirrored(self) -> tuple[tuple[str, str], ...]:
+        """Each net that was to be the mirror image of another and is not, and why."""
+        return tuple((each.nets[1], each.reason) for each in self.mirrored if len(each.nets) == 2 and not each.exact)
 
     @property
     def failed(self) -> tuple[RoutedNet, ...]:

@@ -42,37 +42,45 @@ class SecondCuts:
     def __init__(self, board: Board) -> None:
         self.board, self.stack = board, board.stack
 
-    def add(self, nets: Sequence[Drawn]) -> dict[str, tuple[SingleCut, ...]]:
+    def add(self, nets: Sequence[Drawn], axis_x: int | None = None) -> dict[str, tuple[SingleCut, ...]]:
         """Give single cuts of ``nets`` a second one and return, per net, those that remain and why.
 
         Args:
-            nets: One net, or two that are mirror images with their vias in the same order: a via and its image get
-                a second cut together, or neither does.
+            nets: One net, or two whose wires are mirror images.
+            axis_x: Where it is given, a via and its mirror image get a second cut together, or neither does. [dbu]
         """
         left: dict[str, list[SingleCut]] = {net.name: [] for net in nets}
-        for number, via in enumerate(nets[0].metal.vias):
-            if via.columns * via.rows > 1:
+        places = {(via.cut, via.x, via.y): (net, number) for net in nets for number, via in enumerate(net.metal.vias)}
+        done: set[tuple[str, int, int]] = set()
+        for (cut, x, y), place in list(places.items()):
+            if (cut, x, y) in done:
                 continue
-            reason = self._widen(nets, number)
-            if reason:
-                for net in nets:
-                    at = net.metal.vias[number]
-                    left[net.name].append(SingleCut(at.cut, at.x, at.y, reason))
+            ends = [place]
+            image = None if axis_x is None or x == axis_x else 2 * axis_x - x
+            if image is not None and (cut, image, y) in places:
+                ends.append(places[cut, image, y])
+                done.add((cut, image, y))
+            if any(net.metal.vias[number].columns * net.metal.vias[number].rows > 1 for net, number in ends):
+                continue
+            reason = self._widen(ends, on_axis=x == axis_x)
+            for net, number in ends if reason else ():
+                at = net.metal.vias[number]
+                left[net.name].append(SingleCut(at.cut, at.x, at.y, reason))
         return {name: tuple(singles) for name, singles in left.items()}
 
-    def _widen(self, nets: Sequence[Drawn], number: int) -> str:
-        """Give via ``number`` of each net a second cut; return why there is no room, empty if there is."""
+    def _widen(self, ends: Sequence[tuple[Drawn, int]], *, on_axis: bool) -> str:
+        """Give a via, or it and its mirror image, a second cut; return why there is no room, empty if there is."""
         reasons: list[str] = []
-        for changes in self._candidates(nets, number):
+        for changes in self._candidates(ends, on_axis=on_axis):
             entered: list[tuple[str, Shape]] = []
             reason = ""
-            for net, via in zip(nets, changes, strict=True):
+            for (net, number), via in zip(ends, changes, strict=True):
                 reason = self._reason_against(net, number, via)
                 if reason:
                     break
                 entered += self._enter(net.name, via)
             if not reason:
-                for net, via in zip(nets, changes, strict=True):
+                for (net, number), via in zip(ends, changes, strict=True):
                     _exchange(net.metal, number, via)
                 return ""
             for layer, shape in entered:
@@ -80,19 +88,18 @@ class SecondCuts:
             reasons.append(reason)
         return "; ".join(dict.fromkeys(reasons))
 
-    def _candidates(self, nets: Sequence[Drawn], number: int) -> Iterator[list[Via]]:
-        """Yield what may replace via ``number`` of each net: two cuts along a wire of the upper conductor first."""
-        own = nets[0].metal.vias[number]
-        cut = cut_index(self.stack, own.cut)
+    def _candidates(self, ends: Sequence[tuple[Drawn, int]], *, on_axis: bool) -> Iterator[list[Via]]:
+        """Yield what may replace a via and its image: two cuts along a wire of the upper conductor first."""
+        vias = [net.metal.vias[number] for net, number in ends]
+        cut = cut_index(self.stack, vias[0].cut)
         half = (self.stack.cuts[cut].size + self.stack.cut_space(cut, 2)) // 2
         sideways = self.stack.horizontal[cut + 1]
         for columns, rows in ((2, 1), (1, 2)) if sideways else ((1, 2), (2, 1)):
-            for step in (0, half, -half):
+            for step in (0,) if on_axis and columns == 2 else (0, half, -half):
                 dx, dy = (step, 0) if columns == 2 else (0, step)
                 yield [
-                    replace(via, x=via.x + (dx if net is nets[0] else -dx), y=via.y + dy, columns=columns, rows=rows)
-                    for net in nets
-                    for via in [net.metal.vias[number]]
+                    replace(via, x=via.x + (-dx if number else dx), y=via.y + dy, columns=columns, rows=rows)
+                    for number, via in enumerate(vias)
                 ]
 
     def _reason_against(self, net: Drawn, number: int, via: Via) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     import numpy as np
     import numpy.typing as npt
 
     from layoutkit.route.board import Access, Board
     from layoutkit.route.path_search import EdgeCosts
-    from layoutkit.route.routes import NetRequest, Terminal
+    from layoutkit.route.routes import NetRequest, Rect, Terminal
 
     IntArray = npt.NDArray[np.int64]
 
@@ -49,54 +49,85 @@ def joined(terminals: Sequence[Terminal], layer_of: Sequence[int]) -> list[list[
     return list(groups.values())
 
 
-def grow(board: Board, net: NetRequest, costs: EdgeCosts) -> Growth:
-    """Return paths that join all groups of a net's terminals, each grown to the nearest group not yet joined."""
+class Part(NamedTuple):
+    """Groups of terminals that are joined already, and the nodes of the wires that join them."""
+
+    groups: frozenset[int]
+    nodes: frozenset[int]
+
+
+def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] = ()) -> Growth:
+    """Return paths that join all groups of a net's terminals, each grown to the nearest group not yet joined.
+
+    Args:
+        board: Where to route.
+        net: What to join.
+        costs: Edge costs; cuts of the paths found are kept apart in them.
+        parts: What is joined already; other paths grow from there, too.
+    """
     access = board.access(net)
     groups = joined(net.terminals, [entry.level for entry in access])
     entries = [[access[i] for i in group] for group in groups]
-    reason = _unreachable(board, net, groups, entries, costs)
+    held = {group for part in parts for group in part.groups}
+    reason = _unreachable(board, net, groups, entries, costs, held)
     if reason is not None:
         return Growth([], reason)
-    waiting = set(range(1, len(groups)))
-    tree = _nodes(board, entries[0])
+    alone = [Part(frozenset({group}), frozenset()) for group in range(len(groups)) if group not in held]
+    clusters = sorted((*parts, *alone), key=lambda part: min(part.groups))
+    pieces = [
+        [part.nodes, *(set(entry.nodes(board.tracks)) for group in sorted(part.groups) for entry in entries[group])]
+        for part in clusters
+    ]
+    nodes = [set().union(*its) for its in pieces]
+    boxes = [[box_of(board, piece) for piece in its if piece] for its in pieces]
+    waiting = set(range(1, len(clusters)))
+    tree = set(nodes[0])
     paths: list[list[int]] = []
     while waiting:
         targets: dict[int, int] = {}
-        for group in sorted(waiting, reverse=True):
-            targets.update(dict.fromkeys(_nodes(board, entries[group]), group))
-        guess = _guess(board, [entry for group in sorted(waiting) for entry in entries[group]])
+        for cluster in sorted(waiting, reverse=True):
+            targets.update(dict.fromkeys(nodes[cluster], cluster))
+        guess = distance_to(board, [box for cluster in sorted(waiting) for box in boxes[cluster]])
         path = board.search.shortest_path(costs, guess, sorted(tree), sorted(targets))
         if not path:
-            return Growth(paths, _no_path(board, net, groups, waiting))
+            joined_now = [g for number, part in enumerate(clusters) if number not in waiting for g in part.groups]
+            return Growth(paths, _no_path(board, net, groups, joined_now, min(clusters[min(waiting)].groups)))
         reached = targets[path[-1]]
         waiting.discard(reached)
         tree.update(path)
-        tree.update(_nodes(board, entries[reached]))
+        tree.update(nodes[reached])
         if len(path) > 1:
             paths.append(path)
-        _keep_cuts_apart(board, costs, path)
+        keep_cuts_apart(board, costs, path)
     return Growth(paths)
 
 
-def _nodes(board: Board, entries: Sequence[Access]) -> set[int]:
+def nodes_of(board: Board, entries: Sequence[Access]) -> set[int]:
+    """Return the nodes at which some terminals can be entered."""
     return {node for entry in entries for node in entry.nodes(board.tracks)}
 
 
-def _guess(board: Board, entries: Sequence[Access]) -> IntArray:
-    """Return the Manhattan distance from each (row, column) to the nearest of the entries' bounding boxes."""
+def box_of(board: Board, nodes: Iterable[int]) -> Rect:
+    """Return the bounding box of some nodes. [dbu]"""
+    points = [board.tracks.point(node) for node in nodes]
+    across, along = [x for x, _ in points], [y for _, y in points]
+    return min(across), min(along), max(across), max(along)
+
+
+def distance_to(board: Board, boxes: Sequence[Rect]) -> IntArray:
+    """Return the Manhattan distance from each (row, column) to the nearest of some boxes."""
     import numpy as np
 
     xs, ys = np.asarray(board.tracks.xs, dtype=np.int64), np.asarray(board.tracks.ys, dtype=np.int64)
     nearest = np.full((len(ys), len(xs)), 1 << 60, dtype=np.int64)
-    for entry in entries:
-        if entry.columns and entry.rows:
-            dx = np.maximum(np.maximum(xs[entry.columns[0]] - xs, xs - xs[entry.columns[-1]]), 0)
-            dy = np.maximum(np.maximum(ys[entry.rows[0]] - ys, ys - ys[entry.rows[-1]]), 0)
-            np.minimum(nearest, dy[:, None] + dx[None, :], out=nearest)
+    for left, bottom, right, top in boxes:
+        dx = np.maximum(np.maximum(left - xs, xs - right), 0)
+        dy = np.maximum(np.maximum(bottom - ys, ys - top), 0)
+        np.minimum(nearest, dy[:, None] + dx[None, :], out=nearest)
     return nearest
 
 
-def _keep_cuts_apart(board: Board, costs: EdgeCosts, path: Sequence[int]) -> None:
+def keep_cuts_apart(board: Board, costs: EdgeCosts, path: Sequence[int]) -> None:
     """Forbid later branches a cut too near one that this path needs; the very same cut stays free to use."""
     tracks, stack = board.tracks, board.stack
     for one, other in pairwise(path):
@@ -122,16 +153,19 @@ def _unreachable(
     groups: Sequence[Sequence[int]],
     entries: Sequence[Sequence[Access]],
     costs: EdgeCosts,
+    held: Container[int],
 ) -> str | None:
-    """Return why a group cannot even be left, None when all can (or there is nothing to join)."""
+    """Return why a group cannot even be left, None when all can (or there is nothing to join); ``held`` ones are."""
     if len(groups) < 2:
         return None
-    for group, its_entries in zip(groups, entries, strict=True):
-        nodes = _nodes(board, its_entries)
+    for number, (group, its_entries) in enumerate(zip(groups, entries, strict=True)):
+        nodes = nodes_of(board, its_entries)
+        if number in held:
+            continue
         where = _where(board, net, group[0])
         if not nodes:
             return f"terminal {where} cannot be reached: it lies outside the routing area"
-        others = set().union(*(_nodes(board, entry) for entry in entries if entry is not its_entries))
+        others = set().union(*(nodes_of(board, entry) for entry in entries if entry is not its_entries))
         if nodes & others or any(_has_exit(board, costs, node) for node in sorted(nodes)):
             continue
         return f"terminal {where} is blocked: metal of other nets or the edge of the area leaves no wire or via room"
@@ -153,10 +187,8 @@ def _where(board: Board, net: NetRequest, index: int) -> str:
     return f"on {terminal.layer} at ({technology.to_um(center.x):g}, {technology.to_um(center.y):g}) um"
 
 
-def _no_path(board: Board, net: NetRequest, groups: Sequence[Sequence[int]], waiting: set[int]) -> str:
-    joined_so_far = [index for number, group in enumerate(groups) if number not in waiting for index in group]
-    target = groups[min(waiting)][0]
+def _no_path(board: Board, net: NetRequest, groups: Sequence[Sequence[int]], reached: list[int], target: int) -> str:
     return (
-        f"no path from the terminal {_where(board, net, joined_so_far[0])} to the terminal "
-        f"{_where(board, net, target)}: obstacles close every way inside the routing area"
+        f"no path from the terminal {_where(board, net, groups[reached[0]][0])} to the terminal "
+        f"{_where(board, net, groups[target][0])}: obstacles close every way inside the routing area"
     )

@@ -82,7 +82,9 @@ class Conductor:
     """One wiring layer with the rules a generator and a router keep on it. [dbu, dbu2]
 
     ``current_ma_um`` is the largest direct current per width [mA/um], ``narrow_current_ma`` that of a narrow wire of
-    any width [mA], ``sheet_ohm`` the sheet resistance [ohm per square]; None where the technology states none.
+    any width [mA], ``sheet_ohm`` the sheet resistance [ohm per square], ``area_af_um2`` and ``fringe_af_um`` the
+    capacitance to the substrate per area [aF/um2] and per length of edge [aF/um]; None where the technology states
+    none.
     """
 
     name: str
@@ -99,6 +101,8 @@ class Conductor:
     current_ma_um: float | None = None
     narrow_current_ma: float | None = None
     sheet_ohm: float | None = None
+    area_af_um2: float | None = None
+    fringe_af_um: float | None = None
 
     def current_ma(self, width_um: float) -> float | None:
         """Return the largest direct current of a wire of this width [mA], None if the technology states none."""
@@ -149,11 +153,12 @@ class Silicon:
 
 @dataclass(frozen=True)
 class ElectricalSources:
-    """Where current limits and resistances come from; empty or None if the file does not state it."""
+    """Where current limits, resistances and capacitances come from; empty or None if the file does not state it."""
 
     currents: str = ""
     temperature_c: float | None = None
     resistances: str = ""
+    capacitances: str = ""
 
 
 @dataclass(frozen=True)

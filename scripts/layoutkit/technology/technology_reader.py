@@ -293,6 +293,8 @@ class _Reader:
             current_ma_um=entry.get("current_ma_um"),
             narrow_current_ma=entry.get("narrow_current_ma"),
             sheet_ohm=entry.get("sheet_ohm"),
+            area_af_um2=entry.get("area_af_um2"),
+            fringe_af_um=entry.get("fringe_af_um"),
         )
 
     def _cut(self, entry: Mapping[str, Any]) -> Cut:

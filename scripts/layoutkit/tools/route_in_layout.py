@@ -56,6 +56,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     listed, ignored = outcomes_data(source_of(params["constraints"]) if "constraints" in params else "nets", outcomes)
     return {
         **_report(job, routes.result),
+        "mirrored": [each.to_json(process) for each in routes.mirrored],
         "unequal_metal": [each.to_json(process) for each in routes.unequal],
         "constraints": listed,
         "drc": drc,

@@ -274,7 +274,7 @@ class _Reader:
             self._width(path, entry, layers),
             entry.get("priority", DEFAULT_PRIORITY),
             entry.get("mirror_of"),
-            entry.get("current"),
+            current=entry.get("current"),
         )
 
     def _endpoint(self, path: str, point: Mapping[str, Any]) -> Endpoint:

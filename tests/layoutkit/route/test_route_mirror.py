@@ -7,6 +7,7 @@ from route_oracle import faults, net_cuts
 
 from layoutkit.errors import GeometryError
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
+from layoutkit.route.drawing import cuts_of
 from layoutkit.technology import load
 
 SKY = load("sky130A")
@@ -54,13 +55,90 @@ def test_mirrored_nets_are_exact_images_around_an_obstacle_of_one_side(axis, wid
     assert faults(SKY, nets, result, fixed, AREA) == []
 
 
-def test_terminals_that_are_no_images_are_routed_apart_and_reported():
+def shapes(result, name, axis=None):
+    """Return metal and cuts of a net by layer as KLayout's regions, mirrored about ``axis`` where one is given."""
+    found = {}
+    for layer, rect in [*result.net(name).metal, *cuts_of(SKY, result.net(name))]:
+        found.setdefault(layer, kdb.Region()).insert(kdb.Box(*rect))
+    if axis is None:
+        return found
+    return {layer: region.transformed(kdb.Trans(kdb.Trans.M90)).moved(2 * axis, 0) for layer, region in found.items()}
+
+
+def differs(one, other, layers=("met1", "met2", "met3", "via", "via2")):
+    """Return the area of the difference of two sets of shapes. [dbu2]"""
+    empty = kdb.Region()
+    return sum((one.get(layer, empty) ^ other.get(layer, empty)).area() for layer in layers)
+
+
+def test_a_terminal_without_an_image_is_joined_by_a_way_of_its_own_and_reported():
     left, right = boxes(0)
     nets = [NetRequest("p", left), NetRequest("n", right[:2], mirror_of="p")]
     result = route(SKY, nets, {}, AREA, LAYERS, RouteOptions(axis_x=0))
     assert result.failed == ()
-    assert result.unmirrored == (("n", "the terminals of the two nets are not mirror images"),)
+    ((net, reason),) = result.unmirrored
+    assert net == "n"
+    assert reason.startswith("some terminals have no mirror image")
     assert faults(SKY, nets, result, (), AREA) == []
+    own = shapes(result, "p", 0)
+    assert sum((region - own[layer]).area() for layer, region in shapes(result, "n").items()) == 0
+
+
+def test_pins_at_different_heights_get_wires_that_are_mirror_images_past_both():
+    """The rails of a pair that is drawn in one row: each net has its via at its own height."""
+    rails = [("p", 0), ("n", 700)]
+    nets = [
+        NetRequest(
+            name,
+            (
+                Terminal("met1", kdb.Box(-4000, y, 4000, y + 300)),
+                Terminal("met1", kdb.Box(sign * 7000 - 150, 6000, sign * 7000 + 150, 6300)),
+            ),
+            mirror_of="p" if name == "n" else None,
+        )
+        for (name, y), sign in zip(rails, (-1, 1), strict=True)
+    ]
+    result = route(SKY, nets, {}, AREA, LAYERS, RouteOptions(axis_x=0))
+    assert result.failed == ()
+    ((_, reason),) = result.unmirrored
+    assert "different heights" in reason
+    assert faults(SKY, nets, result, (), AREA) == []
+    one, other = result.net("p"), result.net("n")
+    assert (one.wire_length, len(one.vias)) == (other.wire_length, len(other.vias))
+    assert sorted((w.layer, sorted((-x, y) for x, y in w.points)) for w in one.wires) == sorted(
+        (w.layer, sorted(w.points)) for w in other.wires
+    )
+
+
+@pytest.mark.parametrize("obstacle", [None, kdb.Box(1200, 2000, 8000, 6000)])
+def test_a_symmetric_net_is_its_own_image_and_keeps_to_obstacles_of_one_side(obstacle):
+    ends = [kdb.Box(-3000, 0, 3000, 300), kdb.Box(-7000, 8000, -5000, 8300), kdb.Box(5000, 8000, 7000, 8300)]
+    net = NetRequest("tail", tuple(Terminal("met1", box) for box in ends), symmetric=True)
+    fixed = [] if obstacle is None else [(layer, obstacle, None) for layer in ("met1", "met2")]
+    result = route(SKY, [net], as_obstacles(fixed), AREA, LAYERS, RouteOptions(axis_x=0))
+    assert result.failed == ()
+    assert [(each.nets, each.exact, each.reason) for each in result.mirrored] == [(("tail",), True, "")]
+    assert differs(shapes(result, "tail"), shapes(result, "tail", 0)) == 0
+    assert faults(SKY, [net], result, fixed, AREA) == []
+
+
+def test_two_pins_that_are_images_of_each_other_are_joined_straight_across_the_axis():
+    ends = [kdb.Box(x, 0, x + 300, 300) for x in (-5000, 4700)]
+    net = NetRequest("tail", tuple(Terminal("met1", box) for box in ends), symmetric=True)
+    result = route(SKY, [net], {}, AREA, ["met1"], RouteOptions(axis_x=0))
+    assert result.mirrored[0].exact
+    assert 9400 <= result.net("tail").wire_length <= 10000
+    assert faults(SKY, [net], result, (), AREA) == []
+
+
+def test_a_symmetric_net_that_finds_no_symmetric_way_is_routed_all_the_same():
+    ends = [kdb.Box(-3000, 0, 3000, 300), kdb.Box(-3000, 6000, 3000, 6300)]
+    net = NetRequest("tail", tuple(Terminal("met1", box) for box in ends), symmetric=True)
+    wall = [("met1", kdb.Box(-13000, 2000, 2000, 2300), None)]
+    result = route(SKY, [net], as_obstacles(wall), AREA, ["met1"], RouteOptions(axis_x=0))
+    assert result.failed == ()
+    assert [(each.exact, bool(each.reason)) for each in result.mirrored] == [(False, True)]
+    assert faults(SKY, [net], result, wall, AREA) == []
 
 
 def test_a_pair_without_a_symmetric_way_is_routed_apart_and_reported():

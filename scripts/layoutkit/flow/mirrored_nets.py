@@ -1,0 +1,177 @@
+"""How far nets that should be mirror images are: lengths, vias, capacitance, and the metal that differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.route.drawing import cuts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.flow.keepouts import Obstacles
+    from layoutkit.route.routes import Mirrored, RoutedNet, RoutingResult
+    from layoutkit.technology import Technology
+
+MIRROR_ERROR = 0.02
+"""Largest mirror error of two whole nets, metal inside modules included, that is not mentioned."""
+
+
+@dataclass(frozen=True)
+class MirroredNets:
+    """Two nets that should be mirror images, or one that should be its own.
+
+    Attributes:
+        nets: Their names.
+        exact: Whether wires and cuts are mirror images, to the database unit.
+        reason: Why not; empty where they are.
+        wire_lengths: Of each net. [dbu]
+        via_counts: Of each net.
+        capacitances: Of each net's wires to the substrate [aF]; empty where the technology states no numbers.
+        wires_error: Area of the wires that differ from the mirror image, over twice their area.
+        error: The same for all metal of the nets above the first conductor's contacts, in modules, too.
+    """
+
+    nets: tuple[str, ...]
+    exact: bool
+    reason: str
+    wire_lengths: tuple[int, ...]
+    via_counts: tuple[int, ...]
+    capacitances: tuple[float, ...]
+    wires_error: float
+    error: float
+
+    @property
+    def text(self) -> str:
+        """It in words."""
+        within = "metal inside the modules, which share one row or lie at different heights, does not"
+        if self.exact:
+            inside = f"; {within}: mirror error {self.error:.3g}" if self.error > MIRROR_ERROR else ""
+            return f"the wires are mirror images{inside}"
+        if len(self.nets) < 2:
+            return self.reason
+        length, vias, capacitance = (
+            _mismatch(each) for each in (self.wire_lengths, self.via_counts, self.capacitances)
+        )
+        load = "" if capacitance is None else f", in capacitance by {capacitance:.2%}"
+        return f"{self.reason}; the nets differ in length by {length or 0:.2%}, in vias by {vias or 0:.2%}{load}"
+
+    def to_json(self, technology: Technology) -> dict[str, Any]:
+        """Return it as JSON data, lengths in micrometres, capacitances in femtofarads."""
+        data: dict[str, Any] = {
+            "nets": list(self.nets),
+            "exact": self.exact,
+            "wire_length": [technology.to_um(length) for length in self.wire_lengths],
+            "via_count": list(self.via_counts),
+            "wires_error": round(self.wires_error, 4),
+            "mirror_error": round(self.error, 4),
+        }
+        if self.reason:
+            data["reason"] = self.reason
+        if self.capacitances:
+            data["capacitance_ff"] = [round(each / 1000, 4) for each in self.capacitances]
+        if len(self.nets) == 2:
+            mismatches = {
+                "length": _mismatch(self.wire_lengths),
+                "vias": _mismatch(self.via_counts),
+                "capacitance": _mismatch(self.capacitances),
+            }
+            data["mismatch"] = {name: round(value, 4) for name, value in mismatches.items() if value is not None}
+        return data
+
+
+def _mismatch(values: Sequence[float]) -> float | None:
+    """Return the difference of two values over the larger one; None where there are none."""
+    if len(values) < 2:
+        return None
+    return abs(values[0] - values[1]) / max(*values) if max(values) else 0.0
+
+
+def measured_mirrors(
+    technology: Technology, result: RoutingResult, axis_x: int | None, fixed: Obstacles
+) -> tuple[MirroredNets, ...]:
+    """Return the figures of each net or pair of a result that was to be mirrored and is routed.
+
+    Args:
+        technology: States the capacitance of conductors.
+        result: The routes.
+        axis_x: Axis of the mirror; None where the nets have none: then the metal differs wholly. [dbu]
+        fixed: Metal that was there before, with its nets.
+    """
+    return tuple(
+        _measured(technology, each, [result.net(net) for net in each.nets], axis_x, fixed)
+        for each in result.mirrored
+        if all(result.net(net).success for net in each.nets)
+    )
+
+
+def _measured(
+    technology: Technology, mirrored: Mirrored, nets: Sequence[RoutedNet], axis_x: int | None, fixed: Obstacles
+) -> MirroredNets:
+    wires = [_regions(technology, net) for net in nets]
+    whole = [_with_fixed(regions, net.name, fixed, technology) for regions, net in zip(wires, nets, strict=True)]
+    return MirroredNets(
+        mirrored.nets,
+        mirrored.exact,
+        mirrored.reason,
+        tuple(net.wire_length for net in nets),
+        tuple(sum(via.columns * via.rows for via in net.vias) for net in nets),
+        tuple(found for regions in wires for found in [capacitance(technology, regions)] if found is not None),
+        mirror_error(wires[0], wires[-1], axis_x),
+        mirror_error(whole[0], whole[-1], axis_x),
+    )
+
+
+def _regions(technology: Technology, net: RoutedNet) -> dict[str, kdb.Region]:
+    """Return the merged metal and cuts that a net draws, by conductor and cut."""
+    import klayout.db as kdb
+
+    found: dict[str, kdb.Region] = {}
+    for layer, rect in (*net.metal, *cuts_of(technology, net)):
+        found.setdefault(layer, kdb.Region()).insert(kdb.Box(*rect))
+    return {layer: region.merged() for layer, region in sorted(found.items())}
+
+
+def _with_fixed(
+    regions: Mapping[str, kdb.Region], net: str, fixed: Obstacles, technology: Technology
+) -> dict[str, kdb.Region]:
+    """Return metal of a net on all conductors, with what was there before."""
+    import klayout.db as kdb
+
+    names = {conductor.name for conductor in technology.conductors}
+    found = {layer: region.dup() for layer, region in regions.items() if layer in names}
+    for layer, shapes in fixed.items():
+        for geometry, owner in shapes:
+            if owner == net and layer in names:
+                found.setdefault(layer, kdb.Region()).insert(geometry)
+    return {layer: region.merged() for layer, region in sorted(found.items())}
+
+
+def mirror_error(one: Mapping[str, kdb.Region], other: Mapping[str, kdb.Region], axis_x: int | None) -> float:
+    """Return the area by which one differs from the mirror image of the other, over the area of both; 0: equal."""
+    import klayout.db as kdb
+
+    differs = total = 0
+    for layer in sorted({*one, *other}):
+        first, second = one.get(layer, kdb.Region()), other.get(layer, kdb.Region())
+        total += first.area() + second.area()
+        image = kdb.Region() if axis_x is None else first.transformed(kdb.Trans(kdb.Trans.M90)).moved(2 * axis_x, 0)
+        differs += (image ^ second).area()
+    return differs / total if total else 0.0
+
+
+def capacitance(technology: Technology, regions: Mapping[str, kdb.Region]) -> float | None:
+    """Return the capacitance of metal to the substrate, other metal left out [aF]; None where numbers are missing."""
+    found = 0.0
+    for conductor in technology.conductors:
+        region = regions.get(conductor.name)
+        if region is None:
+            continue
+        if conductor.area_af_um2 is None or conductor.fringe_af_um is None:
+            return None
+        um = technology.dbu_um
+        found += region.area() * um * um * conductor.area_af_um2 + region.perimeter() * um * conductor.fringe_af_um
+    return found
