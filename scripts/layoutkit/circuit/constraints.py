@@ -13,7 +13,7 @@ is what ``plan.suggest_constraints`` writes, every section optional::
      "net_priorities": [{"net": "inp", "priority": 1, "kind": "sensitive", "reason": "..."}],
      "net_currents": [{"net": "out", "current": 0.001, "reason": "..."}],
      "device_currents": [{"device": "M5", "current": 0.001, "reason": "..."}],
-     "port_sides": [{"port": "inp", "side": "left", "reason": "..."}]}
+     "port_sides": [{"port": "inp", "side": "left", "order": 1, "reason": "..."}]}
 
 ``constraints.schema.json`` states the format; ``find_faults`` checks what a schema cannot say.
 """
@@ -151,10 +151,14 @@ class DeviceCurrent:
 
 @dataclass(frozen=True)
 class PortSide:
-    """The side of the layout at which a port is wanted: left, right, bottom or top."""
+    """The side of the boundary at which a port is wanted: left, right, bottom or top.
+
+    Ports of one side that have an ``order`` lie in that order, from the left or from below.
+    """
 
     port: str
     side: str
+    order: int | None = None
     reason: str = ""
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.readers.source import NetlistText
     from layoutkit.flow.groups import Group
     from layoutkit.flow.passive_modules import PassiveGroup
+    from layoutkit.flow.port_frame import SupplyStyle
     from layoutkit.technology import Technology
 
 MAX_CONSTRAINTS_BYTES = 4 << 20
@@ -54,6 +55,7 @@ class LayoutRequest:
         effort: How many placements to compare, or for how long to try further ones, as ``20s``.
         first_stage: Stage to begin with; the workspace holds what the earlier ones made. None for the first of all.
         last_stage: Stage to stop after; None for the last of all.
+        supplies: ``rails`` at the top and bottom, a ``ring`` around the core, or ``ports`` as signals have.
     """
 
     netlist_path: str | None = None
@@ -76,6 +78,7 @@ class LayoutRequest:
     effort: int | str = 1
     first_stage: str | None = None
     last_stage: str | None = None
+    supplies: SupplyStyle = "rails"
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
@@ -134,6 +137,7 @@ class Design:
         dummy_bars: Dummy bars at each end of a bank of resistors.
         constraints: What placement and routing obey.
         source: Where the constraints come from: the path of a file, ``GIVEN`` or ``RECOGNITION``.
+        supply_style: How supplies reach the boundary: ``rails``, a ``ring`` or ``ports``.
     """
 
     technology: Technology
@@ -144,6 +148,7 @@ class Design:
     dummy_bars: int = 0
     constraints: Constraints = field(default_factory=Constraints)
     source: str = RECOGNITION
+    supply_style: SupplyStyle = "rails"
 
     @property
     def isolated(self) -> frozenset[str]:
@@ -207,6 +212,7 @@ def make_design(request: LayoutRequest, technology: Technology, circuit: Circuit
         request.dummies or 0,
         constraints,
         source_of(request.constraints),
+        request.supplies,
     )
     return design, [*notes, *more_notes]
 

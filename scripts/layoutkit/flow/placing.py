@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
-from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.deep_wells import join_deep_wells
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
+from layoutkit.flow.ports import ports_data, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
 from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, more_room
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
@@ -26,16 +26,13 @@ from layoutkit.place.clearance import Clearances
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from layoutkit.circuit.constraints import PortSide
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design, LayoutRequest
     from layoutkit.flow.modules import Drawn
+    from layoutkit.flow.port_frame import Frame
     from layoutkit.flow.routing import Routes, RoutingJob
     from layoutkit.place import Block, Placement
     from layoutkit.technology import Technology
-
-PORT_DEPTH = 4
-"""A port is at a side where its label lies in the outer 1 / PORT_DEPTH of the layout."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +48,7 @@ class PlacedModules:
         trans: Module name to its place in the cell.
         outcomes: What became of the constraints on devices.
         rings: The rings that several modules share, each as a module without devices.
+        frame: Boundary, ports and rails; None before they are drawn.
     """
 
     technology: Technology
@@ -61,6 +59,7 @@ class PlacedModules:
     trans: Mapping[str, kdb.Trans]
     outcomes: tuple[Outcome, ...] = ()
     rings: tuple[Module, ...] = ()
+    frame: Frame | None = None
 
     @property
     def modules(self) -> dict[str, Module]:
@@ -160,8 +159,7 @@ def _placement(design: Design, request: LayoutRequest, room: Room) -> TriedPlace
     if request.aspect is not None:
         options = replace(options, max_aspect=request.aspect)
     placed = place_modules(design, options)
-    missing, outcomes = label_ports(placed, design)
-    placed = replace(placed, outcomes=(*placed.outcomes, *outcomes))
+    placed, missing = with_ports(placed, design, room.between)
     warnings = (*(text for item in placed.drawn for text in item.module.warnings), *missing)
     return TriedPlacement(placed, placed_job(placed, design), None, room, warnings)
 
@@ -252,67 +250,6 @@ def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[tuple[B
             cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
 
 
-def label_ports(placed: PlacedModules, design: Design) -> tuple[list[str], list[Outcome]]:
-    """Write each port's name and pin shape on one of its rails.
-
-    Nets of black boxes are labelled as ports are, so that the black box can be connected there. The rail is the widest
-    one, or the nearest to the side that the constraints want; that of a stated current is one of the thickest.
-
-    Returns:
-        The ports that have no metal, in words, and what became of the wanted sides.
-    """
-    circuit, sides = design.circuit, design.constraints.sides
-    technology, layout, cell = placed.technology, placed.layout, placed.cell
-    missing, labels = [], {}
-    driven = stated_currents(design.constraints, circuit)
-    for port in dict.fromkeys((*circuit.ports, *(net for net in circuit.black_box_nets if circuit.nets[net]))):
-        boxes = [
-            (placed.place_of(module, pin.box), pin.layer)
-            for module in placed.modules.values()
-            for pin in module.pins_of(port)
-        ]
-        if not boxes:
-            missing.append(f"port {port} connects to no device; it has no metal and no label")
-            continue
-        if port in driven:
-            most = max(min(box.width(), box.height()) for box, _ in boxes)
-            boxes = [entry for entry in boxes if min(entry[0].width(), entry[0].height()) == most]
-        box, layer, point = _labelled_rail(boxes, sides.get(port))
-        conductor = technology.conductor(layer)
-        if conductor.pin_layer is not None:
-            cell.shapes(technology.layer(layout, conductor.pin_layer)).insert(box)
-        labels[port] = kdb.Point(technology.snap(point.x), technology.snap(point.y))
-        text = kdb.Text(port, kdb.Trans(0, False, labels[port].x, labels[port].y))
-        cell.shapes(technology.layer(layout, conductor.label_layer)).insert(text)
-    return missing, [
-        _side_outcome(f"port_sides[{index}]", wanted, labels.get(wanted.port), placed)
-        for index, wanted in enumerate(design.constraints.port_sides)
-    ]
-
-
-def _labelled_rail(boxes: Sequence[tuple[kdb.Box, str]], side: str | None) -> tuple[kdb.Box, str, kdb.Point]:
-    """Return the rail, with its layer, that gets the label, and where on it."""
-    if side is None:
-        box, layer = max(boxes, key=lambda entry: (entry[0].width() * entry[0].height(), str(entry[0])))
-        return box, layer, box.center()
-    sign = -1 if side in {"left", "bottom"} else 1
-    box, layer = max(boxes, key=lambda entry: (sign * getattr(entry[0], side), str(entry[0])))
-    inset = min(box.width(), box.height()) // 2
-    edge = getattr(box, side) - sign * inset
-    return box, layer, kdb.Point(edge, box.center().y) if side in {"left", "right"} else kdb.Point(box.center().x, edge)
-
-
-def _side_outcome(path: str, wanted: PortSide, label: kdb.Point | None, placed: PlacedModules) -> Outcome:
-    if label is None:
-        return Outcome(path, (wanted.port,), obeyed=False, reason="the port connects to no device")
-    around = placed.cell.bbox()
-    size = around.width() if wanted.side in {"left", "right"} else around.height()
-    coordinate = label.x if wanted.side in {"left", "right"} else label.y
-    distance = abs(getattr(around, wanted.side) - coordinate)
-    text = f"its label lies {placed.technology.to_um(distance):g} um from the {wanted.side} side of the layout"
-    return Outcome(path, (wanted.port,), PORT_DEPTH * distance <= size, text)
-
-
 def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
     """Return every two transistors that are drawn to match."""
     return [
@@ -348,5 +285,6 @@ def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
         "row_gap": to_um(tried.room.between),
         "attempts": tried.attempts,
         "most_attempts": MOST_TRIES,
+        "ports": ports_data(placed.frame, placed.technology) if placed.frame else [],
         "tries": [each.to_json(placed.technology) for each in tried.tries],
     }

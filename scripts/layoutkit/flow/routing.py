@@ -153,6 +153,11 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
             middle = ((box.left + box.right) // 2, (box.bottom + box.top) // 2)
             rect = (box.left, box.bottom, box.right, box.top)
             pins.setdefault(pin.net, []).append(Endpoint(pin.layer, *middle, rect))
+    for port in placed.frame.ports if placed.frame else ():
+        box = port.box & placed.frame.wiring
+        middle = (box.center().x, box.center().y)
+        endpoint = Endpoint(port.layer, *middle, (box.left, box.bottom, box.right, box.top))
+        pins.setdefault(port.name, []).append(endpoint)
     step = 2 * technology.grid
     supply_width = -(-technology.conductors[1].width * SUPPLY_WIDTH_FACTOR // step) * step
     images = {second: first for group in constraints.symmetry for first, second in group.net_pairs}
@@ -178,7 +183,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
         technology,
         tuple(replace(net, mirror_of=None) if net.name in unfit else net for net in nets),
         tuple(conductor.name for conductor in routing_conductors(technology)),
-        placed.cell.bbox().enlarged(margin, margin),
+        placed.frame.wiring if placed.frame else placed.cell.bbox().enlarged(margin, margin),
         tuple(
             Obstacle(
                 keepout.layer,

@@ -146,9 +146,8 @@ def test_the_suggestion_of_recognition_as_a_file_gives_the_same_layout(build):
 
 def test_what_only_the_file_matches_is_one_module_and_the_rest_is_drawn_one_by_one(build):
     groups = [{"devices": ["M1", "M2"], "arrangement": "AABB"}, {"devices": ["M5", "M6"]}]
-    report = build(OTA, {"matching": groups, "net_currents": [{"net": "inp", "current": 9.0}]})
+    report = build(OTA, {"matching": groups})
     assert faults(report) == []
-    assert outcomes(report)["net_currents[0]"] == (None, "no wires are needed; rails of modules are not judged")
     assert {tuple(sorted(m["devices"])): m["type"] for m in report["modules"]} == {
         ("M1", "M2"): "differential_pair", ("M5", "M6"): "current_mirror", ("M3",): "single", ("M4",): "single",
     }  # fmt: skip
@@ -187,7 +186,8 @@ def test_what_is_not_obeyed_is_reported_and_warned_of(build):
     assert found["matching[0]"][0] is False
     not_obeyed = [entry for entry in report["constraints"]["outcomes"] if entry["obeyed"] is False]
     warned = [text for text in report["warnings"] if "is not obeyed" in text]
-    assert len(warned) == len(not_obeyed) == report["constraints"]["not_obeyed"] > 2
+    assert len(warned) == len(not_obeyed) == report["constraints"]["not_obeyed"] == 2
+    assert [found[f"port_sides[{index}]"][0] for index in (0, 1)] == [True, True]
 
 
 def test_a_proximity_group_brings_devices_of_a_row_together(build):
@@ -201,28 +201,6 @@ def test_a_proximity_group_brings_devices_of_a_row_together(build):
         apart[len(proximity)] = abs(order.index("nmos_M1") - order.index("nmos_M6"))
     assert apart[0] > 1 == apart[1]
     assert outcomes(report)["proximity[0]"] == (True, "the modules are neighbours")
-
-
-def test_a_port_is_labelled_on_its_metal_nearest_to_the_wanted_side(build):
-    found = {}
-    for side in ("left", "right", "bottom", "top"):
-        report = build(BUFFERS, {"port_sides": [{"port": "x", "side": side}]})
-        layout = kdb.Layout()
-        layout.read(report["files"]["gds"])
-        layers = {conductor.label_layer for conductor in load("sky130A").conductors}
-        shapes = [layout.top_cell().shapes(load("sky130A").layer(layout, layer)) for layer in sorted(layers)]
-        texts = [shape.text for each in shapes for shape in each.each(kdb.Shapes.STexts)]
-        (found[side],) = [text.trans.disp for text in texts if text.string == "x"]
-        obeyed, reason = outcomes(report)["port_sides[0]"]
-        box = layout.top_cell().bbox()
-        distance = {
-            "left": found[side].x - box.left, "right": box.right - found[side].x,
-            "bottom": found[side].y - box.bottom, "top": box.top - found[side].y,
-        }[side]  # fmt: skip
-        size = box.width() if side in {"left", "right"} else box.height()
-        assert obeyed is (4 * distance <= size), (side, reason)
-    assert found["left"].x < found["right"].x
-    assert found["bottom"].y < found["top"].y
 
 
 def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build, monkeypatch):

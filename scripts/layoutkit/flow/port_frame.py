@@ -1,0 +1,389 @@
+"""The frame of a cell, drawn before routing: its boundary, metal of each port at it, and rails of the supplies.
+
+boundary +--------------------------------------+
+         |======================================|  rail of a power net, horizontal conductor
+         |      | out          room for wires   |
+         |in ---+    +------------------+   +---| stub of a port at the right, horizontal conductor
+         |----       |       core       |       |
+         |           +------------------+       |
+         |======================================|  rail of a ground net
+         +-----------|--------------------------+  stub of a port at the bottom, vertical conductor
+
+A ring has rails of every supply at all four sides; those at the left and right are on the vertical conductor. Rails
+reach from one end of the boundary to the other, so that each of them touches it twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+import klayout.db as kdb
+
+from layoutkit.place import Rectangle
+from layoutkit.place.port_places import SIDES, PortWish, choose_sides, mirror_axis, place_ports
+from layoutkit.route.routing_stack import make_stack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.place.port_places import PortPlace, Side
+    from layoutkit.technology import Conductor, Technology
+
+SupplyStyle = Literal["rails", "ring", "ports"]
+Use = Literal["signal", "power", "ground"]
+RAIL_WIDTH_UM = 1.0
+"""Least width of a rail. [um]"""
+RAIL_SIDES: dict[Use, tuple[Side, ...]] = {"power": ("top",), "ground": ("bottom",)}
+LARGEST_PART = 2
+"""No port or rail is wider than the longer side of the core divided by this."""
+SLOT_PITCHES = 2
+"""Least distance of two ports at one side, in pitches of the tracks."""
+
+
+@dataclass(frozen=True)
+class PortNet:
+    """A net that needs a port.
+
+    Attributes:
+        name: The port.
+        pins: The metal inside the core that the port leads to. [dbu]
+        use: Supplies get rails.
+        direction: ``input``, ``output`` or ``inout``.
+        side: The side it must be at; None for the usual one.
+        order: Place among the ports of its side that have an order, from the left or from below.
+        current: Largest direct current; None where nobody states it. [A]
+        partner: Port that should be its mirror image.
+        axis: Vertical axis of the two. [dbu]
+    """
+
+    name: str
+    pins: tuple[kdb.Box, ...]
+    use: Use = "signal"
+    direction: str = "inout"
+    side: Side | None = None
+    order: int | None = None
+    current: float | None = None
+    partner: str | None = None
+    axis: int | None = None
+
+
+@dataclass(frozen=True)
+class Port:
+    """Metal of a port at the boundary. [dbu]
+
+    Attributes:
+        name: The net.
+        side: Side of the boundary.
+        layer: Conductor.
+        box: The metal: a stub from the boundary inwards, or a rail.
+        pin: The part of it that is the pin; it touches the boundary.
+        label: Where the name is written, inside the pin; None for further pieces of one port.
+        rail: Whether it is a rail of a supply.
+    """
+
+    name: str
+    side: Side
+    layer: str
+    box: kdb.Box
+    pin: kdb.Box
+    label: kdb.Point | None
+    rail: bool = False
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The boundary of a cell and what lies at it. [dbu]
+
+    Attributes:
+        boundary: Outline of the cell.
+        core: What it was drawn around.
+        wiring: Where wires may run; they keep half a space to the boundary, where no rail lies at it.
+        ports: The metal of the ports, rails first.
+        cuts: Name and box of each cut at the corners of a ring.
+        nets: What was asked for.
+    """
+
+    boundary: kdb.Box
+    core: kdb.Box
+    wiring: kdb.Box
+    ports: tuple[Port, ...]
+    cuts: tuple[tuple[str, kdb.Box], ...] = ()
+    nets: Mapping[str, PortNet] = field(default_factory=dict)
+
+    def of(self, net: str) -> tuple[Port, ...]:
+        """Return the metal of one port."""
+        return tuple(port for port in self.ports if port.name == net)
+
+
+def port_conductors(technology: Technology) -> tuple[Conductor, Conductor]:
+    """Return the lowest conductors for wires from the left and right, and from the bottom and top, that pins lie on.
+
+    Where the process marks pins by a layer of their own, only conductors that have one count.
+    """
+    stack = make_stack(technology, [conductor.name for conductor in technology.conductors], [])
+    marked = any(conductor.pin_layer for conductor in technology.conductors)
+    fit = [
+        (conductor, sideways)
+        for conductor, sideways in zip(stack.conductors[1:], stack.horizontal[1:], strict=True)
+        if conductor.pin_layer or not marked
+    ]
+    horizontal = next(conductor for conductor, sideways in fit if sideways)
+    return horizontal, next(conductor for conductor, sideways in fit if not sideways)
+
+
+def plan_frame(
+    technology: Technology, core: kdb.Box, nets: Sequence[PortNet], channel: int, style: SupplyStyle = "rails"
+) -> Frame:
+    """Return the frame around a core.
+
+    Args:
+        technology: The process.
+        core: Box of everything that is drawn.
+        nets: The ports.
+        channel: Room for wires between the core and the rails or the boundary. [dbu]
+        style: ``rails``: power at the top, ground at the bottom, unless a net wants another side. ``ring``: every
+            supply around the core. ``ports``: supplies have ports as signals do.
+    """
+    return _Planner(technology, core, nets, channel, style).frame()
+
+
+def draw_frame(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, frame: Frame) -> None:
+    """Draw the boundary, and metal, pin and label of each port into ``cell``."""
+    outline = technology.role("boundary")
+    if outline is not None:
+        cell.shapes(technology.layer(layout, outline)).insert(frame.boundary)
+    for port in frame.ports:
+        conductor = technology.conductor(port.layer)
+        cell.shapes(technology.layer(layout, conductor.layer)).insert(port.box)
+        if conductor.pin_layer is not None:
+            cell.shapes(technology.layer(layout, conductor.pin_layer)).insert(port.pin)
+        if port.label is not None:
+            text = kdb.Text(port.name, kdb.Trans(port.label.x, port.label.y))
+            cell.shapes(technology.layer(layout, conductor.label_layer)).insert(text)
+    for name, box in frame.cuts:
+        layer = next(cut.layer for cut in technology.cuts if cut.name == name)
+        cell.shapes(technology.layer(layout, layer)).insert(box)
+
+
+class _Planner:
+    """One frame in the making."""
+
+    def __init__(
+        self, technology: Technology, core: kdb.Box, nets: Sequence[PortNet], channel: int, style: SupplyStyle
+    ) -> None:
+        self.technology, self.step = technology, 2 * technology.grid
+        self.nets = {net.name: net for net in nets}
+        self.stack = make_stack(technology, [conductor.name for conductor in technology.conductors], [])
+        self.horizontal, self.vertical = port_conductors(technology)
+        self.railed = [net for net in nets if net.use != "signal" and style != "ports"]
+        self.rails: dict[Side, list[PortNet]] = {
+            side: sorted((n for n in self.railed if side in self._rail_sides(n, style)), key=_rank) for side in SIDES
+        }
+        self.inset = self._up(max(c.space for c in technology.conductors[1:5]) // 2)
+        self.core = core
+        names = {net.name for net in self.railed}
+        self.wishes = [_wish(net, core) for net in nets if net.name not in names]
+        self.sides = choose_sides(self.wishes, Rectangle(core.left, core.bottom, core.right, core.top))
+        self.channel = channel
+
+    def _rail_sides(self, net: PortNet, style: SupplyStyle) -> tuple[Side, ...]:
+        if style == "ring":
+            return SIDES
+        return (net.side,) if net.side else RAIL_SIDES[net.use]
+
+    def frame(self) -> Frame:
+        room = self._room()
+        depth = {side: self._depth(side) for side in SIDES}
+        boundary = kdb.Box(
+            room.left - depth["left"],
+            room.bottom - depth["bottom"],
+            room.right + depth["right"],
+            room.top + depth["top"],
+        )
+        rails = [port for side in SIDES for port in self._rails_at(side, room, boundary)]
+        places = place_ports(
+            self.wishes, self.sides, Rectangle(room.left, room.bottom, room.right, room.top), self.technology.grid
+        )
+        stubs = [
+            self._stub(self.nets[name], place, boundary, depth[place.side]) for name, place in sorted(places.items())
+        ]
+        edges: tuple[tuple[Side, int, int], ...] = (
+            ("left", boundary.left, 1),
+            ("bottom", boundary.bottom, 1),
+            ("right", boundary.right, -1),
+            ("top", boundary.top, -1),
+        )
+        return Frame(
+            boundary,
+            self.core,
+            kdb.Box(*(edge + sign * (0 if depth[side] else self.inset) for side, edge, sign in edges)),
+            (*self._labelled(rails), *stubs),
+            tuple(self._corners(rails)),
+            self.nets,
+        )
+
+    def _up(self, length: float) -> int:
+        return -int(-length // self.step) * self.step
+
+    def _layer(self, side: Side) -> Conductor:
+        return self.horizontal if side in {"left", "right"} else self.vertical
+
+    def _width(self, conductor: Conductor, net: PortNet, least: int = 0) -> int:
+        """Return the width that the current of a net needs on every conductor for wires, at least that of one of them.
+
+        It is at most a part of the core's width or height; the check of currents reports what that cannot carry.
+        """
+        limits = [c.current_ma_um for c in self.technology.conductors[1:5] if c.current_ma_um]
+        needed = 0.0
+        if net.current is not None and limits:
+            needed = net.current * 1e3 / min(limits) / self.technology.dbu_um
+            needed = min(needed, max(self.core.width(), self.core.height()) / LARGEST_PART)
+        width = self._up(max(conductor.width, least, needed))
+        return width if conductor.max_width is None else min(width, conductor.max_width // self.step * self.step)
+
+    def _rail(self, net: PortNet, side: Side) -> tuple[Conductor, int]:
+        """Return the conductor and width of a net's rail along a side."""
+        conductor = self.horizontal if side in {"bottom", "top"} else self.vertical
+        return conductor, self._width(conductor, net, self.technology.to_dbu(RAIL_WIDTH_UM))
+
+    def _rail_space(self, conductor: Conductor, width: int) -> int:
+        wide = conductor.wide_width is not None and width > conductor.wide_width
+        return self._up(max(conductor.space, conductor.wide_space or 0) if wide else conductor.space)
+
+    def _depth(self, side: Side) -> int:
+        """Return how far the rails of a side reach, each with the space inside of it."""
+        rails = [self._rail(net, side) for net in self.rails[side]]
+        return sum(width + self._rail_space(conductor, width) for conductor, width in rails)
+
+    def _room(self) -> kdb.Box:
+        """Return the core and the room for wires around it, large enough for the ports of every side."""
+        ends = [self._end(self.nets[name], side) for name, side in self.sides.items()]
+        widest = max(
+            (self._width(c, net) for net in self.nets.values() for c in (self.horizontal, self.vertical)), default=0
+        )
+        channel = self.channel + max(widest, *ends, 0)
+        core = self.core.enlarged(channel, channel)
+        left, bottom = core.left // self.step * self.step, core.bottom // self.step * self.step
+        right, top = self._up(core.right), self._up(core.top)
+        axis = mirror_axis(self.wishes, self.sides)
+        if axis is not None:
+            reach = self._up(max(axis - left, right - axis))
+            left, right = axis - reach, axis + reach
+        needed = {}
+        for one, other in (("left", "right"), ("bottom", "top")):
+            here = [name for name, side in self.sides.items() if side in {one, other}]
+            count = max(sum(self.sides[name] == side for name in here) for side in (one, other))
+            needed[one] = count * max((self._slot(self.nets[name], self.sides[name]) for name in here), default=0)
+        across = self._up(max(0, needed["bottom"] - (right - left)) / 2)
+        along = self._up(max(0, needed["left"] - (top - bottom)) / 2)
+        return kdb.Box(left - across, bottom - along, right + across, top + along)
+
+    def _slot(self, net: PortNet, side: Side) -> int:
+        conductor = self._layer(side)
+        width = self._width(conductor, net)
+        return max(SLOT_PITCHES * self.stack.pitch(), width + self._rail_space(conductor, width)) + 2 * self.step
+
+    def _rails_at(self, side: Side, room: kdb.Box, boundary: kdb.Box) -> list[Port]:
+        found, offset = [], 0
+        for net in self.rails[side]:
+            conductor, width = self._rail(net, side)
+            inner = offset + self._rail_space(conductor, width)
+            offset = inner + width
+            box = {
+                "left": kdb.Box(room.left - offset, boundary.bottom, room.left - inner, boundary.top),
+                "right": kdb.Box(room.right + inner, boundary.bottom, room.right + offset, boundary.top),
+                "bottom": kdb.Box(boundary.left, room.bottom - offset, boundary.right, room.bottom - inner),
+                "top": kdb.Box(boundary.left, room.top + inner, boundary.right, room.top + offset),
+            }[side]
+            found.append(Port(net.name, side, conductor.name, box, box, None, rail=True))
+        return found
+
+    def _labelled(self, rails: Sequence[Port]) -> list[Port]:
+        """Return the rails, the first of each net with a label at its lower or left end."""
+        seen: set[str] = set()
+        found = []
+        for rail in rails:
+            box = rail.box
+            half = min(box.width(), box.height()) // 2
+            label = None if rail.name in seen else kdb.Point(box.left + half, box.bottom + half)
+            seen.add(rail.name)
+            found.append(replace(rail, label=label))
+        return found
+
+    def _stub(self, net: PortNet, place: PortPlace, boundary: kdb.Box, depth: int) -> Port:
+        """Return the metal of a port from the boundary through the rails of its side."""
+        side, at = place
+        conductor = self._layer(side)
+        width = self._width(conductor, net)
+        end = self._end(net, side)
+        low, high = at - width // 2, at + width // 2
+
+        def box(length: int) -> kdb.Box:
+            return {
+                "left": kdb.Box(boundary.left, low, boundary.left + length, high),
+                "right": kdb.Box(boundary.right - length, low, boundary.right, high),
+                "bottom": kdb.Box(low, boundary.bottom, high, boundary.bottom + length),
+                "top": kdb.Box(low, boundary.top - length, high, boundary.top),
+            }[side]
+
+        pin = box(end)
+        middle = pin.center()
+        label = kdb.Point(self.technology.snap(middle.x), self.technology.snap(middle.y))
+        return Port(net.name, side, conductor.name, box(end + depth), pin, label)
+
+    def _end(self, net: PortNet, side: Side) -> int:
+        """Return the length of a port's metal beyond rails: enough for its area, and for a via that wires can reach."""
+        conductor = self._layer(side)
+        level = self.stack.index(conductor.name)
+        cuts = [cut for cut in (level - 1, level) if 0 <= cut < len(self.stack.cuts)]
+        pad = max(max(self.stack.pad(cut, level)) for cut in cuts)
+        width = self._width(conductor, net)
+        return self._up(max(conductor.area / width, 2 * self.inset + width, 2 * (self.inset + pad)))
+
+    def _corners(self, rails: Sequence[Port]) -> list[tuple[str, kdb.Box]]:
+        """Return the cuts where rails of one net cross."""
+        names = [conductor.name for conductor in self.stack.conductors]
+        low, high = names.index(self.horizontal.name), names.index(self.vertical.name)
+        found = []
+        for one in rails:
+            for other in rails:
+                if one.name != other.name or one.side not in {"bottom", "top"} or other.side not in {"left", "right"}:
+                    continue
+                overlap = one.box & other.box
+                for cut in range(low, high):
+                    columns, rows = self._array(cut, overlap)
+                    center = overlap.center()
+                    rects = self.stack.cut_rects(cut, center.x, center.y, columns, rows)
+                    found += [(self.stack.cuts[cut].name, kdb.Box(*rect)) for rect in rects]
+        return found
+
+    def _array(self, cut: int, overlap: kdb.Box) -> tuple[int, int]:
+        """Return the columns and rows of the largest array of cuts in an overlap of two rails."""
+
+        def fits(columns: int, rows: int) -> bool:
+            halves = [self.stack.pad(cut, level, columns, rows) for level in (cut, cut + 1)]
+            return all(2 * w <= overlap.width() and 2 * h <= overlap.height() for w, h in halves)
+
+        columns = rows = 1
+        while fits(columns + 1, 1):
+            columns += 1
+        while fits(columns, rows + 1):
+            rows += 1
+        return columns, rows
+
+
+def _rank(net: PortNet) -> tuple[int, str]:
+    return (net.order or 0, net.name)
+
+
+def _wish(net: PortNet, core: kdb.Box) -> PortWish:
+    """Return where a port should be; the usual sides are left for inputs, right for outputs."""
+    around = kdb.Box()
+    for pin in net.pins:
+        around += pin
+    middle = core.center() if around.empty() else around.center()
+    usual: dict[str, Side] = {"input": "left", "output": "right"}
+    supplies: dict[str, Side] = {"power": "top", "ground": "bottom"}
+    side = supplies.get(net.use) or usual.get(net.direction)
+    return PortWish(net.name, middle.x, middle.y, net.side, side, net.order, net.partner, net.axis)

@@ -1,0 +1,187 @@
+"""The ports of a design at the boundary of its cell: what each leads to, and what became of the wanted sides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import klayout.db as kdb
+
+from layoutkit.circuit import find_supplies
+from layoutkit.circuit.constraints import Outcome
+from layoutkit.draw.module import Pin
+from layoutkit.flow.current_loads import stated_currents
+from layoutkit.flow.port_frame import PortNet, draw_frame, plan_frame
+from layoutkit.flow.routing import track_pitch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.flow.design import Design
+    from layoutkit.flow.placing import PlacedModules
+    from layoutkit.flow.port_frame import Frame, Port
+    from layoutkit.technology import Technology
+
+CHANNEL_TRACKS = 4
+"""Room for wires between the modules and the rails or the boundary, in track pitches of the third conductor."""
+
+
+def with_ports(placed: PlacedModules, design: Design, room: int) -> tuple[PlacedModules, list[str]]:
+    """Return placed modules with a frame of ports and rails, drawn; and the ports that have no metal, in words.
+
+    Nets of black boxes that are no ports are labelled on the largest of their pins, so that the black box can be
+    connected there.
+
+    Args:
+        placed: The modules.
+        design: What they draw.
+        room: Room for wires around the modules, beyond what ports usually need. [dbu]
+    """
+    nets, missing = _port_nets(placed, design)
+    channel = CHANNEL_TRACKS * track_pitch(placed.technology) + room
+    core = placed.cell.bbox()
+    frame = plan_frame(placed.technology, core, nets, channel, design.supply_style)
+    draw_frame(placed.layout, placed.cell, placed.technology, frame)
+    missing += _label_black_boxes(placed, design.circuit)
+    framed = replace(placed, frame=frame)
+    return replace(framed, outcomes=(*placed.outcomes, *_outcomes(framed, design))), missing
+
+
+def boundary_pins(frame: Frame) -> tuple[Pin, ...]:
+    """Return the ports of a cell as pins, in the cell's coordinates; supplies have one for each of their rails."""
+    return tuple(Pin(port.name, port.layer, port.box) for port in frame.ports)
+
+
+def ports_data(frame: Frame, technology: Technology) -> list[dict[str, Any]]:
+    """Return the ports as JSON data: side, conductor, pin and distance to the boundary. [um]"""
+    um = technology.to_um
+    return [
+        {
+            "port": port.name,
+            "use": frame.nets[port.name].use,
+            "direction": frame.nets[port.name].direction,
+            "side": port.side,
+            "layer": port.layer,
+            "pin": [um(port.pin.left), um(port.pin.bottom), um(port.pin.right), um(port.pin.top)],
+            "at_boundary": touches_boundary(port, frame.boundary),
+        }
+        for port in frame.ports
+    ]
+
+
+def touches_boundary(port: Port, boundary: kdb.Box) -> bool:
+    """Return whether the pin of a port lies inside the boundary and touches it."""
+    pin = port.pin
+    edges = (
+        (pin.left, boundary.left),
+        (pin.right, boundary.right),
+        (pin.bottom, boundary.bottom),
+        (pin.top, boundary.top),
+    )
+    return pin.inside(boundary) and any(one == other for one, other in edges)
+
+
+def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], list[str]]:
+    circuit = design.circuit
+    wanted = {entry.port: entry for entry in design.constraints.port_sides}
+    supplies, currents = find_supplies(circuit), stated_currents(design.constraints, circuit)
+    pins: dict[str, list[tuple[str, kdb.Box]]] = {}
+    for module in placed.modules.values():
+        for pin in module.pins:
+            pins.setdefault(pin.net, []).append((pin.layer, placed.place_of(module, pin.box)))
+    missing = [f"port {port} connects to no device; it has no metal and no label" for port in circuit.ports]
+    missing = [text for port, text in zip(circuit.ports, missing, strict=True) if port not in pins]
+    nets = {
+        port: PortNet(
+            port,
+            tuple(box for _, box in pins[port]),
+            use="power" if port in supplies.power else "ground" if port in supplies.ground else "signal",
+            direction=_direction(circuit, port),
+            side=wanted[port].side if port in wanted else None,  # type: ignore[arg-type]
+            order=wanted[port].order if port in wanted else None,
+            current=currents.get(port),
+        )
+        for port in dict.fromkeys(circuit.ports)
+        if port in pins
+    }
+    for one, other in (pair for group in design.constraints.symmetry for pair in group.net_pairs):
+        if one in nets and other in nets:
+            axis = _axis(pins[one], pins[other])
+            nets[one] = replace(nets[one], partner=other, axis=axis)
+            nets[other] = replace(nets[other], partner=one, axis=axis)
+    return list(nets.values()), missing
+
+
+def _direction(circuit: Circuit, net: str) -> str:
+    """Return ``input`` for a net with gates or bases only, ``output`` for one that drains of both kinds drive."""
+    ends = {(circuit.device(c.device).type, c.terminal) for c in circuit.nets[net]}
+    if ends and all(end in {("nmos", "g"), ("pmos", "g"), ("npn", "b"), ("pnp", "b")} for end in ends):
+        return "input"
+    drains = {("nmos", "d"), ("pmos", "d")}
+    return "output" if drains <= ends and not ends & {("nmos", "s"), ("pmos", "s")} else "inout"
+
+
+def _axis(one: Sequence[tuple[str, kdb.Box]], other: Sequence[tuple[str, kdb.Box]]) -> int | None:
+    """Return the vertical axis about which two sets of pins are mirror images; None where there is none. [dbu]"""
+    boxes = [box for _, box in (*one, *other)]
+    total = min(box.left for box in boxes) + max(box.right for box in boxes)
+    image = sorted((layer, total - b.right, b.bottom, total - b.left, b.top) for layer, b in one)
+    same = image == sorted((layer, b.left, b.bottom, b.right, b.top) for layer, b in other)
+    return total // 2 if same and total % 2 == 0 else None
+
+
+def _label_black_boxes(placed: PlacedModules, circuit: Circuit) -> list[str]:
+    """Label the nets of black boxes that are no ports; return those that have no metal, in words."""
+    missing = []
+    for net in dict.fromkeys(net for net in circuit.black_box_nets if circuit.nets[net] and net not in circuit.ports):
+        pins = [(placed.place_of(m, pin.box), pin.layer) for m in placed.modules.values() for pin in m.pins_of(net)]
+        if not pins:
+            missing.append(f"net {net} of a black box connects to no device; it has no metal and no label")
+            continue
+        box, layer = max(pins, key=lambda entry: (entry[0].area(), str(entry[0])))
+        conductor, technology = placed.technology.conductor(layer), placed.technology
+        if conductor.pin_layer is not None:
+            placed.cell.shapes(technology.layer(placed.layout, conductor.pin_layer)).insert(box)
+        middle = kdb.Trans(technology.snap(box.center().x), technology.snap(box.center().y))
+        placed.cell.shapes(technology.layer(placed.layout, conductor.label_layer)).insert(kdb.Text(net, middle))
+    return missing
+
+
+def _outcomes(placed: PlacedModules, design: Design) -> list[Outcome]:
+    """Return for each wanted side whether the port is there, and in its order."""
+    frame, found = placed.frame, []
+    if frame is None:
+        return []
+    orders = {entry.port: entry.order for entry in design.constraints.port_sides if entry.order is not None}
+    for index, wanted in enumerate(design.constraints.port_sides):
+        path, at = f"port_sides[{index}]", [port for port in frame.of(wanted.port) if port.side == wanted.side]
+        if not frame.of(wanted.port):
+            found.append(Outcome(path, (wanted.port,), obeyed=False, reason="the port connects to no device"))
+        elif not at:
+            sides = ", ".join(sorted({port.side for port in frame.of(wanted.port)}))
+            found.append(Outcome(path, (wanted.port,), obeyed=False, reason=f"the port lies at the {sides}"))
+        else:
+            wrong = _out_of_order(frame, at[0], orders)
+            reason = f"the port lies at the boundary, {wanted.side}"
+            why = f"{reason}, but on the wrong side of {', '.join(wrong)}: mirror images come first"
+            found.append(Outcome(path, (wanted.port,), obeyed=not wrong, reason=why if wrong else reason))
+    return found
+
+
+def _out_of_order(frame: Frame, port: Port, orders: dict[str, int]) -> list[str]:
+    """Return the ports of the same side that an order wants on the other side of ``port``."""
+    if port.name not in orders or port.rail:
+        return []
+
+    def at(other: Port) -> int:
+        return other.pin.center().y if port.side in {"left", "right"} else other.pin.center().x
+
+    return [
+        other.name
+        for other in frame.ports
+        if other.side == port.side
+        and not other.rail
+        and other.name in orders
+        and (orders[other.name] - orders[port.name]) * (at(other) - at(port)) < 0
+    ]
