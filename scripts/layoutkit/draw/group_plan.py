@@ -134,9 +134,9 @@ def plan_group(tech: Technology, wish: GroupWish) -> GroupPlan:
 def plan_shapes(tech: Technology, wish: GroupWish, most: int) -> tuple[GroupPlan, ...]:
     """Return the rows of a matched group in several shapes, those of ``plan_group`` first.
 
-    The others have another number of rows and figures as good: centroids, junctions and current directions are in the
-    same class, the fingers are split no further, the rows are their own mirror images where the first ones are, and
-    stress, dispersion and drain load are worse by at most ``FIGURES_ALIKE``.
+    The others have another number of rows, or fingers split otherwise, and figures as good: centroids, junctions and
+    current directions are in the same class, the rows are their own mirror images where the first ones are, and stress,
+    dispersion and drain load are worse by at most ``FIGURES_ALIKE``.
 
     Args:
         tech: The process.
@@ -221,24 +221,23 @@ class _Planner:
         return self._ranked()[0][1]
 
     def shapes(self, most: int) -> tuple[GroupPlan, ...]:
-        """Return the best plan, and the best plans of other numbers of rows whose figures are as good."""
+        """Return the best plan, and the best of other numbers of rows or other splits whose figures are as good."""
         (candidate, best), *others = self._ranked()
         limit = self._rank(candidate, best)[:_CLASSES]
         mirrored = all(row == row[::-1] for row in candidate.pattern)
-        found = {len(candidate.pattern): best}
+        found = {(len(candidate.pattern), candidate.split): best}
         for other, plan in others:
             width, height = self._with_ring(plan.figures.width, plan.figures.height * self.wish.storeys)
             if (
-                len(other.pattern) not in found
+                (len(other.pattern), other.split) not in found
                 and self._rank(other, plan)[:_CLASSES] <= limit
-                and other.split <= candidate.split
                 and (not mirrored or all(row == row[::-1] for row in other.pattern))
                 and plan.figures.stress_spread <= best.figures.stress_spread + FIGURES_ALIKE
                 and plan.figures.dispersion >= best.figures.dispersion - FIGURES_ALIKE
                 and plan.figures.drain_load <= best.figures.drain_load + FIGURES_ALIKE
                 and max(width, height) <= WIDE * min(width, height)
             ):
-                found[len(other.pattern)] = plan
+                found[len(other.pattern), other.split] = plan
         return tuple(found.values())[:most]
 
     def _ranked(self) -> list[tuple[_Candidate, GroupPlan]]:

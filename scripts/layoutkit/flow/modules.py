@@ -34,7 +34,7 @@ _SHARED = RingStyle("later")
 REACH_OF_SHARED = 0.9
 """A module shares a ring if it is at most this part of twice the tap distance high; the rest leads to the taps."""
 
-SHAPES = 3
+SHAPES = 4
 """Most shapes in which a group is drawn for placement to choose from."""
 
 

@@ -12,6 +12,7 @@ from layoutkit.circuit.constraints import Outcome
 from layoutkit.flow.deep_wells import join_deep_wells
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
+from layoutkit.flow.overlays import covers, critical_devices, lay_over
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.ports import ports_data, with_ports
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design, LayoutRequest
     from layoutkit.flow.modules import Drawn
+    from layoutkit.flow.overlays import Overlay
     from layoutkit.flow.port_frame import Frame
     from layoutkit.flow.routing import Routes, RoutingJob
     from layoutkit.place import Block, Placement
@@ -49,6 +51,7 @@ class PlacedModules:
         outcomes: What became of the constraints on devices.
         rings: The rings that several modules share, each as a module without devices.
         frame: Boundary, ports and rails; None before they are drawn.
+        overlays: Capacitors over other modules.
     """
 
     technology: Technology
@@ -60,6 +63,7 @@ class PlacedModules:
     outcomes: tuple[Outcome, ...] = ()
     rings: tuple[Module, ...] = ()
     frame: Frame | None = None
+    overlays: tuple[Overlay, ...] = ()
 
     @property
     def modules(self) -> dict[str, Module]:
@@ -158,19 +162,22 @@ def _placement(design: Design, request: LayoutRequest, room: Room) -> TriedPlace
     )
     if request.aspect is not None:
         options = replace(options, max_aspect=request.aspect)
-    placed = place_modules(design, options)
+    placed = place_modules(design, options, cover=room.cover)
     placed, missing = with_ports(placed, design, room.between)
     warnings = (*(text for item in placed.drawn for text in item.module.warnings), *missing)
     return TriedPlacement(placed, placed_job(placed, design), None, room, warnings)
 
 
-def place_modules(design: Design, options: PlacementOptions, *, common_rings: bool = True) -> PlacedModules:
+def place_modules(
+    design: Design, options: PlacementOptions, *, common_rings: bool = True, cover: bool = True
+) -> PlacedModules:
     """Return the modules of ``design``, drawn into a new layout and placed.
 
     Args:
         design: What to draw.
         options: How to place.
         common_rings: Whether transistors of one flavour and bulk net share tap rings; else each module has its own.
+        cover: Whether plate capacitors may lie over other modules.
 
     Raises:
         LayoutkitError: If a module cannot be drawn.
@@ -183,7 +190,8 @@ def place_modules(design: Design, options: PlacementOptions, *, common_rings: bo
     owner = {device: item.module.name for item in drawn for device in item.module.devices}
     check_modules(design.constraints, owner)
     blocks = module_blocks(drawn, technology, plan)
-    placement = place_blocks(technology, blocks, with_relations(technology, options, design.constraints, owner))
+    options = with_relations(technology, options, design.constraints, owner)
+    placement, overlays = _placed(drawn, design, blocks, options, cover=cover)
     drawn = chosen_shapes(drawn, placement)
     cell = layout.create_cell(_cell_name(design.circuit.name, layout))
     trans = {name: transformation(place) for name, place in placement.placed.items()}
@@ -204,7 +212,9 @@ def place_modules(design: Design, options: PlacementOptions, *, common_rings: bo
     rings = draw_rings(layout, technology, {item.module.name: item for item in drawn}, blocks, placement)
     trans |= {ring.module.name: kdb.Trans() for ring in rings}
     modules = tuple(ring.module for ring in rings)
-    placed = PlacedModules(technology, cell, layout, tuple(drawn), placement, trans, outcomes, modules)
+    placed = PlacedModules(
+        technology, cell, layout, tuple(drawn), placement, trans, outcomes, modules, overlays=overlays
+    )
     for name, module in placed.modules.items():
         cell.insert(kdb.CellInstArray(module.cell.cell_index(), trans[name]))
     here = [(shape, placement.placed[name]) for name, shape in shapes.items()]
@@ -212,6 +222,29 @@ def place_modules(design: Design, options: PlacementOptions, *, common_rings: bo
     _join_wells(technology, cell, here)
     join_deep_wells(technology, cell, here)
     return placed
+
+
+def _placed(
+    drawn: Sequence[Drawn], design: Design, blocks: Sequence[Block], options: PlacementOptions, *, cover: bool
+) -> tuple[Placement, tuple[Overlay, ...]]:
+    """Return a placement, with capacitors over other modules where that makes the layout smaller."""
+    technology = design.technology
+    found = covers(drawn, technology, design.constraints) if cover else []
+    above = {each.name for each in found}
+    below = [block for block in blocks if block.name not in above]
+    if not found or not below:
+        return place_blocks(technology, blocks, options), ()
+    critical = critical_devices(design.constraints)
+    closed = {item.module.name for item in drawn if critical & set(item.module.devices)}
+    laid = lay_over(technology, found, blocks, place_blocks(technology, below, options), closed, options.gap_y)
+    if _area(laid[0]) <= sum(block.width * block.height for block in blocks):
+        return laid  # no placement beside each other is smaller
+    return min((place_blocks(technology, blocks, options), ()), laid, key=lambda each: _area(each[0]))
+
+
+def _area(placement: Placement) -> int:
+    box = placement.box
+    return (box.right - box.left) * (box.top - box.bottom)
 
 
 def _cell_name(name: str, layout: kdb.Layout) -> str:
@@ -282,6 +315,7 @@ def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
             {"axis_x": to_um(island.axis_x), "modules": list(island.members)} for island in placed.placement.islands
         ],
         "rings": [list(names) for names in placed.placement.rings],
+        "overlays": [each.to_json() for each in placed.overlays],
         "row_gap": to_um(tried.room.between),
         "attempts": tried.attempts,
         "most_attempts": MOST_TRIES,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.flow.routing import track_pitch
@@ -29,10 +29,12 @@ class Room:
     Attributes:
         between: Between all neighbours.
         around: Around single modules, by name.
+        cover: Whether plate capacitors may lie over other modules.
     """
 
     between: int
     around: Mapping[str, int]
+    cover: bool = True
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,18 @@ def first_room(technology: Technology) -> Room:
 
 
 def more_room(room: Room, placed: PlacedModules, routes: Routes) -> Room:
-    """Return more room at the modules that stood in the way; between all modules where none is known to."""
+    """Return more room at the modules that stood in the way; between all modules where none is known to.
+
+    Where capacitors lie over modules, they lie beside them next.
+    """
     step = MORE_TRACKS * track_pitch(placed.technology)
+    if routes.result.failed and placed.overlays:
+        return replace(room, cover=False)
     blocking = set(_blocking(placed, routes))
     if not blocking or blocking <= {name for name, given in room.around.items() if given >= 4 * step}:
-        return Room(room.between + step, room.around)
+        return replace(room, between=room.between + step)
     given = {name: max(step, 2 * room.around.get(name, 0)) for name in blocking}
-    return Room(room.between, {**room.around, **given})
+    return replace(room, around={**room.around, **given})
 
 
 def _blocking(placed: PlacedModules, routes: Routes) -> Iterator[str]:

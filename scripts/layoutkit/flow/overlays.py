@@ -1,0 +1,243 @@
+"""Plate capacitors over other modules: which may lie over which, and where they are put.
+
+A plate capacitor consists of its plates, which use two upper conductors only, and of a foot beside them, where vias
+lead down to its rails. The plates may lie over other modules; the foot lies beside all of them::
+
+    +----------------+
+    |  plates        |      the plates lie over resistors and other modules that nothing is matched to,
+    |  +----------+  |      never over matched or symmetric devices
+    |  | resistor |  |
+    |  +----------+  |
+    +----------------+
+       ==[foot]==
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import klayout.db as kdb
+
+from layoutkit.draw.plate import wide_space
+from layoutkit.flow.passive_modules import PassiveGroup
+from layoutkit.flow.rings import transformation
+from layoutkit.place import Placed, Placement, Rectangle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.draw.module import Module
+    from layoutkit.flow.modules import Drawn
+    from layoutkit.place import Block
+    from layoutkit.technology import PassiveSpec, Technology
+
+LEAST_PART = 0.1
+"""A capacitor is laid over other modules if it takes at least this part of the area of all modules."""
+_FREE_LEVELS = 2  # conductors for wires that must be left below a bottom plate, besides the lowest one
+_WORD = re.compile(r"[\w.]+")
+_ORIENTATIONS = (
+    Placed("", 0, 0),
+    Placed("", 0, 0, upside_down=True),
+    Placed("", 0, 0, turned=True),
+    Placed("", 0, 0, mirrored=True, upside_down=True, turned=True),
+)
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A capacitor over other modules.
+
+    Attributes:
+        name: Module of the capacitor.
+        over: Modules that lie below its plates, at least in part.
+    """
+
+    name: str
+    over: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {"module": self.name, "over": list(self.over)}
+
+
+@dataclass(frozen=True)
+class _Cover:
+    """A capacitor that may lie over others: its plates and its foot in its own coordinates, foot below. [dbu]"""
+
+    name: str
+    plates: kdb.Box
+    foot: kdb.Box
+    layers: frozenset[str]  # that a module below must not have
+
+
+def rules_allow_overlay(technology: Technology, spec: PassiveSpec) -> bool:
+    """Return whether no design rule relates the plates of a capacitor to what lies below its bottom plate.
+
+    Cuts that would meet the bottom plate from below count as part of it: wires keep clear of it in any case.
+    """
+    if not {"plate", "bottom", "top", "cut"} <= set(spec.parts):
+        return False
+    level = [conductor.name for conductor in technology.conductors].index(spec.parts["bottom"])
+    if level <= _FREE_LEVELS:
+        return False
+    own = {spec.parts["plate"], *spec.markers}
+    own |= {conductor.layer for conductor in technology.conductors[level:]}
+    own |= {cut.layer for cut in technology.cuts[level - 1 :]}
+    plate = technology.resolve(spec.parts["plate"])
+    for rule in technology.rules:
+        if "layers" in rule.options:  # judges each of its layers alone
+            continue
+        used = {name for text in map(str, rule.options.values()) for name in _base_layers(technology, text)}
+        if plate in used and used - {technology.resolve(layer) for layer in own}:
+            return False
+    return True
+
+
+def _base_layers(technology: Technology, text: str) -> set[str]:
+    """Return the drawn layers that an expression of a rule names, through derived layers."""
+    found, waiting, seen = set(), set(_WORD.findall(text)), set[str]()
+    while waiting:
+        word = waiting.pop()
+        if word in seen:
+            continue
+        seen.add(word)
+        if word in technology.derived:
+            waiting |= set(_WORD.findall(str(technology.derived[word])))
+        elif word in technology.layers:
+            found.add(word)
+    return found
+
+
+def covers(drawn: Sequence[Drawn], technology: Technology, constraints: Constraints) -> list[_Cover]:
+    """Return the capacitors that may lie over other modules and are large enough for it, the largest first."""
+    critical = critical_devices(constraints)
+    total = sum(item.module.bbox.area() for item in drawn)
+    found = []
+    for item in drawn:
+        single = isinstance(item.group, PassiveGroup) and item.group.type == "single"
+        if not single or item.group.spec.type != "capacitor" or critical & set(item.module.devices):
+            continue
+        spec = technology.passive(item.group.spec.name)
+        if item.module.bbox.area() >= LEAST_PART * total and rules_allow_overlay(technology, spec):
+            cover = _cover(technology, item.module, spec)
+            if cover is not None:
+                found.append((item.module.bbox.area(), cover))
+    return [cover for _, cover in sorted(found, key=lambda each: (-each[0], each[1].name))]
+
+
+def critical_devices(constraints: Constraints) -> set[str]:
+    """Return the devices over which nothing may lie: those that are matched or symmetric."""
+    matched = {device for group in constraints.matching for device in group.devices}
+    pairs = {device for group in constraints.symmetry for pair in group.pairs for device in pair}
+    return matched | pairs | {device for group in constraints.symmetry for device in group.self_symmetric}
+
+
+def _cover(technology: Technology, module: Module, spec: PassiveSpec) -> _Cover | None:
+    """Return the plates and the foot of a capacitor; None where its lower conductors do not end below the plates."""
+    level = [conductor.name for conductor in technology.conductors].index(spec.parts["bottom"])
+    lower = [conductor.layer for conductor in technology.conductors[:level]]
+    lower += [cut.layer for cut in technology.cuts[:level]]
+    low = kdb.Box()
+    for layer in lower:
+        low += module.cell.bbox(technology.layer(module.layout, layer))
+    bottom, plate = (
+        kdb.Region(module.cell.begin_shapes_rec(technology.layer(module.layout, layer))).merged()
+        for layer in (technology.conductors[level].layer, spec.parts["plate"])
+    )
+    high = bottom.interacting(plate).bbox()
+    box = module.bbox
+    if low.empty() or high.empty() or low.top > high.bottom:
+        return None
+    above = {technology.conductors[index].layer for index in range(level, len(technology.conductors))}
+    above |= {cut.layer for cut in technology.cuts[level - 1 :]}
+    return _Cover(
+        module.name,
+        kdb.Box(box.left, high.bottom, box.right, box.top),
+        kdb.Box(box.left, box.bottom, box.right, high.bottom),
+        frozenset(technology.resolve(layer) for layer in above),
+    )
+
+
+def lay_over(
+    technology: Technology,
+    found: Sequence[_Cover],
+    blocks: Sequence[Block],
+    placement: Placement,
+    critical: set[str],
+    room: int,
+) -> tuple[Placement, tuple[Overlay, ...]]:
+    """Return a placement of all other blocks with the capacitors put over them, and what lies over what.
+
+    Args:
+        technology: Gives the spaces of wide metal.
+        found: The capacitors, as ``covers`` returns them.
+        blocks: All blocks.
+        placement: Of the blocks without these capacitors.
+        critical: Names of the modules over which nothing may lie.
+        room: Room for wires between a foot and the other modules. [dbu]
+    """
+    by_name = {block.name: block for block in blocks}
+    gap = max(wide_space(conductor) for conductor in technology.conductors) + room
+    wells = max(technology.dim("well_space", spec) for spec in technology.devices.values())
+    placed = dict(placement.placed)
+    boxes: dict[str, kdb.Box] = {}
+    for name, place in placed.items():
+        shape = place.shape(by_name[name])
+        boxes[name] = kdb.Box(*place.rectangle(shape.ring.outside.box if shape.ring else shape.box))
+    layers = {name: set(place.shape(by_name[name]).layer_boxes) for name, place in placed.items()}
+    overlays = []
+    for cover in found:
+        closed = {name for name in boxes if name in critical or layers[name] & cover.layers}
+        place = _best(cover, boxes, closed, -(-max(gap, wells) // technology.grid) * technology.grid)
+        placed[cover.name] = replace(place, name=cover.name)
+        plates = cover.plates.transformed(transformation(place))
+        overlays.append(Overlay(cover.name, tuple(name for name, box in boxes.items() if box.overlaps(plates))))
+        boxes[cover.name] = plates + cover.foot.transformed(transformation(place))
+        layers[cover.name] = set(cover.layers)
+    whole = kdb.Box()
+    for name, place in placed.items():
+        whole += kdb.Box(*place.box(by_name[name]))
+    box = Rectangle(whole.left, whole.bottom, whole.right, whole.top)
+    return replace(placement, placed=placed, box=box), tuple(overlays)
+
+
+def _best(cover: _Cover, boxes: Mapping[str, kdb.Box], closed: set[str], gap: int) -> Placed:
+    """Return the place of a capacitor that makes the layout least large; its foot lies beside all other modules."""
+    best: tuple[tuple[int, int], Placed] | None = None
+    for number, orientation in enumerate(_ORIENTATIONS):
+        turn = transformation(orientation)
+        back = turn.inverted()
+        others = {name: back * box for name, box in boxes.items()}
+        around = kdb.Box()
+        for box in others.values():
+            around += box
+        for x, top in product(*_candidates(cover, others, closed, around, gap)):
+            y = top - cover.foot.top
+            plates = cover.plates.moved(x, y)
+            if any(others[name].enlarged(gap, gap).overlaps(plates) for name in closed):
+                continue
+            area = int((around + plates + cover.foot.moved(x, y)).area())
+            moved = turn * kdb.Vector(x, y)
+            key = (area, number)
+            if best is None or key < best[0]:
+                best = key, replace(orientation, x=moved.x, y=moved.y)
+    assert best is not None  # noqa: S101 - beside everything there is always a place
+    return best[1]
+
+
+def _candidates(
+    cover: _Cover, others: Mapping[str, kdb.Box], closed: set[str], around: kdb.Box, gap: int
+) -> tuple[list[int], list[int]]:
+    """Return x of the capacitor and the upper edge of its foot to try: flush with the others, or beside closed ones."""
+    plates = cover.plates
+    xs = {around.left - plates.left, around.right - plates.right, around.right + gap - plates.left}
+    xs |= {around.left - gap - plates.right}
+    tops = {around.bottom - gap}
+    for name in closed:
+        xs |= {others[name].right + gap - plates.left, others[name].left - gap - plates.right}
+        tops.add(min(around.bottom - gap, others[name].bottom - gap - plates.height()))
+    return sorted(xs), sorted(tops, reverse=True)
