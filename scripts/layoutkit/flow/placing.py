@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.circuit.constraints import Outcome
 from layoutkit.flow.deep_wells import join_deep_wells
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
@@ -27,6 +26,7 @@ from layoutkit.place.clearance import Clearances
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from layoutkit.circuit.constraints import Outcome
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design, LayoutRequest
     from layoutkit.flow.modules import Drawn
