@@ -18,7 +18,7 @@ from layoutkit.flow.ports import ports_data, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
 from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, more_room
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
-from layoutkit.flow.symmetric_modules import matched_sets, matching_outcomes, plan_symmetry
+from layoutkit.flow.symmetric_modules import axis_outcomes, matched_sets, matching_outcomes, plan_symmetry
 from layoutkit.layout.merging import joined
 from layoutkit.place import Placed, PlacementOptions, place_blocks
 from layoutkit.place.clearance import Clearances
@@ -199,7 +199,7 @@ def place_modules(
     boxes = {name: placement.placed[name].rectangle(shape.box) for name, shape in shapes.items()}
     clearances = Clearances(technology)
     outcomes = (
-        *plan.outcomes,
+        *axis_outcomes(plan.outcomes, drawn, placement, technology),
         *matching_outcomes(drawn, design),
         *place_outcomes(
             technology,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -19,10 +18,8 @@ if TYPE_CHECKING:
     from layoutkit.flow.groups import Group
     from layoutkit.flow.modules import Drawn
     from layoutkit.flow.passive_modules import PassiveGroup
-
-
-AXIS_ROWS = 4
-"""Self-symmetric devices are centred while fewer modules of their type and level are, since each takes a row."""
+    from layoutkit.place import Placement
+    from layoutkit.technology import Technology
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,6 @@ class SymmetryPlan:
 def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
     """Return which of the drawn modules are centred on the axis, and which are placed as mirror images."""
     owner = {device: item.module for item in drawn for device in item.module.devices}
-    level = {item.module.name: (item.kind, item.group.level) for item in drawn}
     shapes = {item.module.name: item.shapes for item in drawn}
     grid = design.technology.grid
     centred: dict[str, None] = {}
@@ -79,16 +75,12 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
                     partners[one.name], partners[other.name] = other.name, one.name
                 reason = fault or "drawn as two modules that mirror each other"
             outcomes.append(Outcome(f"symmetry[{number}].pairs[{index}]", (left, right), not fault, reason))
-    crowd = Counter(level[name] for name in centred)
     for number, group in enumerate(design.constraints.symmetry):
         for index, device in enumerate(group.self_symmetric):
             module = owner[device]
             fault = _off_grid(module, grid)
-            if module.name not in centred and crowd[level[module.name]] >= AXIS_ROWS:
-                fault = f"the axis already holds {AXIS_ROWS} modules of this type and distance from the supply"
-            if not fault and module.name not in centred:
+            if not fault:
                 centred[module.name] = None
-                crowd[level[module.name]] += 1
             reason = fault or "centred on the axis"
             if not fault and module.symmetry_axis_x is None:
                 reason += "; its geometry is not its own mirror image"
@@ -122,6 +114,33 @@ def _axes(design: Design) -> list[str]:
             low, high = sorted((axis[one], axis[other]))
             axis = [low if each == high else each for each in axis]
     return [f"symmetry[{number}]" for number in axis]
+
+
+def axis_outcomes(
+    outcomes: Sequence[Outcome], drawn: Sequence[Drawn], placement: Placement, technology: Technology
+) -> list[Outcome]:
+    """Return the outcomes of symmetry with what became of modules that placement put beside the main axis.
+
+    A pair in one module is symmetric about the module's own axis; a self-symmetric device there is not obeyed.
+    """
+    owner = {device: item.module.name for item in drawn for device in item.module.devices}
+    apart = {
+        name: technology.to_um(abs(island.axis_x - placement.axis_x))
+        for island in placement.islands
+        for name in island.members
+        if island.axis_x != placement.axis_x
+    }
+    found = []
+    for each in outcomes:
+        modules = {owner[device] for device in each.names}
+        if each.obeyed and len(modules) == 1 and modules <= set(apart):
+            distance = apart[next(iter(modules))]
+            alone = len(each.names) == 1
+            reason = each.reason.replace("centred on the axis", f"its axis lies {distance:g} um beside the main one")
+            found.append(replace(each, obeyed=not alone, reason=f"{reason}, which makes the layout smaller"))
+        else:
+            found.append(each)
+    return found
 
 
 def _has_pattern(module: Module, devices: Sequence[str]) -> bool:
