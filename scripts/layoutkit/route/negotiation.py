@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from layoutkit.route.blockers import blockers
 from layoutkit.route.board import HARD, Board
-from layoutkit.route.folding import grow_own_image, grow_pair
 from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths
+from layoutkit.route.mirrored_paths import grow_own_image, grow_pair
 from layoutkit.route.mirroring import Mirror, Unit
 from layoutkit.route.routes import Blocker, NetRequest, RoutedNet, RoutingResult
 from layoutkit.route.second_cuts import Drawn, SecondCuts
