@@ -24,7 +24,7 @@ from layoutkit.route.tracks import EdgeCounts
 from layoutkit.route.tree import Part, box_of, distance_to, grow, joined, keep_cuts_apart, nodes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from layoutkit.route.board import Board
     from layoutkit.route.metal import NetMetal
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from layoutkit.route.routes import NetRequest
 
 Paths = list[list[int]]
+
+LONGEST_LEG = 40
+"""Tracks up to which a wire past both heights may lie beside the pins."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def grow_pair(board: Board, mirror: Mirror, net: NetRequest, twin: NetRequest, w
     if any(rest):
         reason = "some terminals have no mirror image or no free way to it: they are joined by ways of their own"
     elif any(fold.bridges for fold in folds):
-        reason = "the pins lie at different heights: the wires are mirror images, vias to the pins are not"
+        reason = "the pins lie at different heights: the wires past both are mirror images, those to each pin are not"
     return Folded(found, reason=reason)
 
 
@@ -168,22 +171,57 @@ class _Bridging:
         return found
 
     def _bridges(self, nearest: dict[tuple[int, int], tuple[int, int, int]]) -> dict[int, Bridge]:
-        """Return the cheapest bridges by the nodes of their wires."""
+        """Return the cheapest bridges by the nodes of their wires: on the pins, or else beside them."""
         offers = [
-            (*offer, key)
-            for key, (_, a, b) in nearest.items()
-            for offer in [self._bridge(key[0], key[1], a, b)]
+            offer
+            for (level, column), (_, a, b) in nearest.items()
+            for offer in [self._bridge(level, column, (a, b), ())]
             if offer is not None
         ]
         if not offers:
+            offers = [offer for step in (-1, 1) for offer in self._beside(nearest, step)]
+        if not offers:
             return {}
-        least = min(cost for cost, _, _ in offers)
-        return {node: bridge for cost, bridge, _ in offers if cost <= 2 * least for node in bridge.wire}
+        least = min(cost for cost, _ in offers)
+        return {node: bridge for cost, bridge in offers if cost <= 2 * least for node in bridge.wire}
 
-    def _bridge(self, level: int, column: int, row: int, other_row: int) -> tuple[int, Bridge] | None:
-        """Return the cheapest wire from a height to another with its vias, and its cost; None where there is none."""
-        node, image = self.board.tracks.node, self.mirror.columns[column]
-        low, high = min(row, other_row), max(row, other_row)
+    def _beside(self, nearest: dict[tuple[int, int], tuple[int, int, int]], step: int) -> Iterator[tuple[int, Bridge]]:
+        """Yield bridges left (``step`` -1) or right (1) of the pins, which wires on the pins' conductor lead to."""
+        xs = self.board.tracks.xs
+        half = {key: rows for key, rows in nearest.items() if (xs[key[1]] - self.mirror.axis) * step > 0}
+        if not half:
+            return
+        level, column = max(half, key=lambda key: (key[1] * step, -key[0]))
+        _, a, b = half[level, column]
+        leg = [column]
+        while self.wired[level] and len(leg) < LONGEST_LEG and 0 <= leg[-1] + step < len(xs):
+            images = [self.mirror.columns[at] for at in (leg[-1], leg[-1] + step)]
+            if min(images) < 0 or abs(images[0] - images[1]) != 1:
+                return
+            prices = (
+                self.costs[0].right[level, a, min(leg[-1], leg[-1] + step)],
+                self.costs[1].right[level, b, min(images)],
+            )
+            if min(prices) < 0:
+                return
+            leg.append(leg[-1] + step)
+            offer = self._bridge(level, leg[-1], (a, b), tuple(leg[:-1]))
+            if offer is not None:
+                yield offer[0] + len(leg) * self.board.pitch, offer[1]
+
+    def _bridge(
+        self, level: int, column: int, rows: tuple[int, int], leg: tuple[int, ...]
+    ) -> tuple[int, Bridge] | None:
+        """Return the cheapest wire between two heights with its vias, and its cost; None where there is none.
+
+        Args:
+            level: Level of the pins.
+            column: Where the wire runs.
+            rows: Heights of the two pins.
+            leg: Columns of the wire on the pins' level that leads from the first net's pin to ``column``.
+        """
+        node, columns = self.board.tracks.node, self.mirror.columns
+        low, high = min(rows), max(rows)
         found: list[tuple[int, int, Bridge]] = []
         for wire_level in (level + 1, level, level + 2, level - 1):
             if not 0 <= wire_level < len(self.wired) or not self.wired[wire_level]:
@@ -191,13 +229,13 @@ class _Bridging:
             steps = range(level, wire_level, 1 if wire_level > level else -1)
             cuts = [min(step, step + (1 if wire_level > level else -1)) for step in steps]
             prices = [int(self.both.up[wire_level, at, column]) for at in range(low, high)]
-            prices += [int(self.costs[0].via[cut, row, column]) for cut in cuts]
-            prices += [int(self.costs[1].via[cut, other_row, image]) for cut in cuts]
+            prices += [int(self.costs[0].via[cut, rows[0], column]) for cut in cuts]
+            prices += [int(self.costs[1].via[cut, rows[1], columns[column]]) for cut in cuts]
             if min(prices, default=0) >= 0:
-                levels = [*steps, wire_level]
+                ways = [(level, at) for at in leg] + [(at, column) for at in (*steps, wire_level)]
                 wire = tuple(node(wire_level, column, at) for at in range(low, high + 1))
-                first = tuple(node(at, column, row) for at in levels)
-                second = tuple(node(at, image, other_row) for at in levels)
+                first = tuple(node(at, x, rows[0]) for at, x in ways)
+                second = tuple(node(at, columns[x], rows[1]) for at, x in ways)
                 found.append((sum(prices), len(found), Bridge(wire, first, second)))
         if not found:
             return None
