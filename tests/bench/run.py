@@ -78,6 +78,7 @@ def main() -> None:
         for name, command, floor, bound in cases:
             print_row(name, ratio(command, floor, runs if command is not OTA else min(runs, 3), folder), bound)
     import drc
+    import flow
     import knowledge_graph
     import mcp_server
     import netlists
@@ -85,6 +86,7 @@ def main() -> None:
     import loader
 
     loader.measure(runs)
+    flow.measure(min(runs, 3))
     drc.measure(runs)
     knowledge_graph.measure(runs)
     mcp_server.measure(min(runs, 3))
