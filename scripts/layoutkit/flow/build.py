@@ -23,9 +23,11 @@ from layoutkit.flow.stage_record import (
     refuse,
     resumed,
 )
+from layoutkit.layout.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     import klayout.db as kdb
 
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from layoutkit.flow.placing import TriedPlacement
     from layoutkit.flow.routing import Routes
     from layoutkit.flow.stage_record import StageFault
-    from layoutkit.layout.workspace import Workspace
     from layoutkit.lvs.lvs_result import LvsResult
     from layoutkit.technology import Technology
 
@@ -70,8 +71,6 @@ def build_layout(request: LayoutRequest, progress: Callable[[str], None] = lambd
         LayoutkitError: If the netlist cannot be read, mapped or drawn, or the workspace does not hold what the first
             stage needs; nothing is written then.
     """
-    from layoutkit.layout.workspace import Workspace
-
     first, last = request.first_stage or STAGES[0], request.last_stage or STAGES[-1]
     if STAGES.index(first) > STAGES.index(last):
         raise LayoutkitError(
@@ -116,6 +115,7 @@ class _Job:
         self.out_of_date: list[str] = []  # reports of earlier layouts
         self._unsaved: dict[str, dict[str, Any]] = {}  # stage to the files that it leaves: bytes or JSON data
         self._warnings: list[str] = []  # of the stage in progress
+        self._tries: dict[str, Any] = {}  # what was compared
         forms = {"spice", *technology.netlists}
         self.netlist_forms = {kind: form for kind, form in NETLIST_FORMS.items() if form in forms}
 
@@ -140,7 +140,7 @@ class _Job:
                 part = getattr(self, f"_{name}")()
                 self.record.entries.append(StageEntry(name, {}, part, tuple(self._warnings)))
                 if name in SAVED_AFTER or name == last:
-                    self._save()
+                    self.save()
         return self._report()
 
     def _title(self, stage: str) -> str:
@@ -192,15 +192,47 @@ class _Job:
     def tried(self) -> TriedPlacement:
         """The placement."""
         from layoutkit.flow.placing import find_placement
+        from layoutkit.flow.tries import Effort
 
         if self.record.has("place"):
             return self._restored(PLACEMENT, self._placed_layout)  # type: ignore[no-any-return]
-        tried = find_placement(self.design, self.request)
+        if Effort.of(self.request.effort).is_one:
+            tried = find_placement(self.design, self.request)
+        else:
+            tried = self._best_of_tries()
         self._warnings += tried.warnings
         return tried
 
+    def _best_of_tries(self) -> TriedPlacement:
+        """Return the placement of the best try, with its wires; the tries continue from what is parsed so far."""
+        from layoutkit.flow.tries import compare_tries
+
+        def adopt(folder: Path) -> TriedPlacement:
+            other = self._sibling(folder, read_record(Workspace(folder), "currents"))
+            self.placed_bytes = other.placed_bytes
+            return replace(other.tried, routes=other.routes)
+
+        best, tries, chosen = compare_tries(
+            self.request, self._prepare, adopt, lambda text: self.progress.line("place", text)
+        )
+        self._tries = {"compared": [{**each.to_json(), "chosen": each is chosen} for each in tries]}
+        return best  # type: ignore[no-any-return]
+
+    def _sibling(self, folder: Path, record: StageRecord) -> _Job:
+        """Return the same job in another workspace."""
+        return _Job(self.request, self.technology, Workspace(folder), record, self.progress)
+
+    def _prepare(self, folder: Path) -> None:
+        """Make ``folder`` a workspace in which a build can begin with stage ``place``, for a single try."""
+        options = {**self.record.options, "effort": 1}
+        job = self._sibling(folder, StageRecord(self.record.technology, options))
+        job.circuit, job.design = self.circuit, self.design
+        for name in ("parse", "recognise"):
+            job.record.entries.append(StageEntry(name, {}, getattr(job, f"_{name}")()))
+        job.save()
+
     @cached_property
-    def _placed_bytes(self) -> bytes:
+    def placed_bytes(self) -> bytes:
         """The placed layout as a file, through which it goes on its way to the router.
 
         ``layout.route_signal_nets_basic`` reads it from a file, too. The order of shapes depends on that.
@@ -234,7 +266,7 @@ class _Job:
         import klayout.db as kdb
 
         layout = kdb.Layout()
-        layout.read_bytes(self._placed_bytes, kdb.LoadLayoutOptions())
+        layout.read_bytes(self.placed_bytes, kdb.LoadLayoutOptions())
         return layout, layout.cell(self.tried.placed.cell.name)
 
     @cached_property
@@ -290,8 +322,8 @@ class _Job:
         from layoutkit.flow.placing import placement_data
 
         tried = self.tried
-        self._unsaved["place"] = {PLACED: self._placed_bytes, PLACEMENT: self._stored(tried)}
-        return {"placement": placement_data(tried, tried.placed.cell)}
+        self._unsaved["place"] = {PLACED: self.placed_bytes, PLACEMENT: self._stored(tried)}
+        return {"placement": placement_data(tried, tried.placed.cell), **self._tries}
 
     def _route(self) -> dict[str, Any]:
         from layoutkit.flow.placing import placement_data
@@ -390,7 +422,7 @@ class _Job:
         names = [f"{kind}_sha256" for kind in kinds]
         return {name: self.record.entry("export").report[name] for name in names}
 
-    def _save(self) -> None:
+    def save(self) -> None:
         """Write the files of the finished stages, and then the record that names them."""
         workspace = self.workspace
         with workspace.lock():

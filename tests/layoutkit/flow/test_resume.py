@@ -83,7 +83,7 @@ def test_a_build_that_stops_after_every_stage_gives_the_bytes_of_one_build(reque
     assert part == report
 
 
-def test_a_stage_that_runs_again_may_have_other_options_and_drops_the_later_stages(workspace, whole):
+def test_a_stage_that_runs_again_may_have_other_options_and_drops_the_later_stages(workspace):
     report = resume(workspace, "place", seed=8)
     assert report["remaining_stages"] == list(STAGES[3:])
     assert "routing" not in report
