@@ -148,7 +148,9 @@ def test_a_single_device_is_wired_to_its_ports(place, run_script, tmp_path):
     where = ("--layout-path", data["placed_path"], "--technology", "sky130A", "--workspace", tmp_path / "ws")
     code, envelope = run_script(ROUTE, "--params", data["routing_path"], *where)
     assert code == 0
-    assert {net["net_name"] for net in envelope["data"]["routed_nets"]} == {port["port"] for port in data["placement"]["ports"]}
+    assert {net["net_name"] for net in envelope["data"]["routed_nets"]} == {
+        port["port"] for port in data["placement"]["ports"]
+    }
     assert faults_of(data["layout_path"], tmp_path / "in.spice", "sky130A") == []
 
 

@@ -327,10 +327,11 @@ class _Job:
 
     def _route(self) -> dict[str, Any]:
         from layoutkit.flow.placing import placement_data
+        from layoutkit.flow.routing_figures import routing_data
 
         tried = self.tried
         self._unsaved["route"] = {ROUTES: self._stored(self.routes)}
-        routing = _routing_data(self.routes, tried.attempts, self.technology)
+        routing = routing_data(self.routes, tried.attempts, self.technology)
         return {"routing": routing, "placement": placement_data(tried, self.cell)}
 
     def _currents(self) -> dict[str, Any]:
@@ -455,27 +456,3 @@ class _Job:
             reports = [self.workspace.path(FILES[kind]) for kind in report["files"] if kind != "gds"]
             out_of_date = [*out_of_date, *self.workspace.add_reports(reports)]
         return {**report, "warnings": [*report["warnings"], *out_of_date]}  # summary.json itself is up to date
-
-
-def _routing_data(routes: Routes, attempts: int, technology: Technology) -> dict[str, Any]:
-    routing = routes.result
-    return {
-        "total_nets": len(routing.nets),
-        "routed": sum(net.success for net in routing.nets),
-        "failed": [
-            {
-                "net": net.name,
-                "reason": net.reason or "no reason given",
-                "blocked_by": [each.to_json(technology.to_um) for each in net.blocked_by],
-            }
-            for net in routing.failed
-        ],
-        "total_wire_length": technology.to_um(routing.wire_length),
-        "via_count": sum(net.via_count for net in routing.nets),
-        "single_cuts": [
-            {"net": net.name, **single.to_json(technology.to_um)} for net in routing.nets for single in net.single_cuts
-        ],
-        "mirrored": [each.to_json(technology) for each in routes.mirrored],
-        "unequal_metal": [each.to_json(technology) for each in routes.unequal],
-        "attempts": attempts,
-    }

@@ -16,6 +16,7 @@ from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.route.drawing import draw_labels, draw_routes
+from layoutkit.route.length_bound import length_bound
 from layoutkit.route.mirroring import axis_between, misfits
 from layoutkit.route.routes import Mirrored, NetRequest, Terminal
 from layoutkit.route.routing_stack import make_stack
@@ -123,6 +124,7 @@ class Routes:
         mirrored: Each pair of nets that should be mirror images, and each net that should be its own, with figures.
         overloaded: Each net whose wires or vias may not carry its current, and why.
         unequal: Wires over matched gates, of nets that found no other way.
+        length_bound: What the wires of the nets that were routed cannot be shorter than. [dbu]
     """
 
     result: RoutingResult
@@ -130,6 +132,7 @@ class Routes:
     mirrored: tuple[MirroredNets, ...] = ()
     overloaded: Mapping[str, str] = field(default_factory=dict)
     unequal: tuple[UnequalMetal, ...] = ()
+    length_bound: int = 0
 
 
 def track_pitch(technology: Technology) -> int:
@@ -255,7 +258,9 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
     result = replace(result, mirrored=(*apart, *result.mirrored))
     overloaded.update(_weak_vias(job, result, overloaded))
     mirrored = measured_mirrors(technology, result, axis_x, obstacles)
-    return Routes(result, area, mirrored, overloaded, tuple(unequal_metal(technology, job.obstacles, result)))
+    unequal = tuple(unequal_metal(technology, job.obstacles, result))
+    bound = sum(length_bound(net) for net in requests if result.net(net.name).success)
+    return Routes(result, area, mirrored, overloaded, unequal, bound)
 
 
 def draw_job(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, routes: Routes) -> None:

@@ -1,0 +1,201 @@
+"""The figures of one finished layout, a board of many, and what got worse from one board to the next.
+
+Every figure is read from the files of a workspace: the layout itself, and ``summary.json`` of the build.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import klayout.db as kdb
+
+from layoutkit.technology import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from layoutkit.technology import Technology
+
+FORMAT = 1
+TOLERANCE = 0.03
+CPU_TOLERANCE = 0.25
+"""CPU time, over that of a fixed computation in the same run, varies with what else the machine does."""
+EDGE_UM = 0.5
+"""A port is at the edge if its metal ends at most this far from the box around the layout. [um]"""
+CORE_ROLES = ("active", "tap", "poly", "nwell")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A column of the board.
+
+    Attributes:
+        name: Its name in a row.
+        title: Its heading.
+        text: What it is.
+        floor: A change of at most this much is never worse.
+        judged: Whether a larger value is worse.
+    """
+
+    name: str
+    title: str
+    text: str
+    floor: float = 0.0
+    judged: bool = True
+
+
+FIGURES = (
+    Figure("devices", "devices", "devices of the mapped circuit", judged=False),
+    Figure("area_um2", "area um2", "box of wells, diffusion, taps, poly and capacitor plates", 0.1),
+    Figure("area_over_modules", "area / modules", "box of modules and rings over the sum of the modules", 0.005),
+    Figure("aspect", "aspect", "longer over shorter side of the layout", 0.02),
+    Figure("wire_um", "wires um", "length of all wires", 0.5),
+    Figure("wire_over_bound", "wires / bound", "over the half perimeters and spanning trees of the nets", 0.01),
+    Figure("vias", "vias", "vias of the router", 1),
+    Figure("single_cuts", "single cuts", "vias with one cut", 1),
+    Figure("mirror_error", "mirror error", "part of all metal that has no mirror image about the gates' middle", 0.005),
+    Figure("pair_error", "pair error", "the same for the worst symmetric pair of nets", 0.005),
+    Figure("unmirrored_pairs", "unmirrored pairs", "symmetric net pairs whose wires are not mirror images"),
+    Figure("offset_mv", "offset mV", "largest predicted systematic offset of a pair", 0.005),
+    Figure("mirror_percent", "mirror %", "largest predicted systematic error of a current mirror", 0.005),
+    Figure("ports_inside", "ports inside", "ports whose metal does not reach the edge"),
+    Figure("ports", "ports", "ports with a label", judged=False),
+    Figure("unrouted", "unrouted", "nets that are not routed"),
+    Figure("drc", "DRC", "violations, unchecked rules and layers"),
+    Figure("lvs", "LVS", "1 unless the layout matches the netlist"),
+    Figure("cpu_s", "CPU s", "processor time of the build", judged=False),
+    Figure("peak_mb", "MB", "most memory of the build", 50),
+)  # fmt: skip
+
+
+def row(workspace: Path) -> dict[str, Any]:
+    """Return the figures of the finished build in ``workspace``."""
+    report = json.loads((workspace / "summary.json").read_text(encoding="utf-8"))
+    technology = load(report["technology"])
+    layout = kdb.Layout()
+    layout.read(str(workspace / "layout.gds"))
+    cell = layout.top_cell()
+    placement, routing = report["placement"], report["routing"]
+    offsets = [each for group in report["matching"]["groups"] for each in group["predicted_offsets"]]
+    pairs = [each for each in routing["mirrored"] if len(each["nets"]) > 1]
+    ports, inside = _ports(cell, technology, json.loads((workspace / "circuit.json").read_text())["circuit"]["ports"])
+    width, height = cell.dbbox().width(), cell.dbbox().height()
+    drc = report["drc"]
+    return {
+        "devices": report["circuit"]["device_count"],
+        "area_um2": round(_core(cell, technology).area() * layout.dbu**2, 2),
+        "area_over_modules": _ratio(1, placement["utilisation"]),
+        "aspect": _ratio(max(width, height), min(width, height)),
+        "wire_um": routing["total_wire_length"],
+        "wire_over_bound": _ratio(routing["total_wire_length"], routing["wire_length_bound"]),
+        "vias": routing["via_count"],
+        "single_cuts": len(routing["single_cuts"]),
+        "mirror_error": _mirror_error(cell, technology),
+        "unmirrored_pairs": sum(not each["exact"] for each in pairs),
+        "pair_error": max((each["mirror_error"] for each in pairs), default=None),
+        "offset_mv": _largest(offsets, "mV"),
+        "mirror_percent": _largest(offsets, "%"),
+        "ports": ports,
+        "ports_inside": inside,
+        "unrouted": len(routing["failed"]),
+        "drc": drc["total_violations"] + len(drc["rules_unchecked"]) + len(drc["layers_unchecked"]),
+        "lvs": int(not (report["lvs"]["matched"] and report["lvs"]["complete"])),
+        "stages": {
+            each["name"]: {"cpu_s": round(each["cpu_ms"] / 1000, 2), "peak_mb": each["peak_mb"]}
+            for each in report["stages"]
+        },
+    }
+
+
+def _ratio(value: float, base: float) -> float | None:
+    return round(value / base, 3) if base else None
+
+
+def _largest(offsets: list[dict[str, Any]], unit: str) -> float | None:
+    values = [abs(each["value"]) for each in offsets if each["unit"] == unit and each["value"] is not None]
+    return round(max(values), 4) if values else None
+
+
+def _region(cell: kdb.Cell, technology: Technology, name: str) -> kdb.Region:
+    return kdb.Region(cell.begin_shapes_rec(technology.layer(cell.layout(), name))).merged()
+
+
+def _core(cell: kdb.Cell, technology: Technology) -> kdb.Box:
+    """Return the box of what devices are made of; supply rails and pin stubs do not count. [dbu]"""
+    names = [technology.role(role) for role in CORE_ROLES]
+    names += [passive.parts.get("plate") for passive in technology.passives.values()]
+    box = kdb.Box()
+    for name in {name for name in names if name is not None}:
+        box += _region(cell, technology, name).bbox()
+    return box
+
+
+def _mirror_error(cell: kdb.Cell, technology: Technology) -> float:
+    """Return which part of the metal is not its mirror image about the middle of the gates; 0 is exact."""
+    middle = _region(cell, technology, "active") & _region(cell, technology, "poly")
+    twice = middle.bbox().left + middle.bbox().right
+    wrong = total = 0.0
+    for conductor in technology.conductors:
+        metal = _region(cell, technology, conductor.layer)
+        wrong += (metal ^ metal.transformed(kdb.Trans(kdb.Trans.M90)).moved(twice, 0)).area() / 2
+        total += metal.area()
+    return round(wrong / total, 4) if total else 0.0
+
+
+def _ports(cell: kdb.Cell, technology: Technology, names: list[str]) -> tuple[int, int]:
+    """Return how many ports have a label on metal, and how many of these do not reach the edge of the layout."""
+    layout, found = cell.layout(), {}
+    reach = round(EDGE_UM / layout.dbu)
+    core = cell.bbox().enlarged(-reach, -reach)
+    for conductor in technology.conductors:
+        metal = _region(cell, technology, conductor.layer)
+        for shape in cell.shapes(technology.layer(layout, conductor.label_layer)).each(kdb.Shapes.STexts):
+            if shape.text_string in names:
+                point = shape.text.position()
+                here = metal.interacting(kdb.Region(kdb.Box(point.x - 1, point.y - 1, point.x + 1, point.y + 1)))
+                at_edge = not here.is_empty() and not here.bbox().inside(core)
+                found[shape.text_string] = found.get(shape.text_string, False) or at_edge
+    return len(found), sum(not at_edge for at_edge in found.values())
+
+
+def worse(board: Mapping[str, Any], committed: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for everything in ``board`` that is worse than in ``committed`` by more than the tolerance.
+
+    Circuits of ``committed`` that ``board`` does not have are worse, others are not judged.
+    """
+    found = []
+    for key, before in committed["rows"].items():
+        now = board["rows"].get(key)
+        if now is None:
+            found.append(f"{key}: not in this board")
+        elif now["status"] != "done":
+            if before["status"] == "done":
+                found.append(f"{key}: {now['status']}: {now.get('error', '')}"[:300])
+        elif before["status"] == "done":
+            found += [f"{key}: {text}" for text in _worse_figures(now, before)]
+    return found
+
+
+def _worse_figures(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+    found = []
+    for figure in FIGURES:
+        old, new = before.get(figure.name), now.get(figure.name)
+        if figure.judged and old is not None and new is not None and new - old > max(figure.floor, TOLERANCE * old):
+            change = f", {(new / old - 1) * 100:+.1f} %" if old else ""
+            found.append(f"{figure.title} {old:g} -> {new:g}{change}")
+    return found
+
+
+def slower(board: Mapping[str, Any], committed: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each circuit that takes more CPU time, over that of the fixed computation of its run."""
+    found = []
+    for key, before in committed["rows"].items():
+        now = board["rows"].get(key, {})
+        if "cpu_s" in now and "cpu_s" in before:
+            old, new = before["cpu_s"] / committed["reference_cpu_s"], now["cpu_s"] / board["reference_cpu_s"]
+            if new > old * (1 + CPU_TOLERANCE) and now["cpu_s"] - before["cpu_s"] > 1:
+                found.append(f"{key}: CPU {new / old:.2f} times that of the committed board")
+    return found
