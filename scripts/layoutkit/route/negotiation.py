@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.route.blockers import blockers
 from layoutkit.route.board import HARD, Board
+from layoutkit.route.lengthening import lengthen
 from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths
 from layoutkit.route.mirrored_paths import grow_own_image, grow_pair
 from layoutkit.route.mirroring import Mirror, Unit
@@ -70,6 +71,7 @@ class Negotiation:
         self._give_up([net for unit in todo for net in unit.nets if self._is_bad(net)])
         for net in self.nets:
             self._find_blockers(net)
+        self._equalise()
         self._add_second_cuts()
         tracks = self.board.tracks
         metal = {net.name: self.state[net.name].metal for net in self.nets if self.state[net.name].entered}
@@ -196,6 +198,20 @@ class Negotiation:
                 Blocker(net.name, layer, rect, ((rect[0] + rect[2]) // 2, (rect[1] + rect[3]) // 2), "rule")
                 for _, layer, rect in state.flaws
             )
+
+    def _equalise(self) -> None:
+        """Make the shorter nets of pairs that are no mirror images, and of groups of equal length, longer."""
+        nets = {net.name: net for net in self.nets if self.state[net.name].entered}
+        pairs = [(net.mirror_of, net.name) for net in self.nets if net.mirror_of is not None]
+        for names in (*pairs, *(group.nets for group in self.board.options.equal_lengths)):
+            metals = {name: self.state[name].metal for name in names if name in nets}
+            lengths = {name: metal.wire_length for name, metal in metals.items() if metal is not None}
+            for name, length in lengths.items():
+                metal, by = metals[name], max(lengths.values()) - length
+                if metal is not None and by > 0:
+                    self.board.change(nets[name], metal, -1)
+                    lengthen(self.board, nets[name], metal, by)
+                    self.board.change(nets[name], metal, 1)
 
     def _add_second_cuts(self) -> None:
         """Give vias a second cut where there is room; a via and its mirror image get one together, or neither does."""

@@ -56,6 +56,19 @@ class NetRequest:
 
 
 @dataclass(frozen=True)
+class EqualLengths:
+    """Nets whose wires should be equally long.
+
+    Args:
+        nets: Their names.
+        tolerance: Largest difference to the longest, as a share of it.
+    """
+
+    nets: tuple[str, ...]
+    tolerance: float = 0.02
+
+
+@dataclass(frozen=True)
 class RouteOptions:
     """How to search.
 
@@ -67,6 +80,7 @@ class RouteOptions:
         axis_x: Symmetry axis of ``NetRequest.mirror_of`` and ``symmetric``. [dbu]
         keepouts: Areas of conductors and cuts, ``(layer, rect)``, that no net may enter, whatever lies there; metal may
             touch their edges. [dbu]
+        equal_lengths: Groups of nets; shorter ones get bumps until they are as long as the longest.
     """
 
     wrong_way_cost: int = 3
@@ -75,6 +89,7 @@ class RouteOptions:
     engine: Literal["auto", "python", "numba"] = "auto"
     axis_x: int | None = None
     keepouts: tuple[tuple[str, Rect], ...] = ()
+    equal_lengths: tuple[EqualLengths, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,105 @@
+"""Make a routed wire longer by bumps, so that nets that should match are equally long.
+
+          +--+                the wire leaves its track for a bump: two legs of ``depth``, just so far apart
+----------+  +---------       as the minimum space asks; the length grows by twice the depth
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from layoutkit.route.metal import Finisher, wire_rects
+from layoutkit.route.occupancy import overlaps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutkit.route.board import Board
+    from layoutkit.route.metal import NetMetal
+    from layoutkit.route.routes import NetRequest, Point, Rect, Wire
+
+MOST_BUMPS = 12
+MOST_TRIES = 3000
+"""Places at which bumps are tried for one net."""
+
+
+def lengthen(board: Board, net: NetRequest, metal: NetMetal, by: int) -> int:
+    """Make the wires of a net, which is not entered on the board now, longer and return by how much. [dbu]
+
+    It is never more than ``by``, and less where there is no room.
+    """
+    grid = board.stack.technology.grid
+    remaining = by // (2 * grid) * (2 * grid)
+    tries = iter(range(MOST_TRIES))
+    depth, bumps = remaining // 2, 0
+    while remaining > 0 and depth >= grid and bumps < MOST_BUMPS:
+        depth = min(depth, remaining // 2) // grid * grid
+        if depth and _add_bump(board, net, metal, depth, tries):
+            remaining -= 2 * depth
+            bumps += 1
+        else:
+            depth //= 2
+    return by // (2 * grid) * (2 * grid) - remaining
+
+
+def _add_bump(board: Board, net: NetRequest, metal: NetMetal, depth: int, tries: Iterator[int]) -> bool:
+    """Add one bump of ``depth`` where there is room for it; return whether there is."""
+    finisher = Finisher(board.stack, board.occupancy, net.name, board.own[net.name])
+    before = len(finisher.flaws(metal))
+    for wire, longer, gone, new in _candidates(board, metal, depth):
+        if next(tries, None) is None:
+            return False
+        level = board.stack.index(wire.layer)
+        outside = any(
+            rect[0] < board.area[0] or rect[1] < board.area[1] or rect[2] > board.area[2] or rect[3] > board.area[3]
+            for rect in new
+        )
+        if outside or any(finisher.in_the_way(level, rect) for rect in new):
+            continue
+        if _holds_something(board, net, metal, wire, gone):
+            continue
+        _exchange(metal, wire, longer)
+        if len(finisher.flaws(metal)) <= before:
+            return True
+        _exchange(metal, longer, wire)
+    return False
+
+
+def _candidates(board: Board, metal: NetMetal, depth: int) -> Iterator[tuple[Wire, Wire, Rect, list[Rect]]]:
+    """Yield a wire, the same with a bump, what the bump leaves bare, and what it adds; long straight parts first."""
+    stack, grid = board.stack, board.stack.technology.grid
+    parts = [
+        (abs(b[0] - a[0]) + abs(b[1] - a[1]), number, index)
+        for number, wire in enumerate(metal.wires)
+        for index, (a, b) in enumerate(pairwise(wire.points))
+    ]
+    for length, number, index in sorted(parts, key=lambda part: (-part[0], part[1:])):
+        wire = metal.wires[number]
+        level = stack.index(wire.layer)
+        apart = wire.width + stack.space(level, wide=wire.width > (stack.conductors[level].wide_width or wire.width))
+        apart = -(-apart // grid) * grid
+        (x1, y1), (x2, y2) = wire.points[index], wire.points[index + 1]
+        along = ((x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1))
+        for start in range(apart, length - 2 * apart + 1, max(grid, board.pitch // 2 // grid * grid)):
+            for side in (1, -1):
+                off = (-along[1] * side * depth, along[0] * side * depth)
+                one = (x1 + along[0] * start, y1 + along[1] * start)
+                two = (one[0] + along[0] * apart, one[1] + along[1] * apart)
+                bump: list[Point] = [one, (one[0] + off[0], one[1] + off[1]), (two[0] + off[0], two[1] + off[1]), two]
+                points = (*wire.points[: index + 1], *bump, *wire.points[index + 1 :])
+                gone = next(wire_rects(replace(wire, points=(one, two))))
+                yield wire, replace(wire, points=points), gone, list(wire_rects(replace(wire, points=tuple(bump))))
+
+
+def _holds_something(board: Board, net: NetRequest, metal: NetMetal, wire: Wire, gone: Rect) -> bool:
+    """Return whether other metal of the net meets the part of a wire that a bump would leave bare."""
+    rest = replace(metal, wires=[other for other in metal.wires if other is not wire])
+    level, fixed = board.stack.index(wire.layer), board.own[net.name]
+    return any(at == level and overlaps(rect, gone) for at, rect in (*rest.rects(board.stack), *fixed))
+
+
+def _exchange(metal: NetMetal, old: Wire, new: Wire) -> None:
+    metal.wires = [new if wire is old else wire for wire in metal.wires]
+    metal.order = [new if entry is old else entry for entry in metal.order]

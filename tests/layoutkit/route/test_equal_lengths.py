@@ -1,0 +1,46 @@
+"""Nets that should be equally long get bumps; KLayout and the route oracle judge what is drawn."""
+
+from itertools import pairwise
+
+import klayout.db as kdb
+import pytest
+from route_fields import as_obstacles
+from route_oracle import faults
+
+from layoutkit.route import NetRequest, RouteOptions, Terminal, route
+from layoutkit.route.routes import EqualLengths
+from layoutkit.technology import load
+
+AREA = kdb.Box(-2000, -2000, 22000, 14000)
+
+
+def straight(technology, name, y, length, width=None):
+    layer, half = technology.conductors[1].name, technology.conductors[1].width
+    ends = [Terminal(layer, kdb.Box(x - half, y - half, x + half, y + half)) for x in (0, length)]
+    return NetRequest(name, tuple(ends), width)
+
+
+@pytest.mark.parametrize("process", ["sky130A", "sg13g2"])
+@pytest.mark.parametrize("shorter", [19000, 18010, 9000])
+def test_the_shorter_net_becomes_as_long_as_the_longer(process, shorter):
+    technology = load(process)
+    nets = [straight(technology, "long", 0, 20000), straight(technology, "short", 6000, shorter)]
+    wished = RouteOptions(equal_lengths=(EqualLengths(("long", "short")),))
+    layers = [conductor.name for conductor in technology.conductors[1:4]]
+    result = route(technology, nets, {}, AREA, layers, wished)
+    lengths = [net.wire_length for net in result.nets]
+    assert abs(lengths[0] - lengths[1]) <= 2 * technology.grid
+    for net in result.nets:  # independently: the steps of the centre lines
+        steps = [abs(a[0] - b[0]) + abs(a[1] - b[1]) for wire in net.wires for a, b in pairwise(wire.points)]
+        assert sum(steps) == net.wire_length
+    assert faults(technology, nets, result, (), AREA) == []
+
+
+def test_bumps_keep_away_from_other_metal_and_are_left_out_where_there_is_no_room():
+    technology = load("sky130A")
+    nets = [straight(technology, "long", 0, 20000), straight(technology, "short", 6000, 15000)]
+    near = [("met1", kdb.Box(-1500, y, 19000, y + 140), None) for y in (5560, 6300)]
+    wished = RouteOptions(equal_lengths=(EqualLengths(("long", "short")),))
+    result = route(technology, nets, as_obstacles(near), AREA, ["met1"], wished)
+    assert faults(technology, nets, result, near, AREA) == []
+    assert result.net("short").wire_length < 19000
