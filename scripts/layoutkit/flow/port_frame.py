@@ -111,6 +111,11 @@ class Frame:
     cuts: tuple[tuple[str, kdb.Box], ...] = ()
     nets: Mapping[str, PortNet] = field(default_factory=dict)
 
+    @property
+    def terminals(self) -> tuple[tuple[Port, kdb.Box], ...]:
+        """Each port with the part of its metal that wires may join. [dbu]"""
+        return tuple((port, port.box & self.wiring) for port in self.ports)
+
     def of(self, net: str) -> tuple[Port, ...]:
         """Return the metal of one port."""
         return tuple(port for port in self.ports if port.name == net)

@@ -156,8 +156,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
             middle = ((box.left + box.right) // 2, (box.bottom + box.top) // 2)
             rect = (box.left, box.bottom, box.right, box.top)
             pins.setdefault(pin.net, []).append(Endpoint(pin.layer, *middle, rect))
-    for port in placed.frame.ports if placed.frame else ():
-        box = port.box & placed.frame.wiring
+    for port, box in placed.frame.terminals if placed.frame else ():
         middle = (box.center().x, box.center().y)
         endpoint = Endpoint(port.layer, *middle, (box.left, box.bottom, box.right, box.top))
         pins.setdefault(port.name, []).append(endpoint)
