@@ -1,7 +1,8 @@
 """The circuit: devices, the nets that connect them, and the modules recognised among them.
 
 Everything is immutable plain data. A circuit is flat: hierarchy is resolved by the readers, and a device that came
-from an instance carries the instance path in its id (``X1.M2``).
+from an instance carries the instance path in its id (``X1.M2``). ``Circuit.subcircuits`` states which devices came from
+which instance.
 """
 
 from __future__ import annotations
@@ -138,6 +139,25 @@ class BlackBox:
 
 
 @dataclass(frozen=True)
+class SubcircuitInstance:
+    """One instance of a subcircuit, whose devices are among those of the flat circuit.
+
+    Attributes:
+        path: Names of the instances from the top, joined by dots: ``X1.X2``.
+        parent: Path of the instance that contains it; empty at the top.
+        cell: Name of the subcircuit.
+        ports: Port to the name of its net inside the parent; the parent's own names, not those of the flat circuit.
+        devices: Id of each device directly in it to its terminals, each with the name of its net inside the subcircuit.
+    """
+
+    path: str
+    parent: str
+    cell: str
+    ports: Mapping[str, str]
+    devices: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
 class RecognisedModule:
     """A group of devices that belongs together in a layout.
 
@@ -169,6 +189,8 @@ class Circuit:
         modules: What recognition found; empty when it did not run.
         black_boxes: Instances of listed cells whose content is unknown; nothing is drawn or compared for them.
         warnings: What the reader decided or ignored, in words. Not part of equality or of the JSON form.
+        subcircuits: The instances that the devices came from, outer ones first. Not part of equality or of the JSON
+            form, which is flat.
     """
 
     name: str
@@ -177,6 +199,7 @@ class Circuit:
     modules: tuple[RecognisedModule, ...] = ()
     black_boxes: tuple[BlackBox, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
+    subcircuits: tuple[SubcircuitInstance, ...] = field(default=(), compare=False)
 
     @cached_property
     def nets(self) -> dict[str, tuple[Connection, ...]]:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutkitError
-from layoutkit.flow.design import constraints_of, make_design, read_circuit, source_of
+from layoutkit.flow.design import make_design, read_circuit, source_of
 from layoutkit.flow.progress import Progress
 from layoutkit.flow.stage_record import (
     STAGES,
@@ -51,6 +51,7 @@ FILES = {
     "summary": "summary.json",
 }
 CONSTRAINTS, PLACED, PLACEMENT, ROUTES = "used_constraints.json", "placed.gds", "placement.json", "routes.json"
+SUBCIRCUITS = "subcircuits.json"
 LVS_FIELDS = ("matched", "complete", "layers_unchecked", "layers_waived", "not_compared")
 NETLIST_FORMS = {"reference_netlist": "spice", "deck_netlist": "lvs_deck"}
 SAVED_AFTER = ("place", "route", "export")
@@ -126,8 +127,8 @@ class _Job:
         if given and first != "parse":
             faults += faults_of_netlist(read_circuit(self.request, self.technology)[0], self.circuit)
         if not faults and asked.constraints is not None and STAGES.index(first) > STAGES.index("recognise"):
-            used = self.design.constraints
-            if constraints_of(self.request, self.circuit) != used:
+            given_now, _ = make_design(self.request, self.technology, self.circuit)
+            if given_now.whole != self.design.whole:
                 faults.append(("recognise", f"the constraints are not those of {CONSTRAINTS}"))
         return faults
 
@@ -168,12 +169,15 @@ class _Job:
     def circuit(self) -> Circuit:
         """The circuit, mapped to the technology."""
         from layoutkit.circuit import read_netlist, recognise
+        from layoutkit.circuit.circuit import SubcircuitInstance
 
         if not self.record.has("parse"):
             circuit, self._warnings[:] = read_circuit(self.request, self.technology)
             return circuit
         boxes = self.request.black_boxes
         read = read_netlist(str(self.workspace.circuit_path), identify_modules=False, black_boxes=boxes)
+        instances = self.workspace.read_json(SUBCIRCUITS)
+        read = replace(read, subcircuits=tuple(SubcircuitInstance(**each) for each in instances))
         return read.with_modules(recognise(read))
 
     @cached_property
@@ -191,13 +195,13 @@ class _Job:
     @cached_property
     def tried(self) -> TriedPlacement:
         """The placement."""
-        from layoutkit.flow.placing import find_placement
+        from layoutkit.flow.shared_cells import place_design
         from layoutkit.flow.tries import Effort
 
         if self.record.has("place"):
             return self._restored(PLACEMENT, self._placed_layout)  # type: ignore[no-any-return]
         if Effort.of(self.request.effort).is_one:
-            tried = find_placement(self.design, self.request)
+            tried = place_design(self.design, self.request)
         else:
             tried = self._best_of_tries()
         self._warnings += tried.warnings
@@ -230,6 +234,13 @@ class _Job:
         for name in ("parse", "recognise"):
             job.record.entries.append(StageEntry(name, {}, getattr(job, f"_{name}")()))
         job.save()
+
+    @cached_property
+    def placed_design(self) -> Design:
+        """The design as it was placed in the end."""
+        from layoutkit.flow.shared_cells import placed_design
+
+        return placed_design(self.design, self.request, self.tried)
 
     @cached_property
     def placed_bytes(self) -> bytes:
@@ -310,20 +321,28 @@ class _Job:
 
     def _parse(self) -> dict[str, Any]:
         circuit = self.circuit
-        self._unsaved["parse"] = {self.workspace.circuit_path.name: {"circuit": circuit.to_json()}}
+        self._unsaved["parse"] = {
+            self.workspace.circuit_path.name: {"circuit": circuit.to_json()},
+            SUBCIRCUITS: [vars(each) for each in circuit.subcircuits],
+        }
         sizes = {"device_count": len(circuit.devices), "net_count": len(circuit.nets)}
         return {"circuit": {"name": circuit.name, **sizes}, "technology": self.technology.name}
 
     def _recognise(self) -> dict[str, Any]:
-        self._unsaved["recognise"] = {CONSTRAINTS: self.design.constraints.to_json()}
+        self._unsaved["recognise"] = {CONSTRAINTS: self.design.whole.to_json()}
         return {}
 
     def _place(self) -> dict[str, Any]:
         from layoutkit.flow.placing import placement_data
+        from layoutkit.flow.shared_cells import hierarchy_data
 
         tried = self.tried
         self._unsaved["place"] = {PLACED: self.placed_bytes, PLACEMENT: self._stored(tried)}
-        return {"placement": placement_data(tried, tried.placed.cell), **self._tries}
+        return {
+            "placement": placement_data(tried, tried.placed.cell),
+            "hierarchy": hierarchy_data(self.placed_design),
+            **self._tries,
+        }
 
     def _route(self) -> dict[str, Any]:
         from layoutkit.flow.placing import placement_data
@@ -338,8 +357,8 @@ class _Job:
         from layoutkit.flow.current_loads import currents_data, judged
         from layoutkit.flow.summary import constraints_data
 
-        design = self.design
-        verdicts = judged(self.cell, self.tried.placed, self.circuit, design.constraints, self.routes.result.nets)
+        design, placed = self.placed_design, self.tried.placed.flat
+        verdicts = judged(self.cell, placed, self.circuit, design.whole, self.routes.result.nets)
         constraints, ignored = constraints_data(design, self.tried, self.routes, verdicts)
         self._warnings += [*ignored, *(each.text for each in self.routes.unequal)]
         return {"currents": currents_data(self.technology, verdicts), "constraints": constraints}
@@ -351,8 +370,8 @@ class _Job:
         from layoutkit.layout import files
         from layoutkit.layout.provenance import CIRCUIT, LAYOUT, noted, sha256_of
 
-        listed, in_wells = dummy_devices(self.tried.placed.drawn, self.circuit, self.technology)
-        isolated = {*self.design.isolated, *in_wells}
+        listed, in_wells = dummy_devices(self.tried.placed.flat.drawn, self.circuit, self.technology)
+        isolated = {*self.placed_design.isolated, *in_wells}
         workspace = self.workspace
         with workspace.lock():
             saved = workspace.save_layout(self.cell.layout(), self.technology)
@@ -393,13 +412,13 @@ class _Job:
         from layoutkit.flow.placing import matched_pairs
         from layoutkit.view.metrics import compute
 
-        cell, placed, technology = self.cell, self.tried.placed, self.technology
+        cell, placed, technology = self.cell, self.tried.placed.flat, self.technology
         straps = strap_losses(cell, technology)
         gates = labelled_gates(cell, technology)
         metrics = compute(cell, technology, gates, matched_pairs=matched_pairs(placed)).to_json()
         return {
             "metrics": {**metrics, "straps": straps_data(straps)},
-            "matching": matching_data(self.design.constraints, self.circuit, self.compared, cell, straps),
+            "matching": matching_data(self.placed_design.whole, self.circuit, self.compared, cell, straps),
             "modules": modules_data(placed, technology, cell),
         }
 

@@ -7,7 +7,15 @@ from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from layoutkit.circuit.constraints import PRIORITIES, Constraints, NetPriority, check_constraints, parse_constraints
+from layoutkit.circuit.constraints import (
+    PRIORITIES,
+    Constraints,
+    NetPriority,
+    check_constraints,
+    parse_constraints,
+)
+from layoutkit.circuit.repeated import Hierarchy
+from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError, NetlistError
 
 if TYPE_CHECKING:
@@ -15,7 +23,10 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.readers.source import NetlistText
+    from layoutkit.circuit.repeated import Use
     from layoutkit.flow.groups import Group
+    from layoutkit.flow.hierarchy import InstanceGroup, Level
+    from layoutkit.flow.instances import FinishedCell
     from layoutkit.flow.passive_modules import PassiveGroup
     from layoutkit.flow.port_frame import SupplyStyle
     from layoutkit.technology import Technology
@@ -56,6 +67,8 @@ class LayoutRequest:
         first_stage: Stage to begin with; the workspace holds what the earlier ones made. None for the first of all.
         last_stage: Stage to stop after; None for the last of all.
         supplies: ``rails`` at the top and bottom, a ``ring`` around the core, or ``ports`` as signals have.
+        flatten: Whether every device is laid out by itself; else subcircuits that are used more than once are laid out
+            once.
     """
 
     netlist_path: str | None = None
@@ -79,6 +92,7 @@ class LayoutRequest:
     first_stage: str | None = None
     last_stage: str | None = None
     supplies: SupplyStyle = "rails"
+    flatten: bool = False
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
@@ -125,6 +139,25 @@ class LayoutRequest:
 
 
 @dataclass(frozen=True)
+class SharedCell:
+    """A subcircuit that is laid out once for all its instances.
+
+    Attributes:
+        name: Name of the cell.
+        subcircuit: Name of the subcircuit.
+        design: What is laid out, in names of its own.
+        ports: Nets that lead out of it.
+        uses: Every instance.
+    """
+
+    name: str
+    subcircuit: str
+    design: Design
+    ports: tuple[str, ...]
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True)
 class Design:
     """A circuit ready to be drawn.
 
@@ -135,20 +168,30 @@ class Design:
         supplies: Power and ground nets.
         dummies: Dummy fingers at each end of a matched row.
         dummy_bars: Dummy bars at each end of a bank of resistors.
-        constraints: What placement and routing obey.
+        constraints: What placement and routing obey; those on devices inside of shared cells are obeyed there.
         source: Where the constraints come from: the path of a file, ``GIVEN`` or ``RECOGNITION``.
         supply_style: How supplies reach the boundary: ``rails``, a ``ring`` or ``ports``.
+        whole: All constraints of the circuit, with those on devices inside of shared cells.
+        cells: The cells that instances of subcircuits share, inner ones first.
+        kept_flat: Why subcircuits that are used more than once are not shared, in words.
+        finished: The layouts of the shared cells that are laid out, by name.
+        is_cell: Whether this is a shared cell, which has no ports and no supply rails at its boundary.
     """
 
     technology: Technology
     circuit: Circuit
-    groups: tuple[Group | PassiveGroup, ...]
+    groups: tuple[Group | PassiveGroup | InstanceGroup, ...]
     supplies: frozenset[str]
     dummies: int
     dummy_bars: int = 0
     constraints: Constraints = field(default_factory=Constraints)
     source: str = RECOGNITION
     supply_style: SupplyStyle = "rails"
+    whole: Constraints = field(default_factory=Constraints)
+    cells: tuple[SharedCell, ...] = ()
+    kept_flat: tuple[str, ...] = ()
+    finished: Mapping[str, FinishedCell] = field(default_factory=dict)
+    is_cell: bool = False
 
     @property
     def isolated(self) -> frozenset[str]:
@@ -156,7 +199,8 @@ class Design:
         from layoutkit.flow.groups import Group
 
         groups = (group for group in self.groups if isinstance(group, Group) and group.deep_well is not None)
-        return frozenset(device.id for group in groups for device in group.devices)
+        inside = (use.devices[name] for cell in self.cells for name in cell.design.isolated for use in cell.uses)
+        return frozenset((*(device.id for group in groups for device in group.devices), *inside))
 
     def priority(self, net: str) -> int:
         """Return when ``net`` is routed; a smaller number first."""
@@ -187,50 +231,92 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     return circuit, [*read.warnings, *(w for w in mapped.circuit.warnings if w not in read.warnings)]
 
 
-def make_design(request: LayoutRequest, technology: Technology, circuit: Circuit) -> tuple[Design, list[str]]:
+def make_design(
+    request: LayoutRequest, technology: Technology, circuit: Circuit, refused: Mapping[str, str] | None = None
+) -> tuple[Design, list[str]]:
     """Return the design of ``circuit``, and what was decided, in words.
+
+    Args:
+        request: What to lay out.
+        technology: The process.
+        circuit: Mapped to ``technology``.
+        refused: Paths of instances of subcircuits that are not to be shared, and why.
 
     Raises:
         LayoutkitError: If the constraints cannot be read, do not fit the circuit, or contradict ``net_priorities``.
         UnsupportedOperationError: If a device cannot be drawn.
     """
     from layoutkit.circuit import find_supplies
-    from layoutkit.flow.groups import group_devices
-    from layoutkit.flow.passive_modules import group_passives
-
-    constraints = constraints_of(request, circuit)
-    supplies = find_supplies(circuit)
-    transistors, notes = group_devices(circuit, technology, constraints, request.deep_well_net)
-    others, more_notes = group_passives(circuit, technology, constraints)
-    groups: tuple[Group | PassiveGroup, ...] = (*transistors, *others)
-    design = Design(
-        technology,
-        circuit,
-        groups,
-        frozenset({*supplies.power, *supplies.ground}),
-        DUMMIES if request.dummies is None else request.dummies,
-        request.dummies or 0,
-        constraints,
-        source_of(request.constraints),
-        request.supplies,
+    from layoutkit.circuit.supplies import substrate_net
+    from layoutkit.flow.deep_wells import isolated_bodies
+    from layoutkit.flow.hierarchy import (
+        Chip,
+        constraints_inside,
+        constraints_of_top,
+        levels_of,
+        lost_matching,
+        repeated_subcircuits,
+        suggested_by_level,
     )
-    return design, [*notes, *more_notes]
+
+    stated = None
+    if request.constraints is not None:
+        stated = read_constraints(request.constraints)
+        check_constraints(stated, circuit)
+    supplies = find_supplies(circuit)
+    deep_wells, notes = isolated_bodies(circuit, technology, request.deep_well_net)
+    chip = Chip(frozenset({*supplies.power, *supplies.ground}), substrate_net(circuit), deep_wells)
+    hierarchy, kept_flat = Hierarchy(), tuple[str, ...]()
+    if not request.flatten:
+        hierarchy, kept_flat = repeated_subcircuits(circuit, chip, stated, refused or {})
+    top, levels = levels_of(circuit, hierarchy, chip)
+    whole = stated if stated is not None else suggested_by_level(top, levels, hierarchy)
+    if stated is None and hierarchy.shared:
+        kept_flat = (*kept_flat, *lost_matching(suggest_constraints(circuit), whole))
+    whole = _with_priorities(whole, request, circuit)
+    frame = _Frame(request, technology, source_of(request.constraints))
+    cells = []
+    for shared in hierarchy.shared:
+        level = levels[shared.name]
+        inside = constraints_inside(shared, level, whole, circuit)
+        inner = replace(frame.design(level, inside)[0], is_cell=True)
+        cells.append(SharedCell(shared.name, shared.subcircuit, inner, level.ports, shared.uses))
+    design, more_notes = frame.design(top, constraints_of_top(top, whole))
+    design = replace(design, circuit=circuit, whole=whole, cells=tuple(cells), kept_flat=kept_flat)
+    return design, [*notes, *more_notes, *kept_flat]
 
 
-def constraints_of(request: LayoutRequest, circuit: Circuit) -> Constraints:
-    """Return the constraints that a request gives, or those of recognition, with the request's priorities.
+@dataclass(frozen=True)
+class _Frame:
+    """What the designs of all cells of a request have in common."""
 
-    Raises:
-        LayoutkitError: If they cannot be read, do not fit the circuit, or contradict ``net_priorities``.
-    """
-    from layoutkit.circuit.suggested_constraints import suggest_constraints
+    request: LayoutRequest
+    technology: Technology
+    source: str
 
-    if request.constraints is None:
-        constraints = suggest_constraints(circuit)
-    else:
-        constraints = read_constraints(request.constraints)
-        check_constraints(constraints, circuit)
-    return _with_priorities(constraints, request, circuit)
+    def design(self, level: Level, constraints: Constraints) -> tuple[Design, tuple[str, ...]]:
+        """Return the design of one level of the hierarchy, and what was decided, in words."""
+        from layoutkit.circuit import recognise
+        from layoutkit.flow.groups import group_devices
+        from layoutkit.flow.passive_modules import group_passives
+
+        own = level.own
+        own = own.with_modules(recognise(own))
+        transistors, notes = group_devices(own, self.technology, constraints, level.chip.deep_wells)
+        others, more_notes = group_passives(own, self.technology, constraints, level.chip.substrate)
+        dummies = self.request.dummies
+        design = Design(
+            self.technology,
+            replace(level.circuit, modules=own.modules),
+            (*transistors, *others, *level.parts),
+            level.chip.supplies,
+            DUMMIES if dummies is None else dummies,
+            dummies or 0,
+            constraints,
+            self.source,
+            self.request.supplies,
+        )
+        return design, (*notes, *more_notes)
 
 
 def source_of(constraints: str | Mapping[str, Any] | None) -> str:

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.draw.pattern import AUTO
 from layoutkit.errors import UnsupportedOperationError
-from layoutkit.flow.deep_wells import isolated_bodies
 from layoutkit.technology.device_kinds import PASSIVE_KINDS, plural_nouns
 from layoutkit.technology.finger_widths import one_finger_width, widest_finger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
     from layoutkit.circuit.constraints import Constraints
@@ -69,7 +68,10 @@ class Group:
 
 
 def group_devices(
-    circuit: Circuit, technology: Technology, constraints: Constraints, deep_well_net: str | None = None
+    circuit: Circuit,
+    technology: Technology,
+    constraints: Constraints,
+    deep_wells: Mapping[str, DeepWellNets] | None = None,
 ) -> tuple[tuple[Group, ...], tuple[str, ...]]:
     """Return the groups of transistors to draw, each in exactly one, and what was decided, in words.
 
@@ -77,11 +79,10 @@ def group_devices(
         circuit: Mapped to ``technology``: models are its devices, sizes are legal.
         technology: Where the circuit is drawn.
         constraints: State which devices are matched; every other transistor is drawn by itself.
-        deep_well_net: Net of the deep wells around isolated bodies; None for the highest supply.
+        deep_wells: Nets of the deep well of each device that lies in one, as ``isolated_bodies`` decides.
 
     Raises:
-        UnsupportedOperationError: If there are devices of a kind that is not drawn, or bodies that can neither be the
-            substrate nor be isolated; all are named.
+        UnsupportedOperationError: If there are devices of a kind that is not drawn; all are named.
     """
     others = [f"{d.id} ({d.type})" for d in circuit.devices if not (d.is_mos or d.type in PASSIVE_KINDS)]
     if others:
@@ -89,10 +90,10 @@ def group_devices(
             f"only {plural_nouns()} can be drawn; the circuit also has: {', '.join(others)}",
             details={"devices": others},
         )
-    deep_wells, deep_notes = isolated_bodies(circuit, technology, deep_well_net)
+    deep_wells = deep_wells or {}
     levels = _levels(circuit, constraints)
     recognised = {name: module for module in circuit.modules for name in module.devices}  # no device is in two
-    notes: list[str] = [*deep_notes]
+    notes: list[str] = []
     groups: list[Group] = []
     taken: set[str] = set()
     for wanted in constraints.matching:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.flow.groups import Group
+from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.rings import ring_room
 from layoutkit.place import Block, Rectangle
@@ -59,6 +60,10 @@ def _block(technology: Technology, item: Drawn, module: Module, layers: Mapping[
     )
     if isinstance(item.group, Group) and not item.ringed:
         block = replace(block, ring=ring_room(technology, replace(item, module=module), block))
+    if isinstance(item.group, InstanceGroup):
+        # The pins of one net are joined inside, so the first one is as good as any.
+        pins = {net: (net, x, y) for net, x, y in reversed(block.pins)}
+        block = replace(block, pins=tuple(pins.values()), holds=item.holds)
     return block
 
 

@@ -17,6 +17,8 @@ from layoutkit.errors import GeometryError
 from layoutkit.flow.current_loads import device_currents
 from layoutkit.flow.deep_wells import KIND
 from layoutkit.flow.groups import Group
+from layoutkit.flow.hierarchy import SUBCIRCUIT, InstanceGroup
+from layoutkit.flow.instances import instance_module
 from layoutkit.flow.passive_modules import ARRAYS, PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from layoutkit.draw.deep_well import DeepWellNets
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design
+    from layoutkit.flow.instances import FinishedCell
     from layoutkit.technology import Technology
 
 _SHARED = RingStyle("later")
@@ -47,12 +50,14 @@ class Drawn:
         module: The drawing.
         ringed: Whether it has taps of its own; modules of transistors without share a ring.
         others: The group in other shapes, as good as the first one; placement chooses among them.
+        holds: Kinds of the blocks inside of an instance of a cell.
     """
 
-    group: Group | PassiveGroup
+    group: Group | PassiveGroup | InstanceGroup
     module: Module
     ringed: bool = True
     others: tuple[Module, ...] = ()
+    holds: frozenset[str] = frozenset()
 
     @property
     def shapes(self) -> tuple[Module, ...]:
@@ -62,13 +67,20 @@ class Drawn:
     @property
     def kind(self) -> str:
         """The kind of its block: wells of two kinds keep apart."""
+        if isinstance(self.group, InstanceGroup):
+            return f"{SUBCIRCUIT} {self.group.name}"
         kind = self.group.spec.placed_with
         return kind if self.deep_well is None else f"{kind} {KIND}"
 
     @property
+    def flavour(self) -> str:
+        """The technology's name of its devices; empty for an instance of a cell, which may hold several."""
+        return "" if isinstance(self.group, InstanceGroup) else self.group.spec.name
+
+    @property
     def deep_well(self) -> DeepWellNets | None:
         """Nets of the deep well around it; None if it has none."""
-        return None if isinstance(self.group, PassiveGroup) else self.group.deep_well
+        return self.group.deep_well if isinstance(self.group, Group) else None
 
     @property
     def well_net(self) -> str:
@@ -96,6 +108,8 @@ def draw_groups(layout: kdb.Layout, design: Design, *, common_rings: bool = True
         if isinstance(group, PassiveGroup):
             dummies = design.dummies if group.type == ARRAYS["capacitor"] else design.dummy_bars
             drawn.append(Drawn(group, draw_passives(layout, design.technology, group, dummies)))
+        elif isinstance(group, InstanceGroup):
+            drawn.append(_instance(layout, group, design.finished[group.cell]))
         elif group.deep_well is not None:
             shapes = [
                 isolate(design.technology, module, group.spec, group.deep_well, labels=False)
@@ -107,6 +121,10 @@ def draw_groups(layout: kdb.Layout, design: Design, *, common_rings: bool = True
         else:
             drawn.append(_with_taps(layout, design, group, paired))
     return drawn
+
+
+def _instance(layout: kdb.Layout, group: InstanceGroup, finished: FinishedCell) -> Drawn:
+    return Drawn(group, instance_module(layout, group, finished), holds=finished.kinds)
 
 
 def _ring_key(group: Group) -> tuple[str, str, bool]:

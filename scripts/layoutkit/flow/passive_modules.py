@@ -58,7 +58,7 @@ class PassiveGroup:
 
 
 def group_passives(
-    circuit: Circuit, technology: Technology, constraints: Constraints
+    circuit: Circuit, technology: Technology, constraints: Constraints, substrate: str | None = None
 ) -> tuple[tuple[PassiveGroup, ...], tuple[str, ...]]:
     """Return the devices of ``circuit`` that are not transistors, in groups, and what was decided, in words.
 
@@ -66,8 +66,9 @@ def group_passives(
         circuit: Mapped to ``technology``.
         technology: Where the circuit is drawn.
         constraints: State which devices are matched.
+        substrate: Net of the substrate; None for that of ``circuit``.
     """
-    substrate = substrate_net(circuit)
+    substrate = substrate_net(circuit) if substrate is None else substrate
     bulks = {
         device.id: _bulk_net(device, technology.passive(device.model), substrate)
         for device in circuit.devices

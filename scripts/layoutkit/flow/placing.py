@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
 from layoutkit.flow.deep_wells import join_deep_wells
+from layoutkit.flow.groups import Group
+from layoutkit.flow.hierarchy import InstanceGroup
+from layoutkit.flow.instances import Inside, Well, in_layout, inside_of, name_devices
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
 from layoutkit.flow.overlays import covers, critical_devices, lay_over
-from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.ports import ports_data, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Outcome
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design, LayoutRequest
+    from layoutkit.flow.instances import FinishedCell
     from layoutkit.flow.modules import Drawn
     from layoutkit.flow.overlays import Overlay
     from layoutkit.flow.port_frame import Frame
@@ -52,6 +55,8 @@ class PlacedModules:
         rings: The rings that several modules share, each as a module without devices.
         frame: Boundary, ports and rails; None before they are drawn.
         overlays: Capacitors over other modules.
+        wells: The wells, those inside of instances included.
+        finished: The cells of instances, by name.
     """
 
     technology: Technology
@@ -64,12 +69,42 @@ class PlacedModules:
     rings: tuple[Module, ...] = ()
     frame: Frame | None = None
     overlays: tuple[Overlay, ...] = ()
+    wells: tuple[Well, ...] = ()
+    finished: Mapping[str, FinishedCell] = field(default_factory=dict)
 
     @property
     def modules(self) -> dict[str, Module]:
         """The modules and the rings around them by name, sorted."""
         modules = (*(item.module for item in self.drawn), *self.rings)
         return {module.name: module for module in sorted(modules, key=lambda m: m.name)}
+
+    @property
+    def inside(self) -> tuple[Inside, ...]:
+        """All modules and rings, those inside of instances in their stead."""
+        found: list[Inside] = []
+        for item in self.drawn:
+            trans = self.trans[item.module.name]
+            if isinstance(item.group, InstanceGroup):
+                found += inside_of(item.group, self.finished[item.group.cell], trans)
+            else:
+                found.append(Inside(item.module, trans, item))
+        return (*found, *(Inside(ring, self.trans[ring.name], None) for ring in self.rings))
+
+    @property
+    def flat(self) -> PlacedModules:
+        """The same with the modules inside of instances in the place of these."""
+        inside = self.inside
+        return replace(
+            self,
+            drawn=tuple(each.item for each in inside if each.item is not None),
+            rings=tuple(each.module for each in inside if each.item is None),
+            trans={each.module.name: each.trans for each in inside},
+        )
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of what is drawn, those inside of instances included."""
+        return frozenset().union(*(item.holds or {item.kind} for item in self.drawn))
 
     def place_of(self, module: Module, box: kdb.Box) -> kdb.Box:
         """Return where a box of a module's own coordinates lies. [dbu]"""
@@ -87,6 +122,8 @@ class TriedPlacement:
         room: Room for wires between and around the modules.
         tries: The placements that were tried, in order.
         warnings: What was decided or given up, in words.
+        refused: Paths of instances whose cells were not shared in the end, and why.
+        flattened: Why no cell is shared although subcircuits repeat; empty where cells are shared or none repeat.
     """
 
     placed: PlacedModules
@@ -95,6 +132,8 @@ class TriedPlacement:
     room: Room
     warnings: tuple[str, ...]
     tries: tuple[Try, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    flattened: str = ""
 
     @property
     def attempts(self) -> int:
@@ -163,7 +202,7 @@ def _placement(design: Design, request: LayoutRequest, room: Room) -> TriedPlace
     if request.aspect is not None:
         options = replace(options, max_aspect=request.aspect)
     placed = place_modules(design, options, cover=room.cover)
-    placed, missing = with_ports(placed, design, room.between)
+    placed, missing = (placed, []) if design.is_cell else with_ports(placed, design, room.between)
     warnings = (*(text for item in placed.drawn for text in item.module.warnings), *missing)
     return TriedPlacement(placed, placed_job(placed, design), None, room, warnings)
 
@@ -212,16 +251,29 @@ def place_modules(
     rings = draw_rings(layout, technology, {item.module.name: item for item in drawn}, blocks, placement)
     trans |= {ring.module.name: kdb.Trans() for ring in rings}
     modules = tuple(ring.module for ring in rings)
+    finished = {name: in_layout(each, layout) for name, each in design.finished.items() if layout.has_cell(name)}
     placed = PlacedModules(
-        technology, cell, layout, tuple(drawn), placement, trans, outcomes, modules, overlays=overlays
+        technology,
+        cell,
+        layout,
+        tuple(drawn),
+        placement,
+        trans,
+        outcomes,
+        modules,
+        overlays=overlays,
+        finished=finished,
     )
     for name, module in placed.modules.items():
         cell.insert(kdb.CellInstArray(module.cell.cell_index(), trans[name]))
+    for item in drawn:
+        if isinstance(group := item.group, InstanceGroup):
+            name_devices(cell, technology, group, design.finished[group.cell], trans[item.module.name])
     here = [(shape, placement.placed[name]) for name, shape in shapes.items()]
     here += [(ring.block, Placed(ring.block.name, 0, 0)) for ring in rings]
-    _join_wells(technology, cell, here)
+    wells = _join_wells(technology, cell, here, _wells_of_instances(placed))
     join_deep_wells(technology, cell, here)
-    return placed
+    return replace(placed, wells=wells)
 
 
 def _placed(
@@ -235,7 +287,11 @@ def _placed(
     if not found or not below:
         return place_blocks(technology, blocks, options), ()
     critical = critical_devices(design.constraints)
-    closed = {item.module.name for item in drawn if critical & set(item.module.devices)}
+    closed = {
+        item.module.name
+        for item in drawn
+        if critical & set(item.module.devices) or isinstance(item.group, InstanceGroup)  # which may hold matched ones
+    }
     laid = lay_over(technology, found, blocks, place_blocks(technology, below, options), closed, options.gap_y)
     if _area(laid[0]) <= sum(block.width * block.height for block in blocks):
         return laid  # no placement beside each other is smaller
@@ -255,8 +311,20 @@ def _cell_name(name: str, layout: kdb.Layout) -> str:
     return safe
 
 
-def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[tuple[Block, Placed]]) -> None:
-    """Merge wells of the same layer, bulk net and oxide that are closer than the minimum well spacing.
+def _wells_of_instances(placed: PlacedModules) -> list[Well]:
+    """Return the wells inside of instances, in the names and coordinates of what contains these."""
+    return [
+        Well(well.layer, group.nets[well.net], well.oxide, well.shapes.transformed(placed.trans[item.module.name]))
+        for item in placed.drawn
+        if isinstance(group := item.group, InstanceGroup)
+        for well in placed.finished[group.cell].wells
+    ]
+
+
+def _join_wells(
+    technology: Technology, cell: kdb.Cell, blocks: Sequence[tuple[Block, Placed]], inside: Sequence[Well]
+) -> tuple[Well, ...]:
+    """Merge wells of the same layer, bulk net and oxide that are closer than the minimum well spacing; return them all.
 
     Where a layer is made from wide wells, larger gaps are filled, too; see dimension ``well_fill``.
     """
@@ -269,8 +337,11 @@ def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[tuple[B
             box = place.rectangle(block.layer_boxes[well])
             key = (well, block.bulk_net, tuple(sorted(clearances.oxide(block))))
             drawn.setdefault(key, kdb.Region()).insert(kdb.Box(*box))
+    for each in inside:
+        drawn.setdefault((each.layer, each.net, each.oxide), kdb.Region()).insert(each.shapes)
     width = technology.dim("well_width")
     space = max(technology.dim("well_space", spec) for spec in technology.devices.values() if spec.well)
+    merged: list[Well] = []
     for key, region in sorted(drawn.items(), key=lambda entry: entry[0]):
         others = kdb.Region()
         for other, shapes in drawn.items():
@@ -281,6 +352,8 @@ def _join_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[tuple[B
         patch = (joined(region, reach, width, technology.grid) - region - others).merged()
         for layer in (key[0], *key[2]):
             cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
+        merged.append(Well(*key, (region + patch).merged()))
+    return tuple(merged)
 
 
 def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
@@ -288,7 +361,7 @@ def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
     return [
         pair
         for item in placed.drawn
-        if item.group.type != "single" and not isinstance(item.group, PassiveGroup)
+        if item.group.type != "single" and isinstance(item.group, Group)
         for devices in matched_sets(item.group)
         for pair in combinations(devices, 2)
     ]

@@ -45,7 +45,7 @@ class CommonRing:
 
 def ring_room(technology: Technology, item: Drawn, block: Block) -> RingRoom:
     """Return the room that a ring needs around ``block``, the transistors of ``item``, which have no taps."""
-    device = technology.device(item.group.spec.name)
+    device = technology.device(item.flavour)
     sizes = row_sizes(technology, device)
     margins = {side: technology.snap_up(_margin(technology, device, block, side)) for side in SIDES}
     beside = max(margins["left"], margins["right"])  # a block may be mirrored
@@ -105,7 +105,7 @@ def _common_ring(
     layout: kdb.Layout, technology: Technology, inside: Sequence[tuple[Block, Drawn]], placement: Placement
 ) -> CommonRing:
     members = [placement.placed[block.name].shape(block) for block, _ in inside]
-    device = technology.device(inside[0][1].group.spec.name)
+    device = technology.device(inside[0][1].flavour)
     inner = _around([placement.placed[b.name].rectangle(b.ring.inner) for b in members if b.ring])
     net = members[0].bulk_net
     sketch = Sketch()

@@ -2,8 +2,9 @@
 
 ``stages.json`` names the files of each finished stage with their SHA-256, the technology, and the options in use::
 
-    parse      circuit.json      recognise  used_constraints.json    place  placed.gds, placement.json
-    route      routes.json       export     layout.gds            later stages write reports only
+    parse      circuit.json, subcircuits.json      recognise  used_constraints.json
+    place      placed.gds, placement.json          route      routes.json         export  layout.gds
+    later stages write reports only
 
 A stage that runs again removes the entries of itself and of all later stages. To resume means to check everything that
 the earlier stages left; files that were changed by hand, another netlist and another technology are refused.
@@ -33,7 +34,7 @@ FORMAT = 1
 SHOWN = 5
 NOT_STORED = ("technology", "workspace", "first_stage", "last_stage")
 OPTIONS = {
-    "recognise": ("dummies", "constraints", "net_priorities", "deep_well_net"),
+    "recognise": ("dummies", "constraints", "net_priorities", "deep_well_net", "flatten"),
     "place": ("seed", "row_gap", "outline", "aspect", "effort"),
     "drc": ("waived_layers",),
 }

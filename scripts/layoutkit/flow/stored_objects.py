@@ -89,6 +89,8 @@ def _reference(value: Any, around: Surroundings) -> dict[str, Any] | None:
         return {"is": "box", "at": [value.left, value.bottom, value.right, value.top], "empty": value.empty()}
     if isinstance(value, kdb.Trans):
         return {"is": "trans", "at": str(value)}
+    if isinstance(value, kdb.Region):
+        return {"is": "region", "polygons": sorted(polygon.to_s() for polygon in value.each_merged())}
     if isinstance(value, kdb.Point):
         return {"is": "point", "at": [value.x, value.y]}
     if isinstance(value, (DeviceSpec, PassiveSpec)):
@@ -135,6 +137,7 @@ _PLAIN: dict[str, Callable[[Any, Surroundings, Callable[[Any], Any]], Any]] = {
     "map": lambda data, _, restored: {restored(key): restored(each) for key, each in data["items"]},
     "box": lambda data, _, __: kdb.Box() if data["empty"] else kdb.Box(*data["at"]),
     "point": lambda data, _, __: kdb.Point(*data["at"]),
+    "region": lambda data, _, __: kdb.Region([kdb.Polygon.from_s(each) for each in data["polygons"]]),
     "trans": lambda data, _, __: kdb.Trans.from_s(data["at"]),
     "device": lambda data, around, _: around.technology.any_device(data["name"]),
     "layout": lambda _, around, __: around.layout,

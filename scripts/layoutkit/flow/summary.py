@@ -78,11 +78,16 @@ def constraints_data(
         verdicts: Which nets of the finished layout carry their currents.
     """
     from layoutkit.flow.current_loads import with_verdicts
+    from layoutkit.flow.hierarchy import outcomes_inside
     from layoutkit.flow.routing import net_outcomes
+    from layoutkit.flow.shared_cells import cell_outcomes
 
     outcomes = [*tried.placed.outcomes, *net_outcomes(design.constraints, tried.job, routes)]
+    if design.cells:
+        of_top = outcomes_inside(design.whole, outcomes, {})
+        outcomes = list({each.path: each for each in (*cell_outcomes(design), *of_top)}.values())
     if routes is not None:
-        outcomes = with_verdicts(outcomes, design.constraints, design.circuit, verdicts)
+        outcomes = with_verdicts(outcomes, design.whole, design.circuit, verdicts)
     listed, ignored = outcomes_data(design.source, outcomes)
     return listed, [] if design.source == RECOGNITION else ignored
 

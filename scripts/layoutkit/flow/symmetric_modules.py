@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design
     from layoutkit.flow.groups import Group
+    from layoutkit.flow.hierarchy import InstanceGroup
     from layoutkit.flow.modules import Drawn
     from layoutkit.flow.passive_modules import PassiveGroup
     from layoutkit.place import Placement
@@ -196,7 +197,7 @@ def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
     return found
 
 
-def centroid_error(module: Module, group: Group | PassiveGroup) -> float:
+def centroid_error(module: Module, group: Group | PassiveGroup | InstanceGroup) -> float:
     """Return the largest distance between the centroids of two devices that match. [dbu]
 
     The cascodes of a mirror match each other, not the devices below them.
@@ -204,7 +205,7 @@ def centroid_error(module: Module, group: Group | PassiveGroup) -> float:
     return max(module.centroid_error(devices) for devices in matched_sets(group))
 
 
-def matched_sets(group: Group | PassiveGroup) -> list[list[str]]:
+def matched_sets(group: Group | PassiveGroup | InstanceGroup) -> list[list[str]]:
     """Return the devices of a group in sets that match: a mirror's cascodes are a set of their own."""
     cascodes = getattr(group, "cascodes", ())
     sets = [[d.id for d in group.devices if (d.id in cascodes) is upper] for upper in (False, True)]

@@ -60,6 +60,7 @@ class Block:
         variants: The same module in other shapes, as blocks of the same name, kind and nets; placement chooses one.
         island: Symmetric blocks and partners of one island have one axis.
         turns: Whether the block may be turned by 90 degrees.
+        holds: Kinds of what is inside of an instance of a cell; its own kind is unique.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Block:
     variants: tuple[Block, ...] = ()
     island: str = ""
     turns: bool = False
+    holds: frozenset[str] = frozenset()
 
     @property
     def width(self) -> int:

@@ -38,6 +38,9 @@ class Clearances:
                 self.to_plates[plate] = max(spec.dimensions.get("bottom_to_others", 0), self.to_plates.get(plate, 0))
             space = max(spec.dimensions.get(name, 0) for name in ("body_to_poly", "body_to_active"))
             self.to_bodies[spec.type] = max(space, self.to_bodies.get(spec.type, 0))
+        implants = (layer for _, device in flavours for layer in (device.implant, device.bulk_implant))
+        self.implants = {layer for layer in implants if layer}
+        self.diffusion = {technology.resolve(role) for role in ("active", "tap")}
         self.covers = {layer: technology.dim("cover_to_others", d) for _, d in flavours for layer in d.covers}
 
     def between(self, first: Block, second: Block, axis: str) -> int:
@@ -73,18 +76,35 @@ class Clearances:
         near, far = (("left", "right"), ("left", "right")) if axis == "x" else (("top",), ("bottom",))
         merged = self.wells | self._merged(first, second, axis)
         one_well = (first.kind, first.bulk_net, self.oxide(first)) == (second.kind, second.bulk_net, self.oxide(second))
-        gap = 0 if first.kind == second.kind else max(self.to_well, self.implant_to_active)
-        gap = max(gap, *(self.to_bodies.get(block.kind, 0) for block in (first, second)))
+        gap = self._of_kinds(first, near, second, far)
+        kinds = {*_kinds(first), *_kinds(second)}
+        gap = max(gap, *(self.to_bodies.get(kind, 0) for kind in kinds))
         for layer, space in self.covers.items():
-            if (layer in first.layer_boxes) != (layer in second.layer_boxes):
+            covered = (layer in first.layer_boxes) + (layer in second.layer_boxes)
+            if covered == 1 or (covered and (first.holds or second.holds)):
                 gap = max(gap, space)
         for layer, space in self.spaces.items():
             if layer not in first.layer_boxes or layer not in second.layer_boxes or (one_well and layer in merged):
                 continue
-            plates = (self.to_plates.get((block.kind, layer), 0) for block in (first, second))
+            plates = (self.to_plates.get((kind, layer), 0) for kind in kinds)
             gap = max(gap, max(space, *plates) - _inset(first, layer, near) - _inset(second, layer, far))
         for one, sides, other, facing in ((first, near, second, far), (second, far, first, near)):
             gap = max(gap, self._beside_deep_well(one, sides, other, facing))
+        return gap
+
+    def _of_kinds(self, first: Block, near: tuple[str, ...], second: Block, far: tuple[str, ...]) -> int:
+        """Return the gap that wells and implants of one block keep to the diffusion of one of another kind. [dbu]"""
+        if first.kind == second.kind:
+            return 0
+        if not (first.holds or second.holds):
+            return max(self.to_well, self.implant_to_active)
+        gap = 0
+        for one, sides, other, facing in ((first, near, second, far), (second, far, first, near)):
+            for layers, space in ((self.wells, self.to_well), (self.implants, self.implant_to_active)):
+                insets = [_inset(one, layer, sides) for layer in layers if layer in one.layer_boxes]
+                opposite = [_inset(other, layer, facing) for layer in self.diffusion if layer in other.layer_boxes]
+                if insets and opposite:
+                    gap = max(gap, space - min(insets) - min(opposite))
         return gap
 
     def _merged(self, first: Block, second: Block, axis: str) -> set[str]:
@@ -117,6 +137,11 @@ class Clearances:
     def oxide(self, block: Block) -> frozenset[str]:
         """Return the covers (thick oxide) that are drawn over ``block``."""
         return frozenset(layer for layer in self.covers if layer in block.layer_boxes)
+
+
+def _kinds(block: Block) -> frozenset[str]:
+    """Return the kinds of what a block holds."""
+    return block.holds or frozenset({block.kind})
 
 
 def _beyond(block: Block, outside: Block, sides: tuple[str, ...]) -> int:

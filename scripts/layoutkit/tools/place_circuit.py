@@ -38,7 +38,8 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
     """
     from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
     from layoutkit.flow.measured_matching import modules_data
-    from layoutkit.flow.placing import find_placement, matched_pairs, placement_data
+    from layoutkit.flow.placing import matched_pairs, placement_data
+    from layoutkit.flow.shared_cells import hierarchy_data, place_design, placed_design
     from layoutkit.flow.summary import constraints_data
     from layoutkit.layout.workspace import Workspace
     from layoutkit.tools.routing_request import request_data
@@ -48,7 +49,8 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
     technology = workspace.technology(request.technology)
     circuit, warnings = read_circuit(request, technology)
     design, notes = make_design(request, technology, circuit)
-    tried = find_placement(design, request)
+    tried = place_design(design, request)
+    design = placed_design(design, request, tried)
     placed, routing = tried.placed, request_data(tried.job)
     saved = _write(workspace, placed, circuit, routing)
     constraints, ignored = constraints_data(design, tried, tried.routes)
@@ -59,8 +61,9 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
         **{kind: str(workspace.path(name)) for kind, name in FILES.items()},
         "cell_name": placed.cell.name,
         "technology": technology.name,
-        "modules": modules_data(placed, technology, placed.cell),
-        "matched_pairs": [list(pair) for pair in matched_pairs(placed)],
+        "modules": modules_data(placed.flat, technology, placed.cell),
+        "matched_pairs": [list(pair) for pair in matched_pairs(placed.flat)],
+        "hierarchy": hierarchy_data(design),
         "placement": {**placement_data(tried, placed.cell), "instances": _instances(placed)},
         "constraints": constraints,
         **routing,

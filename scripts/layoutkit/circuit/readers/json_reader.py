@@ -10,7 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.circuit import BlackBox, Circuit, Device
+from layoutkit.circuit.circuit import BlackBox, Circuit, Device, SubcircuitInstance
 from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.json_cells import MAX_FAULTS, Cell, CellReader, Instance
@@ -101,7 +101,8 @@ def circuit_from_json(data: Any, *, top: str | None = None, black_boxes: Collect
     check_listed(black_boxes, expansion.black_boxes)
     warnings = tuple(f"ignored field: {name}" for name in sorted(reader.ignored))
     boxes = tuple(expansion.black_boxes)
-    return Circuit(chosen.name, tuple(expansion.devices), chosen.ports, chosen.modules, boxes, warnings)
+    instances = tuple(expansion.instances)
+    return Circuit(chosen.name, tuple(expansion.devices), chosen.ports, chosen.modules, boxes, warnings, instances)
 
 
 def _document(data: Any, reader: CellReader) -> tuple[list[Cell], str]:
@@ -163,6 +164,7 @@ class _Expansion:
         self._faults = faults
         self._visited = 0
         self.devices: list[Device] = []
+        self.instances: list[SubcircuitInstance] = []
 
     def expand(self, cell: Cell, path: str, nets: dict[str, str], ancestors: tuple[str, ...]) -> None:
         self._visited += 1
@@ -191,6 +193,9 @@ class _Expansion:
             )
             return
         inner = {port: nets.get(net, path + net) for port, net in instance.terminals.items()}
+        own = {f"{path}{instance.id}{SEPARATOR}{device.id}": device.terminals for device in cell.devices}
+        parent = path.removesuffix(SEPARATOR)
+        self.instances.append(SubcircuitInstance(path + instance.id, parent, cell.name, instance.terminals, own))
         self.expand(cell, f"{path}{instance.id}{SEPARATOR}", inner, (*ancestors, cell.name))
 
     def _keep(self, instance: Instance, path: str, nets: dict[str, str], reason: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.circuit import BlackBox, Device
+from layoutkit.circuit.circuit import BlackBox, Device, SubcircuitInstance
 from layoutkit.circuit.readers.parameters import GivenParameters, OpenParametersError, Scope
 from layoutkit.circuit.readers.spice_cards import SOURCE, UNKNOWN, Card, SizeReader, read_card
 from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, Subcircuit
@@ -37,6 +37,7 @@ class _Instance:
     ancestors: tuple[str, ...]
     nets: dict[str, str] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    devices: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def key(self, name: str) -> str:
         """Return what two spellings of one name share: SPICE ignores case, Spectre does not."""
@@ -58,6 +59,7 @@ class Flattener:
         self._findings = findings
         self.listed = {name.lower() for name in listed}
         self.black_boxes: list[BlackBox] = []
+        self.instances: list[SubcircuitInstance] = []
         self.empty: dict[str, list[str]] = {}
         self._sizes = SizeReader(deck.scale, findings)
         self._globals = Scope()
@@ -148,6 +150,8 @@ class Flattener:
         nets = [self._net(node, instance) for node in card.nodes]
         terminals = dict(zip(KINDS[card.kind].all_terminals, nets, strict=False))
         self.devices.append(Device(device_id, card.kind, card.model, params, terminals))
+        names = zip(KINDS[card.kind].all_terminals, map(instance.key, card.nodes), strict=False)
+        instance.devices[device_id] = dict(names)
 
     def _net(self, name: str, instance: _Instance) -> str:
         key = instance.key(name)
@@ -197,6 +201,11 @@ class Flattener:
         inner.scope.define(overrides, evaluated_in=instance.scope)
         for port, node in zip(master.ports, nodes, strict=True):
             inner.nets[inner.key(port)] = self._net(node, instance)
+        ports = {inner.key(port): instance.key(node) for port, node in zip(master.ports, nodes, strict=True)}
+        parent = instance.path.removesuffix(SEPARATOR)
+        self.instances.append(
+            SubcircuitInstance(path.removesuffix(SEPARATOR), parent, master.name, ports, inner.devices)
+        )
         self._expand(inner)
 
     def _keep(self, box_id: str, cell: str, ports: Sequence[str], nodes: Sequence[str], instance: _Instance) -> None:

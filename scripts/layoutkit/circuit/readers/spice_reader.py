@@ -91,7 +91,14 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
         findings.warn(f"subcircuit '{chosen.name}' holds no devices")
     name = chosen.name or file_name
     boxes = tuple(flattener.black_boxes)
-    return Circuit(name, tuple(flattener.devices), (*ports, *extra), black_boxes=boxes, warnings=findings.warnings)
+    return Circuit(
+        name,
+        tuple(flattener.devices),
+        (*ports, *extra),
+        black_boxes=boxes,
+        subcircuits=tuple(flattener.instances),
+        warnings=findings.warnings,
+    )
 
 
 def _raise_undefined(undefined: dict[str, list[str]], deck: Deck) -> None:

@@ -1,0 +1,363 @@
+"""Subcircuits that are used more than once: one design for each, and what constraints mean inside it.
+
+A shared subcircuit is laid out once by the same flow as the circuit itself. Each instance then is a module with pins.
+Constraints are those of the whole circuit. Each cell obeys what they say about its own devices, and what becomes of
+them is reported for every instance.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit.constraints import Constraints, DeviceCurrent, SymmetryGroup
+from layoutkit.circuit.recognise import recognise
+from layoutkit.circuit.repeated import Hierarchy, find_repeated
+from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.flow.current_loads import device_currents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.constraints import Outcome
+    from layoutkit.circuit.repeated import Part, SharedSubcircuit
+    from layoutkit.draw.deep_well import DeepWellNets
+
+SUBCIRCUIT = "subcircuit"
+_SHOWN = 3  # groups in a message
+_DEVICES = ("devices", "device", "pairs", "self_symmetric")
+_NETS = ("net", "net_pairs", "port")
+
+
+@dataclass(frozen=True)
+class InstanceGroup:
+    """An instance of a shared cell: the devices in it are drawn there.
+
+    Attributes:
+        name: Path of the instance.
+        cell: Name of the shared cell.
+        devices: In the names of the circuit that contains it.
+        names: Id of each device in the cell to its id in that circuit.
+        nets: Net of the cell to net of that circuit.
+        type: ``subcircuit``.
+        bulk_net: Empty: a cell has wells and substrate taps of its own.
+        level: 1.
+    """
+
+    name: str
+    cell: str
+    devices: tuple[Device, ...]
+    names: Mapping[str, str]
+    nets: Mapping[str, str]
+    type: str = SUBCIRCUIT
+    bulk_net: str = ""
+    level: int = 1
+
+
+@dataclass(frozen=True)
+class Chip:
+    """What is decided for the whole circuit and holds inside shared cells, too.
+
+    Attributes:
+        supplies: Power and ground nets.
+        substrate: Net of the substrate.
+        deep_wells: Nets of the deep well of each device that lies in one.
+    """
+
+    supplies: frozenset[str]
+    substrate: str
+    deep_wells: Mapping[str, DeepWellNets]
+
+    @property
+    def nets(self) -> tuple[str, ...]:
+        """The nets of the substrate and of deep wells, which a cell may need though its netlist does not name them."""
+        wells = (net for well in self.deep_wells.values() for net in (well.well, well.substrate))
+        return tuple(sorted({*wells, self.substrate} - {""}))
+
+
+@dataclass(frozen=True)
+class Level:
+    """One circuit to be laid out: the whole one, or a shared subcircuit.
+
+    Attributes:
+        circuit: All its devices.
+        parts: Instances of shared cells inside it.
+        chip: The decisions in its own names of nets and devices.
+        ports: Nets that lead out of it; those of the substrate and of deep wells are among them.
+    """
+
+    circuit: Circuit
+    parts: tuple[InstanceGroup, ...]
+    chip: Chip
+    ports: tuple[str, ...]
+
+    @property
+    def own(self) -> Circuit:
+        """The circuit without the devices inside its parts; the nets of these are ports."""
+        if not self.parts:
+            return replace(self.circuit, ports=self.ports)
+        inside = {name for part in self.parts for name in part.names.values()}
+        devices = tuple(device for device in self.circuit.devices if device.id not in inside)
+        nets = {net for part in self.parts for net in part.nets.values()}
+        used = dict.fromkeys(net for device in devices for net in device.terminals.values())
+        ports = dict.fromkeys((*self.ports, *(net for net in used if net in nets)))
+        modules = tuple(module for module in self.circuit.modules if not inside.intersection(module.devices))
+        return replace(self.circuit, devices=devices, ports=tuple(ports), modules=modules)
+
+
+def levels_of(circuit: Circuit, hierarchy: Hierarchy, chip: Chip) -> tuple[Level, dict[str, Level]]:
+    """Return the whole circuit and each shared subcircuit, by its name, as circuits to be laid out."""
+    shared = {each.name: each for each in hierarchy.shared}
+    own_names = {name: _names_inside(each, chip) for name, each in shared.items()}
+    here = dict.fromkeys(chip.nets)
+
+    def parts(circuit: Circuit, parts: Iterable[Part], names: Mapping[str, str]) -> tuple[InstanceGroup, ...]:
+        by_id = {device.id: device for device in circuit.devices}
+        return tuple(
+            InstanceGroup(
+                part.name,
+                part.shared,
+                tuple(by_id[name] for name in part.devices.values()),
+                part.devices,
+                {**{own: names[flat] for flat, own in own_names[part.shared].items()}, **part.nets},
+            )
+            for part in parts
+        )
+
+    top = Level(circuit, parts(circuit, hierarchy.parts, {net: net for net in here}), chip, circuit.ports)
+    return top, {
+        name: Level(
+            replace(each.circuit, ports=()),
+            parts(each.circuit, each.parts, own_names[name]),
+            _chip_inside(each, chip, own_names[name]),
+            tuple(dict.fromkeys((*each.circuit.ports, *own_names[name].values()))),
+        )
+        for name, each in shared.items()
+    }
+
+
+def _names_inside(shared: SharedSubcircuit, chip: Chip) -> dict[str, str]:
+    """Return the name inside a shared subcircuit of each net that belongs to the whole chip."""
+    first, *others = (use.nets for use in shared.uses)
+    found = {}
+    for net in chip.nets:
+        same = [own for own, flat in first.items() if flat == net and all(nets[own] == net for nets in others)]
+        name = same[0] if same else net
+        while not same and name in first:
+            name += "_"
+        found[net] = name
+    return found
+
+
+def _chip_inside(shared: SharedSubcircuit, chip: Chip, names: Mapping[str, str]) -> Chip:
+    supplies = (net for net in shared.uses[0].nets if all(use.nets[net] in chip.supplies for use in shared.uses))
+    wells = {
+        own: replace(well, well=names[well.well], substrate=names[well.substrate])
+        for own, flat in shared.uses[0].devices.items()
+        if (well := chip.deep_wells.get(flat))
+    }
+    own_supplies = {names[net] for net in chip.nets if net in chip.supplies}
+    return Chip(frozenset({*supplies, *own_supplies}), names.get(chip.substrate, ""), wells)
+
+
+def repeated_subcircuits(
+    circuit: Circuit, chip: Chip, stated: Constraints | None, refused: Mapping[str, str]
+) -> tuple[Hierarchy, tuple[str, ...]]:
+    """Return the subcircuits to be laid out once, and why others are not, in words.
+
+    Instances are equal if they agree in what stated constraints say about their devices, and in which of these lie in
+    deep wells. Stated constraints that match devices of an instance with others forbid that the instance is shared.
+
+    Args:
+        circuit: The flat circuit.
+        chip: What is decided for it.
+        stated: The constraints of a request; None where recognition suggests them.
+        refused: Paths of instances that are not shared, and why.
+    """
+    if not find_repeated(circuit).shared:
+        return Hierarchy(), ()
+    notes = [f"{', '.join(p for p in refused if refused[p] == why)}: {why}" for why in dict.fromkeys(refused.values())]
+    reached, why = _reached(circuit, stated) if stated is not None else ({}, [])
+    notes += why
+
+    def kind_of(names: Mapping[str, str]) -> Any:
+        wells = tuple(own for own, flat in names.items() if flat in chip.deep_wells)
+        if stated is None:
+            return wells
+        inside = restricted(stated, {flat: own for own, flat in names.items()}, {})
+        return wells, json.dumps(inside.to_json(), sort_keys=True)
+
+    return find_repeated(circuit, kind_of, {*refused, *reached}), tuple(notes)
+
+
+def _reached(circuit: Circuit, stated: Constraints) -> tuple[dict[str, None], list[str]]:
+    """Return the instances that stated constraints reach into, and why."""
+    owner = {device: each.path for each in circuit.subcircuits for device in each.devices}
+    parent = {each.path: each.parent for each in circuit.subcircuits}
+    refused: dict[str, None] = {}
+    notes = []
+    wanted = [("matches", group.devices) for group in stated.matching]
+    wanted += [("mirrors", pair) for group in stated.symmetry for pair in group.pairs]
+    for verb, devices in wanted:
+        around = []
+        for device in devices:
+            path, chain = owner.get(device, ""), []
+            while path:
+                chain.append(path)
+                path = parent[path]
+            around.append(chain)
+        common = set(around[0]).intersection(*around[1:])
+        apart = dict.fromkeys(path for chain in around for path in chain if path not in common)
+        if apart:
+            refused.update(apart)
+            notes.append(f"{', '.join(apart)}: laid out with the rest, as a constraint {verb} {' and '.join(devices)}")
+    return refused, notes
+
+
+def restricted(constraints: Constraints, devices: Mapping[str, str], nets: Mapping[str, str]) -> Constraints:
+    """Return the constraints that name only some devices and nets, in other names.
+
+    Args:
+        constraints: In names of a whole circuit.
+        devices: Id in that circuit to the wanted id, of each device to keep.
+        nets: The same for nets.
+    """
+    kept: dict[str, tuple[Any, ...]] = {}
+    for section in (entry.name for entry in fields(Constraints)):
+        entries = (_renamed(entry, devices, nets) for entry in getattr(constraints, section))
+        kept[section] = tuple(entry for entry in entries if entry is not None)
+    return Constraints(**kept)
+
+
+def _renamed(entry: Any, devices: Mapping[str, str], nets: Mapping[str, str]) -> Any | None:
+    """Return an entry in other names, None if it names others than those; of a symmetry group what it says of them."""
+    changed: dict[str, Any] = {}
+    for each in fields(entry):
+        known = devices if each.name in _DEVICES else nets if each.name in _NETS else None
+        value = getattr(entry, each.name)
+        if known is None or not value:
+            continue
+        found = _with_names(value, known)
+        if isinstance(entry, SymmetryGroup):
+            items = (_with_names(item, known) for item in value)
+            found = tuple(item for item in items if item is not None)
+        if found is None:
+            return None
+        changed[each.name] = found
+    of_devices = [name for name in changed if name in _DEVICES]
+    if isinstance(entry, SymmetryGroup) and not any(changed[name] for name in of_devices or changed):
+        return None
+    return replace(entry, **changed)
+
+
+def _with_names(value: Any, known: Mapping[str, str]) -> Any | None:
+    """Return a name, or names in tuples, in other names; None if one of them is not known."""
+    if isinstance(value, str):
+        return known.get(value)
+    found = tuple(_with_names(each, known) for each in value)
+    return None if None in found else found
+
+
+def together(all_of: Iterable[Constraints]) -> Constraints:
+    """Return the constraints of several objects in one; a net has the priority that is stated first."""
+    parts = list(all_of)
+    found: dict[str, tuple[Any, ...]] = {}
+    for section in (entry.name for entry in fields(Constraints)):
+        entries = [entry for part in parts for entry in getattr(part, section)]
+        if section == "net_priorities":
+            entries = list({entry.net: entry for entry in reversed(entries)}.values())[::-1]
+        found[section] = tuple(entries)
+    return Constraints(**found)
+
+
+def outcomes_inside(whole: Constraints, outcomes: Iterable[Outcome], names: Mapping[str, str]) -> Iterator[Outcome]:
+    """Yield what became of constraints inside a cell as outcomes of the whole circuit's constraints.
+
+    Args:
+        whole: The constraints of the whole circuit.
+        outcomes: Of the cell, in its names.
+        names: Name of each device and net of the cell in the whole circuit.
+    """
+    places = {(_section(path), each): path for path, each in _listed(whole)}
+    for outcome in outcomes:
+        found = tuple(names.get(name, name) for name in outcome.names)
+        path = places.get((_section(outcome.path), found))
+        if path is not None:
+            yield replace(outcome, path=path, names=found)
+
+
+def _section(path: str) -> str:
+    return re.sub(r"\[\d+\]", "", path)
+
+
+def _listed(constraints: Constraints) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the place of each constraint with the names in it."""
+    for section in (entry.name for entry in fields(Constraints)):
+        for number, entry in enumerate(getattr(constraints, section)):
+            path = f"{section}[{number}]"
+            if isinstance(entry, SymmetryGroup):
+                yield from ((f"{path}.pairs[{i}]", pair) for i, pair in enumerate(entry.pairs))
+                yield from ((f"{path}.self_symmetric[{i}]", (name,)) for i, name in enumerate(entry.self_symmetric))
+                yield from ((f"{path}.net_pairs[{i}]", pair) for i, pair in enumerate(entry.net_pairs))
+                continue
+            named = [getattr(entry, each.name) for each in fields(entry) if each.name in (*_DEVICES, *_NETS)]
+            if len(named) == 1:
+                yield path, (named[0],) if isinstance(named[0], str) else named[0]
+
+
+def lost_matching(flat: Constraints, kept: Constraints) -> list[str]:
+    """Return what recognition in the flat circuit would match across shared cells, in words."""
+    known = [set(group.devices) for group in kept.matching]
+    lost = [group for group in flat.matching if not any(set(group.devices) <= devices for devices in known)]
+    if not lost:
+        return []
+    listed = "; ".join(f"{' '.join(group.devices)} ({group.reason})" for group in lost[:_SHOWN])
+    more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+    text = f"devices that recognition would match are in different cells and are drawn apart: {listed}{more}"
+    return [f"{text}; state them in constraints, or flatten, to draw them in one module"]
+
+
+def suggested_by_level(top: Level, levels: Mapping[str, Level], hierarchy: Hierarchy) -> Constraints:
+    """Return what recognition suggests for the circuit and, for every instance, for each shared subcircuit."""
+
+    def suggested(level: Level) -> Constraints:
+        own = level.own
+        return suggest_constraints(own.with_modules(recognise(own)))
+
+    inside = ((suggested(levels[shared.name]), use) for shared in hierarchy.shared for use in shared.uses)
+    return together([suggested(top), *(restricted(found, use.devices, use.nets) for found, use in inside)])
+
+
+def constraints_inside(shared: SharedSubcircuit, level: Level, whole: Constraints, circuit: Circuit) -> Constraints:
+    """Return the constraints that a shared cell obeys: those on its devices and nets, and its largest currents."""
+    use = shared.uses[0]
+    nets = {flat: own for own, flat in reversed(list(use.nets.items()))}
+    found = restricted(whole, {flat: own for own, flat in use.devices.items()}, nets)
+    loads = device_currents(whole, circuit)
+    most = {own: max(loads.get(each.devices[own], 0.0) for each in shared.uses) for own in use.devices}
+    return replace(
+        found,
+        net_currents=tuple(entry for entry in found.net_currents if entry.net not in level.ports),
+        device_currents=tuple(DeviceCurrent(own, current) for own, current in most.items() if current),
+        port_sides=(),
+    )
+
+
+def constraints_of_top(top: Level, whole: Constraints) -> Constraints:
+    """Return the constraints that the circuit itself obeys: all but those on devices inside of shared cells."""
+    if not top.parts:
+        return whole
+    own = {device.id: device.id for device in top.own.devices}
+    drawn_here = restricted(whole, own, {net: net for net in top.circuit.nets})
+    owner = {name: part.name for part in top.parts for name in part.names.values()}
+    return replace(
+        whole,
+        symmetry=drawn_here.symmetry,
+        matching=drawn_here.matching,
+        proximity=tuple(
+            group for group in whole.proximity if len({owner.get(name, name) for name in group.devices}) > 1
+        ),
+    )

@@ -1,0 +1,211 @@
+"""Equal instances are one cell, polygon for polygon; verdicts stay clean, also of nested, tied and isolated ones."""
+
+import random
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest
+from layoutkit.technology import load
+from thorough import THOROUGH
+
+FLAVOURS = {
+    "sky130A": ("nfet_01v8", "pfet_01v8", "res_high_po", "cap_mim_m3_1"),
+    "gf180mcuD": ("nfet_03v3", "pfet_03v3", "ppolyf_u", "cap_mim_2f0_m4m5_noshield"),
+    "sg13g2": ("sg13_lv_nmos", "sg13_lv_pmos", "rppd", "cap_cmim"),
+}
+RING = """* three inverters in a ring
+.subckt inv a y vdd vss
+MP y a vdd vdd {1} W=2u L=0.5u
+MN y a vss vss {0} W=1u L=0.5u
+.ends
+.subckt ring o vdd vss
+X1 o n1 vdd vss inv
+X2 n1 n2 vdd vss inv
+X3 n2 o vdd vss inv
+.ends
+"""
+AMPLIFIERS = """* two amplifiers with one bias
+.subckt ota ip in out vb vdd vss
+M1 x ip t vss {0} W=4u L=1u nf=2
+M2 out in t vss {0} W=4u L=1u nf=2
+M3 x x vdd vdd {1} W=4u L=1u nf=2
+M4 out x vdd vdd {1} W=4u L=1u nf=2
+M5 t vb vss vss {0} W=4u L=1u nf=2
+.ends
+.subckt two a b o1 o2 ib vdd vss
+X1 a o1 o1 ib vdd vss ota
+X2 b o2 o2 ib vdd vss ota
+M1 ib ib vss vss {0} W=4u L=1u nf=2
+.ends
+"""
+BODIES = """* followers in wells of their own, with resistors
+.subckt fol a y vdd vss
+M1 vdd a y y {0} W=4u L=0.6u nf=2
+R1 y vss {2} W=1u L=10u
+M2 y y vss vss {0} W=2u L=1u
+.ends
+.subckt iso a b y z vdd vss
+X1 a y vdd vss fol
+X2 b z vdd vss fol
+M1 y z vdd vdd {1} W=2u L=0.6u
+.ends
+"""
+LADDER = """* a ladder of cells
+.subckt cell a b vss
+R1 a b {2} W=1u L=10u
+C1 b vss {3} W=6u L=6u
+.ends
+.subckt ladder a b vss
+X1 a n1 vss cell
+X2 n1 n2 vss cell
+X3 n2 b vss cell
+.ends
+"""
+
+
+def random_hierarchy(seed):
+    """Return a netlist of two levels of gates with some ports tied to supplies and parameters of the instances."""
+    choose = random.Random(seed)
+    tied = [choose.choice(["n1", "y", "vdd"]), choose.choice(["vss", "n1"])]
+    cells = f"""* random
+.subckt gate a b y vdd vss w={choose.choice([1, 2])}u
+M1 y a vdd vdd {{1}} W='w' L=0.5u
+M2 y {choose.choice("ab")} n vss {{0}} W='w' L=0.5u
+M3 n b vss vss {{0}} W='w' L={choose.choice([0.5, 1])}u
+.ends
+.subckt stage a b y vdd vss
+X1 a {tied[0]} n1 vdd vss gate
+X2 n1 b y vdd vss gate{choose.choice(["", " w=3u"])}
+M1 y n1 {tied[1]} vss {{0}} W=2u L=1u
+.ends
+.subckt top p q r s vdd vss
+"""
+    nets = ["p", "q", "r", "s"]
+    for number in range(3):
+        inputs = f"{choose.choice(nets)} {choose.choice([*nets, 'vdd'])}"
+        cells += f"X{number} {inputs} {nets[number]} vdd vss {choose.choice(['stage', 'gate'])}\n"
+    return f"{cells}X9 p q s vdd vss stage\n.ends\n"
+
+
+CIRCUITS = {"ring": RING, "amplifiers": AMPLIFIERS, "bodies": BODIES, "ladder": LADDER}
+CASES = [
+    ("ring", "sky130A"),
+    ("amplifiers", "gf180mcuD"),
+    ("bodies", "sg13g2"),
+    ("ladder", "sky130A"),
+    ("1", "sg13g2"),
+    ("2", "gf180mcuD"),
+]
+if THOROUGH:
+    CASES = [(name, technology) for name in (*CIRCUITS, *map(str, range(12))) for technology in FLAVOURS]
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory):
+    done = {}
+
+    def built(name, technology, **options):
+        key = (name, technology, *sorted(options))
+        if key not in done:
+            folder = tmp_path_factory.mktemp("shared")
+            text = CIRCUITS[name] if name in CIRCUITS else random_hierarchy(int(name))
+            (folder / "circuit.spice").write_text(text.format(*FLAVOURS[technology]), encoding="utf-8")
+            request = LayoutRequest(str(folder / "circuit.spice"), technology, str(folder / "ws"), **options)
+            done[key] = build_layout(request)
+        return done[key]
+
+    return built
+
+
+def layout_of(report):
+    layout = kdb.Layout()
+    layout.read(report["files"]["gds"])
+    return layout
+
+
+def places(layout, name):
+    """Return where a cell lies in the top cell, through all levels."""
+    cell, found = layout.cell(name), []
+
+    def walk(inside, trans):
+        for instance in inside.each_inst():
+            for each in instance.cell_inst.each_trans():
+                if instance.cell_index == cell.cell_index():
+                    found.append(trans * each)
+                else:
+                    walk(instance.cell, trans * each)
+
+    walk(layout.top_cell(), kdb.Trans())
+    return found
+
+
+@pytest.mark.parametrize(("name", "technology"), CASES)
+def test_verdicts_are_clean_and_every_instance_is_the_same_cell(build, name, technology):
+    report = build(name, technology)
+    assert (report["drc"]["total_violations"], report["lvs"]["matched"]) == (0, True)
+    assert report["routing"]["failed"] == []
+    layout = layout_of(report)
+    assert report["hierarchy"]["cells"]
+    for cell in report["hierarchy"]["cells"]:
+        assert len(places(layout, cell["name"])) == len(cell["instances"]) > 1
+
+
+@pytest.mark.parametrize(("name", "technology"), CASES[:2])
+def test_instances_are_identical_in_the_flat_layout_but_for_wires_above_them(build, name, technology):
+    report = build(name, technology)
+    layout, process = layout_of(report), load(technology)
+    cell = layout.cell(report["hierarchy"]["cells"][0]["name"])
+    box = cell.bbox()
+    active, poly = (process.layer(layout, process.roles[role]) for role in ("active", "poly"))
+    images = [
+        [
+            (kdb.Region(layout.top_cell().begin_shapes_rec(layer)) & box.transformed(trans)).transformed(
+                trans.inverted()
+            )
+            for layer in (active, poly)
+        ]
+        for trans in places(layout, cell.name)
+    ]
+    assert not any(region.is_empty() for region in images[0])
+    for other in images[1:]:
+        assert all((one ^ another).is_empty() for one, another in zip(images[0], other, strict=True))
+
+
+def test_devices_keep_their_own_names_in_reports_and_on_the_layout(build):
+    report = build("amplifiers", "gf180mcuD")
+    drawn = {device for module in report["modules"] for device in module["devices"]}
+    assert {"X1.M1", "X2.M1", "M1"} <= drawn
+    groups = [{device["id"] for device in group["devices"]} for group in report["matching"]["groups"]]
+    assert {"X1.M1", "X1.M2"} in groups
+    assert {"X2.M1", "X2.M2"} in groups
+    layout = layout_of(report)
+    shared = layout.cell("ota")
+    layer = load("gf180mcuD").layer(layout, load("gf180mcuD").roles["device_text"])
+    assert kdb.Texts(shared.begin_shapes_rec(layer)).is_empty()  # a name would be wrong in the other instance
+    texts = {text.string for text in kdb.Texts(layout.top_cell().begin_shapes_rec(layer)).each()}
+    assert drawn <= texts
+    paths = [each["constraint"] for each in report["constraints"]["outcomes"]]
+    assert len(paths) == len(set(paths))
+
+
+def test_what_recognition_would_match_across_cells_is_reported(build):
+    (text,) = build("amplifiers", "gf180mcuD")["hierarchy"]["not_shared"]
+    assert "M1 X1.M5 X2.M5 (simple current mirror" in text
+
+
+def test_flatten_lays_out_every_device_by_itself(build):
+    report = build("ring", "sky130A", flatten=True)
+    assert report["hierarchy"]["cells"] == []
+    assert (report["drc"]["total_violations"], report["lvs"]["matched"]) == (0, True)
+    assert layout_of(report).cell("inv") is None
+
+
+def test_a_stated_match_into_an_instance_keeps_it_from_being_shared(build):
+    wanted = {"matching": [{"devices": ["M1", "X1.M5", "X2.M5"]}]}
+    report = build("amplifiers", "gf180mcuD", constraints=wanted, last_stage="place")
+    assert report["hierarchy"]["cells"] == []
+    assert report["hierarchy"]["not_shared"] == [
+        "X1, X2: laid out with the rest, as a constraint matches M1 and X1.M5 and X2.M5"
+    ]
