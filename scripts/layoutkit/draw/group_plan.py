@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.draw.arrange import Unit, arranged_row, in_one_direction, isolated, mirrored_row, upside_down
 from layoutkit.draw.figures import Figures, figures
-from layoutkit.draw.mos import with_dummies
+from layoutkit.draw.mos import dummy_length, with_dummies
 from layoutkit.draw.pattern import (
     AUTO,
     INTERDIGITATED,
@@ -35,7 +35,7 @@ from layoutkit.draw.sizes import row_sizes
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from layoutkit.draw.mos import Transistor
     from layoutkit.draw.row import Row
@@ -54,6 +54,7 @@ _MOST_SPLITS = 2
 _CLASSES = 3  # entries of a rank that are classes of matching: centroids, junctions, directions
 _STRESS_FREE = 0.01  # a difference in stress that is not weighed: 0.1 mV at 10 mV um and S = 1/um
 _STRESS_WEIGHT = 10.0  # 1 % more of it may cost 10 % of area
+_STRESS_FULL = 0.15  # mean S below which a difference counts less, as in long channels [1/um]
 _DISPERSION_WEIGHT = 1.0
 _LOAD_WEIGHT = 0.5  # of the difference in drain area; the branches of a ratio are loaded differently anyway
 _LOAD_OF_EQUALS = 5.0
@@ -167,6 +168,7 @@ class _Planner:
         self.sources = {t.id: t.source for t in wish.transistors}
         self._overhead = 2 * self.sizes.gate_contact_to_active + self.sizes.contact + self.sizes.rail
         self.reach = tech.dim("tap_max_distance", wish.transistors[0].spec)
+        self.dummy_length = dummy_length(tech, wish.transistors[0])
 
     # ---- stated patterns
 
@@ -281,12 +283,12 @@ class _Planner:
     def _rated(self, candidate: _Candidate, stress: Sequence[float]) -> tuple[float, float]:
         """Return an estimate of a pattern's cost, and how far its units bunch."""
         pattern, parts = candidate.pattern, candidate.split
-        spread = _stress_spread(pattern, candidate.size, stress)
+        stressed = self._weighed_stress(_means_of_stress(pattern, candidate.size, stress))
         between = max(map(len, pattern)) - 1 if candidate.one_way else 0  # units in one direction share no diffusion
-        width = (len(stress) + between + 2 * self.wish.dummies) * self._pitch()
+        width = (len(stress) + between) * self._pitch() + 2 * self._dummies_width()
         height = len(pattern) * (self.wish.transistors[0].finger_width // parts + self._overhead) * self.wish.storeys
         bunches = sum(a == b for row in pattern for a, b in pairwise(row))
-        return _cost(*self._with_ring(width, height), spread, pattern, parts), bunches
+        return self._cost(self._with_ring(width, height), stressed, candidate), bunches
 
     def _row_counts(self, total: int, size: int) -> list[int]:
         """Return the numbers of rows to try: those that keep all rows near the taps.
@@ -298,8 +300,9 @@ class _Planner:
         even, uneven, fits = [], [], False
         for rows in range(1, min(total, _MOST_ROWS) + 1):
             lengths = row_lengths(total, rows)
-            columns = max(lengths, default=0) * (size + size % 2) + 2 * self.wish.dummies  # odd units may be apart
-            size_x, size_y = columns * self._pitch(), rows * height * self.wish.storeys
+            columns = max(lengths, default=0) * (size + size % 2)  # odd units may be apart
+            size_x = columns * self._pitch() + 2 * self._dummies_width()
+            size_y = rows * height * self.wish.storeys
             if not lengths or (rows > 1 and min(size_x, size_y) / 2 >= 0.8 * self.reach):
                 continue
             if total % rows:
@@ -315,18 +318,20 @@ class _Planner:
         sizes = self.sizes
         return self.wish.transistors[0].length + max(2 * sizes.contact_to_gate + sizes.contact, sizes.gate_space)
 
+    def _dummies_width(self) -> int:
+        """Return the width of the dummies at one end of a row, as an estimate."""
+        return self.wish.dummies * (self._pitch() - self.wish.transistors[0].length + self.dummy_length)
+
     def _stress_of_positions(self, fingers: int) -> list[float]:
         """Return S of each finger of a row that shares all diffusions. [1/dbu]"""
-        count = fingers + 2 * self.wish.dummies
         pitch = self._pitch()
-        end = (pitch - self.wish.transistors[0].length) + self.wish.transistors[0].length / 2
-        whole = [1 / (end + i * pitch) + 1 / (end + (count - 1 - i) * pitch) for i in range(count)]
-        return whole[self.wish.dummies : self.wish.dummies + fingers]
+        end = pitch - self.wish.transistors[0].length / 2 + self._dummies_width()
+        return [1 / (end + i * pitch) + 1 / (end + (fingers - 1 - i) * pitch) for i in range(fingers)]
 
     def _rank(self, candidate: _Candidate, plan: GroupPlan) -> tuple[float, ...]:
         found = plan.figures
-        size = self._with_ring(found.width, found.height * self.wish.storeys)
-        cost = _cost(*size, found.stress_spread, candidate.pattern, candidate.split)
+        stressed = self._weighed_stress(found.stress.values())
+        cost = self._cost(self._with_ring(found.width, found.height * self.wish.storeys), stressed, candidate)
         load = _LOAD_OF_EQUALS if len({t.fingers for t in self.wish.transistors}) == 1 else _LOAD_WEIGHT
         cost *= 1 + _DISPERSION_WEIGHT * (1 - min(found.dispersion, 1.0)) + load * found.drain_load
         return (
@@ -338,9 +343,30 @@ class _Planner:
             len(candidate.pattern),
         )
 
+    def _weighed_stress(self, stress: Collection[float]) -> float:
+        """Return the relative difference between the devices' S [1/dbu], less where all are small."""
+        mean = sum(stress) / len(stress)
+        difference = round((max(stress) - min(stress)) / mean, 6)
+        return difference * min(1.0, mean / self.tech.dbu_um / _STRESS_FULL)
+
     def _with_ring(self, width: int, height: int) -> tuple[int, int]:
         ring = 4 * (self.sizes.contact + self.sizes.active_space)
         return width + ring, height + ring
+
+    def _cost(self, size: tuple[int, int], stressed: float, candidate: _Candidate) -> float:
+        """Return the area of a pattern, weighted with what speaks against it.
+
+        Args:
+            size: Width and height with the ring. [dbu]
+            stressed: The weighed difference in stress. [1]
+            candidate: The pattern.
+        """
+        cost = size[0] * size[1] * (max(*size, WIDE * min(size)) / min(size) / WIDE) ** 2
+        cost *= 1 + _STRESS_WEIGHT * max(0.0, stressed - _STRESS_FREE)
+        cost *= 1 + _ROW_WEIGHT * max(0, len(candidate.pattern) - 3)
+        if any(row != row[::-1] for row in candidate.pattern):
+            cost *= _NO_MIRROR_IMAGE
+        return cost if candidate.split == 1 else cost * _SPLIT
 
     # ---- rows
 
@@ -393,7 +419,9 @@ class _Planner:
         for number, row in enumerate(plain):
             made = row if wish.separate or not wish.dummies else isolated(row, bulk)
             lack = longest - sum(unit[1] for unit in shapes[number]) if wish.arrangement == AUTO else 0
-            made = with_dummies(made, wish.dummies + lack // 2 if wish.dummies else 0, bulk)
+            if wish.dummies:
+                made = with_dummies(made, lack // 2, bulk)
+                made = with_dummies(made, wish.dummies, bulk, self.dummy_length)
             rows.append(upside_down(made) if number % 2 else made)
         return tuple(rows)
 
@@ -445,18 +473,8 @@ def _rotations(units: Mapping[str, int], rows: int) -> list[Pattern]:
     return [tuple((*half, *reversed(half)) for half in halves)]
 
 
-def _cost(width: int, height: int, stress_spread: float, pattern: Pattern, parts: int) -> float:
-    """Return the area of a pattern, weighted with what speaks against it."""
-    aspect = max(width / height, height / width, WIDE) / WIDE
-    cost = width * height * aspect**2 * (1 + _STRESS_WEIGHT * max(0.0, stress_spread - _STRESS_FREE))
-    cost *= 1 + _ROW_WEIGHT * max(0, len(pattern) - 3)
-    if any(row != row[::-1] for row in pattern):
-        cost *= _NO_MIRROR_IMAGE
-    return cost if parts == 1 else cost * _SPLIT
-
-
-def _stress_spread(pattern: Pattern, size: int, stress: Sequence[float]) -> float:
-    """Return the relative difference of the mean S between the devices of a pattern of ``size`` fingers a unit."""
+def _means_of_stress(pattern: Pattern, size: int, stress: Sequence[float]) -> list[float]:
+    """Return the mean S of each device of a pattern of ``size`` fingers a unit. [1/dbu]"""
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     for row in pattern:
@@ -465,5 +483,4 @@ def _stress_spread(pattern: Pattern, size: int, stress: Sequence[float]) -> floa
             low = start + place * size
             sums[device] = sums.get(device, 0.0) + sum(stress[low : low + size])
             counts[device] = counts.get(device, 0) + size
-    means = [sums[device] / counts[device] for device in sums]
-    return round((max(means) - min(means)) * len(means) / sum(means), 6)
+    return [sums[device] / counts[device] for device in sums]

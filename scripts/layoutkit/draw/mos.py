@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf, log, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.draw.row import Finger, Row
@@ -12,7 +12,7 @@ from layoutkit.draw.stack import RowStack, draw_row_module, module_size
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MAX_FINGERS = 10_000
 MOST_UM = 1000.0
 """Largest width of one finger, and largest gate length, that is drawn. [um]"""
+DUMMY_LENGTH_UM = 1.0
+"""Largest gate length of a dummy [um]: the etching of a gate depends on its neighbour's edge, not on its length."""
 MAX_ASPECT = 4.0
 """A transistor whose module is longer than this many times its other side is folded into rows."""
 _MOST_ROWS = 12  # in a taller stack the inner rows are too far from every tap
@@ -112,22 +114,22 @@ def transistor(
         nets: Terminal (d, g, s, b) to net; the net of a missing terminal is ``<device_id>_<terminal>``.
 
     Raises:
-        GeometryError: If a size is below or above what the process allows, or a count is not positive.
+        GeometryError: If a size is below or above what the process allows, or a count is not positive; all faults at
+            once.
         TechnologyError: If the process has no such device.
     """
     spec = tech.device(flavour)
-    for count, text in (
-        (size.nf, "Number of fingers must be positive integer"),
-        (size.m, "Multiplier must be positive integer"),
-    ):
-        if count < 1:
-            raise GeometryError(text, details={"provided_value": count})
-    if size.nf * size.m > MAX_FINGERS:
-        raise GeometryError(f"{device_id} has {size.nf * size.m} fingers; at most {MAX_FINGERS} are allowed")
+    _check_counts(device_id, size)
+    limits = (spec.min_w, spec.max_w), (spec.min_l, spec.max_l)
+    faults = [
+        *_outside(tech, "Width", size.w_m, size.nf, limits[0]),
+        *_outside(tech, "Length", size.l_m, 1, limits[1]),
+        *_too_large(device_id, size),
+    ]
+    _refuse(faults)
     warnings: list[str] = []
-    finger_width = _on_grid(tech, "Width", size.w_m, size.nf, (spec.min_w, spec.max_w), warnings)
-    length = _on_grid(tech, "Length", size.l_m, 1, (spec.min_l, spec.max_l), warnings)
-    _check_extent(device_id, size)
+    finger_width = _on_grid(tech, "Width", size.w_m, size.nf, warnings)
+    length = _on_grid(tech, "Length", size.l_m, 1, warnings)
     named = {t: (nets or {}).get(t) or f"{device_id}_{t.upper()}" for t in ("d", "g", "s", "b")}
     return Transistor(
         device_id,
@@ -144,41 +146,66 @@ def transistor(
     )
 
 
-def _check_extent(device_id: str, size: MosSize) -> None:
-    """Refuse sizes whose drawing would hold millions of contacts, with all faults at once."""
-    widths = (f"a finger of {device_id} is {size.w_m / size.nf * 1e6:g} um wide", size.w_m / size.nf * 1e6)
-    lengths = (f"the gate of {device_id} is {size.l_m * 1e6:g} um long", size.l_m * 1e6)
-    faults = [f"{text}; at most {MOST_UM:g} um are drawn" for text, um in (widths, lengths) if um > MOST_UM]
+class _Fault(NamedTuple):
+    """What is wrong with a size: a sentence, and the details of an error with no other fault."""
+
+    text: str
+    details: Mapping[str, object]
+
+
+def _refuse(faults: Sequence[_Fault]) -> None:
+    """Raise one error that states all ``faults``, if there are any."""
     if faults:
-        raise GeometryError(
-            f"{'; '.join(faults)}. Use more fingers (nf), units (m) or transistors in series, or correct the unit: "
-            "w and l are in metres",
-            details={"w": size.w_m, "l": size.l_m, "nf": size.nf, "maximum_um": MOST_UM},
+        details = dict(faults[0].details) if len(faults) == 1 else {"faults": [dict(fault.details) for fault in faults]}
+        raise GeometryError("; ".join(fault.text for fault in faults), details=details)
+
+
+def _check_counts(device_id: str, size: MosSize) -> None:
+    faults = [
+        _Fault(text, {"provided_value": count})
+        for count, text in (
+            (size.nf, "Number of fingers must be positive integer"),
+            (size.m, "Multiplier must be positive integer"),
         )
+        if count < 1
+    ]
+    _refuse(faults)
+    if size.nf * size.m > MAX_FINGERS:
+        raise GeometryError(f"{device_id} has {size.nf * size.m} fingers; at most {MAX_FINGERS} are allowed")
 
 
-def _on_grid(
-    tech: Technology,
-    what: str,
-    length_m: float,
-    parts: int,
-    limits: tuple[int, int | None],
-    warnings: list[str],
-) -> int:
-    """Return one of ``parts`` equal parts of ``length_m`` on the grid, after checking it against ``limits``."""
+def _outside(tech: Technology, what: str, length_m: float, parts: int, limits: tuple[int, int | None]) -> list[_Fault]:
+    """Return the fault of a length of which one of ``parts`` equal parts is outside ``limits`` [dbu]."""
     exact = length_m * 1e6 / tech.dbu_um / parts
     low, high = limits
     per_m = tech.dbu_um * 1e-6 * parts
+    stated = {"provided_value": length_m, "unit": "m", "parts": parts}
     if not exact > low - 0.01:
-        raise GeometryError(
-            f"{what} {length_m:g} is below minimum {low * per_m:g}",
-            details={"provided_value": length_m, "minimum": low * per_m, "unit": "m", "parts": parts},
-        )
+        text = f"{what} {length_m:g} is below minimum {low * per_m:g}"
+        return [_Fault(text, {**stated, "minimum": low * per_m})]
     if high is not None and exact > high + 0.01:
-        raise GeometryError(
-            f"{what} {length_m:g} is above maximum {high * per_m:g}",
-            details={"provided_value": length_m, "maximum": high * per_m, "unit": "m", "parts": parts},
-        )
+        text = f"{what} {length_m:g} is above maximum {high * per_m:g}"
+        return [_Fault(text, {**stated, "maximum": high * per_m})]
+    return []
+
+
+def _too_large(device_id: str, size: MosSize) -> list[_Fault]:
+    """Return the fault of sizes whose drawing would hold millions of contacts."""
+    widths = (f"a finger of {device_id} is {size.w_m / size.nf * 1e6:g} um wide", size.w_m / size.nf * 1e6)
+    lengths = (f"the gate of {device_id} is {size.l_m * 1e6:g} um long", size.l_m * 1e6)
+    faults = [f"{text}; at most {MOST_UM:g} um are drawn" for text, um in (widths, lengths) if um > MOST_UM]
+    if not faults:
+        return []
+    text = (
+        f"{'; '.join(faults)}. Use more fingers (nf), units (m) or transistors in series, or correct the unit: "
+        "w and l are in metres"
+    )
+    return [_Fault(text, {"w": size.w_m, "l": size.l_m, "nf": size.nf, "maximum_um": MOST_UM})]
+
+
+def _on_grid(tech: Technology, what: str, length_m: float, parts: int, warnings: list[str]) -> int:
+    """Return one of ``parts`` equal parts of ``length_m`` on the grid; append a warning if it moved there."""
+    exact = length_m * 1e6 / tech.dbu_um / parts
     snapped = tech.snap(exact)
     if abs(snapped - exact) > 0.01:
         each = f" in each of {parts} fingers, {tech.to_um(snapped * parts):g} um in all" if parts > 1 else ""
@@ -216,7 +243,7 @@ def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
     Raises:
         GeometryError: If it cannot be drawn; the message states why.
     """
-    return replace(draw_row_module(layout, tech, _folded(spec)), warnings=spec.transistor.warnings)
+    return replace(draw_row_module(layout, tech, _folded(tech, spec)), warnings=spec.transistor.warnings)
 
 
 def compact_rows(tech: Technology, spec: MosSpec) -> int:
@@ -263,14 +290,14 @@ def _aspect(tech: Technology, spec: MosSpec, rows: int) -> float:
     folded = replace(spec, rows=rows)
     try:
         if spec.ring != FULL_RING:
-            module_size(tech, _folded(folded))  # its own taps must be near enough
-        width, height = module_size(tech, _folded(replace(folded, ring=FULL_RING)))
+            module_size(tech, _folded(tech, folded))  # its own taps must be near enough
+        width, height = module_size(tech, _folded(tech, replace(folded, ring=FULL_RING)))
     except GeometryError:
         return inf
     return width / height
 
 
-def _folded(spec: MosSpec) -> RowStack:
+def _folded(tech: Technology, spec: MosSpec) -> RowStack:
     device = spec.transistor
     if not 1 <= spec.rows <= device.fingers:
         raise GeometryError(f"{device.id} has {device.fingers} fingers, which cannot be folded into {spec.rows} rows")
@@ -279,22 +306,30 @@ def _folded(spec: MosSpec) -> RowStack:
     for row in range(spec.rows):
         count = base + (row < extra)
         fingers = tuple(device.finger(mirrored=bool(i % 2)) for i in range(count))
-        rows.append(with_dummies(Row(fingers), spec.dummies, device.bulk))
+        rows.append(with_dummies(Row(fingers), spec.dummies, device.bulk, dummy_length(tech, device)))
     stack = RowStack(spec.name, device.spec, device.bulk, tuple(rows), labels=spec.labels, ring=spec.ring)
     return replace(stack, currents={device.id: device.current})
 
 
-def with_dummies(row: Row, count: int, bulk_net: str) -> Row:
+def dummy_length(tech: Technology, like: Transistor) -> int:
+    """Return the gate length of dummies beside fingers of ``like``: the same, but at most ``DUMMY_LENGTH_UM``. [dbu]"""
+    longest = tech.snap_up(tech.to_dbu(DUMMY_LENGTH_UM))
+    return min(like.length, max(longest, like.spec.min_l))
+
+
+def with_dummies(row: Row, count: int, bulk_net: str, length: int | None = None) -> Row:
     """Return ``row`` with ``count`` dummy fingers at each end, on the diffusion of its first and last finger.
 
     The gate of a dummy and what it does not share are on ``bulk_net``; its inner side is on its neighbour's net.
+    ``length`` is their gate length, by default that of the finger beside them. [dbu]
     """
     if count < 1:
         return row
     first, last = row.fingers[0], row.fingers[-1]
     off = replace(first, device="", unit="", orientation="R0", gate=bulk_net, left=bulk_net, right=bulk_net)
+    off = replace(off, length=length or first.length)
     left = (*(off,) * (count - 1), replace(off, right=first.left))
-    off = replace(off, width=last.width, length=last.length)
+    off = replace(off, width=last.width, length=length or last.length)
     right = (replace(off, left=last.right), *(off,) * (count - 1))
     breaks = frozenset(i + count for i in row.breaks)
     return replace(row, fingers=left + row.fingers + right, breaks=breaks)

@@ -153,6 +153,7 @@ class _Drawing:
         self.links = self._gate_links()
         self.tie_rails = self._tie_rails()
         self.risers = self._riser_nets()
+        self.links = [link for link in self.links if link.net not in self.risers]  # risers join the gate rails, too
         self.inner = self._ring_inside()
         self.ends = self.inner.left - self._tap_width("left"), self.inner.right + self._tap_width("right")
         self._check_tap_distance()
@@ -213,6 +214,11 @@ class _Drawing:
         """
         sizes, metal = self.sizes, self.metal
         widest = {level: self._widest(level) for level in range(metal.riser + 1)}
+        if self.posts:  # bars that tie dummies reach to rails on the bulk net, and are wide there
+            bulk_rails = [
+                (row, rail) for row in self.wired for rail in row.gate_rails if rail.net == self.stack.bulk_net
+            ]
+            widest[0] = max([widest[0], *(rail.high - row.head_contact for row, rail in bulk_rails)])
         needs = {(level_name(level),) * 2: metal.space(level, width) for level, width in widest.items()}
         needs |= {
             ("active", "active"): max(sizes.active_space, self.stack.gap),
@@ -271,8 +277,8 @@ class _Drawing:
         counts.subtract(net for net, _ in {(link.net, link.rails) for link in self.links})
         bulk = self.stack.bulk_net
         over = [rail for placed in self.rows for rail in placed.wired.rails if rail.net == bulk]
-        if self.posts:  # they join gate rails, but carry no current of sources and drains
-            counts[bulk] = counts[bulk] + len(self.tie_rails) if over else 0
+        if self.posts and not over:  # posts join gate rails, but carry no current of sources and drains
+            del counts[bulk]
         if ("left" in self.taps or "right" in self.taps) and not self.loads.nets.get(bulk):
             del counts[bulk]
         elif self.taps and (counts[bulk] or self._in_two_strips()):
@@ -459,11 +465,14 @@ class _Drawing:
         return found
 
     def _tie_rails(self) -> list[tuple[int, int]]:
-        """Return the bottom and top of the bulk rail that joins the posts at the ends of rows without taps."""
+        """Return the bottom and top of the bulk rail that joins the posts at the ends of rows without taps.
+
+        There is none if the rows have a rail on the bulk net: the posts or the dummies' columns below reach that one.
+        """
         bulk, metal = self.stack.bulk_net, self.metal
-        if not self.posts or any(rail.net == bulk for placed in self.rows for rail in placed.wired.gate_rails):
+        if not self.posts or any(rail.net == bulk for placed in self.rows for rail in placed.wired.all_rails()):
             return []
-        height, levels = metal.wire(1, 2), range(1, metal.riser)
+        height, levels = metal.wire(1), range(1, metal.riser)
         beyond = (height - metal.wire(0)) // (2 * metal.grid) * metal.grid  # first conductor below the rail
         edge = {"strip": -beyond} | {level_name(level): 0 for level in levels}  # risers may reach it by pads
         needs = {(level_name(level),) * 2: metal.space(level, self._widest(level)) for level in (0, *levels)}

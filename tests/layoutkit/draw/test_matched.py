@@ -11,6 +11,7 @@ from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.draw.ring import RingStyle
 from layoutkit.drc.check import check
 from layoutkit.errors import DrcViolationError, GeometryError, LayoutkitError
+from layoutkit.technology import load
 
 
 def clean(module, tech):
@@ -44,6 +45,26 @@ def pair(tech, layout, device):
         return draw_pair(layout, tech, PairSpec("pair", a, b, **{"arrangement": "ABBA", "dummies": 0, **options}))
 
     return draw
+
+
+def test_bars_that_tie_dummies_to_a_rail_keep_the_space_of_wide_metal_between_facing_rows():
+    """sg13g2 M1.e: metal wider than 0.3 um keeps 0.22 um; LU.b is the distance to taps, which come later."""
+    process = load("sg13g2")
+    nets = {"M3": "a a s b", "M4": "c a s b", "M5": "r v a b", "M6": "o v c b"}
+    sizes = {"M3": (2, 1.0), "M4": (8, 1.0), "M5": (2, 0.5), "M6": (8, 0.5)}
+    devices = [
+        transistor(
+            process,
+            name,
+            "nmos",
+            MosSize(width * 1e-6, length * 1e-6, int(width / 2)),
+            dict(zip("dgsb", nets[name].split(), strict=True)),
+        )
+        for name, (width, length) in sizes.items()
+    ]
+    spec = MirrorSpec("mirror", tuple(devices[:2]), tuple(devices[2:]), "BBBAB/BABBB", ring=RingStyle("later"))
+    module = draw_mirror(kdb.Layout(), process, spec)
+    assert {verdict.rule.id for verdict in check(module.layout, module.cell, process).violated} <= {"LU.b"}
 
 
 @pytest.mark.parametrize(("dummies", "largest_um2"), [(0, 20), (2, 34)])

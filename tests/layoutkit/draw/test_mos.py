@@ -159,6 +159,23 @@ def test_impossible_sizes_are_refused_in_words(sky130, w_um, l_um, nf, message):
         transistor(sky130, "M1", "nmos", MosSize(w_um * 1e-6, l_um * 1e-6, nf))
 
 
+def test_all_faults_of_a_size_are_reported_at_once(sky130):
+    with pytest.raises(GeometryError, match=r"Width 1e-07 is below minimum.*; Length 1e-08 is below minimum") as caught:
+        transistor(sky130, "M1", "nmos", MosSize(0.1e-6, 0.01e-6))
+    assert [fault["provided_value"] for fault in caught.value.details["faults"]] == [0.1e-6, 0.01e-6]
+    with pytest.raises(GeometryError, match=r"Number of fingers.*; Multiplier"):
+        transistor(sky130, "M1", "nmos", MosSize(1e-6, 1e-6, 0, 0))
+
+
+def test_dummies_beside_long_gates_are_shorter(sky130):
+    """Their length is at most 1 um; matched fingers keep their own, and short ones have dummies of their length."""
+    for length, wanted in ((8.0, 1000), (0.5, 500)):
+        one = transistor(sky130, "M1", "nmos", MosSize(2e-6, length * 1e-6, 2), dict(zip("dgsb", "dgsb", strict=True)))
+        module = draw_mos(kdb.Layout(), sky130, MosSpec(one, "cell", dummies=2))
+        lengths = [(gate.device, gate.box.width()) for gate in module.gates]
+        assert lengths == [("", wanted)] * 2 + [("M1", length * 1000)] * 2 + [("", wanted)] * 2
+
+
 def test_the_minimum_width_is_a_finger_s_one(sky130):
     """difftap.2: 0.42 um a finger, so 0.84 um for two; one grid step less is refused."""
     assert transistor(sky130, "M1", "nmos", MosSize(0.84e-6, 0.15e-6, 2)).finger_width == 420
