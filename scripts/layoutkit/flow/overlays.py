@@ -118,10 +118,12 @@ def covers(drawn: Sequence[Drawn], technology: Technology, constraints: Constrai
     total = sum(item.module.bbox.area() for item in drawn)
     found = []
     for item in drawn:
-        single = isinstance(item.group, PassiveGroup) and item.group.type == "single"
-        if not single or item.group.spec.type != "capacitor" or critical & set(item.module.devices):
+        group = item.group
+        if not isinstance(group, PassiveGroup) or group.type != "single" or group.spec.type != "capacitor":
             continue
-        spec = technology.passive(item.group.spec.name)
+        if critical & set(item.module.devices):
+            continue
+        spec = technology.passive(group.spec.name)
         if item.module.bbox.area() >= LEAST_PART * total and rules_allow_overlay(technology, spec):
             cover = _cover(technology, item.module, spec)
             if cover is not None:
