@@ -17,7 +17,6 @@ from layoutkit.draw.ring import SIDES, TapRing, draw_tap_ring, module_covers, ri
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.layout.cells import fresh_cell
-from layoutkit.layout.merging import joined
 from layoutkit.place import Rectangle, RingRoom
 
 if TYPE_CHECKING:
@@ -64,11 +63,6 @@ def ring_room(technology: Technology, item: Drawn, block: Block) -> RingRoom:
         outside=replace(block, box=_around([box, *ring_boxes.values()]), layer_boxes=boxes),
         reach=2 * technology.dim("tap_max_distance", device),
         spaces=_spaces_inside(technology, device, sizes),
-        merged={
-            layer: space
-            for layer, space in _implant_spaces(technology, device).items()
-            if _drawn(item.module, technology, layer).is_box()
-        },
     )
 
 
@@ -116,12 +110,6 @@ def _common_ring(
         name += "_ring"
     cell = fresh_cell(layout, name)
     sketch.write(cell, technology, 0, 0)
-    for layer, space in sorted(_implant_spaces(technology, device).items()):
-        drawn = kdb.Region()
-        for block, item in inside:
-            drawn += _drawn(item.module, technology, layer).transformed(transformation(placement.placed[block.name]))
-        filled = joined(drawn.merged(), space - technology.grid, space, technology.grid) - drawn  # exact spaces stay
-        cell.shapes(technology.layer(layout, layer)).insert(filled)
     module = Module(
         name=name,
         cell=cell,
@@ -135,19 +123,6 @@ def _common_ring(
     boxes = _layer_boxes(technology, sketch)
     box = _around(list(boxes.values()))
     return CommonRing(module, replace(members[0], name=name, box=box, pins=(), layer_boxes=boxes, ring=None))
-
-
-def _implant_spaces(technology: Technology, device: DeviceSpec) -> dict[str, int]:
-    """Return each layer over the diffusion that is merged inside a ring, with its spacing or width. [dbu]"""
-    spaces = dict.fromkeys(device.markers, technology.dim("marker_space", device) if device.markers else 0)
-    if device.implant:
-        names = ("implant_space", "implant_width")
-        spaces[device.implant] = max(technology.dim(name, device) for name in names)
-    return spaces
-
-
-def _drawn(module: Module, technology: Technology, layer: str) -> kdb.Region:
-    return kdb.Region(module.cell.begin_shapes_rec(technology.layer(module.layout, layer))).merged()
 
 
 def _rail_side(inner: Rectangle, members: Sequence[Block], placement: Placement) -> RingSide:

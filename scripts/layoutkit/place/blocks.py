@@ -29,8 +29,6 @@ class RingRoom:
         outside: The block in a ring of its own, as blocks outside of the ring see it.
         reach: Height inside a ring at which the middle is as far from the taps as allowed. [dbu]
         spaces: Least distances between shapes of two layers, of blocks inside one ring. [dbu]
-        merged: Layers that are merged inside a ring, so that their shapes may face each other at any distance, each
-            with its minimum width. Only layers that are one rectangle in the block. [dbu]
     """
 
     key: str
@@ -38,7 +36,6 @@ class RingRoom:
     outside: Block
     reach: int
     spaces: Mapping[tuple[str, str], int]
-    merged: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,6 +58,8 @@ class Block:
         island: Symmetric blocks and partners of one island have one axis.
         turns: Whether the block may be turned by 90 degrees.
         holds: Kinds of what is inside of an instance of a cell; its own kind is unique.
+        may_leave_axis: Whether a symmetric block may lie off the axis of its island where that saves much area; it then
+            is an island of its own.
     """
 
     name: str
@@ -77,6 +76,7 @@ class Block:
     island: str = ""
     turns: bool = False
     holds: frozenset[str] = frozenset()
+    may_leave_axis: bool = False
 
     @property
     def width(self) -> int:
@@ -155,7 +155,7 @@ class Placement:
 
     Attributes:
         placed: Block name to its place, from the lowest to the highest, those of one height from left to right.
-        islands: The symmetric parts; the largest one, whose axis is at x = 0, comes first.
+        islands: The symmetric parts. That of several blocks, with its axis at x = 0, comes first.
         box: Bounding box of all blocks, without rings that are still to be drawn.
         wire_length: Half-perimeter wire length over all nets. [dbu]
         rings: Names of the blocks inside each ring to be drawn; there is room for it around them.

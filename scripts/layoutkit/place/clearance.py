@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
 
     from layoutkit.place.blocks import Block
     from layoutkit.technology import Technology
 
+    IntArray = npt.NDArray[np.int64]
+
+SIDES = ("left", "right", "bottom", "top")
+ABSENT = 1 << 40
+"""The distance to what is not drawn."""
+
 
 class Clearances:
-    """Computes the gap between two blocks' bounding boxes from the technology's spacing rules."""
+    """Computes the gaps between blocks' bounding boxes from the technology's spacing rules."""
 
     def __init__(self, technology: Technology) -> None:
         self.grid = technology.grid
@@ -43,119 +53,116 @@ class Clearances:
         self.diffusion = {technology.resolve(role) for role in ("active", "tap")}
         self.covers = {layer: technology.dim("cover_to_others", d) for _, d in flavours for layer in d.covers}
 
-    def between(self, first: Block, second: Block, axis: str) -> int:
-        """Return the gap to keep between ``first`` and the block to its right (``x``) or above it (``y``). [dbu].
+    def gaps(self, blocks: Sequence[Block], *, inside: bool = False) -> IntArray:
+        """Return the gap to keep between every two faces of blocks: left, right, bottom and top of each. [dbu]
 
-        Wells of one kind, oxide and bulk net may meet: they are one well. Blocks without taps have room for a ring.
+        Row ``4 * i + side`` is of that side of block i, and a column alike; only sides that can face each other mean
+        anything. Wells of one kind, oxide and bulk net may meet: they are one well.
+
+        Args:
+            blocks: The blocks, in the shape and turn in which they are placed.
+            inside: Whether they lie inside one ring; means something for blocks of one ring only. Else they lie beside
+                each other, where a block that needs a ring is to be given with it (``RingRoom.outside``).
+
+        Returns:
+            (4 n, 4 n) int64, symmetric.
         """
-        one, other = (block.ring.outside if block.ring else block for block in (first, second))
-        gap = self._gap(one, other, axis)
-        if axis == "x":
-            gap += _beyond(first, one, ("left", "right")) + _beyond(second, other, ("left", "right"))
-        else:
-            gap += _beyond(first, one, ("top",)) + _beyond(second, other, ("bottom",))
+        insets = {layer: _insets(blocks, layer) for layer in sorted({name for b in blocks for name in b.layer_boxes})}
+        drawn = {layer: inset < ABSENT for layer, inset in insets.items()}
+        kinds, wells = (
+            _numbers([b.kind for b in blocks]),
+            _numbers([(b.kind, b.bulk_net, self.oxide(b)) for b in blocks]),
+        )
+        several = _per_face([bool(b.holds) for b in blocks]) > 0
+        several = several[:, None] | several
+        bodies = _per_face([max(self.to_bodies.get(kind, 0) for kind in _kinds(b)) for b in blocks])
+        different = kinds[:, None] != kinds
+        gap: IntArray = np.where(different & ~several, max(self.to_well, self.implant_to_active), 0)
+        gap = np.maximum(gap, np.where(different & several, self._of_kinds(insets, len(gap)), 0))
+        gap = np.maximum(gap, np.maximum(bodies[:, None], bodies))
+        for layer, space in self.covers.items():
+            if layer in drawn:
+                one, both = drawn[layer][:, None] != drawn[layer], drawn[layer][:, None] & drawn[layer]
+                gap = np.maximum(gap, np.where(one | (both & several), space, 0))
+        for layer, space in self.spaces.items():
+            if layer not in insets:
+                continue
+            plates = _per_face([max(self.to_plates.get((kind, layer), 0) for kind in _kinds(b)) for b in blocks])
+            need = np.maximum(space, np.maximum(plates[:, None], plates)) - _sum(insets[layer], insets[layer])
+            if layer in self.wells:
+                need = np.where(wells[:, None] == wells, 0, need)
+            gap = np.maximum(gap, need)
+        for layer, space in self.beside_deep_well.items() if self.deep_well in insets else ():
+            if layer in insets:
+                need = np.where(drawn[self.deep_well], ABSENT, insets[layer])
+                need = space - _sum(insets[self.deep_well], need)
+                gap = np.maximum(gap, np.maximum(need, need.T))
+        for key in sorted({b.ring.key for b in blocks if b.ring}) if inside else ():
+            alike = _per_face([int(b.ring is not None and b.ring.key == key) for b in blocks]) > 0
+            spaces = next(b.ring.spaces for b in blocks if b.ring and b.ring.key == key)
+            for (one, other), space in spaces.items():
+                if one in insets and other in insets:
+                    need = space - _sum(insets[one], insets[other])
+                    need = np.maximum(need, need.T)
+                    gap = np.maximum(gap, np.where(alike[:, None] & alike, need, 0))
         return -(-gap // self.grid) * self.grid
+
+    def _of_kinds(self, insets: Mapping[str, IntArray], count: int) -> IntArray:
+        """Return the gap that wells and implants of one block keep to the diffusion of one of another kind. [dbu]"""
+        gap = np.zeros((count, count), dtype=np.int64)
+        for layers, space in ((self.wells, self.to_well), (self.implants, self.implant_to_active)):
+            for layer in sorted(layers & insets.keys()):
+                for diffusion in sorted(self.diffusion & insets.keys()):
+                    need = space - _sum(insets[layer], insets[diffusion])
+                    gap = np.maximum(gap, np.maximum(need, need.T))
+        return gap
 
     def beside(self, first: Block, second: Block) -> int:
-        """Return the gap to keep between ``first`` and the block to its right, inside one ring where they share one."""
+        """Return the gap between two blocks side by side, inside one ring where they share one, however mirrored."""
         shared = first.ring is not None and second.ring is not None and first.ring.key == second.ring.key
-        return self.inside(first, second, "x") if shared else self.between(first, second, "x")
-
-    def inside(self, first: Block, second: Block, axis: str) -> int:
-        """Return the same gap for two blocks inside one ring. [dbu]"""
-        near, far = (("left", "right"), ("left", "right")) if axis == "x" else (("top",), ("bottom",))
-        gap = self._gap(first, second, axis)
-        for (layer, another), space in first.ring.spaces.items() if first.ring else ():
-            for a, b in ((layer, another), (another, layer)):
-                if a in first.layer_boxes and b in second.layer_boxes:
-                    gap = max(gap, space - _inset(first, a, near) - _inset(second, b, far))
-        return -(-gap // self.grid) * self.grid
-
-    def _gap(self, first: Block, second: Block, axis: str) -> int:
-        """Return the gap between the boxes of two blocks, rings left aside. [dbu]"""
-        near, far = (("left", "right"), ("left", "right")) if axis == "x" else (("top",), ("bottom",))
-        merged = self.wells | self._merged(first, second, axis)
-        one_well = (first.kind, first.bulk_net, self.oxide(first)) == (second.kind, second.bulk_net, self.oxide(second))
-        gap = self._of_kinds(first, near, second, far)
-        kinds = {*_kinds(first), *_kinds(second)}
-        gap = max(gap, *(self.to_bodies.get(kind, 0) for kind in kinds))
-        for layer, space in self.covers.items():
-            covered = (layer in first.layer_boxes) + (layer in second.layer_boxes)
-            if covered == 1 or (covered and (first.holds or second.holds)):
-                gap = max(gap, space)
-        for layer, space in self.spaces.items():
-            if layer not in first.layer_boxes or layer not in second.layer_boxes or (one_well and layer in merged):
-                continue
-            plates = (self.to_plates.get((kind, layer), 0) for kind in kinds)
-            gap = max(gap, max(space, *plates) - _inset(first, layer, near) - _inset(second, layer, far))
-        for one, sides, other, facing in ((first, near, second, far), (second, far, first, near)):
-            gap = max(gap, self._beside_deep_well(one, sides, other, facing))
-        return gap
-
-    def _of_kinds(self, first: Block, near: tuple[str, ...], second: Block, far: tuple[str, ...]) -> int:
-        """Return the gap that wells and implants of one block keep to the diffusion of one of another kind. [dbu]"""
-        if first.kind == second.kind:
-            return 0
-        if not (first.holds or second.holds):
-            return max(self.to_well, self.implant_to_active)
-        gap = 0
-        for one, sides, other, facing in ((first, near, second, far), (second, far, first, near)):
-            for layers, space in ((self.wells, self.to_well), (self.implants, self.implant_to_active)):
-                insets = [_inset(one, layer, sides) for layer in layers if layer in one.layer_boxes]
-                opposite = [_inset(other, layer, facing) for layer in self.diffusion if layer in other.layer_boxes]
-                if insets and opposite:
-                    gap = max(gap, space - min(insets) - min(opposite))
-        return gap
-
-    def _merged(self, first: Block, second: Block, axis: str) -> set[str]:
-        """Return the layers whose shapes may be close: they face each other and are merged inside a ring."""
-        if axis == "y" or first.ring is None or second.ring is None:
-            return set()
-        found = set()
-        for layer, width in first.ring.merged.items():
-            if layer in second.ring.merged:
-                one, other = ((b.layer_boxes[layer], b.box.bottom) for b in (first, second))
-                low = max(box.bottom - base for box, base in (one, other))
-                if min(box.top - base for box, base in (one, other)) - low >= width:
-                    found.add(layer)
-        return found
-
-    def _beside_deep_well(self, isolated: Block, sides: tuple[str, ...], other: Block, facing: tuple[str, ...]) -> int:
-        """Return the gap from a block in a deep well to what lies in none; 0 if the first has none. [dbu]"""
-        if self.deep_well not in isolated.layer_boxes or self.deep_well in other.layer_boxes:
-            return 0
-        inside = _inset(isolated, self.deep_well, sides)
-        return max(
-            (
-                space - inside - _inset(other, layer, facing)
-                for layer, space in self.beside_deep_well.items()
-                if layer in other.layer_boxes
-            ),
-            default=0,
+        blocks = [block if shared or not block.ring else block.ring.outside for block in (first, second)]
+        margins = (
+            0
+            if shared
+            else sum(
+                max(bare.box.left - whole.box.left, whole.box.right - bare.box.right)
+                for bare, whole in zip((first, second), blocks, strict=True)
+            )
         )
+        return int(self.gaps(blocks, inside=shared)[:2, 4:6].max()) + margins
 
     def oxide(self, block: Block) -> frozenset[str]:
         """Return the covers (thick oxide) that are drawn over ``block``."""
         return frozenset(layer for layer in self.covers if layer in block.layer_boxes)
 
 
-def _kinds(block: Block) -> frozenset[str]:
-    """Return the kinds of what a block holds."""
-    return block.holds or frozenset({block.kind})
+def _kinds(block: Block) -> Sequence[str]:
+    """Return the kinds of what is inside a block."""
+    return sorted(block.holds) or (block.kind,)
 
 
-def _beyond(block: Block, outside: Block, sides: tuple[str, ...]) -> int:
-    """Return how far ``outside`` extends beyond the box of ``block``, the same block without a ring. [dbu]"""
-    return max(abs(int(getattr(outside.box, side)) - int(getattr(block.box, side))) for side in sides)
+def _insets(blocks: Sequence[Block], layer: str) -> IntArray:
+    """Return the distance from each face of each block to its shapes on ``layer``. [dbu]"""
+    found = []
+    for block in blocks:
+        shapes = block.layer_boxes.get(layer)
+        found += [ABSENT] * 4 if shapes is None else [abs(getattr(block.box, s) - getattr(shapes, s)) for s in SIDES]
+    return np.array(found, dtype=np.int64)
 
 
-def _inset(block: Block, layer: str, sides: tuple[str, ...]) -> int:
-    """Return the distance from the block's shapes on ``layer`` to its bounding box at the nearest of ``sides``. [dbu]
+def _sum(one: IntArray, other: IntArray) -> IntArray:
+    total: IntArray = one[:, None] + other
+    return total
 
-    Both sides count along x, since a block may be mirrored.
-    """
-    box, shapes = block.box, block.layer_boxes[layer]
-    return min(abs(int(getattr(box, side)) - int(getattr(shapes, side))) for side in sides)
+
+def _numbers(values: Sequence[Any]) -> IntArray:
+    """Return a number for each face of a block, equal for equal values."""
+    known: dict[Any, int] = {}
+    return _per_face([known.setdefault(value, len(known)) for value in values])
+
+
+def _per_face(values: Sequence[int]) -> IntArray:
+    return np.repeat(np.array(values, dtype=np.int64), 4)
 
 
 def _spaces(technology: Technology) -> Mapping[str, int]:
@@ -169,6 +176,8 @@ def _spaces(technology: Technology) -> Mapping[str, int]:
                 spaces[layer] = technology.dim("implant_space", device)
         if device.well:
             spaces[device.well] = max(spaces.get(device.well, 0), technology.dim("well_space", device))
+        for layer in device.markers:
+            spaces[layer] = technology.dim("marker_space", device)
         for layer in device.covers:
             spaces[layer] = technology.dim("cover_space", device)
     for conductor in technology.conductors:

@@ -25,12 +25,12 @@ M9 x y z vss nmos W=1.5u L=0.6u
 """
 
 
-def placed(text, name, *, recognised=False, **options):
+def placed(text, name, *, recognised=False, gap=1000, **options):
     technology = load(name)
     request = LayoutRequest(netlist_text=text, technology=name, constraints=None if recognised else {})
     circuit, _ = read_circuit(request, technology)
     design, _ = make_design(request, technology, circuit)
-    return technology, place_modules(design, PlacementOptions(gap_y=1000, moves=100), **options)
+    return technology, place_modules(design, PlacementOptions(gap_x=gap - 1000, gap_y=gap, moves=8000), **options)
 
 
 def violated(technology, modules):
@@ -52,7 +52,7 @@ def test_one_ring_holds_the_devices_of_one_body(name):
     groups = [set(inside) for inside in modules.placement.rings]
     body = {item.module.name: item.group.bulk_net for item in modules.drawn}
     assert all(len({body[module] for module in inside}) == 1 for inside in groups)
-    assert len(closed_rings(technology, modules)) <= 4 < len(modules.drawn)
+    assert len(closed_rings(technology, modules)) <= 5 < len(modules.drawn)
     _, apart = placed(CHAINS, name, common_rings=False)
     assert len(closed_rings(technology, apart)) == len(apart.drawn)
     assert modules.cell.bbox().area() < apart.cell.bbox().area()
@@ -60,9 +60,11 @@ def test_one_ring_holds_the_devices_of_one_body(name):
 
 @pytest.mark.parametrize("name", names())
 def test_a_group_whose_ring_was_taken_away_violates_the_tap_distance(name):
-    technology, modules = placed(CHAINS, name)
+    technology, modules = placed(CHAINS, name, gap=60_000)
     taps = {rule.id for rule in technology.rules if rule.kind == "tap_distance"}
-    largest = max(modules.rings, key=lambda ring: ring.bbox.area())
+    assert violated(technology, modules) == set()
+    in_substrate = [ring for ring in modules.rings if ring.pins[0].net == "vss"]  # the others hold the well, too
+    largest = max(in_substrate, key=lambda ring: ring.bbox.area())
     largest.cell.clear()
     assert violated(technology, modules) & taps
 
@@ -74,12 +76,14 @@ def test_rails_of_the_body_inside_a_ring_and_the_ring_are_pins_of_one_net():
         assert {item.group.bulk_net for item in modules.drawn if item.module.name in inside} == {pin.net}
 
 
-def test_rows_share_a_ring_only_while_the_middle_is_near_enough_to_its_taps():
-    """Twelve devices of 20 um in one column, 15 um of tap distance: no ring can hold more than one row of them."""
-    cards = "\n".join(f"M{i} d{i} g{i} vss vss nmos W=20u L={1 + i / 10}u" for i in range(12))
+def test_blocks_share_a_ring_only_while_the_middle_is_near_enough_to_its_taps():
+    """Sixteen devices of 20 um and more, 15 um of tap distance: no ring can hold two of them side by side each way."""
+    cards = "\n".join(f"M{i} d{i} g{i} vss vss nmos W=20u L={6 + i / 10}u" for i in range(16))
     technology, modules = placed(f"* tall\n.subckt tall vss\n{cards}\n.ends\n", "sky130A")
     assert violated(technology, modules) == set()
-    assert len(modules.placement.rings) > 1
+    assert len(modules.placement.rings) < len(modules.drawn)
+    reach = 2 * technology.dim("tap_max_distance", technology.device("nfet_01v8"))
+    assert all(min(ring.bbox.width(), ring.bbox.height()) <= reach + 3000 for ring in modules.rings)
 
 
 def test_a_mirror_and_its_cascodes_too_high_for_one_ring_are_two_modules():

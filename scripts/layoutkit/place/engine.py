@@ -1,0 +1,205 @@
+"""Place blocks in two dimensions: a first packing, the search, and the placement it found."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layoutkit.errors import GeometryError
+from layoutkit.place import annealing, packing
+from layoutkit.place.blocks import PlacementOptions
+from layoutkit.place.packing import (
+    C_APART,
+    C_FAULT,
+    C_ORDER,
+    C_REFERENCE,
+    C_STALE,
+    CLUSTER,
+    ORDER,
+    PAIR,
+    PARTS,
+    REFERENCE,
+)
+from layoutkit.place.problem import Problem, make_problem, placement_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutkit.place.blocks import Block, Placement
+    from layoutkit.technology import Technology
+
+COMPILE_FROM_WORK = 300_000
+"""Below this much work, moves times items, the start of numba (1.5 s) costs more CPU than it saves."""
+COMPILED = (
+    "put_down",
+    "pack_cluster",
+    "pack_clusters",
+    "wire_length",
+    "cost_of",
+    "exchange",
+    "exchange_places",
+    "move_in_order",
+    "swap",
+    "join_cluster",
+    "change",
+    "anneal",
+)
+"""The functions that numba compiles, each after those that it calls."""
+HEAT = 0.04
+"""First temperature, as a part of the first cost."""
+
+_compiled: dict[str, Any] = {}
+
+
+def place_blocks(
+    technology: Technology, blocks: Sequence[Block], options: PlacementOptions | None = None, engine: str = "auto"
+) -> Placement:
+    """Return a legal placement of ``blocks``; blocks without taps share rings where that saves area.
+
+    Args:
+        technology: Gives the clearances and the grid.
+        blocks: What to place; names are unique, partners name each other.
+        options: Room for wires, shape, what belongs together, seed.
+        engine: ``python``, ``numba`` (Python where it is not installed), or ``auto``: numba where it saves time. All
+            give the same placement.
+
+    Raises:
+        GeometryError: If ``blocks`` is empty, two have one name, a partner is missing or differs, or a block cannot be
+            centred.
+    """
+    check_blocks(blocks)
+    options = options or PlacementOptions()
+    problem = make_problem(technology, blocks, options)
+    n = len(problem.items)
+    moves = options.moves if options.moves is not None else min(400 * n * n, 30_000)
+    return placement_of(problem, _search(problem, options.seed, moves, engine), blocks)
+
+
+def check_blocks(blocks: Sequence[Block]) -> None:
+    """Refuse blocks that cannot be placed.
+
+    Raises:
+        GeometryError: If there are none, two have one name, or a partner is missing or differs.
+    """
+    names = [block.name for block in blocks]
+    if not names:
+        raise GeometryError("there is nothing to place")
+    if len(set(names)) != len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise GeometryError(f"block names must be unique, got more than once: {', '.join(twice)}")
+    by_name = {block.name: block for block in blocks}
+    faults = []
+    for block in blocks:
+        partner = by_name.get(block.partner) if block.partner else None
+        if block.partner and (
+            partner is None
+            or partner.partner != block.name
+            or [shape.box for shape in partner.shapes] != [shape.box for shape in block.shapes]
+        ):
+            faults.append(f"block {block.name} names {block.partner} as partner, which is not its equal")
+        if block.partner and block.symmetric:
+            faults.append(
+                f"block {block.name} cannot both be centred on the axis and mirror its partner {block.partner}"
+            )
+    if faults:
+        raise GeometryError("; ".join(faults))
+
+
+def _search(problem: Problem, seed: int, moves: int, engine: str) -> Any:
+    """Return the best state found."""
+    n = len(problem.items)
+    generator = random.Random(seed)  # noqa: S311 - a search, not a secret
+    numbers = np.frombuffer(generator.randbytes(16 * moves), dtype="<u4").astype(np.int64)
+    energies = [-math.log(1.0 - generator.random()) for _ in range(moves)]
+    compiled = None
+    if engine == "numba" or (engine == "auto" and moves * (n + 6) >= COMPILE_FROM_WORK):
+        compiled = _numba_anneal()
+    arrays = problem.numbers if compiled else tuple(array.tolist() for array in problem.numbers)
+    state = _first_state(problem)
+    scratch = _scratch(problem)
+    best: Any = list(state)
+    if compiled:
+        best = np.array(state)
+        compiled(np.array(state), best, arrays, _as_arrays(scratch), numbers, np.array(energies), HEAT)
+    else:
+        annealing.anneal(state, best, arrays, scratch, numbers.tolist(), energies, HEAT)
+    return best
+
+
+def _scratch(problem: Problem) -> tuple[Any, ...]:
+    """Return room for the search: leaders, packing, box, extents of nets, a saved state, cost and faults."""
+    n = len(problem.items)
+    units = 2 * n + 2
+    return (
+        [0] * n,
+        ([0] * (8 * units), [0] * n, [0, 0], [0, 0, 0, 0]),
+        [0, 0, 0, 0],
+        [0] * (4 * len(problem.numbers[7])),
+        [0] * (PARTS * n),
+        [0, 0],
+    )
+
+
+def _as_arrays(scratch: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(_as_arrays(each) if isinstance(each, tuple) else np.array(each, dtype=np.int64) for each in scratch)
+
+
+def _first_state(problem: Problem) -> list[int]:
+    """Return a first state: the blocks of one ring together, as many as the taps reach."""
+    n = len(problem.items)
+    state = [0] * (PARTS * n)
+    for number in range(n):
+        state[ORDER * n + number] = state[C_ORDER * n + number] = number
+        state[REFERENCE * n + number] = state[C_REFERENCE * n + number] = -1
+    groups: dict[object, list[int]] = {}
+    for number, item in enumerate(problem.items):
+        key = (item.block.ring.key, item.kind != 0) if item.block.ring else number
+        groups.setdefault(key, []).append(number)
+    waiting = list(groups.values())
+    clusters: list[list[int]] = []
+    arrays = [array.tolist() for array in problem.numbers]
+    while waiting:
+        members = waiting.pop()
+        cluster = len(clusters)
+        item = problem.items[members[0]]
+        state[C_APART * n + cluster] = int(item.kind == PAIR and item.block.ring is None)
+        for number in range(n):
+            state[CLUSTER * n + number] = cluster if number in members else -1
+        packing.pack_cluster(
+            state, cluster, n, arrays[1], arrays[2], arrays[3], arrays[0][packing.N_FACES], _scratch(problem)[1]
+        )
+        if state[C_FAULT * n + cluster] and len(members) > 1:
+            waiting += [members[: len(members) // 2], members[len(members) // 2 :]]
+            continue
+        clusters.append(members)
+    for cluster, members in enumerate(clusters):
+        for number in members:
+            state[CLUSTER * n + number] = cluster
+    for cluster in range(n):
+        state[C_STALE * n + cluster] = 1
+    return state
+
+
+def _numba_anneal() -> Any:
+    """Return the search compiled by numba, None where it is not installed."""
+    if "anneal" not in _compiled:
+        _compiled["anneal"] = None
+        try:
+            import numba
+        except ImportError:
+            return None
+        from types import FunctionType
+
+        namespace = {**vars(packing), **vars(annealing)}
+        for name in COMPILED:
+            plain = FunctionType(namespace[name].__code__, namespace, name)
+            plain.__module__ = namespace[name].__module__
+            try:
+                namespace[name] = numba.njit(cache=True)(plain)
+            except RuntimeError:  # no writable place for the cache
+                namespace[name] = numba.njit(plain)
+        _compiled["anneal"] = namespace["anneal"]
+    return _compiled["anneal"]
