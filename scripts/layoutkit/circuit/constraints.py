@@ -12,6 +12,9 @@ is what ``plan.suggest_constraints`` writes, every section optional::
      "outline": [{"width": 40, "height": 30, "aspect": 1.5, "reason": "..."}],
      "net_priorities": [{"net": "inp", "priority": 1, "kind": "sensitive", "reason": "..."}],
      "net_currents": [{"net": "out", "current": 0.001, "reason": "..."}],
+     "net_lengths": [{"nets": ["outp", "outn"], "tolerance": 0.02, "reason": "..."}],
+     "net_shields": [{"net": "inp", "shield": "vss", "reason": "..."}],
+     "net_separations": [{"nets": ["inp", "out"], "reason": "..."}],
      "device_currents": [{"device": "M5", "current": 0.001, "reason": "..."}],
      "port_sides": [{"port": "inp", "side": "left", "order": 1, "reason": "..."}]}
 
@@ -141,6 +144,32 @@ class NetCurrent:
 
 
 @dataclass(frozen=True)
+class NetLengths:
+    """Nets whose wires are equally long; ``tolerance``: largest difference to the longest, as a share of it."""
+
+    nets: tuple[str, ...]
+    tolerance: float = 0.02
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class NetShield:
+    """A net whose wires have wires of the net ``shield`` at both sides, with vias to it."""
+
+    net: str
+    shield: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class NetSeparation:
+    """Nets whose wires avoid running side by side."""
+
+    nets: tuple[str, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class DeviceCurrent:
     """The largest direct current through a device, between its drain and source or its two ends. [A]"""
 
@@ -175,6 +204,9 @@ class Constraints:
     outline: tuple[Outline, ...] = ()
     net_priorities: tuple[NetPriority, ...] = ()
     net_currents: tuple[NetCurrent, ...] = ()
+    net_lengths: tuple[NetLengths, ...] = ()
+    net_shields: tuple[NetShield, ...] = ()
+    net_separations: tuple[NetSeparation, ...] = ()
     device_currents: tuple[DeviceCurrent, ...] = ()
     port_sides: tuple[PortSide, ...] = ()
 
@@ -234,6 +266,9 @@ _ENTRIES: dict[str, type[Any]] = {
     "outline": Outline,
     "net_priorities": NetPriority,
     "net_currents": NetCurrent,
+    "net_lengths": NetLengths,
+    "net_shields": NetShield,
+    "net_separations": NetSeparation,
     "device_currents": DeviceCurrent,
     "port_sides": PortSide,
 }
@@ -347,6 +382,8 @@ class _Judge:
         self._matched: dict[str, str] = {}
         self._ranked: dict[str, str] = {}
         self._loaded: dict[str, str] = {}
+        self._equalled: dict[str, str] = {}
+        self._shielded: dict[str, str] = {}
         self._driven: dict[str, str] = {}
         self._sided: dict[str, str] = {}
         self._found: dict[tuple[str, str], ConstraintFault] = {}
@@ -419,6 +456,23 @@ class _Judge:
         """Judge the current of one net."""
         if self._net(path, entry.net):
             self._alone(path, [entry.net], self._loaded)
+
+    def net_lengths(self, path: str, entry: NetLengths) -> None:
+        """Judge a group of nets of equal length."""
+        if not [name for name in entry.nets if not self._net(path, name)]:
+            self._alone(path, entry.nets, self._equalled)
+
+    def net_shields(self, path: str, entry: NetShield) -> None:
+        """Judge the shield of one net."""
+        if self._net(path, entry.net) and self._net(path, entry.shield):
+            self._alone(path, [entry.net], self._shielded)
+            if entry.net == entry.shield:
+                self._report(path, f"{_short(entry.net)!r} cannot shield itself", entry.net)
+
+    def net_separations(self, path: str, entry: NetSeparation) -> None:
+        """Judge a group of nets to keep apart; a net may be in several."""
+        if not [name for name in entry.nets if not self._net(path, name)]:
+            self._alone(path, entry.nets, {})
 
     def device_currents(self, path: str, entry: DeviceCurrent) -> None:
         """Judge the current of one device."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.route.routes import Mirrored, NetRequest, RoutingResult
+    from layoutkit.route.routes import EqualLengths, Mirrored, NetRequest, RoutingResult
     from layoutkit.technology import Technology
 
     Obstacles = dict[str, list[tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]]]
@@ -23,12 +23,13 @@ ObstacleKind = Literal["metal", "rule", "matching"]
 
 
 class Search(NamedTuple):
-    """Where nets are routed: the process, the area [dbu], the conductors and the axis of mirrored nets [dbu]."""
+    """Where and how nets are routed: process, area [dbu], conductors, axis of mirrored nets [dbu], equal lengths."""
 
     technology: Technology
     area: kdb.Box
     layers: Sequence[str]
     axis_x: int | None
+    equal_lengths: tuple[EqualLengths, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ def route_around(
         rects = [each for each in areas if each.kind in kinds]
         return RouteOptions(
             axis_x=search.axis_x,
+            equal_lengths=search.equal_lengths,
             keepouts=tuple((o.layer, (o.box.left, o.box.bottom, o.box.right, o.box.top)) for o in rects),
         )
 

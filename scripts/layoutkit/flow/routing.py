@@ -15,6 +15,7 @@ from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
 from layoutkit.flow.mirrored_nets import measured_mirrors
+from layoutkit.flow.net_wishes import equal_lengths, wish_outcomes, with_wishes
 from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.length_bound import length_bound
 from layoutkit.route.mirroring import axis_between, misfits
@@ -73,6 +74,9 @@ class WantedNet:
         priority: Nets with a smaller number are routed first.
         mirror_of: Net whose wires this net's should mirror.
         symmetric: Whether its wires should be their own mirror image, as far as its pins are.
+        match_length: Nets that state the same word are made equally long; empty for none.
+        apart_from: Nets beside whose wires this net's cost more.
+        shield: Net whose wires are drawn at both sides of this net's.
         current: Largest direct current; None where nobody states it. [A]
     """
 
@@ -82,6 +86,9 @@ class WantedNet:
     priority: int
     mirror_of: str | None = None
     symmetric: bool = False
+    match_length: str = ""
+    apart_from: tuple[str, ...] = ()
+    shield: str | None = None
     current: float | None = None
 
 
@@ -178,6 +185,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
         )
         for net in sorted(wired)
     )
+    nets = with_wishes(nets, constraints, design)
     margin = MARGIN_TRACKS * track_pitch(technology)
     axis_x = placed.placement.axis_x
     unfit = misfits([_request(technology, net, {}) for net in nets])
@@ -252,7 +260,7 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
         reason = "the terminals of the two nets are not mirror images about any vertical axis"
         apart = [Mirrored((n.mirror_of, n.name), exact=False, reason=reason) for n in requests if n.mirror_of]
         requests = [replace(net, mirror_of=None, symmetric=False) for net in requests]
-    search = Search(technology, area, job.layers, axis_x)
+    search = Search(technology, area, job.layers, axis_x, equal_lengths(job.nets))
     result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search))
     result = replace(result, mirrored=(*apart, *result.mirrored))
     overloaded.update(_weak_vias(job, result, overloaded))
@@ -306,6 +314,7 @@ def net_outcomes(
             found.append(outcome(path, pair, broken, how))
     for index, wanted in enumerate(constraints.net_priorities):
         found.append(outcome(f"net_priorities[{index}]", (wanted.net,), {}, f"routed with priority {wanted.priority}"))
+    found += wish_outcomes(constraints, job, routes, outcome)
     for index, load in enumerate(constraints.net_currents):
         path = f"net_currents[{index}]"
         rails = "rails of modules are not judged"
@@ -487,4 +496,13 @@ def _request(technology: Technology, net: WantedNet, clusters: Mapping[tuple[str
         cluster = clusters.get((net.name, point))
         box = point.box if point.pin else point.box.enlarged(half, half)
         terminals.append(Terminal(point.layer, box, "" if cluster is None else f"metal {cluster}"))
-    return NetRequest(net.name, tuple(terminals), net.width, net.priority, net.mirror_of, net.symmetric)
+    return NetRequest(
+        net.name,
+        tuple(terminals),
+        net.width,
+        net.priority,
+        net.mirror_of,
+        net.symmetric,
+        net.apart_from,
+        net.shield,
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from layoutkit.errors import GeometryError
 from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.path_search import EdgeCosts, Search
-from layoutkit.route.tracks import EdgeCounts, Tracks, coordinates
+from layoutkit.route.tracks import EdgeCounts, Tracks, coordinates, inside, spanning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 LARGEST_BOARD = 4_000_000
 """Nodes of the track graph; at 100 bytes each this is what fits into memory comfortably."""
+
+BESIDE = 3
+"""Tracks up to which a wire counts as beside another, and by how many times its length it costs more there."""
 
 HARD = -1
 """Weight of other nets' wires that means: never cross them."""
@@ -97,6 +100,7 @@ class Board:
                 "give a smaller routing area or fewer layers"
             )
         self.occupancy = Occupancy()
+        self.routed: dict[str, list[tuple[int, Rect]]] = {}
         self.own: dict[str, list[tuple[int, Rect]]] = {net.name: [] for net in nets}
         self._own_shapes: dict[str, list[tuple[int, Shape]]] = {net.name: [] for net in nets}
         self._fixed: dict[int | None, EdgeCounts] = {}
@@ -106,7 +110,7 @@ class Board:
             self._fixed[width].bound(area)
             self._routed[width] = EdgeCounts(stack, self.tracks, width)
         for piece in fixed:
-            self._add_fixed(piece)
+            self.add_fixed(piece)
         self.base = self._base_costs()
         shape = self.base.right.shape
         self.history = EdgeCosts(*(np.zeros(shape, dtype=np.int64) for _ in range(3)))
@@ -153,7 +157,8 @@ class Board:
         ys = sorted({*self.tracks.ys, *(y for y in more[1] if bottom <= y <= top)})
         return Tracks(tuple(xs), tuple(ys))
 
-    def _add_fixed(self, piece: FixedMetal) -> None:
+    def add_fixed(self, piece: FixedMetal) -> None:
+        """Enter metal, a cut or a keepout that stays."""
         layer, rect, net_name, wide, keepout = piece
         cuts = [cut.name for cut in self.stack.cuts]
         if layer in cuts:
@@ -169,6 +174,16 @@ class Board:
         if net_name in self.own:
             self.own[net_name].append((level, rect))
             self._own_shapes[net_name].append((level, shape))
+
+    def remove_fixed(self, piece: FixedMetal) -> None:
+        """Take out metal of a conductor that ``add_fixed`` entered."""
+        level, shape = self.stack.index(piece.layer), Shape(piece.rect, piece.net, piece.wide, piece.keepout)
+        self.occupancy.remove(self.stack.conductors[level].name, shape)
+        for counts in self._fixed.values():
+            counts.add_metal(level, shape, -1)
+        if piece.net in self.own:
+            self.own[piece.net].remove((level, piece.rect))
+            self._own_shapes[piece.net].remove((level, shape))
 
     def _base_costs(self) -> EdgeCosts:
         """Return the cost of every edge on an empty board: length, times the wrong-way factor where it applies."""
@@ -223,10 +238,31 @@ class Board:
         for level, shape in own:
             fixed.add_metal(level, shape, -1)
         try:
-            return self._priced(fixed, self._routed[net.width], weight)
+            costs = self._priced(fixed, self._routed[net.width], weight)
         finally:
             for level, shape in own:
                 fixed.add_metal(level, shape)
+        self._raise_beside(costs, net)
+        return costs
+
+    def _raise_beside(self, costs: EdgeCosts, net: NetRequest) -> None:
+        """Make wires dear that run beside, above or below wires of the nets from which ``net`` should keep apart."""
+        import numpy as np
+
+        metal = sorted({place for name in net.apart_from for place in self.routed.get(name, ())})
+        if not metal:
+            return
+        near = {"right": np.zeros(costs.right.shape, dtype=bool), "up": np.zeros(costs.up.shape, dtype=bool)}
+        reach, xs, ys = BESIDE * self.pitch, self.tracks.xs, self.tracks.ys
+        for level, (left, bottom, right, top) in metal:
+            across, along = (left - reach, right + reach), (bottom - reach, top + reach)
+            for beside in range(max(level - 1, 0), min(level + 2, len(costs.right))):
+                near["right"][beside, inside(ys, *along), spanning(xs, *across)] = True
+                near["up"][beside, spanning(ys, *along), inside(xs, *across)] = True
+        for name, places in near.items():
+            cost, base = getattr(costs, name), getattr(self.base, name)
+            open_ = places & (cost >= 0)
+            cost[open_] += BESIDE * base[open_]
 
     def _priced(self, fixed: EdgeCounts, routed: EdgeCounts, weight: int) -> EdgeCosts:
         import numpy as np
@@ -249,6 +285,7 @@ class Board:
     def change(self, net: NetRequest, metal: NetMetal, amount: int) -> None:
         """Enter (``amount`` 1) or take out (-1) the route of a net."""
         act = self.occupancy.add if amount > 0 else self.occupancy.remove
+        self.routed[net.name] = metal.rects(self.stack) if amount > 0 else []
         for level, rect in metal.rects(self.stack):
             shape = Shape(rect, net.name, self.stack.is_wide(level, rect))
             act(self.stack.conductors[level].name, shape)

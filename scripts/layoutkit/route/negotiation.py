@@ -18,6 +18,7 @@ from layoutkit.route.mirrored_paths import grow_own_image, grow_pair
 from layoutkit.route.mirroring import Mirror, Unit
 from layoutkit.route.routes import Blocker, NetRequest, RoutedNet, RoutingResult
 from layoutkit.route.second_cuts import Drawn, SecondCuts
+from layoutkit.route.shielding import Shielding
 from layoutkit.route.tree import grow
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class _State:
     flaws: tuple[tuple[str, str, Rect], ...] = ()
     single_cuts: tuple[SingleCut, ...] = ()
     blocked_by: tuple[Blocker, ...] = ()
+    shielded: int = 0
 
 
 class Negotiation:
@@ -72,6 +74,7 @@ class Negotiation:
         for net in self.nets:
             self._find_blockers(net)
         self._equalise()
+        self._shield()
         self._add_second_cuts()
         tracks = self.board.tracks
         metal = {net.name: self.state[net.name].metal for net in self.nets if self.state[net.name].entered}
@@ -213,6 +216,17 @@ class Negotiation:
                     lengthen(self.board, nets[name], metal, by)
                     self.board.change(nets[name], metal, 1)
 
+    def _shield(self) -> None:
+        """Draw shields beside the nets that want one."""
+        nets = {net.name: net for net in self.nets}
+        for net in self.nets:
+            by = nets.get(net.shield or "")
+            metal = self.state[net.name].metal
+            its = self.state[by.name].metal if by is not None else None
+            entered = by is not None and self.state[net.name].entered and self.state[by.name].entered
+            if entered and by is not None and metal is not None and its is not None:
+                self.state[net.name].shielded = Shielding(self.board).shield(metal, by, its)
+
     def _add_second_cuts(self) -> None:
         """Give vias a second cut where there is room; a via and its mirror image get one together, or neither does."""
         widening = SecondCuts(self.board)
@@ -260,6 +274,7 @@ class Negotiation:
             wire_length=metal.wire_length,
             via_count=len(metal.vias),
             single_cuts=state.single_cuts,
+            shielded=state.shielded,
         )
 
 

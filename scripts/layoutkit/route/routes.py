@@ -43,6 +43,8 @@ class NetRequest:
         priority: Nets with a smaller number are routed first and give way last; ties go to the shorter net.
         mirror_of: Name of the net whose route this net should mirror about ``RouteOptions.axis_x``.
         symmetric: Whether the net's own route should be its mirror image about that axis, as far as its terminals are.
+        apart_from: Names of nets beside whose wires this net's cost more.
+        shield: Net of this request whose wires are drawn at both sides of this net's, where there is room.
         current_ma: Largest direct current; vias get cuts for it. [mA]
     """
 
@@ -52,6 +54,8 @@ class NetRequest:
     priority: int = 1
     mirror_of: str | None = None
     symmetric: bool = False
+    apart_from: tuple[str, ...] = ()
+    shield: str | None = None
     current_ma: float | None = None
 
 
@@ -176,6 +180,7 @@ class RoutedNet:
 
     ``path`` holds the wires and vias in the order in which the net was grown; ``metal`` is everything drawn:
     ``(layer, rect)`` of wires, via pads and patches, sorted. ``single_cuts`` are the vias without room for two cuts.
+    ``shielded`` is the length of wire that has its shield at both sides. [dbu]
     """
 
     name: str
@@ -191,6 +196,7 @@ class RoutedNet:
     conflicts: tuple[str, ...] = ()
     single_cuts: tuple[SingleCut, ...] = ()
     blocked_by: tuple[Blocker, ...] = ()
+    shielded: int = 0
 
 
 @dataclass(frozen=True)

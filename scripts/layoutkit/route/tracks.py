@@ -93,9 +93,9 @@ class EdgeCounts:
         if self.stack.wired[level]:
             xs, ys = self.tracks.xs, self.tracks.ys
             across = _grown(rect, half + space, half + space)
-            columns, rows = _inside(xs, across[0], across[2]), _inside(ys, across[1], across[3])
-            self.right[level, rows, _spanning(xs, across[0], across[2])] += amount
-            self.up[level, _spanning(ys, across[1], across[3]), columns] += amount
+            columns, rows = inside(xs, across[0], across[2]), inside(ys, across[1], across[3])
+            self.right[level, rows, spanning(xs, across[0], across[2])] += amount
+            self.up[level, spanning(ys, across[1], across[3]), columns] += amount
         pad_space = 0 if shape.keepout else self.stack.space(level, wide=shape.wide)
         for cut in (level - 1, level):
             if 0 <= cut < len(self.stack.cuts):
@@ -131,19 +131,19 @@ class EdgeCounts:
                 ] += 1
 
     def _add_via(self, cut: int, rect: Rect, amount: int) -> None:
-        columns = _inside(self.tracks.xs, rect[0], rect[2])
-        self.via[cut, _inside(self.tracks.ys, rect[1], rect[3]), columns] += amount
+        columns = inside(self.tracks.xs, rect[0], rect[2])
+        self.via[cut, inside(self.tracks.ys, rect[1], rect[3]), columns] += amount
 
 
 def _grown(rect: Rect, by_x: int, by_y: int) -> Rect:
     return rect[0] - by_x, rect[1] - by_y, rect[2] + by_x, rect[3] + by_y
 
 
-def _inside(coordinates_: Sequence[int], low: int, high: int) -> slice:
+def inside(coordinates_: Sequence[int], low: int, high: int) -> slice:
     """Return the coordinates strictly between ``low`` and ``high``."""
     return slice(bisect_right(coordinates_, low), max(bisect_left(coordinates_, high), 0))
 
 
-def _spanning(coordinates_: Sequence[int], low: int, high: int) -> slice:
+def spanning(coordinates_: Sequence[int], low: int, high: int) -> slice:
     """Return the steps from one coordinate to the next that enter the open interval."""
     return slice(max(bisect_right(coordinates_, low) - 1, 0), bisect_left(coordinates_, high))

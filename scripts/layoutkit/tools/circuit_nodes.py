@@ -36,10 +36,14 @@ REPORT_FILE = "summary.json"
 _SINGULAR = {
     "net_priorities": "net_priority",
     "net_currents": "net_current",
+    "net_lengths": "net_length",
+    "net_shields": "net_shield",
+    "net_separations": "net_separation",
     "device_currents": "device_current",
     "port_sides": "port_side",
 }
-_SUBJECTS = ("device", "devices", "net", "nets", "port", "block", "blocks", "pairs", "self_symmetric", "net_pairs")
+_SUBJECTS = ("device", "devices", "net", "nets", "shield", "port", "block", "blocks")
+_SUBJECTS += ("pairs", "self_symmetric", "net_pairs")
 _WORD = re.compile(r"[\w.]+")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.constraints import NetCurrent, SymmetryGroup
+from layoutkit.circuit.constraints import NetCurrent, NetLengths, NetShield, SymmetryGroup
 from layoutkit.errors import LayoutkitError, TechnologyError
 from layoutkit.flow.keepouts import Obstacle
+from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet
 
 if TYPE_CHECKING:
@@ -47,6 +48,14 @@ def request_data(job: RoutingJob) -> dict[str, Any]:
             entry["mirror_of"] = net.mirror_of
         if net.current is not None:
             entry["current"] = net.current
+        if net.symmetric:
+            entry["symmetric"] = True
+        if net.match_length:
+            entry["match_length"] = net.match_length
+        if net.shield is not None:
+            entry["shield"] = net.shield
+        if net.apart_from:
+            entry["apart_from"] = list(net.apart_from)
         nets.append(entry)
     data: dict[str, Any] = {
         "nets": nets,
@@ -86,6 +95,9 @@ def with_constraints(job: RoutingJob, constraints: Constraints) -> RoutingJob:
     """
     names = {net.name for net in job.nets}
     stated_nets = {net for group in constraints.symmetry for pair in group.net_pairs for net in pair}
+    stated_nets |= {net for entry in constraints.net_lengths for net in entry.nets}
+    stated_nets |= {net for entry in constraints.net_separations for net in entry.nets}
+    stated_nets |= {net for entry in constraints.net_shields for net in (entry.net, entry.shield)}
     others = sorted({*stated_nets, *constraints.priorities, *constraints.currents} - names)
     pairs = [pair for group in constraints.symmetry for pair in group.net_pairs if names.issuperset(pair)]
     paired = {net for pair in pairs for net in pair}
@@ -110,7 +122,7 @@ def with_constraints(job: RoutingJob, constraints: Constraints) -> RoutingJob:
             f"the constraints name nets that are not in this request: {', '.join(others[:MAX_SHOWN])}{more}; a net "
             "that needs no wires may be left out, any other name is a mistake"
         )
-    return replace(job, nets=tuple(nets), warnings=tuple(warnings))
+    return replace(job, nets=with_wishes(nets, constraints), warnings=tuple(warnings))
 
 
 def constraints_of(job: RoutingJob, constraints: Constraints) -> Constraints:
@@ -124,8 +136,16 @@ def constraints_of(job: RoutingJob, constraints: Constraints) -> Constraints:
         for net in job.nets
         if net.current is not None and net.name not in constraints.currents
     ]
+    equal = {net for entry in constraints.net_lengths for net in entry.nets}
+    lengths = [
+        NetLengths(each.nets, reason="match_length") for each in equal_lengths(job.nets) if not equal & {*each.nets}
+    ]
+    covered = {entry.net for entry in constraints.net_shields}
+    shields = [NetShield(n.name, n.shield, "shield") for n in job.nets if n.shield and n.name not in covered]
     return replace(
         constraints,
+        net_lengths=(*constraints.net_lengths, *lengths),
+        net_shields=(*constraints.net_shields, *shields),
         symmetry=(*constraints.symmetry, group) if more else constraints.symmetry,
         net_currents=(*constraints.net_currents, *loads),
     )
@@ -274,6 +294,10 @@ class _Reader:
             self._width(path, entry, layers),
             entry.get("priority", DEFAULT_PRIORITY),
             entry.get("mirror_of"),
+            symmetric=entry.get("symmetric", False),
+            match_length=entry.get("match_length", ""),
+            apart_from=tuple(entry.get("apart_from", ())),
+            shield=entry.get("shield"),
             current=entry.get("current"),
         )
 
@@ -324,11 +348,16 @@ class _Reader:
             seen.add(net.name)
 
     def _mirrors(self, nets: Sequence[WantedNet]) -> None:
-        """Refuse mirror images of nets that are missing, are images themselves, or have another image."""
+        """Refuse shields that are missing, and images of nets that are missing, images themselves, or have another."""
         originals = [net.mirror_of for net in nets if net.mirror_of is not None]
         images = {net.name for net in nets if net.mirror_of is not None}
         names = {net.name for net in nets}
         for number, net in enumerate(nets):
+            if net.shield is not None and (net.shield not in names or net.shield == net.name):
+                text = (
+                    f"net '{net.name}' cannot be shielded by '{net.shield}', which is not another net of this request"
+                )
+                self._fault(f"nets[{number}].shield", text, net.shield)
             if net.mirror_of is None:
                 continue
             path, of = f"nets[{number}].mirror_of", net.mirror_of
