@@ -68,7 +68,12 @@ class Occupancy:
         if not buckets:
             return
         seen: set[Shape] = set()
-        for key in _keys(window):
+        first, last = (window[0] // BUCKET, window[1] // BUCKET), (window[2] // BUCKET, window[3] // BUCKET)
+        if (last[0] - first[0] + 1) * (last[1] - first[1] + 1) > len(buckets):
+            inside = [k for k in buckets if first[0] <= k[0] <= last[0] and first[1] <= k[1] <= last[1]]
+        else:
+            inside = _keys(window)
+        for key in inside:
             for shape in buckets.get(key, ()):
                 if shape not in seen and overlaps(shape.rect, window):
                     seen.add(shape)

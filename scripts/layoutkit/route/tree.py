@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from layoutkit.route.routes import NetRequest, Rect, Terminal
 
     IntArray = npt.NDArray[np.int64]
+
+FEW_BOXES = 4
+"""Up to so many, the distance to each is calculated everywhere."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] 
         for cluster in sorted(waiting, reverse=True):
             targets.update(dict.fromkeys(nodes[cluster], cluster))
         guess = distance_to(board, [box for cluster in sorted(waiting) for box in boxes[cluster]])
-        path = board.search.shortest_path(costs, guess, sorted(tree), sorted(targets))
+        path = board.search.shortest_path(costs, guess, list(tree), list(targets))
         if not path:
             joined_now = [g for number, part in enumerate(clusters) if number not in waiting for g in part.groups]
             return Growth(paths, _no_path(board, net, groups, joined_now, min(clusters[min(waiting)].groups)))
@@ -115,11 +119,23 @@ def box_of(board: Board, nodes: Iterable[int]) -> Rect:
 
 
 def distance_to(board: Board, boxes: Sequence[Rect]) -> IntArray:
-    """Return the Manhattan distance from each (row, column) to the nearest of some boxes."""
+    """Return the Manhattan distance from each (row, column) to the nearest of some boxes, which end on tracks. [dbu]
+
+    Where there are many boxes, the distances along x and then those along y are passed on from track to track.
+    """
     import numpy as np
 
     xs, ys = np.asarray(board.tracks.xs, dtype=np.int64), np.asarray(board.tracks.ys, dtype=np.int64)
     nearest = np.full((len(ys), len(xs)), 1 << 60, dtype=np.int64)
+    if len(boxes) > FEW_BOXES:
+        for left, bottom, right, top in boxes:
+            rows, columns = np.searchsorted(ys, (bottom, top)), np.searchsorted(xs, (left, right))
+            nearest[rows[0] : rows[1] + 1, columns[0] : columns[1] + 1] = 0
+        for axis, at in ((1, xs[None, :]), (0, ys[:, None])):
+            before = np.minimum.accumulate(nearest - at, axis=axis) + at
+            after = np.flip(np.minimum.accumulate(np.flip(nearest + at, axis), axis=axis), axis) - at
+            nearest = np.minimum(before, after)
+        return nearest
     for left, bottom, right, top in boxes:
         dx = np.maximum(np.maximum(left - xs, xs - right), 0)
         dy = np.maximum(np.maximum(bottom - ys, ys - top), 0)
@@ -158,16 +174,14 @@ def _unreachable(
     """Return why a group cannot even be left, None when all can (or there is nothing to join); ``held`` ones are."""
     if len(groups) < 2:
         return None
-    for number, (group, its_entries) in enumerate(zip(groups, entries, strict=True)):
-        nodes = nodes_of(board, its_entries)
-        if number in held:
+    by_group = [nodes_of(board, its) for its in entries]
+    shared = Counter(node for nodes in by_group for node in nodes)
+    for number, (group, nodes) in enumerate(zip(groups, by_group, strict=True)):
+        if number in held or any(shared[node] > 1 or _has_exit(board, costs, node) for node in sorted(nodes)):
             continue
         where = _where(board, net, group[0])
         if not nodes:
             return f"terminal {where} cannot be reached: it lies outside the routing area"
-        others = set().union(*(nodes_of(board, entry) for entry in entries if entry is not its_entries))
-        if nodes & others or any(_has_exit(board, costs, node) for node in sorted(nodes)):
-            continue
         return f"terminal {where} is blocked: metal of other nets or the edge of the area leaves no wire or via room"
     return None
 
