@@ -70,18 +70,20 @@ SLOW_BY_FOLDER = {
     "remote uvx",
     "layoutkit/drc": "drc_application drc_deck drc_hierarchy drc_mutants drc_oracle",
     "layoutkit/circuit": "netlist_fuzz",
-    "layoutkit/draw": "flavours matched mos resistors_and_capacitors stack",
-    "layoutkit/flow": "mixed_voltages",
+    "layoutkit/draw": "bipolars capacitor_arrays flavours matched mos resistors_and_capacitors stack",
+    "layoutkit/extract": "matched_groups",
+    "layoutkit/flow": "constraints_in_flow isolated_bodies matched_groups mixed_voltages",
     "layoutkit/pcells": "pcells",
-    "layoutkit/route": "route_paths route_random",
+    "layoutkit/route": "blockers path_search route_paths route_random",
     "layoutkit/layout": "export klayout_files",
-    "loader": "cli exported_skills frontmatter pipeline runner search warm_workers",
+    "layoutkit/tools": "technology_file_check",
+    "loader": "cli export exported_skills frontmatter handler layer1 pipeline runner search warm_workers",
     "skills": "constraint_planning design_knowledge_graph drc_check extracted_spice gds_export layout_view "
-    "lvs_check module_placement netlist_to_gds passive_devices signal_routing workspace_state",
+    "lvs_check module_placement netlist_to_gds one_flow passive_devices signal_routing workspace_state",
     "skillscript": "command_line model_call outcomes supervisor",
 }
 SLOW = {f"{folder}/test_{name}.py" for folder, names in SLOW_BY_FOLDER.items() for name in names.split()}
-SLOW |= {"test_packaging.py"}
+SLOW |= {"test_packaging.py", "test_release.py"}
 
 
 def pytest_addoption(parser):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
+from layoutkit.extract.metal_mesh import mean_resistance
 from layoutkit.extract.strap_loss import strap_losses, straps_data
 from layoutkit.technology import load, names
 
@@ -111,3 +112,28 @@ def test_a_comb_on_the_first_conductor_is_measured_up_to_its_back():
     above = first.sheet_ohm * (3000 + PITCH / 2) / WIDTH
     assert ladder + above < left.ohm < 1.1 * (ladder + above)
     assert left.coverage == 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_resistance_of_any_network_is_that_of_its_solved_matrix(seed):
+    random = np.random.default_rng(seed)
+    size = 30
+    links = {(i, i + 1): float(random.uniform(0.1, 9)) for i in range(size - 1)}
+    for _ in range(25):
+        one, other = sorted(random.choice(size, 2, replace=False).tolist())
+        links[one, other] = float(random.uniform(0.1, 9))
+    grounded, feeds = {3, 17}, random.integers(0, size, 6).tolist()
+    matrix = np.zeros((size, size))
+    for (one, other), conductance in links.items():
+        matrix[[one, other], [one, other]] += conductance
+        matrix[[one, other], [other, one]] -= conductance
+    free = [cell for cell in range(size) if cell not in grounded]
+    currents = np.bincount(feeds, minlength=size) / len(feeds)
+    voltages = np.linalg.solve(matrix[np.ix_(free, free)], currents[free])
+    assert mean_resistance(links, grounded, feeds) == pytest.approx(currents[free] @ voltages, rel=1e-9)
+
+
+def test_a_network_with_a_fed_cell_that_reaches_no_ground_has_no_resistance():
+    links = {(0, 1): 1.0, (2, 3): 1.0, (4, 5): 1.0}
+    assert mean_resistance(links, {1}, [0, 2]) is None
+    assert mean_resistance(links, {1, 3}, [0, 2]) == pytest.approx(0.5)  # what is not fed does not count
