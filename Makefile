@@ -9,6 +9,11 @@ BIN    := $(VENV)/bin
 DEMO   ?= build/demo
 DIST   ?= dist
 EXPORTED ?= --all
+SUITE  ?= build/suite
+# Folders of netlists whose scoreboard is committed: those of this repository.
+DEVELOPMENT_CIRCUITS := tests/bench/circuits skills/netlist-to-gds/assets
+CIRCUITS ?= $(DEVELOPMENT_CIRCUITS)
+SUITE_OPTIONS := $(if $(TECHNOLOGIES),--technologies $(TECHNOLOGIES)) $(if $(JOBS),--jobs $(JOBS)) $(if $(TIME_LIMIT),--time-limit $(TIME_LIMIT))
 # What a skill's script may need beside the package's own requirements; LOCK_OPTIONS=--upgrade takes the newest versions.
 LOCKED_EXTRAS := functions models
 SOURCES := loader scripts skills tests
@@ -22,7 +27,7 @@ COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader script
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick hierarchy check fix bench lint types docs coverage manifests pictures host-tools locks dist try-dist clean
+.PHONY: help demo test test-quick hierarchy check fix bench suite suite-check board lint types docs coverage manifests pictures host-tools locks dist try-dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -86,6 +91,16 @@ fix: $(VENV)/.installed-dev ## Apply the formatter and the safe lint fixes
 
 bench: $(VENV)/.installed-dev ## Print start-up and flow costs as ratios measured in one run
 	@$(BIN)/python tests/bench/run.py
+
+suite: $(VENV)/.installed-dev ## Lay out a folder of netlists (CIRCUITS=DIR TECHNOLOGIES=... JOBS=...) and print the scoreboard
+	@$(BIN)/python tests/bench/suite.py $(CIRCUITS) $(SUITE_OPTIONS) --out $(SUITE)
+
+suite-check: $(VENV)/.installed-dev ## Report what got worse by more than 3 % against the committed scoreboard
+	@$(BIN)/python tests/bench/suite.py $(CIRCUITS) $(SUITE_OPTIONS) --out $(SUITE) --against tests/bench/board/board.json
+
+board: $(VENV)/.installed-dev ## Write the committed scoreboard anew, in tests/bench/board/
+	@$(BIN)/python tests/bench/suite.py $(DEVELOPMENT_CIRCUITS) $(SUITE_OPTIONS) --out $(SUITE)
+	@mkdir -p tests/bench/board && cp $(SUITE)/board.json $(SUITE)/board.html tests/bench/board/
 
 # Without this machine's settings of uv, so that the file names no other index than pypi.org.
 locks: $(VENV)/.installed-dev ## Update skills/scripts.lock, from which exported scripts get their locks (needs uv)

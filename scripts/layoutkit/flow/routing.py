@@ -266,7 +266,9 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
     overloaded.update(_weak_vias(job, result, overloaded))
     mirrored = measured_mirrors(technology, result, axis_x, obstacles)
     unequal = tuple(unequal_metal(technology, job.obstacles, result))
-    bound = sum(length_bound(net) for net in requests if result.net(net.name).success)
+    widest = max(technology.conductor(name).width for name in job.layers)
+    routed = [net for net in requests if result.net(net.name).success]
+    bound = sum(length_bound(net, max(net.width or 0, widest) // 2) for net in routed)
     return Routes(result, area, mirrored, overloaded, unequal, bound)
 
 

@@ -7,32 +7,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import klayout.db as kdb
+
     from layoutkit.route.routes import NetRequest, Rect, Terminal
 
-STEINER_RATIO = 2 / 3
-"""A rectilinear Steiner tree is at least this part of a minimum spanning tree.
 
-Hwang, "On Steiner minimal trees with rectilinear distance", SIAM J. Appl. Math. 30 (1976).
-"""
-
-
-def length_bound(net: NetRequest) -> int:
+def length_bound(net: NetRequest, reach: int) -> int:
     """Return a length that the wires of ``net`` cannot be shorter than. [dbu]
 
-    The wires must touch the box around each group of joined terminals. The larger of two bounds counts: half the
-    perimeter of the smallest box that touches all these boxes, and two thirds of their minimum spanning tree.
+    A wire's middle must come as near as ``reach``, half its width, to the box around each group of joined terminals.
     """
     parts: list[list[Terminal]] = []
     for terminal in net.terminals:
         mine = [part for part in parts if any(_joined(terminal, other) for other in part)]
         parts = [part for part in parts if part not in mine] + [[terminal, *(each for part in mine for each in part)]]
-    boxes = [[terminal.box for terminal in part] for part in parts]
-    return tree_bound(
-        [
-            (min(b.left for b in p), min(b.bottom for b in p), max(b.right for b in p), max(b.top for b in p))
-            for p in boxes
-        ]
-    )
+    return tree_bound([_around([terminal.box for terminal in part], reach) for part in parts])
+
+
+def _around(boxes: Sequence[kdb.Box], reach: int) -> Rect:
+    left, bottom = min(box.left for box in boxes), min(box.bottom for box in boxes)
+    right, top = max(box.right for box in boxes), max(box.top for box in boxes)
+    return (left - reach, bottom - reach, right + reach, top + reach)
 
 
 def _joined(one: Terminal, other: Terminal) -> bool:
@@ -43,12 +38,26 @@ def _joined(one: Terminal, other: Terminal) -> bool:
 
 
 def tree_bound(boxes: Sequence[Rect]) -> int:
-    """Return a length that no tree of axis-parallel wires that touches all ``boxes`` is shorter than. [dbu]"""
-    if len(boxes) < 2:
+    """Return a length that no axis-parallel wires that join ``boxes``, each metal in itself, are shorter than. [dbu]
+
+    The larger of two bounds counts. The wires must cover, in x and in y, what lies between the boxes and is covered by
+    none. And a tree that joins k things is at least k / (2 (k - 1)) of their minimum spanning tree: Kou, Markowsky,
+    Berman, "A fast algorithm for Steiner trees", Acta Informatica 15 (1981).
+    """
+    count = len(boxes)
+    if count < 2:
         return 0
-    width = max(0, max(box[0] for box in boxes) - min(box[2] for box in boxes))
-    height = max(0, max(box[1] for box in boxes) - min(box[3] for box in boxes))
-    return max(width + height, int(STEINER_RATIO * _spanning_tree(boxes)))
+    between = _uncovered([(box[0], box[2]) for box in boxes]) + _uncovered([(box[1], box[3]) for box in boxes])
+    return max(between, _spanning_tree(boxes) * count // (2 * (count - 1)))
+
+
+def _uncovered(intervals: Sequence[tuple[int, int]]) -> int:
+    """Return the length of the gaps that a union of intervals has."""
+    gaps, reached = 0, min(low for low, _ in intervals)
+    for low, high in sorted(intervals):
+        gaps += max(0, low - reached)
+        reached = max(reached, high)
+    return gaps
 
 
 def _spanning_tree(boxes: Sequence[Rect]) -> int:
