@@ -481,6 +481,10 @@ class WiredRow:
                 wires += [(level, Area(0, rail.low, 0, rail.high)) for level in range(1, rail.level)]
         wires += [(0, area) for _, area in self.gate_strips()]
         wires += [(0, area) for _, area in self.tie_bars()]
+        if any(self.dummies):  # posts reach rails on the bulk net by metal around the cuts on them
+            end = metal.cuts[0].enclose_below_end + max(0, metal.even(metal.wire(0) - self.gate_rail) // 2)
+            tied = (rail for rail in self.gate_rails if rail.net == self.bulk_net)
+            wires += [(0, Area(0, rail.low - end, 0, rail.high + end)) for rail in tied]
         for rail in self.gate_rails:  # risers may reach it by pads on the levels above
             wires += [(level, Area(0, rail.low, 0, rail.high)) for level in range(1, metal.riser)]
         if side == "foot":
