@@ -38,6 +38,7 @@ class BlockSpec:
         devices: Id, size and nets of each.
         bulk_net: Net of the ring around them; empty for none.
         dummies: Dummies at each end of a block of several.
+        chained: Whether resistors are one string in this order, see ``ResistorSpec``.
     """
 
     name: str
@@ -45,6 +46,7 @@ class BlockSpec:
     devices: tuple[tuple[str, PassiveSize, Mapping[str, str]], ...]
     bulk_net: str = ""
     dummies: int = 0
+    chained: bool = False
 
 
 def draw_block(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
@@ -61,7 +63,7 @@ def _resistors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> 
     resistors = tuple(resistor(technology, name, block.spec.name, size, nets) for name, size, nets in block.devices)
     ringed = bool(block.bulk_net)
     dummies = block.dummies if ringed and len(resistors) > 1 else 0
-    spec = ResistorSpec(block.name, resistors, block.bulk_net, dummies=dummies, ring=ringed, labels=False)
+    spec = ResistorSpec(block.name, resistors, block.bulk_net, dummies, ringed, labels=False, chained=block.chained)
     return draw_resistors(layout, technology, spec)
 
 

@@ -29,6 +29,8 @@ class ResistorSpec:
         dummies: Dummy bars at each end.
         ring: Whether to draw the ring.
         labels: Whether pins carry net names.
+        chained: Whether the resistors are one string, in this order: the first's ``n`` is the second's ``p``, and so
+            on. Their bars then lie in the order of the string, and a net between two of them joins two bars only.
     """
 
     name: str
@@ -37,6 +39,12 @@ class ResistorSpec:
     dummies: int = 0
     ring: bool = True
     labels: bool = True
+    chained: bool = False
+
+    @property
+    def inner_nets(self) -> frozenset[str]:
+        """The nets between the resistors of a string."""
+        return frozenset(r.p for r in self.resistors[1:]) if self.chained else frozenset()
 
 
 class BarSizes(NamedTuple):
@@ -142,6 +150,8 @@ class BankPlan:
         spec, pitch = self.spec, self.sizes.pitch
         by_id = {resistor.id: resistor for resistor in spec.resistors}
         pattern = common_centroid({resistor.id: resistor.bars for resistor in spec.resistors})
+        if spec.chained:
+            pattern = tuple(resistor.id for resistor in spec.resistors for _ in range(resistor.bars))
         count = dict.fromkeys(by_id, 0)
         bars = [Bar(i * pitch, None, "", spec.bulk_net, spec.bulk_net) for i in range(spec.dummies)]
         for device in pattern:
@@ -149,7 +159,8 @@ class BankPlan:
             count[device] += 1
             string, place = divmod(number, resistor.segments)
             before, after = (_node(resistor, string, place + step) for step in (0, 1))
-            low, high = (after, before) if place % 2 else (before, after)
+            turned = len(bars) - spec.dummies if spec.chained else place
+            low, high = (after, before) if turned % 2 else (before, after)
             bars.append(Bar(len(bars) * pitch, resistor, f"{device}_{number + 1}", low, high))
         bars += [Bar((len(bars) + i) * pitch, None, "", spec.bulk_net, spec.bulk_net) for i in range(spec.dummies)]
         return bars
@@ -171,7 +182,7 @@ class BankPlan:
     def _tracks(self, *, high: bool) -> list[Track]:
         """Return the rails of one side from the bars outward: links first, then the terminals over the whole bank."""
         sizes = self.rows
-        terminals = {net for r in self.spec.resistors for net in (r.p, r.n)}
+        terminals = {net for r in self.spec.resistors for net in (r.p, r.n)} - self.spec.inner_nets
         spans: dict[str, tuple[int, int]] = {}
         for bar in self.bars:
             net = bar.high if high else bar.low

@@ -1,13 +1,15 @@
 """Devices of a circuit that are not transistors: which are drawn together, and drawing them.
 
 Matched resistors of one flavour, width and length are one bank, matched capacitors of one plate one array, both with a
-common centroid. Other equal resistors share banks, up to eight in each, and bipolar transistors of one flavour on the
-same base and collector, as those of a bandgap are, share arrays. Any other device is a block of its own.
+common centroid. Other equal resistors share banks: those of a string whose inner nets nothing else uses lie in its
+order, up to four in each, others up to eight. Bipolar transistors of one flavour on the same base and collector, as
+those of a bandgap are, share arrays. Any other device is a block of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.supplies import substrate_net
@@ -42,6 +44,7 @@ class PassiveGroup:
         devices: In the order of the netlist.
         bulk_net: Net of the well or substrate around them; empty where there is none or the circuit names none.
         level: 1.
+        chained: Whether the devices are resistors of one string, in its order.
     """
 
     name: str
@@ -50,6 +53,7 @@ class PassiveGroup:
     devices: tuple[Device, ...]
     bulk_net: str
     level: int = 1
+    chained: bool = False
 
     @property
     def turns(self) -> bool:
@@ -92,8 +96,12 @@ def group_passives(
     rest = [device for device in circuit.devices if device.id in bulks and device.id not in taken]
     bodies = {device.id: f"{bulks[device.id]} {_base_net(device)}" for device in rest}
     for part in _alike([device for device in rest if device.kind.together > 1], bodies):
+        strings = _strings(circuit, part)
+        for bank in (bank for string in strings for bank in _banks(string)):
+            groups.append(replace(_group(technology, bank, bulks[bank[0].id]), chained=True))
+        other = [device for device in part if all(device not in string for string in strings)]
         most = part[0].kind.together
-        groups += [_group(technology, part[i : i + most], bulks[part[0].id]) for i in range(0, len(part), most)]
+        groups += [_group(technology, other[i : i + most], bulks[part[0].id]) for i in range(0, len(other), most)]
     groups += [_group(technology, [device], bulks[device.id]) for device in rest if device.kind.together == 1]
     return tuple(groups), tuple(notes)
 
@@ -106,6 +114,49 @@ def _alike(devices: Sequence[Device], bulks: Mapping[str, str]) -> list[list[Dev
         key = (device.model, bulks[device.id], device.w, device.l, alone)
         parts.setdefault(key, []).append(device)
     return list(parts.values())
+
+
+def _strings(circuit: Circuit, part: Sequence[Device]) -> list[list[Device]]:
+    """Return the resistors of ``part`` that are in series, each string in its order.
+
+    Nothing else is on a net between two of them, so that neither it nor their matching is seen from outside.
+    """
+    own = {device.id: device for device in part if device.type == "resistor" and device.m == 1}
+    near: dict[str, list[Device]] = {name: [] for name in own}
+    for net, connections in circuit.nets.items():
+        ends = [each.device for each in connections if each.terminal in {"p", "n"}]
+        alone = len(connections) == len(set(ends)) == 2 and net not in {*circuit.ports, *circuit.black_box_nets}
+        if alone and own.keys() >= set(ends):
+            near[ends[0]].append(own[ends[1]])
+            near[ends[1]].append(own[ends[0]])
+    found: list[list[Device]] = []
+    for device in own.values():
+        if len(near[device.id]) != 1 or any(device in string for string in found):
+            continue  # inside a string, alone, or the other end of one
+        string = [device]
+        while following := [each for each in near[string[-1].id] if each not in string]:
+            string.append(following[0])
+        found.append(string)
+    return found
+
+
+def _banks(string: list[Device]) -> list[list[Device]]:
+    """Return a string in parts of about equal length, each for one bank."""
+    count = -(-len(string) // (string[0].kind.together // 2))
+    cuts = [len(string) * number // count for number in range(count + 1)]
+    return [string[low:high] for low, high in pairwise(cuts)]
+
+
+def _along(string: Sequence[Device]) -> list[Mapping[str, str]]:
+    """Return the nets of the resistors of a string, turned so that the ``n`` of each is the ``p`` of the next."""
+    nets = [device.terminals for device in string]
+    start = nets[0]["p"] if nets[0]["n"] in {nets[1]["p"], nets[1]["n"]} else nets[0]["n"]
+    found: list[Mapping[str, str]] = []
+    for each in nets:
+        p, n = (each["p"], each["n"]) if each["p"] == start else (each["n"], each["p"])
+        found.append({**each, "p": p, "n": n})
+        start = n
+    return found
 
 
 def _base_net(device: Device) -> str:
@@ -143,12 +194,11 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
     Raises:
         GeometryError: If the process does not allow a size.
     """
+    chained = group.chained and len(group.devices) > 1
+    nets = _along(group.devices) if chained else [device.terminals for device in group.devices]
     devices = tuple(
-        (
-            device.id,
-            PassiveSize(device.w, device.l, device.m, series=int(device.params.get("series", 1))),
-            device.terminals,
-        )
-        for device in group.devices
+        (device.id, PassiveSize(device.w, device.l, device.m, series=int(device.params.get("series", 1))), each)
+        for device, each in zip(group.devices, nets, strict=True)
     )
-    return draw_block(layout, technology, BlockSpec(group.name, group.spec, devices, group.bulk_net, dummies))
+    spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, dummies, chained)
+    return draw_block(layout, technology, spec)

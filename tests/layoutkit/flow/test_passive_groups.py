@@ -45,6 +45,30 @@ def test_matched_small_and_mos_capacitors_are_laid_out(tmp_path):
     assert "vss vss sky130_fd_pr__cap_mim_m3_1" in reference.split("* dummy")[1]
 
 
+STRINGS = """.subckt strings a b c d vss
+XR1 a n1 vss sky130_fd_pr__res_high_po w=0.35 l=10
+XR2 n2 n1 vss sky130_fd_pr__res_high_po w=0.35 l=10
+XR3 n2 b vss sky130_fd_pr__res_high_po w=0.35 l=10
+XR4 b tap vss sky130_fd_pr__res_high_po w=0.35 l=60
+XR5 p1 tap vss sky130_fd_pr__res_high_po w=0.35 l=60
+XR6 p1 p2 vss sky130_fd_pr__res_high_po w=0.35 l=60
+XR7 p3 p2 vss sky130_fd_pr__res_high_po w=0.35 l=60
+XR8 p3 p4 vss sky130_fd_pr__res_high_po w=0.35 l=60
+XR9 c p4 vss sky130_fd_pr__res_high_po w=0.35 l=60
+M1 d tap vss vss nmos W=2u L=0.5u
+.ends
+"""
+
+
+def test_resistors_in_series_lie_in_the_order_of_their_string(tmp_path):
+    """Tap feeds a gate, so that a string ends there and the one resistor on its other side is no part of one."""
+    groups, _ = group_passives(mapped(tmp_path, STRINGS).circuit, load("sky130A"), Constraints())
+    found = [("".join(device.id[2:] for device in group.devices), group.chained) for group in groups]
+    assert found == [("123", True), ("56", True), ("789", True), ("4", False)]
+    report = build_layout(LayoutRequest(netlist_text=STRINGS, technology="sky130A", workspace=str(tmp_path / "w")))
+    assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
+
+
 def test_values_in_an_integer_ratio_that_share_a_net_become_equal_plates(tmp_path):
     ratio = mapped(tmp_path, ".subckt x a b c t v\nC1 a t 100f\nC2 b t 300f\nC3 c t 100f\nC4 c v 5f\n.ends\n").circuit
     plates = {device.id: (device.w, device.l, device.m) for device in ratio.devices if device.id != "C4"}
