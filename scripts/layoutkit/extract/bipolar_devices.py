@@ -1,9 +1,9 @@
-"""Vertical bipolar transistors in a layout: emitters whose surroundings are those of the foundry's cell.
+"""Recognise vertical bipolar transistors: emitters surrounded by the same shapes as in the foundry's cell.
 
-An emitter is p+ diffusion in a well below the markers of the device. It counts only if its size is one that the process
-has, and if base, well, collector, implants and markers are where the cell has them; otherwise it is reported, with the
-first thing that differs. Collector rings of neighbours may be one grid, so that only what lies inside the collector is
-compared exactly, and the ring itself only has to be there, with contacts.
+An emitter is p+ diffusion in a well, covered by the markers of the device. It is accepted if the process has a device
+of its size and if base, well, collector, implants and markers are where the foundry's cell has them. Otherwise it is
+reported, with the first difference. Neighbours may share the sides of their collector rings. Therefore only the shapes
+inside the ring are compared exactly; the ring must exist and have contacts.
 """
 
 from __future__ import annotations

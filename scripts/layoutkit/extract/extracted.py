@@ -59,7 +59,7 @@ class SourceDrain(NamedTuple):
 class Finger:
     """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any.
 
-    A channel also has its share of source and drain, by terminal, and what lies around it.
+    A channel also has its share of source and drain, by terminal, and its distances to edges and neighbours.
     """
 
     device: str

@@ -103,7 +103,7 @@ def _covers_without_effect(cell: kdb.Cell, technology: Technology) -> set[tuple[
 
 
 def _surroundings(layers: ElectricalLayers, dbu_um: float) -> dict[Point, Surroundings]:
-    """Return what lies around each channel, by its centre; extraction of devices adds terminals to these regions."""
+    """Return the distances of each channel, by its centre; call it before extraction of devices changes the regions."""
     channels = [channel for _, region in sorted(layers.gates.items()) for channel in region.each()]
     found = surroundings(channels, layers.diffusion, layers.conducting["nwell"], dbu_um)
     return {point_um(box.center(), dbu_um): around for box, around in found.items()}

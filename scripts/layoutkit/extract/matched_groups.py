@@ -1,10 +1,10 @@
-"""How equal the devices of a matched group are, measured from the layout: places, junctions, stress, surroundings.
+"""Measure how equal the devices of a matched group are in a layout: positions, junctions, stress and surroundings.
 
-Devices are found by the texts in their channels, nets and sizes by extraction. Every figure is of the finished layout,
-wires and neighbours included; nothing is taken from what a generator meant to draw.
+Texts in the channels name the devices; nets and sizes come from extraction. All figures are measured on the finished
+layout, with its wires and neighbours; none comes from the generators.
 
-Source and drain are told apart by the circuit where it is known. Otherwise the drain is the end that is on the net of
-the gate, else the end that is not on a net that all devices of the group share.
+Where the circuit is known, it says which end of a channel is the drain. Otherwise the drain is the end on the gate's
+net; if there is none, the end on a net that not all devices of the group share.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whether what is drawn in and over matched devices is its own mirror image, from the shapes of every mask layer.
+"""Check whether the shapes of matched devices, on every mask layer, are their own mirror image.
 
-Two devices may be exchanged by the mirror: A's channels lie where B's are, and all of A's do. ``centre`` is the middle
-of the channels; the area that is compared is the smallest one about it that holds the diffusions and the poly of the
+The mirror may exchange two devices: it then maps every channel of A to one of B. ``centre`` is the middle of the
+channels. The compared area is the smallest one, centred there, that contains the diffusions and the poly of the
 channels. All shapes in it count, also wires of other nets::
 
       |  A  B | B  A  |      mirrored about the vertical line: each device is its own image

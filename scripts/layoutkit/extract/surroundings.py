@@ -1,4 +1,4 @@
-"""What lies around each channel of a layout: the edges of its diffusion, its neighbours and the nearest edge of a well.
+"""Measure the distances from each channel to the ends of its diffusion, to its neighbours and to the nearest well.
 
 ::
 
@@ -9,11 +9,11 @@
        '-------'-----'---------'-----'--------'
 
 ``sa`` is the distance from a channel to the end of its diffusion on the left (below, where the current runs upwards),
-``sb`` that on the right (above). Channels of other devices and dummies between a channel and the end are diffusion
-too. Where the end is stepped, each step counts by the share of the channel's width it lies beside, and what is averaged
-is ``1 / (sa + L/2)``, as the models of stress do (BSIM4 manual, stress effect model).
+``sb`` that on the right (above). A diffusion that other channels cross, such as those of dummies, does not end there.
+An end may have steps in its outline. Then ``1 / (sa + L/2)`` is averaged over the steps, weighted by the part of the
+channel's width that lies beside each, as models of stress do (BSIM4 manual, stress effect model).
 
-Taps that abut a diffusion continue it, since no oxide separates them.
+A tap that abuts a diffusion is part of it, since no oxide separates them.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 WELL_RANGE_UM = 10.0
-"""Wells that are farther away are not looked for; the effect of a well edge ends after a few micrometres. [um]"""
+"""Distance within which wells are searched; a well edge has no effect beyond a few micrometres. [um]"""
 
 _UPWARDS = kdb.Trans(kdb.Trans.R270)
-"""Turns a channel with a current upwards into one with a current to the right."""
+"""Rotates a channel whose current flows upwards, so that it flows to the right."""
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What lies around one channel.
+    """Distances from one channel to the ends of its diffusion, to its neighbours and to the nearest well.
 
     Attributes:
         box: The channel. [dbu]
         vertical: Whether its current runs along y.
         sa_um: Distance to the end of the diffusion on the left (below). [um]
         sb_um: Distance to the end of the diffusion on the right (above). [um]
-        diffusion: Number of the diffusion it is on; channels of one diffusion have the same number.
+        diffusion: Number of its diffusion; channels on the same diffusion have the same number.
         gap_before_um: Distance to the next channel of the diffusion on the left (below); None at the end. [um]
         gap_after_um: The same on the right (above). [um]
         well_um: Distance to the nearest edge of an n well; None if there is none within ``WELL_RANGE_UM``. [um]
@@ -66,7 +66,7 @@ class Surroundings:
 def surroundings(
     channels: Sequence[kdb.Polygon], diffusion: kdb.Region, nwell: kdb.Region, dbu_um: float
 ) -> dict[kdb.Box, Surroundings]:
-    """Return what lies around each channel, by its box.
+    """Return the distances of each channel, by its box.
 
     The cost grows with the channels and the corners of the diffusions that they cross, times a logarithm.
 

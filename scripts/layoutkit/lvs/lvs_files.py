@@ -141,7 +141,7 @@ def _measured(device: Device, found: ExtractedDevice, *, apart: bool = False) ->
 
 
 def _places(device: ExtractedDevice) -> list[Surroundings]:
-    """Return what lies around the channels of a transistor; nothing for other devices."""
+    """Return the distances of a transistor's channels to edges and neighbours; nothing for other devices."""
     return [finger.around for finger in device.fingers if finger.around is not None]
 
 
