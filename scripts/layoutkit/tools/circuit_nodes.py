@@ -42,8 +42,9 @@ _SINGULAR = {
     "device_currents": "device_current",
     "port_sides": "port_side",
 }
-_SUBJECTS = ("device", "devices", "net", "nets", "shield", "port", "block", "blocks")
-_SUBJECTS += ("pairs", "self_symmetric", "net_pairs")
+_ONES = ("device", "net", "shield", "port", "block")
+_MANY = ("devices", "nets", "blocks", "pairs", "self_symmetric", "net_pairs")
+_SUBJECTS = (*_ONES, *_MANY)
 _WORD = re.compile(r"[\w.]+")
 
 
