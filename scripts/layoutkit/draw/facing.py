@@ -68,8 +68,16 @@ def _have_room(lower: WiredRow, upper: WiredRow, metal: Metal) -> bool:
     return not any(near(bar, strip) for bar in bars for _, strip in strips)
 
 
-def shared_distance(lower: WiredRow, upper: WiredRow, least: int) -> int:
-    """Return the distance of two rows that share their rails, at least ``least``; their rails are moved to agree."""
+def shared_distance(lower: WiredRow, upper: WiredRow, least: int, odd_step: int = 0) -> int:
+    """Return the distance of two rows that share their rails, at least ``least``; their rails are moved to agree.
+
+    Args:
+        lower: One row.
+        upper: The row above it.
+        least: Least distance of their diffusions. [dbu]
+        odd_step: Which row's rails move one grid step more than the other's where only that gives ``least`` exactly: 1
+            the lower row's, -1 the upper row's. 0: neither's, so that the distance may be one grid step more.
+    """
     grid = lower.sizes.grid
 
     def beside() -> int:
@@ -81,6 +89,7 @@ def shared_distance(lower: WiredRow, upper: WiredRow, least: int) -> int:
     lack = least - beside()
     if lack > 0:
         lift = -(-lack // (2 * grid)) * grid
-        lower.lift_rails(lift)
-        upper.lift_rails(lift)
+        less = grid if odd_step and 2 * lift - lack >= grid else 0
+        lower.lift_rails(lift - (less if odd_step < 0 else 0))
+        upper.lift_rails(lift - (less if odd_step > 0 else 0))
     return beside()

@@ -196,11 +196,10 @@ class _Drawing:
             distances.append(shared_distance(lower, upper, needed) if shared else needed)
             self.shared.append(shared)
         if distances != distances[::-1]:  # the rows of an odd stack are to be symmetric about the middle row
-            most, shared_pairs = 0, [pair for pair, shared in zip(pairwise(wired), self.shared, strict=True) if shared]
-            wanted = max(distances)
-            while wanted > most:
-                most = wanted
-                wanted = max((shared_distance(*pair, most) for pair in shared_pairs), default=most)
+            most = max(distances)
+            for number, pair in enumerate(pairwise(wired)):
+                if self.shared[number]:  # the outer row's rails take an odd step, so that the upper half is the image
+                    shared_distance(*pair, most, odd_step=1 if 2 * number + 2 <= len(rows) else -1)
             distances = [most] * len(distances)
         placed = [_PlacedRow(wired[0], self.stack.rows[0].flipped, 0)]
         for (row, upper), distance in zip(rows[1:], distances, strict=True):

@@ -1,12 +1,17 @@
 """Which devices share a row, and into how many fingers they are cut (design: engine's ideas 2 and 5)."""
 
+from itertools import pairwise
+
+import klayout.db as kdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, recognise
 from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.groups import group_devices, size
+from layoutkit.flow.modules import draw_groups
 from layoutkit.technology import load
 
 TECHNOLOGY = load("sky130A")
@@ -93,3 +98,24 @@ def test_devices_whose_fingers_cannot_be_halved_get_a_smaller_even_number():
     pair = [mos(f"M{i}", f"x{i} {gate} t vss", w=1.62e-6, nf=3) for i, gate in ((1, "a"), (2, "b"))]
     (group, _), _ = groups_of(*pair, mos("M3", "t bias vss vss"), ports=("a", "b", "bias", "vss"))
     assert {(sizing.finger_width, sizing.fingers) for sizing in group.sizing} == {(810, 2)}
+
+
+def test_five_rows_whose_rails_agree_only_at_an_odd_distance_are_drawn_at_equal_distances():
+    """The two inner pairs of rows share rails; without an odd step they push each other apart for ever."""
+    netlist = """
+    .subckt bias in a b c vdd
+    M1 in in vdd vdd pmos W=8u L=1u nf=2
+    M2 a in vdd vdd pmos W=8u L=1u nf=2
+    M3 b in vdd vdd pmos W=8u L=1u nf=2
+    M4 c in vdd vdd pmos W=16u L=1u nf=4
+    .ends
+    """
+    request, technology = LayoutRequest(netlist_text=netlist), load("sg13g2")
+    circuit, _ = read_circuit(request, technology)
+    design, _ = make_design(request, technology, circuit)
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    (drawn,) = draw_groups(layout, design)
+    rows = sorted({gate.box.center().y for gate in drawn.module.gates})
+    assert len(rows) == 5
+    assert len({upper - lower for lower, upper in pairwise(rows)}) == 1
