@@ -340,7 +340,7 @@ class _Job:
         self._unsaved["place"] = {PLACED: self.placed_bytes, PLACEMENT: self._stored(tried)}
         return {
             "placement": placement_data(tried, tried.placed.cell),
-            "hierarchy": hierarchy_data(self.placed_design),
+            "hierarchy": hierarchy_data(self.placed_design, tried.placed.layout),
             **self._tries,
         }
 

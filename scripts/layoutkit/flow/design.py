@@ -298,6 +298,7 @@ class _Frame:
         """Return the design of one level of the hierarchy, and what was decided, in words."""
         from layoutkit.circuit import recognise
         from layoutkit.flow.groups import group_devices
+        from layoutkit.flow.hierarchy import in_arrays
         from layoutkit.flow.passive_modules import group_passives
 
         own = level.own
@@ -308,7 +309,7 @@ class _Frame:
         design = Design(
             self.technology,
             replace(level.circuit, modules=own.modules),
-            (*transistors, *others, *level.parts),
+            (*transistors, *others, *in_arrays(level.parts)),
             level.chip.supplies,
             DUMMIES if dummies is None else dummies,
             dummies or 0,

@@ -19,7 +19,7 @@ from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.flow.current_loads import device_currents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.constraints import Outcome
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from layoutkit.draw.deep_well import DeepWellNets
 
 SUBCIRCUIT = "subcircuit"
+FEWEST_IN_ARRAY = 3
+"""Equal instances from which on they are placed as an array."""
 _SHOWN = 3  # groups in a message
 _DEVICES = ("devices", "device", "pairs", "self_symmetric")
 _NETS = ("net", "net_pairs", "port")
@@ -34,14 +36,15 @@ _NETS = ("net", "net_pairs", "port")
 
 @dataclass(frozen=True)
 class InstanceGroup:
-    """An instance of a shared cell: the devices in it are drawn there.
+    """An instance of a shared cell, whose devices are drawn there, or several of them in an array.
 
     Attributes:
-        name: Path of the instance.
+        name: Path of the instance; of an array the name of its cell.
         cell: Name of the shared cell.
         devices: In the names of the circuit that contains it.
-        names: Id of each device in the cell to its id in that circuit.
-        nets: Net of the cell to net of that circuit.
+        names: Id of each device in the cell to its id in that circuit; empty for an array.
+        nets: Net of the cell to net of that circuit; empty for an array.
+        several: The instances of an array; empty for a single one.
         type: ``subcircuit``.
         bulk_net: Empty: a cell has wells and substrate taps of its own.
         level: 1.
@@ -52,9 +55,15 @@ class InstanceGroup:
     devices: tuple[Device, ...]
     names: Mapping[str, str]
     nets: Mapping[str, str]
+    several: tuple[InstanceGroup, ...] = ()
     type: str = SUBCIRCUIT
     bulk_net: str = ""
     level: int = 1
+
+    @property
+    def members(self) -> tuple[InstanceGroup, ...]:
+        """The single instances."""
+        return self.several or (self,)
 
 
 @dataclass(frozen=True)
@@ -106,6 +115,21 @@ class Level:
         ports = dict.fromkeys((*self.ports, *(net for net in used if net in nets)))
         modules = tuple(module for module in self.circuit.modules if not inside.intersection(module.devices))
         return replace(self.circuit, devices=devices, ports=tuple(ports), modules=modules)
+
+
+def in_arrays(parts: Sequence[InstanceGroup]) -> tuple[InstanceGroup, ...]:
+    """Return instances to be placed, those of one cell as one array where there are at least ``FEWEST_IN_ARRAY``."""
+    by_cell: dict[str, list[InstanceGroup]] = {}
+    for part in parts:
+        by_cell.setdefault(part.cell, []).append(part)
+    found: list[InstanceGroup] = []
+    for cell, members in by_cell.items():
+        if len(members) < FEWEST_IN_ARRAY:
+            found += members
+            continue
+        devices = tuple(device for member in members for device in member.devices)
+        found.append(InstanceGroup(f"{cell}_array", cell, devices, {}, {}, tuple(members)))
+    return tuple(found)
 
 
 def levels_of(circuit: Circuit, hierarchy: Hierarchy, chip: Chip) -> tuple[Level, dict[str, Level]]:

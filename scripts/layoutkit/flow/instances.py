@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.draw.module import Instance
+from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.layout.cells import copy_content, fresh_cell
+from layoutkit.place import Block, Rectangle
+from layoutkit.place.clearance import Clearances
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,10 +17,12 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.circuit.constraints import Outcome
-    from layoutkit.draw.module import Module
-    from layoutkit.flow.hierarchy import InstanceGroup
+    from layoutkit.draw.module import DrawnDummy, Gate, Keepout, Module, Pin
     from layoutkit.flow.modules import Drawn
     from layoutkit.technology import Technology
+
+_SHAPES = 3
+"""Shapes of an array from which placement chooses."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,116 @@ def instance_module(layout: kdb.Layout, group: InstanceGroup, finished: Finished
     cell = layout.cell(finished.name) or _copied(layout, finished.module.cell)
     module = renamed_module(finished.module, group.name, group.names, group.nets)
     return replace(module, cell=cell, layout=layout)
+
+
+def array_modules(
+    layout: kdb.Layout, technology: Technology, group: InstanceGroup, finished: FinishedCell
+) -> list[Module]:
+    """Return an array of instances of a finished cell in several shapes, the one nearest to a square first.
+
+    Neighbours are as far apart as any two blocks. The order is that of the netlist, every second row backwards.
+    """
+    count, box = len(group.several), finished.module.bbox
+    gaps = _gaps(technology, finished)
+    pitch_x, pitch_y = (
+        technology.snap_up(side + gap) for side, gap in zip((box.width(), box.height()), gaps, strict=True)
+    )
+
+    def uneven(columns: int) -> tuple[float, int]:
+        width, height = columns * pitch_x, -(-count // columns) * pitch_y
+        return max(width, height) / min(width, height) * -(-count // columns) * columns / count, columns
+
+    shapes = sorted(range(1, count + 1), key=uneven)[:_SHAPES]
+    return [_array(layout, group, finished, columns, (pitch_x, pitch_y)) for columns in shapes]
+
+
+def _gaps(technology: Technology, finished: FinishedCell) -> tuple[int, int]:
+    """Return how far apart two instances side by side and one above the other are. [dbu]"""
+    module = finished.module
+    boxes = {
+        spec.name: module.cell.bbox(technology.layer(module.layout, spec.name)) for spec in technology.layers.values()
+    }
+    one, other = (
+        Block(
+            name,
+            name,
+            Rectangle(module.bbox.left, module.bbox.bottom, module.bbox.right, module.bbox.top),
+            (),
+            {layer: Rectangle(b.left, b.bottom, b.right, b.top) for layer, b in boxes.items() if not b.empty()},
+            holds=finished.kinds,
+        )
+        for name in ("one", "other")
+    )
+    clearances = Clearances(technology)
+    room = technology.conductors[2].width + technology.conductors[2].space
+    return clearances.between(one, other, "x") + room, clearances.between(one, other, "y") + room
+
+
+def _array(
+    layout: kdb.Layout, group: InstanceGroup, finished: FinishedCell, columns: int, pitch: tuple[int, int]
+) -> Module:
+    """Return an array of some columns, drawn in ``layout`` as a cell with KLayout arrays."""
+    import klayout.db as kdb
+
+    name = group.name
+    while layout.has_cell(name):
+        name += f"_{columns}"
+    single = instance_module(layout, group.several[0], finished)
+    cell, count = fresh_cell(layout, name), len(group.several)
+    rows, rest = divmod(count, columns)
+    for size, number, row in ((columns, rows, 0), (rest, 1, rows)):
+        if size and number:
+            place = kdb.Trans(0, row * pitch[1])
+            along, up = kdb.Vector(pitch[0], 0), kdb.Vector(0, pitch[1])
+            one = size == number == 1
+            index = single.cell.cell_index()
+            cell.insert(
+                kdb.CellInstArray(index, place) if one else kdb.CellInstArray(index, place, along, up, size, number)
+            )
+    pins: list[Pin] = []
+    gates: list[Gate] = []
+    keepouts: list[Keepout] = []
+    dummies: list[DrawnDummy] = []
+    places = []
+    for position, member in enumerate(group.several):
+        row, column = divmod(position, columns)
+        backwards = row % 2 == 1 and row < rows
+        x, y = (columns - 1 - column if backwards else column) * pitch[0], row * pitch[1]
+        module = renamed_module(finished.module, member.name, member.names, member.nets)
+        pins += [replace(pin, box=pin.box.moved(x, y)) for pin in module.pins]
+        gates += [replace(gate, box=gate.box.moved(x, y)) for gate in module.gates]
+        keepouts += [replace(keepout, box=keepout.box.moved(x, y)) for keepout in module.keepouts]
+        dummies += module.dummies
+        places.append(Instance(member.name, member.cell, x, y, "R0"))
+    return replace(
+        finished.module,
+        name=group.name,
+        cell=cell,
+        layout=layout,
+        pins=tuple(pins),
+        devices=tuple(device.id for device in group.devices),
+        instances=tuple(places),
+        bbox=cell.bbox(),
+        gates=tuple(gates),
+        keepouts=tuple(keepouts),
+        dummies=tuple(dummies),
+        joined=False,
+    )
+
+
+def members_of(item: Drawn, trans: kdb.Trans) -> list[tuple[InstanceGroup, kdb.Trans]]:
+    """Return each instance of a drawn instance or array with its place; none for what is no instance.
+
+    Args:
+        item: What was drawn.
+        trans: Where it lies.
+    """
+    import klayout.db as kdb
+
+    if not isinstance(item.group, InstanceGroup):
+        return []
+    places = [kdb.Trans(int(each.x), int(each.y)) for each in item.module.instances] or [kdb.Trans()]
+    return [(member, trans * place) for member, place in zip(item.group.members, places, strict=True)]
 
 
 def _copied(layout: kdb.Layout, source: kdb.Cell) -> kdb.Cell:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -61,9 +63,9 @@ def _block(technology: Technology, item: Drawn, module: Module, layers: Mapping[
     if isinstance(item.group, Group) and not item.ringed:
         block = replace(block, ring=ring_room(technology, replace(item, module=module), block))
     if isinstance(item.group, InstanceGroup):
-        # The pins of one net are joined inside, so the first one is as good as any.
-        pins = {net: (net, x, y) for net, x, y in reversed(block.pins)}
-        block = replace(block, pins=tuple(pins.values()), holds=item.holds)
+        # The pins of one net are joined inside of an instance, so the first one is as good as any.
+        pins = [next(same) for _, same in groupby(block.pins, key=itemgetter(0))]
+        block = replace(block, pins=tuple(pins), holds=item.holds)
     return block
 
 

@@ -18,7 +18,7 @@ from layoutkit.flow.current_loads import device_currents
 from layoutkit.flow.deep_wells import KIND
 from layoutkit.flow.groups import Group
 from layoutkit.flow.hierarchy import SUBCIRCUIT, InstanceGroup
-from layoutkit.flow.instances import instance_module
+from layoutkit.flow.instances import array_modules, instance_module
 from layoutkit.flow.passive_modules import ARRAYS, PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def draw_groups(layout: kdb.Layout, design: Design, *, common_rings: bool = True
             dummies = design.dummies if group.type == ARRAYS["capacitor"] else design.dummy_bars
             drawn.append(Drawn(group, draw_passives(layout, design.technology, group, dummies)))
         elif isinstance(group, InstanceGroup):
-            drawn.append(_instance(layout, group, design.finished[group.cell]))
+            drawn.append(_instance(layout, design.technology, group, design.finished[group.cell]))
         elif group.deep_well is not None:
             shapes = [
                 isolate(design.technology, module, group.spec, group.deep_well, labels=False)
@@ -123,8 +123,11 @@ def draw_groups(layout: kdb.Layout, design: Design, *, common_rings: bool = True
     return drawn
 
 
-def _instance(layout: kdb.Layout, group: InstanceGroup, finished: FinishedCell) -> Drawn:
-    return Drawn(group, instance_module(layout, group, finished), holds=finished.kinds)
+def _instance(layout: kdb.Layout, technology: Technology, group: InstanceGroup, finished: FinishedCell) -> Drawn:
+    if not group.several:
+        return Drawn(group, instance_module(layout, group, finished), holds=finished.kinds)
+    first, *others = array_modules(layout, technology, group, finished)
+    return Drawn(group, first, others=tuple(others), holds=finished.kinds)
 
 
 def _ring_key(group: Group) -> tuple[str, str, bool]:

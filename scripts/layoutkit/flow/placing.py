@@ -11,7 +11,7 @@ import klayout.db as kdb
 from layoutkit.flow.deep_wells import join_deep_wells
 from layoutkit.flow.groups import Group
 from layoutkit.flow.hierarchy import InstanceGroup
-from layoutkit.flow.instances import Inside, Well, in_layout, inside_of, name_devices
+from layoutkit.flow.instances import Inside, Well, in_layout, inside_of, members_of, name_devices
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
 from layoutkit.flow.overlays import covers, critical_devices, lay_over
@@ -84,9 +84,10 @@ class PlacedModules:
         found: list[Inside] = []
         for item in self.drawn:
             trans = self.trans[item.module.name]
-            if isinstance(item.group, InstanceGroup):
-                found += inside_of(item.group, self.finished[item.group.cell], trans)
-            else:
+            members = members_of(item, trans)
+            for member, place in members:
+                found += inside_of(member, self.finished[member.cell], place)
+            if not members:
                 found.append(Inside(item.module, trans, item))
         return (*found, *(Inside(ring, self.trans[ring.name], None) for ring in self.rings))
 
@@ -267,8 +268,8 @@ def place_modules(
     for name, module in placed.modules.items():
         cell.insert(kdb.CellInstArray(module.cell.cell_index(), trans[name]))
     for item in drawn:
-        if isinstance(group := item.group, InstanceGroup):
-            name_devices(cell, technology, group, design.finished[group.cell], trans[item.module.name])
+        for member, place in members_of(item, trans[item.module.name]):
+            name_devices(cell, technology, member, design.finished[member.cell], place)
     here = [(shape, placement.placed[name]) for name, shape in shapes.items()]
     here += [(ring.block, Placed(ring.block.name, 0, 0)) for ring in rings]
     wells = _join_wells(technology, cell, here, _wells_of_instances(placed))
@@ -314,10 +315,10 @@ def _cell_name(name: str, layout: kdb.Layout) -> str:
 def _wells_of_instances(placed: PlacedModules) -> list[Well]:
     """Return the wells inside of instances, in the names and coordinates of what contains these."""
     return [
-        Well(well.layer, group.nets[well.net], well.oxide, well.shapes.transformed(placed.trans[item.module.name]))
+        Well(well.layer, member.nets[well.net], well.oxide, well.shapes.transformed(place))
         for item in placed.drawn
-        if isinstance(group := item.group, InstanceGroup)
-        for well in placed.finished[group.cell].wells
+        for member, place in members_of(item, placed.trans[item.module.name])
+        for well in placed.finished[member.cell].wells
     ]
 
 

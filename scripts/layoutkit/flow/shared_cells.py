@@ -201,9 +201,18 @@ def cell_outcomes(design: Design) -> Iterator[Outcome]:
             yield from outcomes_inside(design.whole, design.finished[cell.name].outcomes, names)
 
 
-def hierarchy_data(design: Design) -> dict[str, Any]:
-    """Return which cells are shared and how often, and which subcircuits are not, as JSON data. [um]"""
+def hierarchy_data(design: Design, layout: kdb.Layout) -> dict[str, Any]:
+    """Return which cells are shared and how often, and which subcircuits are not, as JSON data. [um]
+
+    Args:
+        design: What was placed.
+        layout: Holds the arrays of the cells.
+    """
     to_um = design.technology.to_um
+    arrays: dict[str, list[list[int]]] = {}
+    for instance in (each for cell in layout.each_cell() for each in cell.each_inst()):
+        if instance.is_regular_array():
+            arrays.setdefault(instance.cell.name, []).append([instance.na, instance.nb])
     return {
         "cells": [
             {
@@ -211,6 +220,7 @@ def hierarchy_data(design: Design) -> dict[str, Any]:
                 "subcircuit": cell.subcircuit,
                 "devices": len(cell.design.circuit.devices),
                 "instances": [use.path for use in cell.uses],
+                "arrays": sorted(arrays.get(cell.name, [])),
                 "width": to_um(design.finished[cell.name].module.bbox.width()),
                 "height": to_um(design.finished[cell.name].module.bbox.height()),
                 "routing": dict(design.finished[cell.name].wiring),

@@ -63,7 +63,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
         "technology": technology.name,
         "modules": modules_data(placed.flat, technology, placed.cell),
         "matched_pairs": [list(pair) for pair in matched_pairs(placed.flat)],
-        "hierarchy": hierarchy_data(design),
+        "hierarchy": hierarchy_data(design, placed.layout),
         "placement": {**placement_data(tried, placed.cell), "instances": _instances(placed)},
         "constraints": constraints,
         **routing,

@@ -173,6 +173,14 @@ def test_instances_are_identical_in_the_flat_layout_but_for_wires_above_them(bui
         assert all((one ^ another).is_empty() for one, another in zip(images[0], other, strict=True))
 
 
+def test_three_equal_instances_are_a_klayout_array_in_which_neighbours_in_the_ring_are_neighbours(build):
+    report = build("ring", "sky130A")
+    ((columns, rows),) = report["hierarchy"]["cells"][0]["arrays"]
+    assert columns * rows == 3
+    arrays = [each for each in layout_of(report).each_cell() for each in each.each_inst() if each.is_regular_array()]
+    assert [(each.cell.name, each.na, each.nb) for each in arrays] == [("inv", columns, rows)]
+
+
 def test_devices_keep_their_own_names_in_reports_and_on_the_layout(build):
     report = build("amplifiers", "gf180mcuD")
     drawn = {device for module in report["modules"] for device in module["devices"]}
