@@ -122,7 +122,9 @@ def _gaps(technology: Technology, finished: FinishedCell) -> tuple[int, int]:
     )
     clearances = Clearances(technology)
     room = technology.conductors[2].width + technology.conductors[2].space
-    return clearances.between(one, other, "x") + room, clearances.between(one, other, "y") + room
+    gaps = clearances.gaps((one, other))
+    left, right, bottom, top = range(4)
+    return int(gaps[right, 4 + left]) + room, int(gaps[top, 4 + bottom]) + room
 
 
 def _array(
