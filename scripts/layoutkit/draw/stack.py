@@ -37,8 +37,9 @@ from layoutkit.draw.ring import (
     row_covers,
     tap_distance,
 )
+from layoutkit.draw.risers import Risers, needed_width
 from layoutkit.draw.row import Row, is_palindrome, plan_row
-from layoutkit.draw.row_metal import Metal, cuts_in, hull
+from layoutkit.draw.row_metal import Metal, hull
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.draw.wires import RAIL_ROWS, Loads, Rail, Side, WiredRow, level_name
@@ -152,8 +153,7 @@ class _Drawing:
         self.matched = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
         self.links = self._gate_links()
         self.tie_rails = self._tie_rails()
-        self.risers = self._riser_nets()
-        self.links = [link for link in self.links if link.net not in self.risers]  # risers join the gate rails, too
+        self.risers = self._planned_risers()
         self.inner = self._ring_inside()
         self.ends = self.inner.left - self._tap_width("left"), self.inner.right + self._tap_width("right")
         self._check_tap_distance()
@@ -168,7 +168,9 @@ class _Drawing:
         self._draw_end_ties()
         for layer, area in link_shapes(self.links, self.metal):
             sketch.box(layer, area)
-        self._draw_risers()
+        if self.risers.nets:
+            for layer, area in self.risers.shapes(self.ends, self.rails):
+                sketch.box(layer, area)
         if self.taps:
             for layer, area in module_covers(self.inner, self.ring, tech, stack.device, self.taps):
                 sketch.box(layer, area)
@@ -241,14 +243,10 @@ class _Drawing:
     def _widest(self, level: int) -> int:
         """Return the width of the widest wire on ``level``, for spaces beside it."""
         rails = [rail.high - rail.low for row in self.wired for rail in row.all_rails() if rail.level == level]
-        wires = [self._riser_need()] if level == self.metal.riser else []
+        every = [rail for row in self.wired for rail in row.all_rails()]
+        wires = [needed_width(self.metal, every, self.loads.nets)] if level == self.metal.riser else []
         straps = [row.pad_width for row in self.wired] if level == self.metal.strap else []
         return max([self.metal.wire(level, RAIL_ROWS), *rails, *wires, *straps])
-
-    def _riser_need(self) -> int:
-        """Return the width of risers that carry the currents of their nets. [dbu]"""
-        nets = {rail.net for row in self.wired for rail in row.all_rails()}
-        return max((self.metal.width_for(self.metal.riser, self.loads.nets.get(net, 0.0)) for net in nets), default=0)
 
     def _tap_width(self, side: RingSide) -> int:
         """Return the width of the ring at ``side``; 0 where it is open."""
@@ -261,6 +259,14 @@ class _Drawing:
 
     def _in_two_strips(self) -> bool:
         return self.taps == ("bottom", "top")
+
+    def _planned_risers(self) -> Risers:
+        nets = self._riser_nets()
+        self.links = [link for link in self.links if link.net not in nets]  # risers join the gate rails, too
+        rails = [rail for row in self.wired for rail in row.all_rails()]
+        may_part = self.matched and not self._palindromes()
+        room = self._riser_room(self._sides()) if nets else 0
+        return Risers(self.metal, nets, rails, self.loads.nets, room=room, may_part=may_part)
 
     def _riser_nets(self) -> list[str]:
         """Return the nets that need a riser, outermost first.
@@ -284,27 +290,6 @@ class _Drawing:
             counts[bulk] += 1 + self._in_two_strips()
         return sorted(net for net, count in counts.items() if count > 1)
 
-    def _risers(self) -> list[tuple[str, Area]]:
-        """Return the risers as (net, area), equally long: at both ends, or one per net where both have no room."""
-        if not self.risers:
-            return []
-        metal, width = self.metal, self._riser_width()
-        pitch = width + metal.space(metal.riser, width)
-        cut = metal.cuts[metal.riser - 1]
-        inset = max(0, cut.enclose_below_end - cut.enclose_above)
-        spans = [area for net, _, area in self.rails if net in self.risers]
-        end = cut.enclose_above_end
-        bottom, top = min(area.bottom for area in spans) - end, max(area.top for area in spans) + end
-        lack = -(-metal.conductors[metal.riser].area // width) - (top - bottom)
-        grow = metal.even(max(0, lack)) // 2
-        found = []
-        for right, nets in enumerate(self._riser_sides()):
-            for slot, net in enumerate(nets):
-                offset = inset + slot * pitch
-                left = self.ends[1] - offset - width if right else self.ends[0] + offset
-                found.append((net, Area(left, bottom - grow, left + width, top + grow)))
-        return found
-
     def _riser_room(self, sides: dict[RingSide, int]) -> int:
         """Return the room for risers at each end of the rows: outside matched channels, or half of the rows. [dbu]
 
@@ -322,48 +307,9 @@ class _Drawing:
         edges += [(link.area.left - beside, link.area.right + beside) for link in self.links]
         return min(*(left - self.left for left, _ in edges), *(self.right - right for _, right in edges)) + beyond
 
-    def _riser_sides(self) -> tuple[list[str], list[str]]:
-        """Return the nets of the risers at the left and at the right end."""
-        nets = self.risers
-        room = self._riser_room(self._sides())
-        if not self.matched or self.metal.riser_block(len(nets), self._riser_wire(1)) <= room or self._palindromes():
-            return nets, nets
-        return nets[::2], nets[1::2]
-
     def _palindromes(self) -> bool:
         """Return whether every row is its own mirror image."""
         return all(is_palindrome(row) for row in self.stack.rows)
-
-    def _riser_cuts(self) -> int:
-        """Return how many cuts side by side the risers hold: two where there is room."""
-        count = max(len(nets) for nets in self._riser_sides())
-        least = self._riser_columns()
-        if least > 1:
-            return least
-        return 2 if self.metal.riser_block(count, self._riser_wire(2)) <= self._riser_room(self._sides()) else 1
-
-    def _riser_columns(self) -> int:
-        """Return how many cuts side by side a riser needs on each rail to carry its current."""
-        metal, found = self.metal, 1
-        for rail_net, level, height in self._joined_rails():
-            current = self.loads.nets.get(rail_net, 0.0)
-            for cut in range(level, metal.riser):
-                each = metal.cuts[cut]
-                rows = max(1, cuts_in(each, height - 2 * each.enclose_below)[0])
-                found = max(found, metal.cuts_for(cut, current, rows))
-        return found
-
-    def _joined_rails(self) -> list[tuple[str, int, int]]:
-        """Return net, level and height of the rails that risers join."""
-        rails = {(rail.net, rail.level, rail.high - rail.low) for row in self.wired for rail in row.all_rails()}
-        return sorted(rail for rail in rails if rail[0] in self.risers)
-
-    def _riser_wire(self, cuts: int) -> int:
-        """Return the width of risers with a number of cuts side by side."""
-        return max(self.metal.wire(self.metal.riser, cuts), self._riser_need())
-
-    def _riser_width(self) -> int:
-        return self._riser_wire(self._riser_cuts())
 
     def _sides(self) -> dict[RingSide, int]:
         """Return the distance from the rows to the inner edge of the ring at left and right, risers apart. [dbu]"""
@@ -426,7 +372,7 @@ class _Drawing:
             side: inner_edge(self.taps, side, self.ring, self.sizes, rail=side in self._bulk_rail_sides())
             for side in SIDES
         }
-        if self.stack.bulk_net in self.risers:  # it reaches the ring's rail by pads
+        if self.stack.bulk_net in self.risers.nets:  # it reaches the ring's rail by pads
             for side in edge.values():
                 if "rail" in side:
                     beyond = self.sizes.rail // 2 - side["rail"]
@@ -441,10 +387,8 @@ class _Drawing:
         if (top.top + above + below) % (2 * self.sizes.grid):
             above += self.sizes.grid
         sides = self._sides()
-        if self.risers:
-            count = max(len(nets) for nets in self._riser_sides())
-            block = self.metal.riser_block(count, self._riser_width())
-            grow = self.tech.snap_up(max(0, block - self._riser_room(sides)))
+        if self.risers.nets:
+            grow = self.tech.snap_up(self.risers.lack)
             sides = {side: distance + grow for side, distance in sides.items()}
         return Area(self.left - sides["left"], bottom.bottom - below, self.right + sides["right"], top.top + above)
 
@@ -590,15 +534,6 @@ class _Drawing:
             rows.append(TiedRow((left, right), (bars[True], bars[False]), tuple(gates)))
         for layer, area in tie_shapes(rows, rails, self.metal):
             self.sketch.box(layer, area)
-
-    def _draw_risers(self) -> None:
-        metal, sketch = self.metal, self.sketch
-        for net, riser in self._risers():
-            sketch.box(metal.layer(metal.riser), riser)
-            for rail_net, level, area in self.rails:
-                if rail_net == net:
-                    for layer, shape in metal.stack_between(level, area, metal.riser, riser, crowded=True):
-                        sketch.box(layer, shape)
 
     def _draw_texts(self) -> None:
         for net, level, area in dict.fromkeys(self.pins):
