@@ -161,3 +161,19 @@ def test_a_bad_input_file_is_reported_and_leaves_no_file(tmp_path, run_script, s
 
 def test_a_workspace_without_layout_is_reported(run_script):
     assert "holds no layout yet" in refused(run_script(SCRIPT, "--output-path", "out.gds"))
+
+
+def test_the_lef_of_a_cell_is_written_beside_it_and_lists_the_pins_inside_its_outline(tmp_path, run_script):
+    layout = kdb.Layout()
+    cell = layout.create_cell("top")
+    for name, x in (("a", 0), ("b", 4000)):
+        cell.shapes(layout.layer(68, 20)).insert(kdb.Box(x, 0, x + 500, 300 + x))
+        cell.shapes(layout.layer(68, 16)).insert(kdb.Box(x + (x > 0) * 100, 0 if x == 0 else 100, x + 300, 300))
+        cell.shapes(layout.layer(68, 5)).insert(kdb.Text(name, x + 200, 200))
+    layout.write(str(tmp_path / "in.gds"))
+    target = ("--output-path", "out.gds", "--layout-path", "in.gds", "--lef-path", "out.lef", "--technology", "sky130A")
+    code, envelope = run_script(SCRIPT, *target)
+    assert code == 0
+    assert envelope["data"]["lef"] == {"path": str(tmp_path / "out.lef"), "pins": ["a", "b"], "inside": ["b"]}
+    assert "no shape on prBndry.boundary" in envelope["data"]["warnings"][0]
+    assert "SIZE 4.5 BY 4.3 ;" in (tmp_path / "out.lef").read_text()

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 PICTURE_SIDE = 1600  # pixels of the longer side
 FILES = {
     "gds": "layout.gds",
+    "lef": "layout.lef",
     "png": "layout.png",
     "reference_netlist": "reference.spice",
     "deck_netlist": "reference.cdl",
@@ -379,9 +380,29 @@ class _Job:
             for kind, form in self.netlist_forms.items():
                 text = write_spice(self.circuit, self.technology, form, isolated, listed)
                 files.write_bytes(workspace.path(FILES[kind]), noted(text.encode(), circuit))
+            lef = self._write_lef()
         self.out_of_date += saved.warnings
         self._unsaved["export"] = {FILES["gds"]: None}
-        return {LAYOUT: saved.sha256, **circuit, "files": ["gds", *self.netlist_forms]}
+        return {LAYOUT: saved.sha256, **circuit, "files": ["gds", *lef, *self.netlist_forms]}
+
+    def _write_lef(self) -> list[str]:
+        """Write the outline, pins and obstructions of the cell; return which files there are."""
+        from layoutkit.circuit.port_uses import port_uses
+        from layoutkit.layout import files
+        from layoutkit.layout.lef import lef_of
+        from layoutkit.layout.provenance import LAYOUT, noted, sha256_of
+
+        path = self.workspace.path(FILES["lef"])
+        try:
+            lef = lef_of(self.cell, self.technology, port_uses(self.circuit))
+        except LayoutkitError as error:  # no ports, or names that LEF cannot hold
+            self._warnings.append(f"no LEF was written: {error}")
+            path.unlink(missing_ok=True)
+            return []
+        self._warnings += lef.warnings
+        source = {LAYOUT: sha256_of(self.workspace.layout_path) or ""}
+        files.write_bytes(path, noted(lef.text.encode(), source))
+        return ["lef"]
 
     def _drc(self) -> dict[str, Any]:
         from layoutkit.drc.check import Options, check_cell

@@ -15,7 +15,7 @@ reach from one end of the boundary to the other, so that each of them touches it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import klayout.db as kdb
@@ -27,14 +27,14 @@ from layoutkit.route.routing_stack import make_stack
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from layoutkit.circuit.port_uses import Direction, Use
     from layoutkit.place.port_places import PortPlace, Side
     from layoutkit.technology import Conductor, Technology
 
 SupplyStyle = Literal["rails", "ring", "ports"]
-Use = Literal["signal", "power", "ground"]
 RAIL_WIDTH_UM = 1.0
 """Least width of a rail. [um]"""
-RAIL_SIDES: dict[Use, tuple[Side, ...]] = {"power": ("top",), "ground": ("bottom",)}
+RAIL_SIDES: dict[str, tuple[Side, ...]] = {"power": ("top",), "ground": ("bottom",)}
 LARGEST_PART = 2
 """No port or rail is wider than the longer side of the core divided by this."""
 SLOT_PITCHES = 2
@@ -60,7 +60,7 @@ class PortNet:
     name: str
     pins: tuple[kdb.Box, ...]
     use: Use = "signal"
-    direction: str = "inout"
+    direction: Direction = "inout"
     side: Side | None = None
     order: int | None = None
     current: float | None = None
@@ -78,7 +78,7 @@ class Port:
         layer: Conductor.
         box: The metal: a stub from the boundary inwards, or a rail.
         pin: The part of it that is the pin; it touches the boundary.
-        label: Where the name is written, inside the pin; None for further pieces of one port.
+        label: Where the name is written, inside the pin.
         rail: Whether it is a rail of a supply.
     """
 
@@ -87,7 +87,7 @@ class Port:
     layer: str
     box: kdb.Box
     pin: kdb.Box
-    label: kdb.Point | None
+    label: kdb.Point
     rail: bool = False
 
 
@@ -163,9 +163,8 @@ def draw_frame(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, frame
         cell.shapes(technology.layer(layout, conductor.layer)).insert(port.box)
         if conductor.pin_layer is not None:
             cell.shapes(technology.layer(layout, conductor.pin_layer)).insert(port.pin)
-        if port.label is not None:
-            text = kdb.Text(port.name, kdb.Trans(port.label.x, port.label.y))
-            cell.shapes(technology.layer(layout, conductor.label_layer)).insert(text)
+        text = kdb.Text(port.name, kdb.Trans(port.label.x, port.label.y))
+        cell.shapes(technology.layer(layout, conductor.label_layer)).insert(text)
     for name, box in frame.cuts:
         layer = next(cut.layer for cut in technology.cuts if cut.name == name)
         cell.shapes(technology.layer(layout, layer)).insert(box)
@@ -223,7 +222,7 @@ class _Planner:
             boundary,
             self.core,
             kdb.Box(*(edge + sign * (0 if depth[side] else self.inset) for side, edge, sign in edges)),
-            (*self._labelled(rails), *stubs),
+            (*rails, *stubs),
             tuple(self._corners(rails)),
             self.nets,
         )
@@ -301,19 +300,8 @@ class _Planner:
                 "bottom": kdb.Box(boundary.left, room.bottom - offset, boundary.right, room.bottom - inner),
                 "top": kdb.Box(boundary.left, room.top + inner, boundary.right, room.top + offset),
             }[side]
-            found.append(Port(net.name, side, conductor.name, box, box, None, rail=True))
-        return found
-
-    def _labelled(self, rails: Sequence[Port]) -> list[Port]:
-        """Return the rails, the first of each net with a label at its lower or left end."""
-        seen: set[str] = set()
-        found = []
-        for rail in rails:
-            box = rail.box
-            half = min(box.width(), box.height()) // 2
-            label = None if rail.name in seen else kdb.Point(box.left + half, box.bottom + half)
-            seen.add(rail.name)
-            found.append(replace(rail, label=label))
+            label = kdb.Point(box.left + width // 2, box.bottom + width // 2)
+            found.append(Port(net.name, side, conductor.name, box, box, label, rail=True))
         return found
 
     def _stub(self, net: PortNet, place: PortPlace, boundary: kdb.Box, depth: int) -> Port:

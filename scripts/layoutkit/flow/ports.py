@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.circuit import find_supplies
 from layoutkit.circuit.constraints import Outcome
+from layoutkit.circuit.port_uses import port_uses
 from layoutkit.draw.module import Pin
 from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.port_frame import PortNet, draw_frame, plan_frame
@@ -85,7 +85,7 @@ def touches_boundary(port: Port, boundary: kdb.Box) -> bool:
 def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], list[str]]:
     circuit = design.circuit
     wanted = {entry.port: entry for entry in design.constraints.port_sides}
-    supplies, currents = find_supplies(circuit), stated_currents(design.constraints, circuit)
+    uses, currents = port_uses(circuit), stated_currents(design.constraints, circuit)
     pins: dict[str, list[tuple[str, kdb.Box]]] = {}
     for module in placed.modules.values():
         for pin in module.pins:
@@ -96,8 +96,8 @@ def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], li
         port: PortNet(
             port,
             tuple(box for _, box in pins[port]),
-            use="power" if port in supplies.power else "ground" if port in supplies.ground else "signal",
-            direction=_direction(circuit, port),
+            use=uses[port].use,
+            direction=uses[port].direction,
             side=wanted[port].side if port in wanted else None,  # type: ignore[arg-type]
             order=wanted[port].order if port in wanted else None,
             current=currents.get(port),
@@ -111,15 +111,6 @@ def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], li
             nets[one] = replace(nets[one], partner=other, axis=axis)
             nets[other] = replace(nets[other], partner=one, axis=axis)
     return list(nets.values()), missing
-
-
-def _direction(circuit: Circuit, net: str) -> str:
-    """Return ``input`` for a net with gates or bases only, ``output`` for one that drains of both kinds drive."""
-    ends = {(circuit.device(c.device).type, c.terminal) for c in circuit.nets[net]}
-    if ends and all(end in {("nmos", "g"), ("pmos", "g"), ("npn", "b"), ("pnp", "b")} for end in ends):
-        return "input"
-    drains = {("nmos", "d"), ("pmos", "d")}
-    return "output" if drains <= ends and not ends & {("nmos", "s"), ("pmos", "s")} else "inout"
 
 
 def _axis(one: Sequence[tuple[str, kdb.Box]], other: Sequence[tuple[str, kdb.Box]]) -> int | None:

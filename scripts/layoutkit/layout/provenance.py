@@ -2,8 +2,8 @@
 
 A report is valid only for the exact bytes of the layout that it was made from. Every report that the pack writes holds
 ``layout_sha256``, the SHA-256 of the layout file, and ``circuit_sha256``, that of ``circuit.json`` if the
-workspace's circuit was used: a DRC report in its description, an LVS database or SPICE file in a comment, a PNG picture
-in a ``tEXt`` chunk, a JSON file in a field. ``sha256sum layout.gds`` prints the value to compare with.
+workspace's circuit was used: a DRC report in its description, an LVS database, LEF or SPICE file in a comment, a PNG
+picture in a ``tEXt`` chunk, a JSON file in a field. ``sha256sum layout.gds`` prints the value to compare with.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _NOTE = re.compile(rb"(layout_sha256|circuit_sha256)\W{1,4}([0-9a-f]{64})(?![0-9
 _PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _PNG_HEAD_BYTES = 33  # the magic number and the chunk IHDR, which must come first
 _LVSDB_MAGIC = b"#%lvsdb"
+_LEF_MAGIC = b"VERSION "
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str | None:
@@ -47,7 +48,7 @@ def noted(report: bytes, sources: Mapping[str, str]) -> bytes:
     """Return ``report`` with the digests of its sources added.
 
     Args:
-        report: A KLayout report database, a KLayout LVS database, a PNG picture or SPICE text.
+        report: A KLayout report database, a KLayout LVS database, a PNG picture, LEF or SPICE text.
         sources: ``LAYOUT``, ``CIRCUIT`` or both, each with a SHA-256 as hexadecimal digits; if empty, nothing is added.
     """
     if not sources:
@@ -58,7 +59,7 @@ def noted(report: bytes, sources: Mapping[str, str]) -> bytes:
     words = [f"{name}={value}" for name, value in sorted(sources.items())]
     if report.lstrip().startswith(b"<"):
         return report.replace(b"</description>", f" [{', '.join(words)}]</description>".encode(), 1)
-    sign = "#" if report.startswith(_LVSDB_MAGIC) else "*"
+    sign = "#" if report.startswith((_LVSDB_MAGIC, _LEF_MAGIC)) else "*"
     head, _, rest = report.partition(b"\n")
     return b"\n".join([head, *(f"{sign} {word}".encode() for word in words), rest])
 

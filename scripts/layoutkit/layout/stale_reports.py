@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-OF_LAYOUT = ("drc.lyrdb", "extracted.spice", "layout.png", "lvs.lvsdb", "summary.json")
+OF_LAYOUT = ("drc.lyrdb", "extracted.spice", "layout.lef", "layout.png", "lvs.lvsdb", "summary.json")
 OF_CIRCUIT = ("reference.spice",)
 
 

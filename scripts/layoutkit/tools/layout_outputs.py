@@ -44,6 +44,32 @@ def export(params: Mapping[str, Any], current: CurrentLayout) -> ExportResult:
     return export_layout(layout, output_path, options)
 
 
+def export_lef(params: Mapping[str, Any], current: CurrentLayout) -> tuple[dict[str, Any], list[str]]:
+    """Write the LEF of the exported cell where ``params`` ask for it; return what was written, and warnings.
+
+    Use and direction of the pins are those of the workspace's circuit, where it has these ports.
+
+    Raises:
+        FileError: If the file cannot be written.
+        LayoutkitError: If the cell has no pins, or a name that LEF cannot hold.
+    """
+    if "lef_path" not in params:
+        return {}, []
+    from layoutkit.circuit import read_netlist
+    from layoutkit.circuit.port_uses import port_uses
+    from layoutkit.layout import files
+    from layoutkit.layout.lef import lef_of
+    from layoutkit.layout.provenance import LAYOUT, noted
+
+    layout, uses = current.read(), {}
+    cell = choose_cell(layout, params.get("cell_name"))
+    if current.workspace is not None and current.workspace.circuit_path.is_file():
+        uses = port_uses(read_netlist(str(current.workspace.circuit_path), identify_modules=False))
+    lef, path = lef_of(cell, current.technology(), uses), Path(params["lef_path"]).resolve()
+    files.write_bytes(path, noted(lef.text.encode(), {LAYOUT: current.sha256}))
+    return {"lef": {"path": str(path), "pins": list(lef.pins), "inside": list(lef.inside)}}, list(lef.warnings)
+
+
 def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str, Any]:
     """Draw the current layout as ``params`` (of ``layout.render_view``) request and return what the picture shows.
 

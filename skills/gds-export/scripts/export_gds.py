@@ -30,15 +30,17 @@ except ImportError as problem:  # the same lines in every script: any Python 3 w
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the file that was written and what it holds."""
     from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.tools.layout_outputs import export
+    from layoutkit.tools.layout_outputs import export, export_lef
 
     current = CurrentLayout(params)
     written = export(params, current)
+    lef, notes = export_lef(params, current)
     return {
+        **lef,
         "output_path": written.output_path,
         "cell_name": written.cell_name,
         "layout_sha256": current.sha256,
-        "warnings": current.warnings,
+        "warnings": [*current.warnings, *notes],
         "file_size_bytes": written.file_size_bytes,
         "export_stats": {
             "cell_count": written.cell_count,

@@ -1,5 +1,6 @@
 """Ports at the boundary of a cell, rails and rings of its supplies, judged by KLayout's geometry."""
 
+import re
 from pathlib import Path
 
 import klayout.db as kdb
@@ -68,6 +69,9 @@ def test_every_port_of_a_cell_lies_at_its_boundary_and_is_a_pin(tmp_path, techno
     sides = SIDES if supplies == "ring" else ("bottom", "top")
     assert {side for _, side in least} == set(sides)
     assert min(least.values()) >= 1.0 - 1e-9
+    lef = Path(report["files"]["lef"]).read_text(encoding="utf-8")
+    assert set(re.findall(r"  PIN (\S+)\n", lef)) == set(found)
+    assert f"# layout_sha256={report['layout_sha256']}" in lef
     directions = {port["port"]: port["direction"] for port in listed}
     assert (directions["inp"], directions["inn"], directions["out"]) == ("input", "input", "output")
 
