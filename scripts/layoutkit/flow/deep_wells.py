@@ -1,4 +1,4 @@
-"""Which bodies lie in deep wells, on which nets these are, and merging deep wells that stand close together.
+"""Which bodies lie in deep wells, and on which nets these are.
 
 NMOS transistors whose body is the substrate's net are drawn in the substrate. Every other body needs a deep well. All
 deep wells of a layout are on one net, the highest supply unless the request names another.
@@ -16,10 +16,7 @@ from layoutkit.errors import LayoutkitError, UnsupportedOperationError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import klayout.db as kdb
-
     from layoutkit.circuit.circuit import Circuit, Device
-    from layoutkit.place import Block, Placed
     from layoutkit.technology import Technology
 
 KIND = "in deep well"
@@ -130,40 +127,3 @@ def _highest_supply(circuit: Circuit, technology: Technology, isolated: Sequence
             rated[net] = max(rated.get(net, 0.0), technology.device(device.model).supply_v or 0.0)
             users[net] += 1
     return min(power, key=lambda net: (-rated.get(net, 0.0), -users[net], net))
-
-
-def join_deep_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[tuple[Block, Placed]]) -> None:
-    """Merge deep wells of one net and oxide that are closer than their minimum spacing, with their rings.
-
-    Where a ring of substrate taps lies around every deep well, these keep apart.
-    """
-    import klayout.db as kdb
-
-    from layoutkit.layout.merging import joined
-
-    deep = technology.deep_well
-    if deep is None or deep.substrate_ring:
-        return
-    layer, ring = technology.roles["deep_nwell"], technology.roles["nwell"]
-    covers = sorted({cover for name in deep.devices for cover in technology.device(name).covers})
-    parts: dict[tuple[str, tuple[str, ...]], dict[str, kdb.Region]] = {}
-    for block, place in blocks:
-        if layer not in block.layer_boxes:
-            continue
-        oxide = tuple(cover for cover in covers if cover in block.layer_boxes)
-        drawn = parts.setdefault((block.bulk_net, oxide), {})
-        for name in (layer, ring, *oxide):
-            box = place.rectangle(block.layer_boxes[name])
-            drawn.setdefault(name, kdb.Region()).insert(kdb.Box(*box))
-    for (_, oxide), drawn in sorted(parts.items()):
-        deep_wells = drawn[layer].merged()
-        whole = joined(deep_wells, deep.dim("space"), deep.dim("width"), technology.grid)
-        patch = (whole - deep_wells).merged()
-        if patch.is_empty():
-            continue
-        beyond = deep.dim("ring_enclosure")
-        wells = (patch.sized(beyond, 2) - drawn[ring]).merged()
-        cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
-        cell.shapes(technology.layer(cell.layout(), ring)).insert(wells)
-        for cover in oxide:
-            cell.shapes(technology.layer(cell.layout(), cover)).insert((wells - drawn[cover]).merged())

@@ -118,12 +118,11 @@ def covers(drawn: Sequence[Drawn], technology: Technology, constraints: Constrai
     total = sum(item.module.bbox.area() for item in drawn)
     found = []
     for item in drawn:
-        group = item.group
-        if not isinstance(group, PassiveGroup) or group.type != "single" or group.spec.type != "capacitor":
+        if not isinstance(item.group, PassiveGroup) or item.group.type != "single":
             continue
-        if critical & set(item.module.devices):
+        if item.group.spec.type != "capacitor" or critical & set(item.module.devices):
             continue
-        spec = technology.passive(group.spec.name)
+        spec = technology.passive(item.group.spec.name)
         if item.module.bbox.area() >= LEAST_PART * total and rules_allow_overlay(technology, spec):
             cover = _cover(technology, item.module, spec)
             if cover is not None:

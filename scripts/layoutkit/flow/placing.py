@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.flow.deep_wells import join_deep_wells
 from layoutkit.flow.groups import Group
 from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.flow.instances import Inside, Well, in_layout, inside_of, members_of, name_devices
+from layoutkit.flow.joined_wells import join_deep_wells, join_wells
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
 from layoutkit.flow.overlays import covers, critical_devices, lay_over
@@ -21,7 +21,6 @@ from layoutkit.flow.rings import draw_rings, transformation
 from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, more_room
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
 from layoutkit.flow.symmetric_modules import axis_outcomes, matched_sets, matching_outcomes, plan_symmetry
-from layoutkit.layout.merging import joined
 from layoutkit.place import Placed, PlacementOptions, place_blocks
 from layoutkit.place.clearance import Clearances
 
@@ -272,7 +271,7 @@ def place_modules(
             name_devices(cell, technology, member, design.finished[member.cell], place)
     here = [(shape, placement.placed[name]) for name, shape in shapes.items()]
     here += [(ring.block, Placed(ring.block.name, 0, 0)) for ring in rings]
-    wells = _join_wells(technology, cell, here, _wells_of_instances(placed))
+    wells = join_wells(technology, cell, here, _wells_of_instances(placed))
     join_deep_wells(technology, cell, here)
     return replace(placed, wells=wells)
 
@@ -320,41 +319,6 @@ def _wells_of_instances(placed: PlacedModules) -> list[Well]:
         for member, place in members_of(item, placed.trans[item.module.name])
         for well in placed.finished[member.cell].wells
     ]
-
-
-def _join_wells(
-    technology: Technology, cell: kdb.Cell, blocks: Sequence[tuple[Block, Placed]], inside: Sequence[Well]
-) -> tuple[Well, ...]:
-    """Merge wells of the same layer, bulk net and oxide that are closer than the minimum well spacing; return them all.
-
-    Where a layer is made from wide wells, larger gaps are filled, too; see dimension ``well_fill``.
-    """
-    drawn: dict[tuple[str, str, tuple[str, ...]], kdb.Region] = {}
-    clearances = Clearances(technology)
-    wells: dict[str, str | None] = {spec.type: spec.well for spec in technology.devices.values()}
-    for block, place in blocks:
-        well = wells.get(block.kind)
-        if well is not None and well in block.layer_boxes:
-            box = place.rectangle(block.layer_boxes[well])
-            key = (well, block.bulk_net, tuple(sorted(clearances.oxide(block))))
-            drawn.setdefault(key, kdb.Region()).insert(kdb.Box(*box))
-    for each in inside:
-        drawn.setdefault((each.layer, each.net, each.oxide), kdb.Region()).insert(each.shapes)
-    width = technology.dim("well_width")
-    space = max(technology.dim("well_space", spec) for spec in technology.devices.values() if spec.well)
-    merged: list[Well] = []
-    for key, region in sorted(drawn.items(), key=lambda entry: entry[0]):
-        others = kdb.Region()
-        for other, shapes in drawn.items():
-            if other != key:
-                others += shapes.sized(space if other[0] == key[0] else clearances.to_well)
-        # Other wells would cut slivers out of a wide filling.
-        reach = max(space, technology.dimensions.get("well_fill", 0)) if others.is_empty() else space
-        patch = (joined(region, reach, width, technology.grid) - region - others).merged()
-        for layer in (key[0], *key[2]):
-            cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
-        merged.append(Well(*key, (region + patch).merged()))
-    return tuple(merged)
 
 
 def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.drc.check import check
-from layoutkit.flow.placing import _join_wells
+from layoutkit.flow.joined_wells import join_wells
 from layoutkit.layout.merging import joined
 from layoutkit.place import Block, Placed, Rectangle
 from layoutkit.technology import load, names
@@ -63,7 +63,23 @@ def test_the_layer_made_of_a_wide_well_keeps_its_space_across_a_notch():
     cell = layout.create_cell("wells")
     well = technology.layer(layout, "NWell")
     cell.shapes(well).insert(kdb.Region([kdb.Box(*box) for box in NOTCH]))
-    _join_wells(technology, cell, [(block, placed[block.name]) for block in blocks])
+    join_wells(technology, cell, [(block, placed[block.name]) for block in blocks])
     rules = [rule.id for rule in technology.rules if rule.id.startswith(("NBL.", "NW."))]
     assert check(layout, cell, technology, rule_ids=rules).summary()["total_violations"] == 0
     assert (kdb.Region(cell.shapes(well)) - kdb.Region(kdb.Box(-13770, 105495, 13770, 115845))).is_empty()
+
+
+def test_no_well_grows_over_what_lies_between_two_of_them():
+    """The gap of 4 um is filled for nBuLay (NBL.c) only where it is empty; an n channel there would lie in the well."""
+    technology = load("sg13g2")
+    wells = [Rectangle(0, 0, 6000, 20000), Rectangle(10000, 0, 16000, 20000)]
+    blocks = [Block(str(n), "pmos", box, (), {"NWell": box}, bulk_net="vdd") for n, box in enumerate(wells)]
+    between = Rectangle(7500, 5000, 8500, 15000)
+    for inside in ([], [Block("n", "nmos", between, (), {"Activ": between}, bulk_net="vss")]):
+        layout = kdb.Layout()
+        layout.dbu = technology.dbu_um
+        cell = layout.create_cell("wells")
+        join_wells(technology, cell, [(block, Placed(block.name, 0, 0)) for block in (*blocks, *inside)])
+        filled = kdb.Region(cell.shapes(technology.layer(layout, "NWell")))
+        assert filled.is_empty() == bool(inside)
+        assert (filled & kdb.Region(kdb.Box(*between).enlarged(310, 310))).is_empty() or not inside

@@ -1,0 +1,125 @@
+"""Merging wells of one net that stand close together, where nothing else lies between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.flow.instances import Well
+from layoutkit.layout.merging import joined
+from layoutkit.place.clearance import Clearances
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.place import Block, Placed
+    from layoutkit.technology import Technology
+
+    Key = tuple[str, str, tuple[str, ...]]
+
+
+def join_wells(
+    technology: Technology, cell: kdb.Cell, blocks: Sequence[tuple[Block, Placed]], inside: Sequence[Well] = ()
+) -> tuple[Well, ...]:
+    """Merge wells of the same layer, bulk net and oxide that are closer than the minimum well spacing; return them all.
+
+    Where a layer is made from wide wells, larger gaps are filled, too (dimension ``well_fill``), unless another block
+    lies in the gap.
+
+    Args:
+        technology: The process.
+        cell: Receives the fillings.
+        blocks: What was placed, rings included.
+        inside: Wells inside of instances.
+    """
+    clearances = Clearances(technology)
+    wells: dict[str, str | None] = {spec.type: spec.well for spec in technology.devices.values()}
+    drawn: dict[Key, kdb.Region] = {}
+    keys: list[Key | None] = []
+    for block, place in blocks:
+        well, key = wells.get(block.kind), None
+        if well is not None and well in block.layer_boxes:
+            key = (well, block.bulk_net, tuple(sorted(clearances.oxide(block))))
+            drawn.setdefault(key, kdb.Region()).insert(kdb.Box(*place.rectangle(block.layer_boxes[well])))
+        keys.append(key)
+    for each in inside:
+        drawn.setdefault((each.layer, each.net, each.oxide), kdb.Region()).insert(each.shapes)
+    width, grid = technology.dim("well_width"), technology.grid
+    space = max(technology.dim("well_space", spec) for spec in technology.devices.values() if spec.well)
+    # Blocks that share a ring lie inside it, and the ring is one of the blocks; instances have wells of their own.
+    instances = kdb.Region()
+    for each in inside:
+        instances.insert(each.shapes.bbox())
+    rest = [
+        (block, place)
+        for (block, place), own in zip(blocks, keys, strict=True)
+        if own is None
+        and block.ring is None
+        and (instances & kdb.Region(kdb.Box(*place.rectangle(block.box)))).is_empty()
+    ]
+    apart = {technology.resolve(role): clearances.to_well for role in ("active", "tap")}
+    merged: list[Well] = []
+    for key, region in sorted(drawn.items(), key=lambda entry: entry[0]):
+        others = kdb.Region()
+        for other, shapes in drawn.items():
+            if other != key:
+                others += shapes.sized(space if other[0] == key[0] else clearances.to_well)
+        closed = others + _boxes(rest, apart)
+        for block, place in rest:
+            closed.insert(kdb.Box(*place.rectangle(block.box)))
+        patch = kdb.Region()
+        for reach in (max(space, technology.dimensions.get("well_fill", 0)), space):
+            filled = (joined(region + patch, reach, width, grid) - region - patch).merged()
+            patch = (patch + filled.not_overlapping(closed)).merged()
+        patch += joined(region + patch, space, width, grid) - region - closed
+        patch.merge()
+        for layer in (key[0], *key[2]):
+            cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
+        merged.append(Well(*key, (region + patch).merged()))
+    return tuple(merged)
+
+
+def _boxes(blocks: Sequence[tuple[Block, Placed]], spaces: Mapping[str, int]) -> kdb.Region:
+    """Return the boxes of some layers of blocks as placed, each with its space around it. [dbu]"""
+    found = kdb.Region()
+    for block, place in blocks:
+        for layer, space in spaces.items():
+            if layer in block.layer_boxes:
+                found.insert(kdb.Box(*place.rectangle(block.layer_boxes[layer])).enlarged(space, space))
+    return found
+
+
+def join_deep_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[tuple[Block, Placed]]) -> None:
+    """Merge deep wells of one net and oxide that are closer than their minimum spacing, with their rings.
+
+    A gap with another block in it stays. Where a ring of substrate taps lies around every deep well, these keep apart.
+    """
+    deep = technology.deep_well
+    if deep is None or deep.substrate_ring:
+        return
+    layer, ring = technology.roles["deep_nwell"], technology.roles["nwell"]
+    covers = sorted({cover for name in deep.devices for cover in technology.device(name).covers})
+    outside = [(block, place) for block, place in blocks if layer not in block.layer_boxes]
+    closed = _boxes(outside, Clearances(technology).beside_deep_well)
+    parts: dict[tuple[str, tuple[str, ...]], dict[str, kdb.Region]] = {}
+    for block, place in blocks:
+        if layer not in block.layer_boxes:
+            continue
+        oxide = tuple(cover for cover in covers if cover in block.layer_boxes)
+        drawn = parts.setdefault((block.bulk_net, oxide), {})
+        for name in (layer, ring, *oxide):
+            box = place.rectangle(block.layer_boxes[name])
+            drawn.setdefault(name, kdb.Region()).insert(kdb.Box(*box))
+    for (_, oxide), drawn in sorted(parts.items()):
+        deep_wells = drawn[layer].merged()
+        whole = joined(deep_wells, deep.dim("space"), deep.dim("width"), technology.grid)
+        patch = (whole - deep_wells).merged().not_overlapping(closed)
+        if patch.is_empty():
+            continue
+        beyond = deep.dim("ring_enclosure")
+        wells = (patch.sized(beyond, 2) - drawn[ring]).merged()
+        cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
+        cell.shapes(technology.layer(cell.layout(), ring)).insert(wells)
+        for cover in oxide:
+            cell.shapes(technology.layer(cell.layout(), cover)).insert((wells - drawn[cover]).merged())
