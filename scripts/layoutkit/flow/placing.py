@@ -162,16 +162,27 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         found.append((tried, routes))
         failed = tuple(net.name for net in routes.result.failed)
         tries.append(Try(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
-        if not failed and not routes.unequal:
+        if not failed and (not routes.unequal or not _improved(found)):
             break
         room = more_room(room, tried.placed, routes)
-    best, routes = min(found, key=lambda each: (len(each[1].result.failed), len(each[1].unequal)))
+    best, routes = min(found, key=_lacks)
     warnings = best.warnings
     if routes.result.failed:
         names = ", ".join(net.name for net in routes.result.failed)
         text = f"no way was found for {names} in {len(tries)} placements, each with more room where nets had failed"
         warnings = (*warnings, f"{text}; try a larger row_gap or another seed")
     return replace(best, routes=routes, tries=tuple(tries), warnings=warnings)
+
+
+def _lacks(found: tuple[TriedPlacement, Routes]) -> tuple[int, int, int]:
+    """Return what a try lacks: nets, wires that are equal over matched gates, and area. [dbu2]"""
+    tried, routes = found
+    return len(routes.result.failed), len(routes.unequal), _area(tried.placed.placement)
+
+
+def _improved(found: Sequence[tuple[TriedPlacement, Routes]]) -> bool:
+    """Return whether the last try lacks fewer nets, or has fewer wires over matched gates, than all before it."""
+    return all(_lacks(found[-1])[:2] < _lacks(earlier)[:2] for earlier in found[:-1])
 
 
 def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes]:
