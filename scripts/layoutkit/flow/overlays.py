@@ -72,6 +72,20 @@ class _Cover:
     plates: kdb.Box
     foot: kdb.Box
     layers: frozenset[str]  # that a module below must not have
+    names: tuple[kdb.Point, ...]  # where its name is written, which must not name another device
+
+
+@dataclass(frozen=True)
+class Below:
+    """What limits capacitors over placed modules.
+
+    Attributes:
+        closed: Names of the modules over which nothing may lie.
+        named: Channels, bars and plates as placed, which a name written on them names. [dbu]
+    """
+
+    closed: frozenset[str]
+    named: kdb.Region
 
 
 def rules_allow_overlay(technology: Technology, spec: PassiveSpec) -> bool:
@@ -160,6 +174,7 @@ def _cover(technology: Technology, module: Module, spec: PassiveSpec) -> _Cover 
         kdb.Box(box.left, high.bottom, box.right, box.top),
         kdb.Box(box.left, box.bottom, box.right, high.bottom),
         frozenset(technology.resolve(layer) for layer in above),
+        tuple(gate.box.center() for gate in module.gates),
     )
 
 
@@ -168,17 +183,19 @@ def lay_over(
     found: Sequence[_Cover],
     blocks: Sequence[Block],
     placement: Placement,
-    critical: set[str],
+    below: Below,
     room: int,
 ) -> tuple[Placement, tuple[Overlay, ...]]:
     """Return a placement of all other blocks with the capacitors put over them, and what lies over what.
+
+    A capacitor that would lie over too much lies beside the others.
 
     Args:
         technology: Gives the spaces of wide metal.
         found: The capacitors, as ``covers`` returns them.
         blocks: All blocks.
         placement: Of the blocks without these capacitors.
-        critical: Names of the modules over which nothing may lie.
+        below: What limits them.
         room: Room for wires between a foot and the other modules. [dbu]
     """
     by_name = {block.name: block for block in blocks}
@@ -192,8 +209,13 @@ def lay_over(
     layers = {name: set(place.shape(by_name[name]).layer_boxes) for name, place in placed.items()}
     overlays = []
     for cover in found:
-        closed = {name for name in boxes if name in critical or layers[name] & cover.layers}
-        place = _best(cover, boxes, closed, -(-max(gap, wells) // technology.grid) * technology.grid)
+        closed = {name for name in boxes if name in below.closed or layers[name] & cover.layers}
+        place = _best(
+            cover,
+            boxes,
+            Below(frozenset(closed), below.named),
+            -(-max(gap, wells) // technology.grid) * technology.grid,
+        )
         placed[cover.name] = replace(place, name=cover.name)
         plates = cover.plates.transformed(transformation(place))
         overlays.append(Overlay(cover.name, tuple(name for name, box in boxes.items() if box.overlaps(plates))))
@@ -206,7 +228,7 @@ def lay_over(
     return replace(placement, placed=placed, box=box), tuple(overlays)
 
 
-def _best(cover: _Cover, boxes: Mapping[str, kdb.Box], closed: set[str], gap: int) -> Placed:
+def _best(cover: _Cover, boxes: Mapping[str, kdb.Box], below: Below, gap: int) -> Placed:
     """Return the place of a capacitor that makes the layout least large; its foot lies beside all other modules."""
     best: tuple[tuple[int, int], Placed] | None = None
     for number, orientation in enumerate(_ORIENTATIONS):
@@ -216,27 +238,36 @@ def _best(cover: _Cover, boxes: Mapping[str, kdb.Box], closed: set[str], gap: in
         around = kdb.Box()
         for box in others.values():
             around += box
-        for x, top in product(*_candidates(cover, others, closed, around, gap)):
+        for x, top in product(*_candidates(cover, others, below.closed, around, gap)):
             y = top - cover.foot.top
             plates = cover.plates.moved(x, y)
-            if any(others[name].enlarged(gap, gap).overlaps(plates) for name in closed):
+            if any(others[name].enlarged(gap, gap).overlaps(plates) for name in below.closed):
                 continue
-            area = int((around + plates + cover.foot.moved(x, y)).area())
             moved = turn * kdb.Vector(x, y)
-            key = (area, number)
-            if best is None or key < best[0]:
+            key = (int((around + plates + cover.foot.moved(x, y)).area()), number)
+            if (best is None or key < best[0]) and not _misnames(cover, below.named, kdb.Trans(moved) * turn):
                 best = key, replace(orientation, x=moved.x, y=moved.y)
     assert best is not None  # noqa: S101 - beside everything there is always a place
     return best[1]
 
 
+def _misnames(cover: _Cover, named: kdb.Region, trans: kdb.Trans) -> bool:
+    """Return whether the name of a capacitor would be written on another device."""
+    points = kdb.Region()
+    for point in cover.names:
+        at = trans * point
+        points.insert(kdb.Box(at.x - 1, at.y - 1, at.x + 1, at.y + 1))
+    return not points.interacting(named).is_empty()
+
+
 def _candidates(
-    cover: _Cover, others: Mapping[str, kdb.Box], closed: set[str], around: kdb.Box, gap: int
+    cover: _Cover, others: Mapping[str, kdb.Box], closed: frozenset[str], around: kdb.Box, gap: int
 ) -> tuple[list[int], list[int]]:
     """Return x of the capacitor and the upper edge of its foot to try: flush with the others, or beside closed ones."""
     plates = cover.plates
     xs = {around.left - plates.left, around.right - plates.right, around.right + gap - plates.left}
     xs |= {around.left - gap - plates.right}
+    xs |= {x + step * gap for x in tuple(xs) for step in (-2, -1, 1, 2)}
     tops = {around.bottom - gap}
     for name in closed:
         xs |= {others[name].right + gap - plates.left, others[name].left - gap - plates.right}

@@ -14,7 +14,7 @@ from layoutkit.flow.instances import Inside, Well, in_layout, inside_of, members
 from layoutkit.flow.joined_wells import join_deep_wells, join_wells
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
-from layoutkit.flow.overlays import covers, critical_devices, lay_over
+from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.ports import ports_data, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
@@ -303,7 +303,14 @@ def _placed(
         for item in drawn
         if critical & set(item.module.devices) or isinstance(item.group, InstanceGroup)  # which may hold matched ones
     }
-    laid = lay_over(technology, found, blocks, place_blocks(technology, below, options), closed, options.gap_y)
+    placement = place_blocks(technology, below, options)
+    named = kdb.Region()
+    for item in drawn:
+        if item.module.name not in above:
+            place = placement.placed[item.module.name]
+            for gate in item.shapes[place.variant].gates:
+                named.insert(gate.box.transformed(transformation(place)))
+    laid = lay_over(technology, found, blocks, placement, Below(frozenset(closed), named), options.gap_y)
     if _area(laid[0]) <= sum(block.width * block.height for block in blocks):
         return laid  # no placement beside each other is smaller
     return min((place_blocks(technology, blocks, options), ()), laid, key=lambda each: _area(each[0]))
