@@ -44,6 +44,7 @@ from layoutkit.place.packing import (
     pack_clusters,
     wire_length,
 )
+from layoutkit.place.relations import relation_lack
 
 FAULT_COST = 50
 """What a step by which taps are too far away costs, in steps of the perimeter."""
@@ -55,7 +56,7 @@ def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out:
     The cost is the area, the wires at a width of one track, and what the shape, the taps and the ports lack. Where the
     area alone costs more than ``limit``, the wires are left out.
     """
-    numbers, items, shapes, gaps, class_gaps, wired, pins, nets, sides = problem
+    numbers, items, shapes, gaps, class_gaps, wired, pins, nets, sides, relations = problem
     leader, packing, box, extents = scratch
     n = numbers[N_ITEMS]
     faults = clusters = 0
@@ -76,6 +77,7 @@ def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out:
     for item in range(n):
         if state[OFF_AXIS * n + item]:
             cost += items[item * I_SIZE + I_LEAVES]
+    cost += relation_lack(state, n, items, shapes, relations) * (width + height) // 2
     out[0], out[1] = cost, faults
     if cost > limit:
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutkit.errors import GeometryError
-from layoutkit.place import annealing, packing
+from layoutkit.place import annealing, packing, relations
 from layoutkit.place.blocks import PlacementOptions
 from layoutkit.place.packing import (
     C_APART,
@@ -38,6 +38,7 @@ COMPILED = (
     "pack_cluster",
     "pack_clusters",
     "wire_length",
+    "relation_lack",
     "cost_of",
     "exchange",
     "exchange_places",
@@ -193,7 +194,7 @@ def _numba_anneal() -> Any:
             return None
         from types import FunctionType
 
-        namespace = {**vars(packing), **vars(annealing)}
+        namespace = {**vars(packing), **vars(relations), **vars(annealing)}
         for name in COMPILED:
             plain = FunctionType(namespace[name].__code__, namespace, name)
             plain.__module__ = namespace[name].__module__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from layoutkit.place.packing import (
     X,
     Y,
 )
+from layoutkit.place.relations import relation_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -124,10 +126,28 @@ def make_problem(technology: Technology, blocks: Sequence[Block], options: Place
                 pins,
                 weights,
                 sides,
+                relation_rows(options, _numbered(items), _abutting_gaps(clearances, items, options, grid)),
             )
         ),
         nets,
     )
+
+
+def _numbered(items: Sequence[Item]) -> dict[str, tuple[int, int]]:
+    """Return the number of each block's item, and 1 for the left one of two partners."""
+    found = {item.block.name: (number, 0) for number, item in enumerate(items)}
+    return {**found, **{item.partner.name: (n, 1) for n, item in enumerate(items) if item.partner is not None}}
+
+
+def _abutting_gaps(
+    clearances: Clearances, items: Sequence[Item], options: PlacementOptions, grid: int
+) -> dict[tuple[str, str], int]:
+    """Return the least gap, with the room for wires, between every two blocks that are to abut. [grid steps]"""
+    blocks = {block.name: block for item in items for block in (item.block, item.partner) if block is not None}
+    pairs = [pair for names in options.abutting for pair in pairwise(names) if set(pair) <= set(blocks)]
+    return {
+        (left, right): (clearances.beside(blocks[left], blocks[right]) + options.gap_x) // grid for left, right in pairs
+    }
 
 
 def _area(items: Sequence[Item]) -> int:
