@@ -87,14 +87,19 @@ def place_outcomes(
         constraints: What was wanted.
         owner: Device to the module that holds it.
         boxes: Module to its box as placed. [dbu]
-        least_gap: Returns the least distance of two modules side by side, the left one first. [dbu]
+        least_gap: Returns the least distance of two modules side by side, the left one first, with the room for wires.
+            [dbu]
     """
     judge = _Judge(technology, boxes)
     checks: tuple[tuple[str, str, Callable[[Any, Sequence[str]], str]], ...] = (
         ("proximity", "the modules are neighbours", lambda _, names: judge.apart(names)),
         ("alignment", "the modules are aligned", lambda wanted, names: judge.unaligned(names, wanted.edge)),
         ("ordering", "the modules lie in this order", lambda wanted, names: judge.unordered(names, wanted.direction)),
-        ("abutment", "the modules lie as close as the rules allow", lambda _, names: judge.separate(names, least_gap)),
+        (
+            "abutment",
+            "the modules lie as close as the rules and the room for wires allow",
+            lambda _, names: judge.separate(names, least_gap),
+        ),
     )
     found = []
     for kind, how, fault_of in checks:
@@ -112,7 +117,7 @@ class _Judge:
     """Measures modules as placed; each method returns what is wrong, an empty string where nothing is."""
 
     def __init__(self, technology: Technology, boxes: Mapping[str, Rectangle]) -> None:
-        self._um = technology.to_um
+        self._um, self._grid = technology.to_um, technology.grid
         self._boxes = boxes
 
     def apart(self, names: Sequence[str]) -> str:
@@ -124,11 +129,11 @@ class _Judge:
         return f"{', '.join(sorted(waiting))} lie apart from {', '.join(sorted(reached))}" if waiting else ""
 
     def unaligned(self, names: Sequence[str], edge: str) -> str:
-        """Return how far apart the edges or middles are that should be one."""
+        """Return how far apart the edges or middles are that should be one; edges may lie between grid points."""
         axis, place = EDGES[edge]
         places = [self._place(name, axis, place) for name in names]
         apart = max(places) - min(places)
-        return f"their {edge} differs by up to {self._um(apart):g} um" if apart else ""
+        return f"their {edge} differs by up to {self._um(apart):g} um" if apart > self._grid else ""
 
     def unordered(self, names: Sequence[str], direction: str) -> str:
         """Return the first two modules in another order."""
@@ -148,7 +153,7 @@ class _Judge:
                 return f"{right} does not lie at the right side of {left}"
             if gap > least_gap(left, right):
                 least = self._um(least_gap(left, right))
-                return f"{left} and {right} are {self._um(gap):g} um apart, the rules need {least:g} um"
+                return f"{left} and {right} are {self._um(gap):g} um apart, the rules and wires need {least:g} um"
         return ""
 
     def outline(self, path: str, limit: Outline) -> Outcome:

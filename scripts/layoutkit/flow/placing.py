@@ -256,7 +256,7 @@ def place_modules(
             design.constraints,
             owner,
             boxes,
-            lambda left, right: clearances.beside(shapes[left], shapes[right]),
+            lambda left, right: clearances.beside(shapes[left], shapes[right]) + options.gap_x,
         ),
     )
     rings = draw_rings(layout, technology, {item.module.name: item for item in drawn}, blocks, placement)
