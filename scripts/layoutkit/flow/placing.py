@@ -186,14 +186,18 @@ def _improved(found: Sequence[tuple[TriedPlacement, Routes]]) -> bool:
 
 
 def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes]:
-    """Return a placement with its routes; supplies that find no way are wired as narrowly as their rails."""
+    """Return a placement with its routes.
+
+    Supplies that find no way, or none around matched gates, are wired as narrowly as their rails.
+    """
     cell, job = placement.placed.cell, placement.job
     routes = find_routes(placement.placed.layout, cell, job)
-    narrow = narrower_supplies(job, [net.name for net in routes.result.failed])
+    blocked = [net.name for net in routes.result.failed] + [each.net for each in routes.unequal]
+    narrow = narrower_supplies(job, blocked)
     if narrow:
         job = replace(job, nets=tuple(replace(net, width=narrow.get(net.name, net.width)) for net in job.nets))
         again = find_routes(placement.placed.layout, cell, job)
-        if len(again.result.failed) < len(routes.result.failed):
+        if (len(again.result.failed), len(again.unequal)) < (len(routes.result.failed), len(routes.unequal)):
             to_um = placement.placed.technology.to_um
             widths = ", ".join(f"{name} {to_um(width):g} um" for name, width in sorted(narrow.items()))
             text = f"wires of supplies are as narrow as the rails they join, where wider ones found no way: {widths}"

@@ -1,0 +1,124 @@
+"""Nets that should be mirror images, equally long, shielded or apart: what the whole flow draws and says of them."""
+
+import json
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.summary import faults
+from layoutkit.technology import load
+
+COMPARATOR = """* clocked comparator: PMOS pair, cross-coupled NMOS, two inverters
+.subckt comparator vdd gnd inp inn clk outp outn vbias
+XM2 b inp top vdd sg13_lv_pmos w=8u l=200n ng=2 m=4
+XM1 a inn top vdd sg13_lv_pmos w=8u l=200n ng=2 m=4
+XM4 outn a vdd vdd sg13_lv_pmos w=8u l=0.2u ng=2 m=1
+XM5 outp b vdd vdd sg13_lv_pmos w=8u l=0.2u ng=2 m=1
+XM11 outp b gnd gnd sg13_lv_nmos w=4u l=0.2u ng=2 m=1
+XM12 outn a gnd gnd sg13_lv_nmos w=4u l=0.2u ng=2 m=1
+XM6 b a gnd gnd sg13_lv_nmos w=4u l=0.2u ng=1 m=1
+XM8 a b gnd gnd sg13_lv_nmos w=4u l=0.2u ng=1 m=1
+XM13 top clk mid vdd sg13_lv_pmos w=18u l=0.3u ng=4 m=1
+XM9 mid vbias vdd vdd sg13_lv_pmos w=18u l=0.3u ng=4 m=1
+.ends
+"""
+BUFFERS = """* two chains of two inverters
+.subckt buffers a b x y vdd vss
+M1 n1 a vss vss nmos W=2u L=0.5u
+M2 n2 b vss vss nmos W=2u L=0.5u
+M3 n1 a vdd vdd pmos W=4u L=0.5u
+M4 n2 b vdd vdd pmos W=4u L=0.5u
+M5 x n1 vss vss nmos W=4u L=0.5u nf=2
+M6 y n2 vss vss nmos W=4u L=0.5u nf=2
+M7 x n1 vdd vdd pmos W=6u L=0.5u nf=2
+M8 y n2 vdd vdd pmos W=6u L=0.5u nf=2
+.ends
+"""
+
+
+def build(folder, text, technology, constraints=None):
+    (folder / "in.spice").write_text(text, encoding="utf-8")
+    more = {}
+    if constraints is not None:
+        (folder / "constraints.json").write_text(json.dumps(constraints), encoding="utf-8")
+        more["constraints"] = str(folder / "constraints.json")
+    return build_layout(LayoutRequest(str(folder / "in.spice"), technology, str(folder / "ws"), **more))
+
+
+@pytest.fixture(scope="module")
+def comparator(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("comparator"), COMPARATOR, "sg13g2")
+
+
+def test_pairs_of_a_comparator_are_mirror_images_or_say_how_little_they_differ(comparator):
+    assert faults(comparator) == []
+    pairs = [entry for entry in comparator["routing"]["mirrored"] if len(entry["nets"]) == 2]
+    assert len(pairs) == 3
+    for pair in pairs:
+        assert pair["exact"] or pair["reason"]
+        assert pair["mismatch"]["length"] <= 0.02, pair
+        assert pair["mismatch"]["vias"] <= 0.02, pair
+    assert any(pair["exact"] for pair in pairs)
+
+
+def test_no_foreign_metal_lies_over_matched_gates_of_a_comparator(comparator):
+    """Supplies become as narrow as their rails before they cross matched gates."""
+    assert comparator["routing"]["unequal_metal"] == []
+
+
+def test_few_vias_have_one_cut_and_each_says_why(comparator):
+    routing = comparator["routing"]
+    assert len(routing["single_cuts"]) <= 0.05 * routing["via_count"]
+    assert all(single["reason"] for single in routing["single_cuts"])
+
+
+def test_lengths_shields_and_separations_of_a_file_are_drawn_and_reported_with_figures(tmp_path):
+    wishes = {
+        "net_lengths": [{"nets": ["n1", "n2"], "tolerance": 0.02}],
+        "net_shields": [{"net": "a", "shield": "vss"}],
+        "net_separations": [{"nets": ["b", "y"]}],
+    }
+    report = build(tmp_path, BUFFERS, "sky130A", wishes)
+    assert faults(report) == []
+    found = {entry["constraint"]: entry for entry in report["constraints"]["outcomes"]}
+    assert found["net_lengths[0]"]["obeyed"], found["net_lengths[0]"]
+    assert "they differ by" in found["net_lengths[0]"]["reason"]
+    assert "have vss at both sides" in found["net_shields[0]"]["reason"]
+    assert "side by side" in found["net_separations[0]"]["reason"]
+
+
+def test_the_exact_pair_of_a_comparator_is_exact_in_the_finished_layout(comparator):
+    """KLayout traces the whole nets of the outputs, which lie in modules that mirror each other."""
+    technology = load("sg13g2")
+    layout = kdb.Layout()
+    layout.read(comparator["files"]["gds"])
+    cell = layout.top_cell()
+    trace = kdb.LayoutToNetlist(kdb.RecursiveShapeIterator(layout, cell, []))
+    metal = {c.name: trace.make_layer(technology.layer(layout, c.layer), c.name) for c in technology.conductors}
+    for layer in metal.values():
+        trace.connect(layer)
+    for cut in technology.cuts:
+        via = trace.make_layer(technology.layer(layout, cut.layer), cut.name)
+        trace.connect(via)
+        trace.connect(metal[cut.below], via)
+        trace.connect(via, metal[cut.above])
+    for conductor in technology.conductors:
+        labels = trace.make_text_layer(technology.layer(layout, conductor.label_layer), f"{conductor.name} names")
+        trace.connect(metal[conductor.name], labels)
+    trace.extract_netlist()
+    circuit = trace.netlist().circuit_by_name(cell.name)
+    nets = {net.name: net for net in circuit.each_net()}
+    (pair,) = [e for e in comparator["routing"]["mirrored"] if set(e["nets"]) == {"outp", "outn"}]
+    axis = round(comparator["placement"]["axis_x"] / layout.dbu)
+    mirror = kdb.Trans(kdb.Trans.M90) * kdb.Trans(0, 0)
+    differs = sum(
+        (
+            trace.shapes_of_net(nets["outp"], layer, True).transformed(mirror).moved(2 * axis, 0)
+            ^ trace.shapes_of_net(nets["outn"], layer, True)
+        ).area()
+        for layer in metal.values()
+    )
+    assert pair["exact"] is (differs == 0 or pair["mirror_error"] > 0)
+    assert (differs == 0) is (pair["mirror_error"] == 0)
