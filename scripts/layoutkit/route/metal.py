@@ -33,9 +33,42 @@ class NetMetal:
     vias: list[Via] = field(default_factory=list)
     patches: list[Patch] = field(default_factory=list)
     order: list[Wire | tuple[str, int, int]] = field(default_factory=list)
+    _known: tuple[object, list[tuple[int, Rect]]] | None = field(default=None, repr=False, compare=False)
+    _regions: dict[int, tuple[object, kdb.Region]] = field(default_factory=dict, repr=False, compare=False)
 
     def rects(self, stack: Stack) -> list[tuple[int, Rect]]:
-        """Return ``(level, rect)`` of all metal, sorted, each once."""
+        """Return ``(level, rect)`` of all metal, sorted, each once; the same list, not to be changed, until it changes.
+
+        Args:
+            stack: The rules, the same at each call.
+        """
+        drawn = tuple(self.wires), tuple(self.vias), tuple(self.patches)
+        if self._known is None or self._known[0] != drawn:
+            self._known = drawn, self._rects(stack)
+        return self._known[1]
+
+    def region(self, stack: Stack, level: int, own: Sequence[tuple[int, Rect]]) -> kdb.Region:
+        """Return the merged metal on a level and that of ``own`` nearby, which is the same at each call; shared."""
+        rects = self.rects(stack)
+        if level not in self._regions or self._regions[level][0] is not rects:
+            self._regions[level] = rects, self._region(stack, level, own)
+        return self._regions[level][1]
+
+    def _region(self, stack: Stack, level: int, own: Sequence[tuple[int, Rect]]) -> kdb.Region:
+        import klayout.db as kdb
+
+        region = kdb.Region()
+        for at, rect in self.rects(stack):
+            if at == level:
+                region.insert(kdb.Box(*rect))
+        reach = 2 * stack.conductors[level].space
+        window = region.bbox().enlarged(reach, reach)
+        for at, rect in own:
+            if at == level and kdb.Box(*rect).touches(window):
+                region.insert(kdb.Box(*rect))
+        return region.merged()
+
+    def _rects(self, stack: Stack) -> list[tuple[int, Rect]]:
         found = {(stack.index(wire.layer), rect) for wire in self.wires for rect in wire_rects(wire)}
         for via in self.vias:
             found.update(pads(stack, via))
@@ -156,20 +189,8 @@ class Finisher:
         ]
 
     def region(self, metal: NetMetal, level: int) -> kdb.Region:
-        """Return the merged metal of the net on a level: what it draws, and its fixed metal nearby."""
-        import klayout.db as kdb
-
-        region = kdb.Region()
-        for at, rect in metal.rects(self.stack):
-            if at == level:
-                region.insert(kdb.Box(*rect))
-        reach = 2 * self.stack.conductors[level].space
-        window = region.bbox().enlarged(reach, reach)
-        for at, rect in self.own:
-            box = kdb.Box(*rect)
-            if at == level and box.touches(window):
-                region.insert(box)
-        return region.merged()
+        """Return the merged metal of the net on a level: what it draws, and its fixed metal nearby; shared."""
+        return metal.region(self.stack, level, self.own)
 
     def _with_more_cuts(self, metal: NetMetal, via: Via, width: int, current_ma: float | None) -> Via:
         """Return the via with as many cuts as fit into its wires, or the smallest larger array that a current needs."""

@@ -46,11 +46,17 @@ class Stack:
 
     def index(self, name: str) -> int:
         """Return the position of the conductor ``name`` (or alias)."""
-        wanted = self.technology.conductor(name).name
-        for position, conductor in enumerate(self.conductors):
-            if conductor.name == wanted:
-                return position
-        raise TechnologyError(f"conductor '{name}' takes no part in this routing")
+        if name not in self._levels:
+            wanted = self.technology.conductor(name).name
+            names = [conductor.name for conductor in self.conductors]
+            if wanted not in names:
+                raise TechnologyError(f"conductor '{name}' takes no part in this routing")
+            self._levels[name] = names.index(wanted)
+        return self._levels[name]
+
+    @cached_property
+    def _levels(self) -> dict[str, int]:
+        return {}
 
     def width(self, level: int, wanted: int | None) -> int:
         """Return the width drawn on a level: at least its minimum, and halvable on the grid."""
@@ -89,6 +95,16 @@ class Stack:
 
     def pad(self, cut_index: int, level: int, columns: int = 1, rows: int = 1) -> tuple[int, int]:
         """Return half the width and half the height of the metal around ``columns`` x ``rows`` cuts on a level."""
+        key = cut_index, level, columns, rows
+        if key not in self._pads:
+            self._pads[key] = self._pad(*key)
+        return self._pads[key]
+
+    @cached_property
+    def _pads(self) -> dict[tuple[int, int, int, int], tuple[int, int]]:
+        return {}
+
+    def _pad(self, cut_index: int, level: int, columns: int, rows: int) -> tuple[int, int]:
         cut = self.cuts[cut_index]
         above = level > cut_index
         side = cut.enclose_above if above else cut.enclose_below
