@@ -287,8 +287,9 @@ class _Forest:
         waiting.discard(fold)
         new = [path] if len(path) > 1 else []
         added: list[Paths] = [list(new), [self.mirror.image_path(each) for each in new]]
-        for node, folds in ((path[0], sorted(tree)), (path[-1], [fold])):
-            bridge = self._bridge_at(node, folds, drawn)
+        # The new fold's bridge is drawn also where it meets wires of the tree, so that the way has no length.
+        for node, folds, wires in ((path[0], sorted(tree), drawn), (path[-1], [fold], set[int]())):
+            bridge = self._bridge_at(node, folds, wires)
             if bridge is not None:
                 self._add_bridge(bridge, added, drawn)
         tree.add(fold)

@@ -311,3 +311,10 @@ def test_files_that_are_no_constraints_are_refused_without_quoting_them(tmp_path
 def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
     (tmp_path / "c.json").write_text('{"matching": [{"devices": ["M1", "M2"]}]}', encoding="utf-8-sig")
     assert read_constraints(str(tmp_path / "c.json")).matching[0].devices == ("M1", "M2")
+
+
+def test_both_drains_of_a_lone_pair_reach_their_ports_though_all_their_pins_lie_at_different_heights(build):
+    """The wire that mends the heights of the ports meets the one that mends those of the rails: both are drawn."""
+    report = build(SKILLS / "netlist-to-gds/assets/pair.spice", last_stage="lvs")
+    assert report["lvs"]["mismatches"] == []
+    assert report["lvs"]["matched"]
