@@ -39,6 +39,8 @@ MARGIN_PITCHES = 20
 """Without a routing area, wires may run this many track pitches outside the layout and the endpoints."""
 MARGIN_TRACKS = 8
 """Room around placed modules for wires, in track pitches of the third conductor."""
+CELL_MARGIN_TRACKS = 2
+"""The same around the modules of a shared cell, whose neighbours it would keep away."""
 SUPPLY_WIDTH_FACTOR = 3
 """Width of a supply's wires, in minimum widths of the second conductor."""
 
@@ -186,7 +188,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
         for net in sorted(wired)
     )
     nets = with_wishes(nets, constraints, design)
-    margin = MARGIN_TRACKS * track_pitch(technology)
+    margin = (CELL_MARGIN_TRACKS if design.is_cell else MARGIN_TRACKS) * track_pitch(technology)
     axis_x = placed.placement.axis_x
     unfit = misfits([_request(technology, net, {}) for net in nets])
     return RoutingJob(

@@ -212,7 +212,9 @@ def hierarchy_data(design: Design, layout: kdb.Layout) -> dict[str, Any]:
     arrays: dict[str, list[list[int]]] = {}
     for instance in (each for cell in layout.each_cell() for each in cell.each_inst()):
         if instance.is_regular_array():
-            arrays.setdefault(instance.cell.name, []).append([instance.na, instance.nb])
+            places = [trans.disp for trans in instance.cell_inst.each_trans()]
+            columns, rows = len({place.x for place in places}), len({place.y for place in places})
+            arrays.setdefault(instance.cell.name, []).append([columns, rows])
     return {
         "cells": [
             {

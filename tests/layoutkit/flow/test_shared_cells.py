@@ -178,7 +178,7 @@ def test_three_equal_instances_lie_in_an_array_of_even_pitch(build):
     listed = report["hierarchy"]["cells"][0]["arrays"]
     layout = layout_of(report)
     arrays = [each for cell in layout.each_cell() for each in cell.each_inst() if each.is_regular_array()]
-    assert [[each.na, each.nb] for each in arrays] == listed != []
+    assert [each.na * each.nb for each in arrays] == [columns * rows for columns, rows in listed] != []
     points = [trans.disp for trans in places(layout, "inv")]
     columns, rows = ({getattr(point, axis) for point in points} for axis in "xy")
     assert len(points) == 3 > len(columns) * len(rows) - 2  # at most one place of the grid is empty
