@@ -220,3 +220,66 @@ def test_a_stated_match_into_an_instance_keeps_it_from_being_shared(build):
     assert report["hierarchy"]["not_shared"] == [
         "X1, X2: laid out with the rest, as a constraint matches M1 and X1.M5 and X2.M5"
     ]
+
+
+def hierarchical_extraction(path):
+    """Return what KLayout's own hierarchical extraction finds in a sky130A layout, by layer numbers of that process."""
+    layout = kdb.Layout()
+    layout.read(path)
+    found = kdb.LayoutToNetlist(kdb.RecursiveShapeIterator(layout, layout.top_cell(), []))
+    nwell, diff, tap, poly, licon = (
+        found.make_layer(layout.layer(*pair), name)
+        for pair, name in (
+            ((64, 20), "nw"),
+            ((65, 20), "diff"),
+            ((65, 44), "tap"),
+            ((66, 20), "poly"),
+            ((66, 44), "ct"),
+        )
+    )
+    metals = [found.make_layer(layout.layer(67 + level, 20), f"m{level}") for level in range(5)]
+    cuts = [found.make_layer(layout.layer(67 + level, 44), f"v{level}") for level in range(4)]
+    labels = [found.make_text_layer(layout.layer(67 + level, 5), f"l{level}") for level in range(5)]
+    bulk = found.make_layer("bulk")
+    silicon = {
+        "gn": (diff - nwell) & poly,
+        "gp": (diff & nwell) & poly,
+        "n": diff - nwell - poly,
+        "p": diff & nwell - poly,
+    }
+    silicon |= {"ntap": tap & nwell, "ptap": tap - nwell}
+    for name, region in silicon.items():
+        found.register(region, name)
+    for kind, sides, gate, body in (("NMOS", "n", "gn", bulk), ("PMOS", "p", "gp", nwell)):
+        layers = {"SD": silicon[sides], "G": silicon[gate], "P": poly, "W": body}
+        found.extract_devices(kdb.DeviceExtractorMOS4Transistor(kind), layers)
+    contacted = [poly, *(silicon[name] for name in ("n", "p", "ntap", "ptap"))]
+    for region in (nwell, licon, *contacted, *metals, *cuts):
+        found.connect(region)
+    for one, other in [(nwell, silicon["ntap"]), (licon, metals[0]), *((licon, each) for each in contacted)]:
+        found.connect(one, other)
+    for level in range(4):
+        found.connect(metals[level], cuts[level])
+        found.connect(cuts[level], metals[level + 1])
+    for metal, texts in zip(metals, labels, strict=True):
+        found.connect(metal, texts)
+    for region in (bulk, silicon["ptap"]):
+        found.connect_global(region, "SUB")
+    found.extract_netlist()
+    return found
+
+
+@pytest.mark.parametrize(("width", "same"), [("W=1u", True), ("W=1.5u", False)])
+def test_klayout_compares_the_layout_with_the_netlist_cell_by_cell(build, tmp_path, width, same):
+    found = hierarchical_extraction(build("ring", "sky130A")["files"]["gds"])
+    netlist = found.netlist()
+    text = RING.format("NMOS", "PMOS").replace("W=1u", width)
+    (tmp_path / "reference.spice").write_text(text, encoding="utf-8")
+    reference = kdb.Netlist()
+    reference.read(str(tmp_path / "reference.spice"), kdb.NetlistSpiceReader())
+    known = {circuit.name.upper() for circuit in reference.each_circuit()}
+    while inner := [circuit for circuit in netlist.each_circuit() if circuit.name.upper() not in known]:
+        netlist.flatten_circuit(inner[0])  # arrays and modules, which the netlist does not have
+    netlist.purge()
+    assert netlist.circuit_by_name("inv") is not None
+    assert kdb.NetlistComparer().compare(netlist, reference) is same
