@@ -265,7 +265,7 @@ class _Drawing:
         self.links = [link for link in self.links if link.net not in nets]  # risers join the gate rails, too
         rails = [rail for row in self.wired for rail in row.all_rails()]
         may_part = self.matched and not self._palindromes()
-        room = self._riser_room(self._sides()) if nets else 0
+        room = self._riser_room(self._sides(), nets) if nets else 0
         return Risers(self.metal, nets, rails, self.loads.nets, room=room, may_part=may_part)
 
     def _riser_nets(self) -> list[str]:
@@ -290,10 +290,10 @@ class _Drawing:
             counts[bulk] += 1 + self._in_two_strips()
         return sorted(net for net, count in counts.items() if count > 1)
 
-    def _riser_room(self, sides: dict[RingSide, int]) -> int:
-        """Return the room for risers at each end of the rows: outside matched channels, or half of the rows. [dbu]
+    def _riser_room(self, sides: dict[RingSide, int], nets: list[str]) -> int:
+        """Return the room for risers of ``nets`` at each end: outside matched channels, or half of the rows. [dbu]
 
-        Links between gate rails are in the way of risers or of the pads below them.
+        Links between gate rails are in the way of risers on their conductor, and of pads down to rails below it.
         """
         beyond = min(sides["left"] + self._tap_width("left"), sides["right"] + self._tap_width("right"))
         space = self.metal.space(self.metal.riser, self._widest(self.metal.riser))
@@ -304,7 +304,9 @@ class _Drawing:
         width, height = self.metal.wire(self.metal.riser), self.metal.wire(1)
         pad = self.metal.pad(LEVEL, Area(0, 0, width, height), Area(-height * 10, 0, height * 10, height))
         beside = max(space, self.metal.space(LEVEL, self._widest(LEVEL)) + pad.right - width)
-        edges += [(link.area.left - beside, link.area.right + beside) for link in self.links]
+        below = [rail for row in self.wired for rail in row.all_rails() if rail.net in nets and rail.level < LEVEL]
+        if self.metal.riser == LEVEL or below:
+            edges += [(link.area.left - beside, link.area.right + beside) for link in self.links]
         return min(*(left - self.left for left, _ in edges), *(self.right - right for _, right in edges)) + beyond
 
     def _palindromes(self) -> bool:

@@ -67,6 +67,20 @@ def test_bars_that_tie_dummies_to_a_rail_keep_the_space_of_wide_metal_between_fa
     assert {verdict.rule.id for verdict in check(module.layout, module.cell, process).violated} <= {"LU.b"}
 
 
+@pytest.mark.parametrize("nets", [("d1 g1 s b", "d2 g2 s b"), ("x y s b", "y x s b"), ("x y b b", "y x b b")])
+def test_risers_of_short_channels_lie_over_the_dummies(sky130, nets):
+    """Two rows of 0.15 um gates do not share their gate rails; links between these leave the ends to the risers."""
+    a, b = (
+        transistor(sky130, name, "nmos", MosSize(2e-6, 1.5e-7, 2), dict(zip("dgsb", ends.split(), strict=True)))
+        for name, ends in zip(("M1", "M2"), nets, strict=True)
+    )
+    module = draw_pair(kdb.Layout(), sky130, PairSpec("pair", a, b, ring=RingStyle("later")))
+    diffusion = kdb.Region(module.cell.shapes(sky130.layer(module.layout, "active"))).bbox()
+    assert module.bbox.width() - diffusion.width() <= 300
+    taps = {"LU.2", "LU.3", "difftap.8"}  # come later, with the ring
+    assert {verdict.rule.id for verdict in check(module.layout, module.cell, sky130).violated} <= taps
+
+
 @pytest.mark.parametrize(("dummies", "largest_um2"), [(0, 20), (2, 34)])
 def test_a_wired_pair_inside_its_ring_is_small_and_still_equal(sky130, dummies, largest_um2):
     a, b = (
