@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.design import Design
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.flow.port_frame import Frame, Port
+    from layoutkit.route.routes import RoutingResult
     from layoutkit.technology import Technology
 
 CHANNEL_TRACKS = 4
@@ -68,6 +69,31 @@ def ports_data(frame: Frame, technology: Technology) -> list[dict[str, Any]]:
         }
         for port in frame.ports
     ]
+
+
+def supplies_data(placed: PlacedModules, result: RoutingResult) -> list[dict[str, Any]]:
+    """Return how each supply with rails joins its modules, as JSON data.
+
+    ``rail_width`` is that of its narrowest rail [um]; ``least_cuts`` are the cuts of its weakest via, 0 where it needs
+    none, so that no connection of a module has fewer.
+    """
+    frame = placed.frame
+    rails = [port for port in frame.ports if port.rail] if frame else []
+    found = []
+    for net in sorted({port.name for port in rails}):
+        widths = [min(port.box.width(), port.box.height()) for port in rails if port.name == net]
+        routed = next((each for each in result.nets if each.name == net), None)
+        vias = routed.vias if routed else ()
+        found.append(
+            {
+                "net": net,
+                "rail_width": placed.technology.to_um(min(widths)),
+                "modules": sorted(name for name, module in placed.modules.items() if module.pins_of(net)),
+                "routed": routed is not None and routed.success,
+                "least_cuts": min((via.columns * via.rows for via in vias), default=0),
+            }
+        )
+    return found
 
 
 def touches_boundary(port: Port, boundary: kdb.Box) -> bool:

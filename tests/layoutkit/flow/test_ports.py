@@ -69,6 +69,10 @@ def test_every_port_of_a_cell_lies_at_its_boundary_and_is_a_pin(tmp_path, techno
     sides = SIDES if supplies == "ring" else ("bottom", "top")
     assert {side for _, side in least} == set(sides)
     assert min(least.values()) >= 1.0 - 1e-9
+    joined = {entry["net"]: entry for entry in report["routing"]["supplies"]}
+    assert set(joined) == {"vdd", "vss"}
+    assert all(each["routed"] and each["modules"] and each["rail_width"] >= 1 for each in joined.values())
+    assert all(each["least_cuts"] != 1 for each in joined.values()), joined
     lef = Path(report["files"]["lef"]).read_text(encoding="utf-8")
     assert set(re.findall(r"  PIN (\S+)\n", lef)) == set(found)
     assert f"# layout_sha256={report['layout_sha256']}" in lef
