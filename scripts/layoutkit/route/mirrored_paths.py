@@ -315,10 +315,10 @@ class _Forest:
         """Take ways into the forest: later ones keep away from what they draw on the other side."""
         for number, new in enumerate(added):
             self.paths[number] += new
-        new = {node for path in added[0] for node in path}
+        nodes = {node for path in added[0] for node in path}
         if self.twins:  # what leads from a bridge to the pin of one net is not drawn by the other
-            new &= {self.mirror.image_of(node) for path in added[1] for node in path}
-        drawn.update(new)
+            nodes &= {self.mirror.image_of(node) for path in added[1] for node in path}
+        drawn.update(nodes)
         for path in added[0]:
             keep_cuts_apart(self.board, self.costs, path)
         if self.twins:
