@@ -82,10 +82,12 @@ class Below:
     Attributes:
         closed: Names of the modules over which nothing may lie.
         named: Channels, bars and plates as placed, which a name written on them names. [dbu]
+        max_aspect: Largest ratio of the longer to the shorter side that costs nothing.
     """
 
     closed: frozenset[str]
     named: kdb.Region
+    max_aspect: float
 
 
 def rules_allow_overlay(technology: Technology, spec: PassiveSpec) -> bool:
@@ -213,7 +215,7 @@ def lay_over(
         place = _best(
             cover,
             boxes,
-            Below(frozenset(closed), below.named),
+            replace(below, closed=frozenset(closed)),
             -(-max(gap, wells) // technology.grid) * technology.grid,
         )
         placed[cover.name] = replace(place, name=cover.name)
@@ -244,11 +246,17 @@ def _best(cover: _Cover, boxes: Mapping[str, kdb.Box], below: Below, gap: int) -
             if any(others[name].enlarged(gap, gap).overlaps(plates) for name in below.closed):
                 continue
             moved = turn * kdb.Vector(x, y)
-            key = (int((around + plates + cover.foot.moved(x, y)).area()), number)
+            key = (outline_area(around + plates + cover.foot.moved(x, y), below.max_aspect), number)
             if (best is None or key < best[0]) and not _misnames(cover, below.named, kdb.Trans(moved) * turn):
                 best = key, replace(orientation, x=moved.x, y=moved.y)
     assert best is not None  # noqa: S101 - beside everything there is always a place
     return best[1]
+
+
+def outline_area(box: kdb.Box, max_aspect: float) -> int:
+    """Return the area of a box made wider or higher until its sides have an allowed ratio. [dbu2]"""
+    short, long = sorted((box.width(), box.height()))
+    return int(max(short, long / max_aspect) * long)
 
 
 def _misnames(cover: _Cover, named: kdb.Region, trans: kdb.Trans) -> bool:

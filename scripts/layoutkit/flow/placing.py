@@ -14,7 +14,7 @@ from layoutkit.flow.instances import Inside, Well, in_layout, inside_of, members
 from layoutkit.flow.joined_wells import join_deep_wells, join_wells
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
-from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over
+from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over, outline_area
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.ports import ports_data, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
@@ -314,10 +314,14 @@ def _placed(
             place = placement.placed[item.module.name]
             for gate in item.shapes[place.variant].gates:
                 named.insert(gate.box.transformed(transformation(place)))
-    laid = lay_over(technology, found, blocks, placement, Below(frozenset(closed), named), options.gap_y)
-    if _area(laid[0]) <= sum(block.width * block.height for block in blocks):
+    laid = lay_over(
+        technology, found, blocks, placement, Below(frozenset(closed), named, options.max_aspect), options.gap_y
+    )
+    size = outline_area(kdb.Box(*laid[0].box), options.max_aspect)
+    if size <= sum(block.width * block.height for block in blocks):
         return laid  # no placement beside each other is smaller
-    return min((place_blocks(technology, blocks, options), ()), laid, key=lambda each: _area(each[0]))
+    beside = place_blocks(technology, blocks, options)
+    return laid if size < outline_area(kdb.Box(*beside.box), options.max_aspect) else (beside, ())
 
 
 def _area(placement: Placement) -> int:
