@@ -46,7 +46,7 @@ CLUSTER_COST = 0.02
 """What one more ring costs beyond the area that it takes, as a part of the area of all blocks."""
 LEAVE_COST = 0.15
 """What a block costs that leaves the axis, as a part of the area of all blocks."""
-NEAR_WEIGHT = 4
+NEAR_WEIGHT = 12
 """How much a proximity group counts, compared with a net of the same extent."""
 UNLIMITED = 1 << 40
 

@@ -2,7 +2,7 @@
 # requires-python = ">=3.10"
 # dependencies = ["analog-layout-skills"]
 # ///
-"""Draw the modules of a netlist and place them in rows about one axis, ready to be routed."""
+"""Draw the modules of a netlist and place them, ready to be routed."""
 
 from typing import Any
 

@@ -171,13 +171,13 @@ def test_a_pattern_that_cannot_be_drawn_is_refused_and_never_replaced(build):
 def test_what_is_not_obeyed_is_reported_and_warned_of(build):
     constraints = {
         "matching": [{"devices": ["M3", "M7"]}, {"devices": ["M1", "M2"], "arrangement": "AB"}],
-        "net_currents": [{"net": "n1", "current": 0.0001}, {"net": "x", "current": 9.0}],
+        "net_currents": [{"net": "n1", "current": 0.0001}, {"net": "x", "current": 0.02}],
         "port_sides": [{"port": "a", "side": "left"}, {"port": "b", "side": "left"}],
         "proximity": [{"devices": ["M1", "M3"]}],
         "net_priorities": [{"net": "n1", "priority": 7}],
     }
     longer = BUFFERS.replace("M7 x n1 vdd vdd pmos W=6u L=0.5u", "M7 x n1 vdd vdd pmos W=6u L=1u")
-    report = build(longer, constraints, row_gap=8.0)
+    report = build(longer, constraints, row_gap=2.0)
     found = outcomes(report)
     assert "drawn as 2 modules" in found["matching[0]"][1]
     assert found["matching[1]"][0]

@@ -1,6 +1,8 @@
 """Placement in two dimensions (design: exact symmetry, determinism; S0.5)."""
 
 import itertools
+import random
+from dataclasses import replace
 
 import klayout.db as kdb
 import pytest
@@ -159,3 +161,89 @@ def test_only_capacitors_keep_the_distance_of_their_plates():
     assert gaps[TOP, 4 + BOTTOM] == 400
     assert gaps[TOP, 8 + BOTTOM] >= 1340
     assert gaps[8 + TOP, BOTTOM] >= 1340
+
+
+def random_blocks(count, seed):
+    """Return blocks of one ring's flavour, pairs and a centred one among them, with nets between them."""
+    chance = random.Random(seed)
+    found = [block("c", size=(8000, 4000), symmetric=True), block("l", partner="r"), block("r", partner="l")]
+    found += [
+        block(f"f{i}", size=(chance.randrange(200, 1500) * 10, chance.randrange(200, 1500) * 10)) for i in range(count)
+    ]
+    return [replace(b, pins=(*b.pins, (f"n{i % 3}", 0, 0))) for i, b in enumerate(found)]
+
+
+def test_python_and_numba_find_the_same_placement():
+    pytest.importorskip("numba")
+    blocks = random_blocks(5, 1)
+    options = PlacementOptions(moves=1500)
+    python, compiled = (place_blocks(TECHNOLOGY, blocks, options, engine) for engine in ("python", "numba"))
+    assert python == compiled
+
+
+def test_of_several_shapes_the_one_is_chosen_that_makes_the_layout_small():
+    """Arithmetic: three blocks of 2 by 9 um fit side by side into less than 8 by 10 um; one of 9 by 2 um does not."""
+    tall, wide = Rectangle(0, 0, 2000, 9000), Rectangle(0, 0, 9000, 2000)
+    first = Block("a", "nmos", wide, (), {"tap": wide})
+    first = replace(first, variants=(replace(first, box=tall, layer_boxes={"tap": tall}),))
+    turning = Block("b", "nmos", wide, (), {"tap": wide}, turns=True)
+    placement = place_blocks(TECHNOLOGY, [first, turning, Block("c", "nmos", tall, (), {"tap": tall})])
+    box = placement.box
+    assert {placement.placed["a"].variant, int(placement.placed["b"].turned)} == {1}
+    assert (box.right - box.left, box.top - box.bottom) == (6000 + 2 * 270, 9000)
+
+
+def test_a_block_leaves_the_axis_only_where_it_may_and_then_has_its_own():
+    """Four centred blocks of 6 by 10 um are 40 um high on one axis; two by two they fit into a square."""
+    for may in (False, True):
+        blocks = [block(f"s{i}", size=(6000, 10_000), symmetric=True, may_leave_axis=may) for i in range(4)]
+        placement = place_blocks(TECHNOLOGY, blocks)
+        assert (len(placement.islands) > 1) == may
+        assert (placement.box.top - placement.box.bottom < 40_000) == may
+        for island in placement.islands:
+            for name in island.members:
+                box = placement.placed[name].box(blocks[int(name[1])])
+                assert box.left + box.right == 2 * island.axis_x
+
+
+def smallest_area(sizes, gap, bound):
+    """Return the least area below ``bound`` of any packing of rectangles that keep a gap: all sequence pairs, cut off.
+
+    Rectangles are put into both sequences one by one; a partial packing never gets smaller. The oracle for small cases,
+    after Murata et al., VLSI module placement based on rectangle packing by the sequence pair, 1996.
+    """
+    order = sorted(range(len(sizes)), key=lambda i: -sizes[i][0] * sizes[i][1])
+    best = bound
+
+    def extent(first, second, side):
+        rank = {b: i for i, b in enumerate(second)}
+        ends, line = {}, first if side == 0 else first[::-1]
+        for index, b in enumerate(line):
+            before = [ends[a] + gap for a in line[:index] if rank[a] < rank[b]]
+            ends[b] = max(before, default=0) + sizes[b][side]
+        return max(ends.values())
+
+    def insert(count, first, second):
+        nonlocal best
+        if count == len(order):
+            best = min(best, extent(first, second, 0) * extent(first, second, 1))
+            return
+        for i, j in itertools.product(range(count + 1), repeat=2):
+            one, two = [*first[:i], order[count], *first[i:]], [*second[:j], order[count], *second[j:]]
+            if extent(one, two, 0) * extent(one, two, 1) < best:
+                insert(count + 1, one, two)
+
+    insert(0, [], [])
+    return best
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("count", [3, 5])
+def test_small_cases_are_close_to_the_exact_optimum(count, seed):
+    chance = random.Random(seed)
+    sizes = [(chance.randrange(4, 30) * 500, chance.randrange(4, 30) * 500) for _ in range(count)]
+    blocks = [replace(block(f"b{i}", size=size), pins=()) for i, size in enumerate(sizes)]
+    box = place_blocks(TECHNOLOGY, blocks, PlacementOptions(max_aspect=100)).box
+    area = (box.right - box.left) * (box.top - box.bottom)
+    exact = smallest_area(sizes, 270, area + 1)
+    assert exact <= area <= 1.03 * exact
