@@ -196,6 +196,7 @@ class _Job:
     @cached_property
     def tried(self) -> TriedPlacement:
         """The placement."""
+        from layoutkit.flow.placing import shape_warnings
         from layoutkit.flow.shared_cells import place_design
         from layoutkit.flow.tries import Effort
 
@@ -205,7 +206,7 @@ class _Job:
             tried = place_design(self.design, self.request)
         else:
             tried = self._best_of_tries()
-        self._warnings += tried.warnings
+        self._warnings += [*tried.warnings, *shape_warnings(tried.placed, self.request)]
         return tried
 
     def _best_of_tries(self) -> TriedPlacement:

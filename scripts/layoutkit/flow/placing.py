@@ -358,6 +358,27 @@ def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
     ]
 
 
+def shape_warnings(placed: PlacedModules, request: LayoutRequest) -> list[str]:
+    """Return whether the modules and rings exceed the outline or the aspect that the request states, in words."""
+    core, to_um = _core(placed), placed.technology.to_um
+    width, height = to_um(core.width()), to_um(core.height())
+    found = []
+    if request.outline_um is not None and (width > request.outline_um[0] or height > request.outline_um[1]):
+        found.append(f"the modules need {width:g} x {height:g} um and do not fit into the outline {request.outline} um")
+    aspect = max(width, height) / max(min(width, height), 1e-9)
+    if request.aspect is not None and aspect > request.aspect:
+        found.append(f"the modules have an aspect of {aspect:.2f}, more than {request.aspect:g}")
+    return [f"{text}; try another seed, a larger one, or more effort" for text in found]
+
+
+def _core(placed: PlacedModules) -> kdb.Box:
+    """Return the box of all modules and rings, without wires. [dbu]"""
+    core = kdb.Box()
+    for module in placed.modules.values():
+        core += placed.place_of(module, module.bbox)
+    return core
+
+
 def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
     """Return size, islands, rings and tries as JSON data; the size is that of ``cell``. [um]
 
@@ -365,9 +386,7 @@ def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
     """
     placed = tried.placed
     box, to_um = cell.bbox(), placed.technology.to_um
-    core = kdb.Box()
-    for module in placed.modules.values():
-        core += placed.place_of(module, module.bbox)
+    core = _core(placed)
     modules = sum(item.module.bbox.area() for item in placed.drawn)
     return {
         "width": to_um(box.width()),

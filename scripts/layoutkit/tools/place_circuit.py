@@ -38,7 +38,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
     """
     from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
     from layoutkit.flow.measured_matching import modules_data
-    from layoutkit.flow.placing import matched_pairs, placement_data
+    from layoutkit.flow.placing import matched_pairs, placement_data, shape_warnings
     from layoutkit.flow.shared_cells import hierarchy_data, place_design, placed_design
     from layoutkit.flow.summary import constraints_data
     from layoutkit.layout.workspace import Workspace
@@ -50,6 +50,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
     circuit, warnings = read_circuit(request, technology)
     design, notes = make_design(request, technology, circuit)
     tried = place_design(design, request)
+    shape = shape_warnings(tried.placed, request)
     design = placed_design(design, request, tried)
     placed, routing = tried.placed, request_data(tried.job)
     saved = _write(workspace, placed, circuit, routing)
@@ -67,7 +68,14 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
         "placement": {**placement_data(tried, placed.cell), "instances": _instances(placed)},
         "constraints": constraints,
         **routing,
-        "warnings": [*warnings, *notes, *tried.warnings, *ignored, *saved.warnings],
+        "warnings": [
+            *warnings,
+            *notes,
+            *tried.warnings,
+            *shape,
+            *ignored,
+            *saved.warnings,
+        ],
     }
 
 

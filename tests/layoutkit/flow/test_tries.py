@@ -95,3 +95,16 @@ def test_if_every_try_fails_the_reason_of_the_first_is_the_error(tmp_path):
         compare_tries(request, Path.mkdir, lambda _: None, told.append)
     assert [line.partition(":")[0] for line in told] == ["try 1, seed 1"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_shape_that_the_modules_do_not_keep_is_reported(tmp_path):
+    request = LayoutRequest(
+        netlist_text=NETLIST, technology="sky130A", workspace=str(tmp_path), last_stage="place", row_gap=0.5
+    )
+    report = build_layout(replace(request, aspect=1.01))
+    told = [text for text in report["warnings"] if "more than 1.01" in text]
+    assert len(told) == (report["placement"]["aspect"] > 1.01)
+    assert not [text for text in build_layout(replace(request, aspect=50.0))["warnings"] if "an aspect of" in text]
+    assert not [text for text in build_layout(replace(request, outline="30x30"))["warnings"] if "outline" in text]
+    (text,) = (text for text in build_layout(replace(request, outline="3x5"))["warnings"] if "outline" in text)
+    assert "do not fit into the outline 3x5 um" in text
