@@ -17,9 +17,10 @@ from layoutkit.flow.hierarchy import outcomes_inside
 from layoutkit.flow.instances import FinishedCell
 from layoutkit.flow.placing import find_placement
 from layoutkit.flow.routing import draw_job, find_routes, net_outcomes
+from layoutkit.route.drawing import cuts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.circuit.constraints import Outcome
     from layoutkit.flow.design import Design, LayoutRequest, SharedCell
@@ -173,13 +174,35 @@ def _pins(net: str, placed: PlacedModules, routes: Routes, origin: kdb.Trans) ->
         for module in placed.modules.values()
         for pin in module.pins_of(net)
     }
+    technology = placed.technology
+    cuts = [(name, kdb.Box(*rect).transformed(origin)) for each in routed for name, rect in cuts_of(technology, each)]
+    away = {piece for layer, box in found for piece in _away_from_cuts(technology, layer, box, cuts)} or found
     alone = [
         (layer, box)
-        for layer, box in found
-        if not any((layer, box) != other and layer == other[0] and box.inside(other[1]) for other in found)
+        for layer, box in away
+        if not any((layer, box) != other and layer == other[0] and box.inside(other[1]) for other in away)
     ]
     alone.sort(key=lambda entry: (-min(entry[1].width(), entry[1].height()), -entry[1].area(), entry[0], str(entry[1])))
     return [Pin(net, layer, box) for layer, box in alone[:MOST_PINS]]
+
+
+def _away_from_cuts(
+    technology: Technology, layer: str, box: kdb.Box, cuts: Sequence[tuple[str, kdb.Box]]
+) -> Iterator[tuple[str, kdb.Box]]:
+    """Yield the parts of a box of metal that lie away from cuts in it.
+
+    A wire that ends beside a cut would give the metal around it short edges, which line-end rules judge.
+    """
+    conductor = technology.conductor(layer)
+    own = {cut.name for cut in technology.cuts if conductor.name in {cut.below, cut.above}}
+    near = kdb.Region()
+    for name, cut in cuts:
+        if name in own and cut.overlaps(box):
+            near.insert(cut.enlarged(conductor.width, conductor.width))
+    for piece in (kdb.Region(box) - near).decompose_trapezoids_to_region().each():
+        part = piece.bbox()
+        if piece.is_box() and min(part.width(), part.height()) >= conductor.width:
+            yield layer, part
 
 
 def _wiring(tried: TriedPlacement, routes: Routes, technology: Technology) -> dict[str, Any]:
