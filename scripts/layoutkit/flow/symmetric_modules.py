@@ -32,12 +32,14 @@ class SymmetryPlan:
         partners: Module name to that of its mirror image.
         outcomes: What became of each symmetric pair and self-symmetric device.
         islands: Module to the name of its symmetry axis; only those that are centred or have a partner.
+        loose: Centred modules that hold pairs only: each is symmetric about an axis of its own, too.
     """
 
     centred: frozenset[str]
     partners: Mapping[str, str]
     outcomes: tuple[Outcome, ...]
     islands: Mapping[str, str] = field(default_factory=dict)
+    loose: frozenset[str] = frozenset()
 
     @property
     def left_first(self) -> dict[str, tuple[str, str]]:
@@ -94,7 +96,8 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
         for device in (*(device for pair in group.pairs for device in pair), *group.self_symmetric)
         if owner[device].name in on_axis or owner[device].name in partners
     }
-    return SymmetryPlan(on_axis, partners, tuple(outcomes), islands)
+    fixed = {owner[device].name for group in design.constraints.symmetry for device in group.self_symmetric}
+    return SymmetryPlan(on_axis, partners, tuple(outcomes), islands, on_axis - fixed)
 
 
 def _axes(design: Design) -> list[str]:
