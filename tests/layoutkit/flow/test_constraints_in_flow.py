@@ -173,7 +173,7 @@ def test_what_is_not_obeyed_is_reported_and_warned_of(build):
         "matching": [{"devices": ["M3", "M7"]}, {"devices": ["M1", "M2"], "arrangement": "AB"}],
         "net_currents": [{"net": "n1", "current": 0.0001}, {"net": "x", "current": 0.02}],
         "port_sides": [{"port": "a", "side": "left"}, {"port": "b", "side": "left"}],
-        "proximity": [{"devices": ["M1", "M3"]}],
+        "proximity": [{"devices": ["M1", "M5"]}],
         "net_priorities": [{"net": "n1", "priority": 7}],
     }
     longer = BUFFERS.replace("M7 x n1 vdd vdd pmos W=6u L=0.5u", "M7 x n1 vdd vdd pmos W=6u L=1u")
