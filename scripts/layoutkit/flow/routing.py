@@ -158,7 +158,6 @@ def routing_conductors(technology: Technology) -> tuple[Conductor, ...]:
 def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
     """Return how to route placed modules: every net with several pins, around the modules' keepouts."""
     technology, constraints = placed.technology, design.constraints
-    loads = stated_currents(constraints, design.circuit)
     pins: dict[str, list[Endpoint]] = {}
     for module in placed.modules.values():
         for pin in module.pins:
@@ -169,13 +168,13 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
     for port, box in placed.frame.terminals if placed.frame else ():
         middle = (box.center().x, box.center().y)
         endpoint = Endpoint(port.layer, *middle, (box.left, box.bottom, box.right, box.top))
-        ends = pins.setdefault(port.name, [])
-        ends.insert(0 if port.name in loads else len(ends), endpoint)  # the trunk of a net with a current begins here
+        pins.setdefault(port.name, []).append(endpoint)
     step = 2 * technology.grid
     supply_width = -(-technology.conductors[1].width * SUPPLY_WIDTH_FACTOR // step) * step
     images = {second: first for group in constraints.symmetry for first, second in group.net_pairs}
     wired = {net for net, ends in pins.items() if len(ends) > 1}
     paired = {net for pair in images.items() if wired.issuperset(pair) for net in pair}
+    loads = stated_currents(constraints, design.circuit)
     nets = tuple(
         WantedNet(
             net,

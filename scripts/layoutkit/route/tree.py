@@ -63,9 +63,6 @@ class Part(NamedTuple):
 def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] = ()) -> Growth:
     """Return paths that join all groups of a net's terminals, each grown to the nearest group not yet joined.
 
-    A net that carries a stated current gets a trunk with taps: its paths start from the first group or from wires,
-    which are as wide as the current needs, and from metal of other terminals only where there is no other way.
-
     Args:
         board: Where to route.
         net: What to join.
@@ -88,7 +85,7 @@ def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] 
     nodes = [set().union(*its) for its in pieces]
     boxes = [[box_of(board, piece) for piece in its if piece] for its in pieces]
     waiting = set(range(1, len(clusters)))
-    tree, beside = set(nodes[0]), set[int]()
+    tree = set(nodes[0])
     paths: list[list[int]] = []
     while waiting:
         targets: dict[int, int] = {}
@@ -96,15 +93,13 @@ def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] 
             targets.update(dict.fromkeys(nodes[cluster], cluster))
         guess = distance_to(board, [box for cluster in sorted(waiting) for box in boxes[cluster]])
         path = board.search.shortest_path(costs, guess, list(tree), list(targets))
-        if not path and beside:
-            path = board.search.shortest_path(costs, guess, list(tree | beside), list(targets))
         if not path:
             joined_now = [g for number, part in enumerate(clusters) if number not in waiting for g in part.groups]
             return Growth(paths, _no_path(board, net, groups, joined_now, min(clusters[min(waiting)].groups)))
         reached = targets[path[-1]]
         waiting.discard(reached)
         tree.update(path)
-        (tree if net.current_ma is None else beside).update(nodes[reached])
+        tree.update(nodes[reached])
         if len(path) > 1:
             paths.append(path)
         keep_cuts_apart(board, costs, path)
