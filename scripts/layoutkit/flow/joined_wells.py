@@ -11,7 +11,7 @@ from layoutkit.layout.merging import joined
 from layoutkit.place.clearance import Clearances
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.place import Block, Placed
     from layoutkit.technology import Technology
@@ -59,13 +59,14 @@ def join_wells(
         and (instances & kdb.Region(kdb.Box(*place.rectangle(block.box)))).is_empty()
     ]
     apart = {technology.resolve(role): clearances.to_well for role in ("active", "tap")}
+    bare = _diffusion_outside(technology, cell, drawn.values(), apart)  # that inside of instances is in no block
     merged: list[Well] = []
     for key, region in sorted(drawn.items(), key=lambda entry: entry[0]):
         others = kdb.Region()
         for other, shapes in drawn.items():
             if other != key:
                 others += shapes.sized(space if other[0] == key[0] else clearances.to_well)
-        closed = others + _boxes(rest, apart)
+        closed = others + _boxes(rest, apart) + bare
         for block, place in rest:
             closed.insert(kdb.Box(*place.rectangle(block.box)))
         patch = kdb.Region()
@@ -78,6 +79,19 @@ def join_wells(
             cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
         merged.append(Well(*key, (region + patch).merged()))
     return tuple(merged)
+
+
+def _diffusion_outside(
+    technology: Technology, cell: kdb.Cell, wells: Iterable[kdb.Region], spaces: Mapping[str, int]
+) -> kdb.Region:
+    """Return the diffusion of a cell that lies in no well, each layer with its space around it. [dbu]"""
+    found, covered = kdb.Region(), kdb.Region()
+    for well in wells:
+        covered += well
+    for layer, space in spaces.items():
+        shapes = kdb.Region(cell.begin_shapes_rec(technology.layer(cell.layout(), layer)))
+        found += (shapes - covered).sized(space)
+    return found
 
 
 def _boxes(blocks: Sequence[tuple[Block, Placed]], spaces: Mapping[str, int]) -> kdb.Region:

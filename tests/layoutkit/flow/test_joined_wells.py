@@ -6,6 +6,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.drc.check import check
+from layoutkit.flow.instances import Well
 from layoutkit.flow.joined_wells import join_wells
 from layoutkit.layout.merging import joined
 from layoutkit.place import Block, Placed, Rectangle
@@ -83,3 +84,22 @@ def test_no_well_grows_over_what_lies_between_two_of_them():
         filled = kdb.Region(cell.shapes(technology.layer(layout, "NWell")))
         assert filled.is_empty() == bool(inside)
         assert (filled & kdb.Region(kdb.Box(*between).enlarged(310, 310))).is_empty() or not inside
+
+
+def test_no_well_grows_over_diffusion_inside_of_an_instance():
+    """Two instances one above the other: the n channel of the lower one lies between their n-wells."""
+    technology = load("sg13g2")
+    channel = kdb.Box(1000, 5000, 4000, 7000)
+    for drawn in (True, False):
+        layout = kdb.Layout()
+        layout.dbu = technology.dbu_um
+        cell, shared = layout.create_cell("wells"), layout.create_cell("inverter")
+        if drawn:
+            shared.shapes(technology.layer(layout, "Activ")).insert(channel)
+        wells = []
+        for place in (kdb.Trans(), kdb.Trans(0, 8800)):
+            cell.insert(kdb.CellInstArray(shared.cell_index(), place))
+            wells.append(Well("NWell", "vdd", (), kdb.Region(kdb.Box(0, 0, 5000, 3600)).transformed(place)))
+        join_wells(technology, cell, [], wells)
+        filled = kdb.Region(cell.shapes(technology.layer(layout, "NWell")))
+        assert (filled & kdb.Region(channel.enlarged(310, 310))).is_empty() == drawn
