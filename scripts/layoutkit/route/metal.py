@@ -259,7 +259,8 @@ class Finisher:
             narrow = region.width_check(conductor.width, False, kdb.Region.Euclidian)
             gaps = region.space_check(conductor.space, False, kdb.Region.Euclidian)
             small = region.with_area(0, conductor.area, False) if conductor.area else kdb.Region()
-            for what, shapes in (("minimum width", narrow), ("minimum space", gaps), ("minimum area", small)):
+            kinds = (("minimum width", narrow), ("minimum space", gaps), ("minimum area", small))
+            for what, shapes in (*kinds, ("minimum area of holes", self._small_holes(region, level))):
                 boxes = sorted((shape.bbox() for shape in shapes.each()), key=str)
                 found += [(what, conductor.name, (b.left, b.bottom, b.right, b.top)) for b in boxes]
         return found + self._cut_flaws(metal)
@@ -286,15 +287,21 @@ class Finisher:
             region = self.region(metal, level)
             gaps = region.space_check(conductor.space, False, kdb.Region.Projection)
             fills = [pair.polygon(0).bbox() for pair in [*gaps.each(), *self._gaps_of_wide(region, level)]]
-            if self.stack.least_hole[level]:
-                holes = region.holes().with_area(0, self.stack.least_hole[level], False)
-                fills += [piece.bbox() for piece in holes.decompose_trapezoids_to_region().each()]
+            holes = self._small_holes(region, level).decompose_trapezoids_to_region()
+            fills += [piece.bbox() for piece in holes.each()]
             rects = [(box.left, box.bottom, box.right, box.top) for box in fills if box.area() > 0]
             if not rects:
                 rects = self._corner_fills(region, level)
             if not rects:
                 return
             metal.patches += [Patch(conductor.name, rect) for rect in sorted(set(rects))]
+
+    def _small_holes(self, region: kdb.Region, level: int) -> kdb.Region:
+        """Return the holes of a region that are smaller than the rule of the level, if there is one."""
+        import klayout.db as kdb
+
+        least = self.stack.least_hole[level]
+        return region.holes().with_area(0, least, False) if least else kdb.Region()
 
     def _gaps_of_wide(self, region: kdb.Region, level: int) -> list[kdb.EdgePair]:
         """Return the gaps beside wide parts of a region that are narrower than the space of wide metal."""

@@ -167,21 +167,17 @@ def _fixed_metal(stack: Stack, obstacles: Mapping[str, Iterable[Obstacle]]) -> I
                 yield from (FixedMetal(name, _rect(box), net) for box in pieces)
                 continue
             level = levels[0]
-            pieces += _wide_parts(stack, level, merged)
             yield from (FixedMetal(name, _rect(box), net, stack.is_wide(level, _rect(box))) for box in pieces)
+            yield from (FixedMetal(name, _rect(box), net, wide=True) for box in _wide_parts(stack, level, merged))
             rings = stack.long_edged(level, merged).decompose_trapezoids_to_region()
             yield from (FixedMetal(name, _rect(piece.bbox()), net, wide=True) for piece in rings.each())
 
 
 def _wide_parts(stack: Stack, level: int, merged: kdb.Region) -> list[kdb.Box]:
-    """Return boxes over the parts wider than the wide-metal limit, which a decomposition may have cut thinner."""
+    """Return boxes, as thin as a decomposition cuts them, over the parts wider than the wide-metal limit."""
     limit = stack.conductors[level].wide_width
     if limit is None:
         return []
     half = limit // 2
     core = merged.sized(-half).sized(half) & merged
-    return [
-        box.enlarged(max(0, half + 1 - box.width() // 2), max(0, half + 1 - box.height() // 2)) & merged.bbox()
-        for polygon in core.decompose_trapezoids_to_region().each()
-        for box in [polygon.bbox()]
-    ]
+    return [polygon.bbox() for polygon in core.decompose_trapezoids_to_region().each()]

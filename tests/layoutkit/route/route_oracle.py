@@ -128,6 +128,9 @@ def faults(technology, nets, result, fixed=(), area=None):  # noqa: PLR0912 - on
             rest = region - wide.sized(c.wide_space)
             found += [f"{c.name} wide {p}" for p in wide.separation_check(rest, c.wide_space, False, euclid).each()]
         found += [f"{c.name} area {p}" for p in region.with_area(0, c.area, False).each()]
+        for rule in technology.rules:
+            if rule.kind == "hole_area" and c.layer in (rule.options.get("layer"), *rule.options.get("layers", ())):
+                found += [f"{c.name} hole {p}" for p in region.holes().with_area(0, rule.value, False).each()]
         found += [f"{c.name} grid {p}" for p in region.grid_check(technology.grid, technology.grid).each()]
     for cut in technology.cuts:
         region = all_cuts[cut.name].merged()

@@ -44,3 +44,13 @@ def test_bumps_keep_away_from_other_metal_and_are_left_out_where_there_is_no_roo
     result = route(technology, nets, as_obstacles(near), AREA, ["met1"], wished)
     assert faults(technology, nets, result, near, AREA) == []
     assert result.net("short").wire_length < 19000
+
+
+def test_bumps_leave_no_holes_smaller_than_the_rule():
+    """Bumps that pass the net's own bar beside a wire would close holes with it."""
+    technology = load("sky130A")
+    nets = [straight(technology, "long", 0, 10200), straight(technology, "short", 6000, 9000)]
+    own = [("met1", kdb.Box(250, y, 8750, y + 140), "short") for y in (5610, 6250)]
+    wished = RouteOptions(equal_lengths=(EqualLengths(("long", "short")),))
+    result = route(technology, nets, as_obstacles(own), AREA, ["met1"], wished)
+    assert faults(technology, nets, result, own, AREA) == []

@@ -500,3 +500,14 @@ def test_a_small_hole_between_metal_of_one_net_is_filled():
     finisher = Finisher(stack, Occupancy(), "a", rails)
     finisher.finish(metal, None)
     assert finisher.region(metal, level).holes().is_empty()
+
+
+def test_wide_metal_of_uneven_height_is_not_taken_for_more_than_is_drawn():
+    """A decomposition cuts it into slabs of 5 nm; what sticks out of the metal would call for patches in the gap."""
+    technology = load("sg13g2")
+    bar, rail = kdb.Region(kdb.Box(3290, 1120, 5570, 1720)), kdb.Box(1000, 490, 5570, 690)
+    own = (bar + kdb.Region(kdb.Box(1000, 490, 1600, 1115)) + kdb.Region(kdb.Box(1000, 1115, 3290, 1720))).merged()
+    nets = [two("a", Terminal("Metal2", kdb.Box(3290, 1120, 5570, 1720)), Terminal("Metal2", rail))]
+    result = route(technology, nets, {"Metal2": [(own, "a")]}, kdb.Box(-3000, -3000, 9000, 6000), ["Metal2", "Metal3"])
+    assert faults(technology, nets, result, [("Metal2", own, "a")]) == []
+    assert [rect for _, rect in result.net("a").metal if any(at % technology.grid for at in rect)] == []
