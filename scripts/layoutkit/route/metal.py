@@ -61,7 +61,7 @@ class NetMetal:
         for at, rect in self.rects(stack):
             if at == level:
                 region.insert(kdb.Box(*rect))
-        reach = 2 * stack.conductors[level].space
+        reach = stack.reach(level)
         window = region.bbox().enlarged(reach, reach)
         for at, rect in own:
             if at == level and kdb.Box(*rect).touches(window):

@@ -79,6 +79,11 @@ class Stack:
                         found[layer] = max(found[layer], rule.value)
         return tuple(found.values())
 
+    def reach(self, level: int) -> int:
+        """Return how far from a piece of metal other metal of its net may make a gap or a small hole with it."""
+        space = self.conductors[level].space
+        return max(2 * space, self.least_hole[level] // space + space)
+
     def is_wide(self, level: int, rect: Rect) -> bool:
         """Return whether a rectangle on a level is subject to wide-metal spacing."""
         limit = self.conductors[level].wide_width

@@ -137,7 +137,7 @@ class SecondCuts:
     def _spoils_own_metal(self, net: Drawn, finisher: Finisher, level: int, rect: Rect) -> bool:
         """Return whether a pad would leave a gap, neck or small hole in the net's own metal, or make it wide."""
         conductor = self.stack.conductors[level]
-        reach = 2 * max(conductor.space, conductor.wide_space or 0, conductor.wide_width or 0)
+        reach = max(self.stack.reach(level), 2 * max(conductor.wide_space or 0, conductor.wide_width or 0))
         window = kdb.Box(*rect).enlarged(reach, reach)
         before = kdb.Region()
         for at, own in (*net.metal.rects(self.stack), *finisher.own):

@@ -502,6 +502,16 @@ def test_a_small_hole_between_metal_of_one_net_is_filled():
     assert finisher.region(metal, level).holes().is_empty()
 
 
+def test_a_long_hole_that_fixed_metal_closes_far_from_the_wire_is_a_flaw():
+    """0.15 x 0.86 um beside a wire are 0.129 um2 of the 0.14 um2 that m1.7 asks for; the far end is fixed metal."""
+    stack = make_stack(SKY, ["met1", "met2"], [])
+    level = [conductor.name for conductor in stack.conductors].index("met1")
+    fixed = [(0, 0, 1000, 140), (0, 290, 1000, 430), (930, 0, 1070, 430)]
+    metal = NetMetal(wires=[Wire("met1", ((0, 0), (0, 430)), 140)])
+    finisher = Finisher(stack, Occupancy(), "a", [(level, rect) for rect in fixed])
+    assert ("minimum area of holes", "met1", (70, 140, 930, 290)) in finisher.flaws(metal)
+
+
 def test_wide_metal_of_uneven_height_is_not_taken_for_more_than_is_drawn():
     """A decomposition cuts it into slabs of 5 nm; what sticks out of the metal would call for patches in the gap."""
     technology = load("sg13g2")
