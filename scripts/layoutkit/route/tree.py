@@ -63,6 +63,9 @@ class Part(NamedTuple):
 def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] = ()) -> Growth:
     """Return paths that join all groups of a net's terminals, each grown to the nearest group not yet joined.
 
+    The paths of a net that carries a stated current begin at wires and at terminals that are as wide as these. They
+    go on from the metal of a thinner terminal, such as that of a ring, only where there is no other way.
+
     Args:
         board: Where to route.
         net: What to join.
@@ -77,7 +80,8 @@ def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] 
     if reason is not None:
         return Growth([], reason)
     alone = [Part(frozenset({group}), frozenset()) for group in range(len(groups)) if group not in held]
-    clusters = sorted((*parts, *alone), key=lambda part: min(part.groups))
+    thin = {Part(frozenset({number}), frozenset()) for number, group in enumerate(groups) if _is_thin(net, group)}
+    clusters = sorted((*parts, *alone), key=lambda part: (part in thin, min(part.groups)))
     pieces = [
         [part.nodes, *(set(entry.nodes(board.tracks)) for group in sorted(part.groups) for entry in entries[group])]
         for part in clusters
@@ -85,7 +89,7 @@ def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] 
     nodes = [set().union(*its) for its in pieces]
     boxes = [[box_of(board, piece) for piece in its if piece] for its in pieces]
     waiting = set(range(1, len(clusters)))
-    tree = set(nodes[0])
+    tree, beside = set(nodes[0]), set[int]()
     paths: list[list[int]] = []
     while waiting:
         targets: dict[int, int] = {}
@@ -93,17 +97,25 @@ def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] 
             targets.update(dict.fromkeys(nodes[cluster], cluster))
         guess = distance_to(board, [box for cluster in sorted(waiting) for box in boxes[cluster]])
         path = board.search.shortest_path(costs, guess, list(tree), list(targets))
+        if not path and beside:
+            path = board.search.shortest_path(costs, guess, list(tree | beside), list(targets))
         if not path:
             joined_now = [g for number, part in enumerate(clusters) if number not in waiting for g in part.groups]
             return Growth(paths, _no_path(board, net, groups, joined_now, min(clusters[min(waiting)].groups)))
         reached = targets[path[-1]]
         waiting.discard(reached)
         tree.update(path)
-        tree.update(nodes[reached])
+        (beside if clusters[reached] in thin else tree).update(nodes[reached])
         if len(path) > 1:
             paths.append(path)
         keep_cuts_apart(board, costs, path)
     return Growth(paths)
+
+
+def _is_thin(net: NetRequest, group: Sequence[int]) -> bool:
+    """Return whether the net carries a stated current and no terminal of a group is as wide as its wires."""
+    boxes = [net.terminals[index].box for index in group]
+    return net.current_ma is not None and max(min(box.width(), box.height()) for box in boxes) < (net.width or 0)
 
 
 def nodes_of(board: Board, entries: Sequence[Access]) -> set[int]:
