@@ -204,8 +204,9 @@ def test_a_proximity_group_brings_devices_together(build):
 
 
 def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build, monkeypatch):
-    """sky130: a via carries 0.29 mA; the modules are drawn here as if no current were stated."""
+    """sky130: a via carries 0.29 mA; the modules and the wires are drawn here as if no current were stated."""
     monkeypatch.setattr("layoutkit.flow.modules.device_currents", lambda *_: {})
+    monkeypatch.setattr("layoutkit.flow.routing.stated_currents", lambda *_: {})
     constraints = {
         "device_currents": [{"device": "M5", "current": 0.00005}],
         "net_currents": [{"net": "vdd", "current": 0.003}],
@@ -235,9 +236,10 @@ def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build,
 
 
 def test_single_cuts_in_wires_with_a_current_make_the_layout_not_clean_where_two_fit(build, monkeypatch):
-    """The router is kept from giving its vias a second cut; the current is far below what one cut carries."""
+    """The router is kept from giving its vias more than one cut; the current is far below what one carries."""
     stated = {"net_currents": [{"net": "n1", "current": 0.00001}]}
     assert faults(build(BUFFERS, stated)) == []
+    monkeypatch.setattr("layoutkit.flow.routing.stated_currents", lambda *_: {})
     monkeypatch.setattr("layoutkit.route.second_cuts.SecondCuts.add", lambda *_: {})
     report = build(BUFFERS, stated)
     (failed,) = (entry for entry in report["currents"]["nets"] if entry["verdict"] == "failed")
