@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.route.blockers import blockers
 from layoutkit.route.board import HARD, Board
+from layoutkit.route.connection import joins_all
 from layoutkit.route.lengthening import lengthen
 from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths
 from layoutkit.route.mirrored_paths import grow_own_image, grow_pair
@@ -76,6 +77,8 @@ class Negotiation:
         self._equalise()
         self._shield()
         self._add_second_cuts()
+        for net in self.nets:
+            self._take_out_open(net)
         tracks = self.board.tracks
         metal = {net.name: self.state[net.name].metal for net in self.nets if self.state[net.name].entered}
         return RoutingResult(
@@ -127,6 +130,11 @@ class Negotiation:
                 metals.append(metal_of_paths(self.stack, board.tracks, paths, net.width))
                 self._finisher(net).finish(metals[-1], net.width, net.current_ma)
             self._enter(net, metals[-1])
+        if not all(joins_all(self.stack, net, metal) for net, metal in zip(nets, metals, strict=True)):
+            for net in nets:
+                self._leave(net)
+            self.mirror.dissolve(unit, "the mirrored ways do not join all terminals")
+            return False
         for net in nets:
             self.mirror.reasons.pop(net.name, None)
             if folded.reason:
@@ -201,6 +209,13 @@ class Negotiation:
                 Blocker(net.name, layer, rect, ((rect[0] + rect[2]) // 2, (rect[1] + rect[3]) // 2), "rule")
                 for _, layer, rect in state.flaws
             )
+
+    def _take_out_open(self, net: NetRequest) -> None:
+        """Take a net out whose metal does not join all its terminals, whatever its paths say."""
+        state = self.state[net.name]
+        if state.entered and state.metal is not None and not joins_all(self.stack, net, state.metal):
+            self._leave(net)
+            self.state[net.name] = _State(reason="the wires found do not join all terminals")
 
     def _equalise(self) -> None:
         """Make the shorter nets of pairs that are no mirror images, and of groups of equal length, longer."""
