@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.route.metal import Finisher, wire_rects
-from layoutkit.route.occupancy import overlaps
+from layoutkit.route.occupancy import too_close
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,10 +94,10 @@ def _candidates(board: Board, metal: NetMetal, depth: int) -> Iterator[tuple[Wir
 
 
 def _holds_something(board: Board, net: NetRequest, metal: NetMetal, wire: Wire, gone: Rect) -> bool:
-    """Return whether other metal of the net meets the part of a wire that a bump would leave bare."""
+    """Return whether other metal of the net meets or touches the part of a wire that a bump would leave bare."""
     rest = replace(metal, wires=[other for other in metal.wires if other is not wire])
     level, fixed = board.stack.index(wire.layer), board.own[net.name]
-    return any(at == level and overlaps(rect, gone) for at, rect in (*rest.rects(board.stack), *fixed))
+    return any(at == level and too_close(rect, gone, 1) for at, rect in (*rest.rects(board.stack), *fixed))
 
 
 def _exchange(metal: NetMetal, old: Wire, new: Wire) -> None:
