@@ -259,8 +259,14 @@ class Finisher:
             narrow = region.width_check(conductor.width, False, kdb.Region.Euclidian)
             gaps = region.space_check(conductor.space, False, kdb.Region.Euclidian)
             small = region.with_area(0, conductor.area, False) if conductor.area else kdb.Region()
-            kinds = (("minimum width", narrow), ("minimum space", gaps), ("minimum area", small))
-            for what, shapes in (*kinds, ("minimum area of holes", self._small_holes(region, level))):
+            wide_gaps = kdb.EdgePairs(self._gaps_of_wide(region, level))
+            for what, shapes in (
+                ("minimum width", narrow),
+                ("minimum space", gaps),
+                ("minimum space of wide metal", wide_gaps),
+                ("minimum area", small),
+                ("minimum area of holes", self._small_holes(region, level)),
+            ):
                 boxes = sorted((shape.bbox() for shape in shapes.each()), key=str)
                 found += [(what, conductor.name, (b.left, b.bottom, b.right, b.top)) for b in boxes]
         return found + self._cut_flaws(metal)

@@ -125,8 +125,9 @@ def faults(technology, nets, result, fixed=(), area=None):  # noqa: PLR0912 - on
             found += [f"{c.name} {what} {pair}" for pair in pairs.each()]
         if c.wide_width:
             wide = region.sized(-c.wide_width // 2).sized(c.wide_width // 2)
-            rest = region - wide.sized(c.wide_space)
-            found += [f"{c.name} wide {p}" for p in wide.separation_check(rest, c.wide_space, False, euclid).each()]
+            gaps = region.space_check(c.wide_space, False, kdb.Region.Projection)
+            near = [p for p in gaps.each() if not (wide & kdb.Region(p.bbox().enlarged(1, 1))).is_empty()]
+            found += [f"{c.name} wide {p}" for p in near]
         found += [f"{c.name} area {p}" for p in region.with_area(0, c.area, False).each()]
         for rule in technology.rules:
             if rule.kind == "hole_area" and c.layer in (rule.options.get("layer"), *rule.options.get("layers", ())):

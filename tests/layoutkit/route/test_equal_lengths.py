@@ -54,3 +54,14 @@ def test_bumps_leave_no_holes_smaller_than_the_rule():
     wished = RouteOptions(equal_lengths=(EqualLengths(("long", "short")),))
     result = route(technology, nets, as_obstacles(own), AREA, ["met1"], wished)
     assert faults(technology, nets, result, own, AREA) == []
+
+
+def test_bumps_keep_the_space_of_wide_metal_to_wide_metal_of_the_net():
+    """sg13g2 M2.b asks for 0.21 um, M2.e for 0.24 um beside metal wider than 0.39 um; 0.22 um would be left."""
+    technology = load("sg13g2")
+    nets = [straight(technology, "long", 0, 10200), straight(technology, "short", 6000, 9000)]
+    own = [("Metal2", kdb.Box(250, y, 8750, y + 600), "short") for y in (4480, 6920)]
+    wished = RouteOptions(equal_lengths=(EqualLengths(("long", "short")),))
+    result = route(technology, nets, as_obstacles(own), AREA, ["Metal2"], wished)
+    assert faults(technology, nets, result, own, AREA) == []
+    assert result.net("short").wire_length > 9000
