@@ -127,7 +127,11 @@ def test_the_router_takes_the_request_as_it_is(place, run_script, technology, tm
     for _ in range(2):  # starting again gives the same layout
         code, envelope = run_script(ROUTE, "--params", data["routing_path"], *where)
         assert (code, envelope["data"]["routing_stats"]["failed_count"]) == (0, 0)
-        assert envelope["data"]["warnings"] == []
+        told = envelope["data"]["constraints"]["outcomes"]
+        assert {tuple(sorted(entry["names"])) for entry in told} == {("inn", "inp"), ("out", "tmir")}
+        unmet = [f"{entry['constraint']} ({', '.join(entry['names'])})" for entry in told if not entry["obeyed"]]
+        warned = [text.partition(" is not obeyed: ")[0] for text in envelope["data"]["warnings"]]
+        assert warned == [f"constraint {name}" for name in unmet]
         outcomes.append(Path(data["layout_path"]).read_bytes())
     assert faults_of(data["layout_path"], OTA, technology) == []
     assert outcomes[0] == outcomes[1] != before == Path(data["placed_path"]).read_bytes()
