@@ -79,6 +79,19 @@ class Stack:
                         found[layer] = max(found[layer], rule.value)
         return tuple(found.values())
 
+    @cached_property
+    def line_ends(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """Per cut and level: the width below which a line's end reaches further beyond the cut, and how far. [dbu]"""
+        found = {}
+        for rule in self.technology.rules:
+            if rule.kind == "line_end_enclosure" and rule.value is not None:
+                width = self.technology.snap_up(float(rule.options["line_um"]) / self.technology.dbu_um)
+                for index, cut in enumerate(self.cuts):
+                    for level in (index, index + 1):
+                        if (rule.options["inner"], rule.options["outer"]) == (cut.layer, self.conductors[level].layer):
+                            found[index, level] = (width, rule.value)
+        return found
+
     def reach(self, level: int) -> int:
         """Return how far from a piece of metal other metal of its net may make a gap or a small hole with it."""
         space = self.conductors[level].space

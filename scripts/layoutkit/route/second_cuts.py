@@ -18,7 +18,7 @@ from layoutkit.route.occupancy import Shape
 from layoutkit.route.routes import SingleCut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from layoutkit.route.board import Board
     from layoutkit.route.metal import NetMetal
@@ -117,6 +117,9 @@ class SecondCuts:
         if self._cuts_too_close(net, number, via, cut):
             return f"{via.cut} would come too close to another"
         for level, rect in pads(self.stack, via):
+            after = self._metal_around(net, finisher, level, rect) + kdb.Region(kdb.Box(*rect))
+            if self._near_line_end(after.merged(), level, via):
+                return f"{via.cut} would come too close to the end of a line of {names[level].name}"
             if self._spoils_own_metal(net, finisher, level, rect):
                 return f"{names[level].name} would come too close to other metal of the net"
         return ""
@@ -137,13 +140,7 @@ class SecondCuts:
     def _spoils_own_metal(self, net: Drawn, finisher: Finisher, level: int, rect: Rect) -> bool:
         """Return whether a pad would leave a gap, neck or small hole in the net's own metal, or make it wide."""
         conductor = self.stack.conductors[level]
-        reach = max(self.stack.reach(level), 2 * max(conductor.wide_space or 0, conductor.wide_width or 0))
-        window = kdb.Box(*rect).enlarged(reach, reach)
-        before = kdb.Region()
-        for at, own in (*net.metal.rects(self.stack), *finisher.own):
-            box = kdb.Box(*own)
-            if at == level and box.touches(window):
-                before.insert(box)
+        before = self._metal_around(net, finisher, level, rect)
         after = before + kdb.Region(kdb.Box(*rect))
         after.merge()
         euclidean = kdb.Region.Euclidian
@@ -158,6 +155,24 @@ class SecondCuts:
         half = conductor.wide_width // 2
         return not (_core(after, half) - _core(before.merged(), half)).is_empty()
 
+    def _near_line_end(self, metal: kdb.Region, level: int, via: Via) -> bool:
+        """Return whether a line of the net ends nearer to the cuts of a via than narrow lines may."""
+        cut = cut_index(self.stack, via.cut)
+        if (cut, level) not in self.stack.line_ends:
+            return False
+        width, beyond = self.stack.line_ends[cut, level]
+        cuts = _region(self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows))
+        ends = metal.edges(kdb.EdgeMode.Convex).with_length(0, width, False)
+        return not ends.enclosing_check(cuts.edges(), beyond, False, kdb.Region.Projection).is_empty()
+
+    def _metal_around(self, net: Drawn, finisher: Finisher, level: int, rect: Rect) -> kdb.Region:
+        """Return the metal of a net on a level that a pad may spoil."""
+        conductor = self.stack.conductors[level]
+        reach = max(self.stack.reach(level), 2 * max(conductor.wide_space or 0, conductor.wide_width or 0))
+        window = kdb.Box(*rect).enlarged(reach, reach)
+        own = [other for at, other in (*net.metal.rects(self.stack), *finisher.own) if at == level]
+        return _region(other for other in own if kdb.Box(*other).touches(window))
+
     def _enter(self, name: str, via: Via) -> list[tuple[str, Shape]]:
         """Enter the metal and cuts of a via and return what was entered."""
         cut = cut_index(self.stack, via.cut)
@@ -170,6 +185,13 @@ class SecondCuts:
         for layer, shape in entered:
             self.board.occupancy.add(layer, shape)
         return entered
+
+
+def _region(rects: Iterable[Rect]) -> kdb.Region:
+    region = kdb.Region()
+    for rect in rects:
+        region.insert(kdb.Box(*rect))
+    return region
 
 
 def _core(region: kdb.Region, half: int) -> kdb.Region:

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections import deque
+from types import SimpleNamespace
 
 import klayout.db as kdb
 import pytest
@@ -16,8 +17,9 @@ from layoutkit.route import NetRequest, RouteOptions, Terminal, route
 from layoutkit.route.metal import Finisher, NetMetal
 from layoutkit.route.occupancy import Occupancy
 from layoutkit.route.path_search import EdgeCosts, Search
-from layoutkit.route.routes import Wire
+from layoutkit.route.routes import Via, Wire
 from layoutkit.route.routing_stack import make_stack
+from layoutkit.route.second_cuts import Drawn, SecondCuts
 from layoutkit.route.tracks import coordinates
 from layoutkit.technology import load, names
 
@@ -521,3 +523,15 @@ def test_wide_metal_of_uneven_height_is_not_taken_for_more_than_is_drawn():
     result = route(technology, nets, {"Metal2": [(own, "a")]}, kdb.Box(-3000, -3000, 9000, 6000), ["Metal2", "Metal3"])
     assert faults(technology, nets, result, [("Metal2", own, "a")]) == []
     assert [rect for _, rect in result.net("a").metal if any(at % technology.grid for at in rect)] == []
+
+
+def test_a_second_cut_keeps_its_distance_to_the_end_of_a_narrow_line():
+    """Metal2 of gf180mcuD narrower than 0.34 um reaches 0.06 um beyond Via2; two cuts would end 0.05 um below."""
+    stack = make_stack(load("gf180mcuD"), ["Metal2", "Metal3"], [])
+    wires = [Wire("Metal2", ((0, 140), (0, 700)), 280), Wire("Metal3", ((0, 100), (0, 140)), 280)]
+    metal = NetMetal(wires=wires, vias=[Via("Via2", 0, 140)], order=[("Via2", 0, 140)])
+    area = (-2000, -60, 2000, 2000)
+    board = SimpleNamespace(stack=stack, occupancy=Occupancy(), own={"a": []}, area=area)
+    SecondCuts(board).add([Drawn("a", metal)])
+    assert max(rect[3] for _, rect in metal.cuts(stack)) <= 840 - 60
+    assert len(metal.cuts(stack)) == 2
