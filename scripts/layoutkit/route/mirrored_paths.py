@@ -87,7 +87,7 @@ def grow_pair(board: Board, mirror: Mirror, net: NetRequest, twin: NetRequest, w
     both = mirror.pair_costs(*costs, net.width)
     groups = groups_of(board, net), groups_of(board, twin)
     folds = _exact_folds(mirror, *groups)
-    folds += _Bridging(board, mirror, costs, both).folds(groups, folds)
+    folds += _Bridging(board, mirror, (net, twin), costs, both).folds(groups, folds)
     forest = _Forest(board, mirror, net, both, folds, twins=True)
     forest.grow()
     if not forest.paths[0] and len(groups[0]) > 1:
@@ -128,8 +128,16 @@ def _exact_folds(mirror: Mirror, first: Sequence[set[int]], second: Sequence[set
 class _Bridging:
     """Finds columns on which two groups whose pins lie at different heights are entered as mirror images."""
 
-    def __init__(self, board: Board, mirror: Mirror, costs: tuple[EdgeCosts, EdgeCosts], both: EdgeCosts) -> None:
+    def __init__(
+        self,
+        board: Board,
+        mirror: Mirror,
+        nets: tuple[NetRequest, NetRequest],
+        costs: tuple[EdgeCosts, EdgeCosts],
+        both: EdgeCosts,
+    ) -> None:
         self.board, self.mirror, self.costs, self.both = board, mirror, costs, both
+        self.pins, self.width = [board.own[net.name] for net in nets], nets[0].width
         self.wired = board.stack.wired
 
     def folds(self, groups: tuple[Sequence[set[int]], Sequence[set[int]]], known: Sequence[Fold]) -> list[Fold]:
@@ -226,6 +234,8 @@ class _Bridging:
         for wire_level in (level + 1, level, level + 2, level - 1):
             if not 0 <= wire_level < len(self.wired) or not self.wired[wire_level]:
                 continue
+            if wire_level == level and self._ends_beside_a_pin(level, column, rows):
+                continue
             steps = range(level, wire_level, 1 if wire_level > level else -1)
             cuts = [min(step, step + (1 if wire_level > level else -1)) for step in steps]
             prices = [int(self.both.up[wire_level, at, column]) for at in range(low, high)]
@@ -241,6 +251,20 @@ class _Bridging:
             return None
         cost, _, bridge = min(found, key=lambda entry: entry[:2])
         return cost, bridge
+
+    def _ends_beside_a_pin(self, level: int, column: int, rows: tuple[int, int]) -> bool:
+        """Return whether a wire on the pins' level reaches so little beyond a pin that cuts in it are at a line end."""
+        stack, tracks = self.board.stack, self.board.tracks
+        ends = [cut.enclose_above_end for cut in stack.cuts[max(level - 1, 0) : level]]
+        ends += [cut.enclose_below_end for cut in stack.cuts[level : level + 1]]
+        half, least = stack.width(level, self.width) // 2, max(ends, default=0)
+        low, high = tracks.ys[min(rows)] - half, tracks.ys[max(rows)] + half
+        for x, pins in zip((column, self.mirror.columns[column]), self.pins, strict=True):
+            for where, (left, bottom, right, top) in pins:
+                met = where == level and left <= tracks.xs[x] <= right and bottom <= high and low <= top
+                if met and (0 < high - top < least or 0 < bottom - low < least):
+                    return True
+        return False
 
 
 class _Forest:

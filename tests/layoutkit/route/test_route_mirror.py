@@ -111,6 +111,26 @@ def test_pins_at_different_heights_get_wires_that_are_mirror_images_past_both():
     )
 
 
+@pytest.mark.parametrize("lower", [(), (-620,)])
+def test_no_wire_past_both_heights_ends_just_beyond_a_rail_that_may_hold_cuts(lower):
+    """In gf180mcuD narrow metal reaches 0.06 um beyond a via at its end (V1.4b); the rails are just as wide as vias."""
+    process = load("gf180mcuD")
+    nets = []
+    for name, rows, side in (("p", (0, *lower), -1), ("n", (45,), 1)):
+        ends = [kdb.Box(5000 * side - 3000, y, 5000 * side + 3000, y + 280) for y in rows]
+        ends.append(kdb.Box(side * 7000 - 150, 6000, side * 7000 + 150, 6300))
+        group = ["rails"] * len(rows) + [""]
+        terminals = tuple(Terminal("Metal2", box, its) for box, its in zip(ends, group, strict=True))
+        nets.append(NetRequest(name, terminals, mirror_of="p" if name == "n" else None))
+    result = route(process, nets, {}, AREA, ["Metal2", "Metal3", "Metal4"], RouteOptions(axis_x=0))
+    assert result.failed == ()
+    for net in nets:
+        drawn = kdb.Region([kdb.Box(*rect) for layer, rect in result.net(net.name).metal if layer == "Metal2"]).merged()
+        for rail in (kdb.Region(terminal.box) for terminal in net.terminals[:-1]):
+            beyond = (drawn.interacting(rail) - rail).merged()
+            assert all(min(piece.bbox().height(), piece.bbox().width()) >= 60 for piece in beyond.each())
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_pairs_with_rails_at_random_heights_are_connected_whatever_is_mirrored(seed):
     """Rails of modules on the axis, and pins of modules at its two sides; the oracle traces what is drawn."""
