@@ -1,6 +1,7 @@
 """Nets that should be equally long get bumps; KLayout and the route oracle judge what is drawn."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import klayout.db as kdb
 import pytest
@@ -8,7 +9,10 @@ from route_fields import as_obstacles
 from route_oracle import faults
 
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
-from layoutkit.route.routes import EqualLengths
+from layoutkit.route.lengthening import _holds_something
+from layoutkit.route.metal import NetMetal
+from layoutkit.route.routes import EqualLengths, Wire
+from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load
 
 AREA = kdb.Box(-2000, -2000, 22000, 14000)
@@ -65,3 +69,12 @@ def test_bumps_keep_the_space_of_wide_metal_to_wide_metal_of_the_net():
     result = route(technology, nets, as_obstacles(own), AREA, ["Metal2"], wished)
     assert faults(technology, nets, result, own, AREA) == []
     assert result.net("short").wire_length > 9000
+
+
+def test_no_bump_takes_away_what_other_metal_only_touches():
+    stack = make_stack(load("sky130A"), ["met1", "met2"], [])
+    wire, board = Wire("met1", ((0, 0), (9000, 0)), 140), SimpleNamespace(stack=stack, own={"n": []})
+    net = straight(load("sky130A"), "n", 0, 9000)
+    for y, meets in ((140, True), (145, False)):
+        metal = NetMetal(wires=[wire, Wire("met1", ((4000, y), (5000, y)), 140)])
+        assert _holds_something(board, net, metal, wire, (4200, -70, 4600, 70)) is meets
