@@ -23,13 +23,17 @@ ObstacleKind = Literal["metal", "rule", "matching"]
 
 
 class Search(NamedTuple):
-    """Where and how nets are routed: process, area [dbu], conductors, axis of mirrored nets [dbu], equal lengths."""
+    """Where and how nets are routed: process, area [dbu], conductors, axis of mirrored nets [dbu], equal lengths.
+
+    Where one of the ``essential`` nets has no way around all keepouts, no net is routed.
+    """
 
     technology: Technology
     area: kdb.Box
     layers: Sequence[str]
     axis_x: int | None
     equal_lengths: tuple[EqualLengths, ...] = ()
+    essential: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,16 +95,18 @@ def route_around(
         search: Where to route.
     """
 
-    def options(kinds: Container[str]) -> RouteOptions:
+    def options(kinds: Container[str], essential: tuple[str, ...] = ()) -> RouteOptions:
         rects = [each for each in areas if each.kind in kinds]
         return RouteOptions(
             axis_x=search.axis_x,
             equal_lengths=search.equal_lengths,
             keepouts=tuple((o.layer, (o.box.left, o.box.bottom, o.box.right, o.box.top)) for o in rects),
+            essential=essential,
         )
 
-    strict = route(search.technology, requests, obstacles, search.area, search.layers, options(("rule", "matching")))
-    if not strict.failed or all(each.kind != "matching" for each in areas):
+    first = options(("rule", "matching"), search.essential)
+    strict = route(search.technology, requests, obstacles, search.area, search.layers, first)
+    if not strict.failed or not strict.iterations or all(each.kind != "matching" for each in areas):
         return strict
     failed = {net.name for net in strict.failed}
     beside = _with_routed(search.technology, requests, obstacles, strict)

@@ -23,6 +23,7 @@ from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
 from layoutkit.flow.symmetric_modules import axis_outcomes, matched_sets, matching_outcomes, plan_symmetry
 from layoutkit.place import Placed, PlacementOptions, place_blocks
 from layoutkit.place.clearance import Clearances
+from layoutkit.route.negotiation import NOT_TRIED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -190,19 +191,33 @@ def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes
 
     Supplies that find no way, or none around matched gates, are wired as narrowly as their rails.
     """
-    cell, job = placement.placed.cell, placement.job
-    routes = find_routes(placement.placed.layout, cell, job)
-    blocked = [net.name for net in routes.result.failed] + [each.net for each in routes.unequal]
-    narrow = narrower_supplies(job, blocked)
-    if narrow:
-        job = replace(job, nets=tuple(replace(net, width=narrow.get(net.name, net.width)) for net in job.nets))
-        again = find_routes(placement.placed.layout, cell, job)
-        if (len(again.result.failed), len(again.unequal)) < (len(routes.result.failed), len(routes.unequal)):
-            to_um = placement.placed.technology.to_um
-            widths = ", ".join(f"{name} {to_um(width):g} um" for name, width in sorted(narrow.items()))
-            text = f"wires of supplies are as narrow as the rails they join, where wider ones found no way: {widths}"
-            return replace(placement, job=job, warnings=(*placement.warnings, text)), again
-    return placement, routes
+    placed, job = placement.placed, placement.job
+    supplies = tuple(narrower_supplies(job, [net.name for net in job.nets]))
+    for essential in (supplies, ()):  # other nets wait until each wide supply has a way past the modules
+        routes = find_routes(placed.layout, placed.cell, job, essential)
+        blocked = [net.name for net in routes.result.failed if net.reason != NOT_TRIED]
+        narrow = _with_narrow_supplies(placement, [*blocked, *(each.net for each in routes.unequal)])
+        if routes.result.iterations or (narrow is not None and not any(_faults(narrow[1]))):
+            break
+    return narrow if narrow is not None and _faults(narrow[1]) < _faults(routes) else (placement, routes)
+
+
+def _faults(routes: Routes) -> tuple[int, int]:
+    """Return how many nets found no way, and how many wires lie over some of the matched gates only."""
+    return len(routes.result.failed), len(routes.unequal)
+
+
+def _with_narrow_supplies(placement: TriedPlacement, names: Sequence[str]) -> tuple[TriedPlacement, Routes] | None:
+    """Return a placement with its routes where supplies among ``names`` are as narrow as their rails; None without."""
+    placed, job = placement.placed, placement.job
+    narrow = narrower_supplies(job, names)
+    if not narrow:
+        return None
+    job = replace(job, nets=tuple(replace(net, width=narrow.get(net.name, net.width)) for net in job.nets))
+    widths = ", ".join(f"{name} {placed.technology.to_um(width):g} um" for name, width in sorted(narrow.items()))
+    text = f"wires of supplies are as narrow as the rails they join, where wider ones found no way: {widths}"
+    routes = find_routes(placed.layout, placed.cell, job)
+    return replace(placement, job=job, warnings=(*placement.warnings, text)), routes
 
 
 def _placement(design: Design, request: LayoutRequest, room: Room) -> TriedPlacement:

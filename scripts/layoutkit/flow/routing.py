@@ -226,8 +226,10 @@ def narrower_supplies(job: RoutingJob, names: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
+def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: tuple[str, ...] = ()) -> Routes:
     """Return the routes of a job in ``cell``, which is left as it is.
+
+    Where one of the ``essential`` nets has no way, no net is routed and the result has no iterations.
 
     Raises:
         LayoutkitError: If the layout's database unit is not the technology's, a pin reaches beyond its metal, a
@@ -262,7 +264,7 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
         reason = "the terminals of the two nets are not mirror images about any vertical axis"
         apart = [Mirrored((n.mirror_of, n.name), exact=False, reason=reason) for n in requests if n.mirror_of]
         requests = [replace(net, mirror_of=None, symmetric=False) for net in requests]
-    search = Search(technology, area, job.layers, axis_x, equal_lengths(job.nets))
+    search = Search(technology, area, job.layers, axis_x, equal_lengths(job.nets), essential)
     result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search))
     result = replace(result, mirrored=(*apart, *result.mirrored))
     overloaded.update(_weak_vias(job, result, overloaded))

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from layoutkit.route.routes import Rect, SingleCut
 
 HIGHEST_WEIGHT = 16
+NOT_TRIED = "not tried, because an essential net finds no way"
+"""Why a net failed that was not routed; see ``RouteOptions.essential``."""
 
 
 @dataclass
@@ -56,6 +58,8 @@ class Negotiation:
 
     def run(self) -> RoutingResult:
         """Return the routes after the last round."""
+        if self._essential_net_closed():
+            return self._result()
         todo, weight = self.mirror.units(self.order), 1
         rounds = self.board.options.max_iterations
         for number in range(1, rounds + 1):
@@ -79,6 +83,19 @@ class Negotiation:
         self._add_second_cuts()
         for net in self.nets:
             self._take_out_open(net)
+        return self._result()
+
+    def _essential_net_closed(self) -> bool:
+        """Return whether fixed metal leaves an essential net no way, and note so for all nets."""
+        closed = {}
+        for net in self.nets:
+            if net.name in self.board.options.essential:
+                closed[net.name] = grow(self.board, net, self.board.costs(net, 1)).reason
+        if any(closed.values()):
+            self.state = {net.name: _State(reason=closed.get(net.name) or NOT_TRIED) for net in self.nets}
+        return any(closed.values())
+
+    def _result(self) -> RoutingResult:
         tracks = self.board.tracks
         metal = {net.name: self.state[net.name].metal for net in self.nets if self.state[net.name].entered}
         return RoutingResult(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from layoutkit.errors import GeometryError
 from layoutkit.route.board import Board, Hugging
 from layoutkit.route.mirroring import misfits
-from layoutkit.route.negotiation import Negotiation
+from layoutkit.route.negotiation import NOT_TRIED, Negotiation
 from layoutkit.route.occupancy import FixedMetal
 from layoutkit.route.routes import Mirrored, NetRequest, RouteOptions, RoutingResult
 from layoutkit.route.routing_stack import Stack, make_stack
@@ -88,7 +88,7 @@ def _best_of_two(
     if not first.failed:
         return first
     shorter = replace(options, max_iterations=min(options.max_iterations, SECOND_TRY_ITERATIONS))
-    names = {net.name for net in first.failed}
+    names = {net.name for net in first.failed if net.reason != NOT_TRIED}
     failed = [net for net in nets if net.name in names]
     for metal, huggers in ((fixed, nets), (_near_terminals(stack, failed, fixed), failed)):
         try:
@@ -97,7 +97,8 @@ def _best_of_two(
         except GeometryError:  # too many tracks
             continue
         second = Negotiation(board, nets).run()
-        return second if len(second.failed) < len(first.failed) else first
+        enough = len(first.failed) if first.iterations else 1
+        return second if len(second.failed) < enough else first
     return first
 
 

@@ -85,6 +85,8 @@ class RouteOptions:
         keepouts: Areas of conductors and cuts, ``(layer, rect)``, that no net may enter, whatever lies there; metal may
             touch their edges. [dbu]
         equal_lengths: Groups of nets; shorter ones get bumps until they are as long as the longest.
+        essential: Nets that must find a way past the fixed metal; where one has none, no net is routed, so that the
+            caller can change it without waiting. ``RoutingResult.iterations`` is 0 then.
     """
 
     wrong_way_cost: int = 3
@@ -94,6 +96,7 @@ class RouteOptions:
     axis_x: int | None = None
     keepouts: tuple[tuple[str, Rect], ...] = ()
     equal_lengths: tuple[EqualLengths, ...] = ()
+    essential: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,7 @@ class RoutingResult:
 
     Attributes:
         nets: In the order of the request.
-        iterations: Rounds of rip-up and re-route.
+        iterations: Rounds of rip-up and re-route; 0 where an essential net has no way.
         tracks: Columns, rows and layers of the track graph.
         mirrored: What became of nets that were to be mirror images.
     """

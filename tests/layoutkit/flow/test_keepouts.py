@@ -3,6 +3,7 @@
 import klayout.db as kdb
 import pytest
 
+from layoutkit.flow import placing
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.placing import find_placement
@@ -83,17 +84,41 @@ M4 vdd vdd m vdd pfet_01v8 L=0.5 W=1 nf=1
 """
 
 
-def test_supplies_are_wired_as_narrowly_as_their_rails_where_wider_wires_find_no_way():
+def test_supplies_are_wired_as_narrowly_as_their_rails_where_wider_wires_find_no_way(monkeypatch):
+    """Where a wide supply has no way past the modules, no other net is routed before it is narrower."""
+    rounds = []
+
+    def watched(*arguments):
+        routes = find_routes(*arguments)
+        rounds.append(routes.result.iterations)
+        return routes
+
+    monkeypatch.setattr(placing, "find_routes", watched)
     request = LayoutRequest(netlist_text=IDLE, technology="sky130A")
     circuit, _ = read_circuit(request, SKY)
     tried = find_placement(make_design(request, SKY, circuit)[0], request)
     assert tried.attempts == 1
+    assert rounds[0] == 0 < rounds[1]
+    assert len(rounds) == 2
     assert tried.routes.result.failed == ()
     assert any("as narrow as the rails they join" in text for text in tried.warnings)
     pins = [pin for module in tried.placed.modules.values() for pin in module.pins]
     for name in ("vdd", "vss"):
         narrowest = min(min(pin.box.width(), pin.box.height()) for pin in pins if pin.net == name)
         assert [net.width for net in tried.job.nets if net.name == name] == [narrowest]
+
+
+@pytest.mark.parametrize(("width", "rounds"), [(1000, 0), (280, 1)])
+def test_no_net_is_routed_where_an_essential_one_has_no_way(width, rounds):
+    """A slot of 0.9 um in a keepout admits net a only as a narrow wire."""
+    layout, cell, (net, other) = board(("a", 0), ("b", 1500))
+    walls = [kdb.Box(4000, *ends, 6000, top) for ends, top in (((-3000,), -450), ((450,), 1000))]
+    nets = (WantedNet("a", net.endpoints, width, 1), other)
+    areas = tuple(each for wall in walls for each in keepouts(wall, "rule"))
+    job = RoutingJob(SKY, nets, ("met2", "met3"), kdb.Box(-2000, -3000, 12000, 1900), areas)
+    result = find_routes(layout, cell, job, ("a",)).result
+    assert min(result.iterations, 1) == rounds
+    assert len(result.failed) == (0 if rounds else 2)
 
 
 def test_wires_that_carry_a_stated_current_are_not_narrowed():
