@@ -99,7 +99,7 @@ def test_every_module_in_a_copy_is_reached_by_an_import_of_its_scripts(name, exp
     finder = ModuleFinder([str(home / "scripts")])
     for script in sorted((home / "scripts").glob("*.py")):
         finder.run_script(str(script))
-    unreached = modules_in(copy) - set(finder.modules)
+    unreached = modules_in(copy) - set(finder.modules) - {"layoutkit.flow.one_try"}  # a program that the flow starts
     # The package for KLayout's window contains the modules of the device generators as files.
     expected = ("layoutkit.pcells", "layoutkit.draw", "layoutkit.technology")
     assert not [module for module in unreached if name != "technology-files" or not module.startswith(expected)]

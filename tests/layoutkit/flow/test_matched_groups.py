@@ -42,7 +42,8 @@ def test_it_is_clean_and_the_cascodes_share_the_module_of_their_mirror(laid_out)
     mirror = modules["current_mirror_M3_M4_M5_M6"]
     assert sorted(mirror["devices"]) == ["M3", "M4", "M5", "M6"]
     assert mirror["centroid_error"] == 0
-    assert modules["differential_pair_M1_M2"]["pattern"] == "AB/BA"
+    pair = modules["differential_pair_M1_M2"]
+    assert (pair["centroid_error"], pair["pattern"]) in {(0, "AB/BA"), (0, "ABBA/BAAB"), (0, "ABBABAAB")}
     assert report["lvs"]["dummies"] >= 8
 
 
