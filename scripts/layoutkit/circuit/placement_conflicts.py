@@ -172,7 +172,7 @@ def _shortest(order: dict[Point, list[Step]], members: set[Point]) -> Contradict
 def _way_back(
     order: dict[Point, list[Step]], members: set[Point], start: Point, end: Point
 ) -> tuple[list[str], list[str]]:
-    """Return the constraints of the shortest way from ``start`` to ``end``, and the names of what lies on it."""
+    """Return the constraints along the shortest path from ``start`` to ``end``, and the names of its devices."""
     before: dict[Point, tuple[Point, str]] = {}
     waiting = deque([start])
     while waiting and end not in before:

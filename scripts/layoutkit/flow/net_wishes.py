@@ -1,4 +1,4 @@
-"""Nets that are to be equally long, shielded, or kept apart: what the router is told, and what became of it."""
+"""Requests to the router for nets of equal length, shielded nets and separated nets, and the results."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Below:
 
 
 def rules_allow_overlay(technology: Technology, spec: PassiveSpec) -> bool:
-    """Return whether no design rule relates the plates of a capacitor to what lies below its bottom plate.
+    """Return whether no design rule restricts the layers below a capacitor's bottom plate.
 
     Cuts that would meet the bottom plate from below count as part of it: wires keep clear of it in any case.
     """
@@ -188,7 +188,7 @@ def lay_over(
     below: Below,
     room: int,
 ) -> tuple[Placement, tuple[Overlay, ...]]:
-    """Return a placement of all other blocks with the capacitors put over them, and what lies over what.
+    """Return the placement with the capacitors added over other blocks, and which blocks each one covers.
 
     A capacitor that would lie over too much lies beside the others.
 

@@ -93,15 +93,15 @@ class Port:
 
 @dataclass(frozen=True)
 class Frame:
-    """The boundary of a cell and what lies at it. [dbu]
+    """The boundary of a cell with its ports and supply rails. [dbu]
 
     Attributes:
         boundary: Outline of the cell.
-        core: What it was drawn around.
+        core: Box of the placed modules.
         wiring: Where wires may run; they keep half a space to the boundary, where no rail lies at it.
         ports: The metal of the ports, rails first.
         cuts: Name and box of each cut at the corners of a ring.
-        nets: What was asked for.
+        nets: Net name to its request.
     """
 
     boundary: kdb.Box

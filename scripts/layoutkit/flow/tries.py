@@ -201,7 +201,10 @@ class _Pool:
         self.done: dict[int, Try] = {}
 
     def run(self, effort: Effort) -> list[Try]:
-        """Return the finished tries, in order; those of seconds are a beginning of those of a number of tries."""
+        """Return the finished tries in order of their numbers.
+
+        A limit in seconds gives the first tries of the sequence that a number of tries gives.
+        """
         begun, slots, number, longest = perf_counter(), at_a_time(effort), 0, 0.0
         while True:
             for finished in [key for key, (process, _) in self.running.items() if process.poll() is not None]:

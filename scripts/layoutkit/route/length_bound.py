@@ -40,8 +40,8 @@ def _joined(one: Terminal, other: Terminal) -> bool:
 def tree_bound(boxes: Sequence[Rect]) -> int:
     """Return a length that no axis-parallel wires that join ``boxes``, each metal in itself, are shorter than. [dbu]
 
-    The larger of two bounds counts. The wires must cover, in x and in y, what lies between the boxes and is covered by
-    none. And a tree that joins k things is at least k / (2 (k - 1)) of their minimum spanning tree: Kou, Markowsky,
+    The larger of two bounds counts. First, the wires must bridge the gaps between the boxes in x and in y.
+    Second, a tree that joins k boxes is at least k / (2 (k - 1)) of their minimum spanning tree: Kou, Markowsky,
     Berman, "A fast algorithm for Steiner trees", Acta Informatica 15 (1981).
     """
     count = len(boxes)
