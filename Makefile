@@ -55,10 +55,10 @@ demo: $(VENV)/.installed ## Turn a 5T OTA netlist into a DRC- and LVS-clean sky1
 	  --netlist-path skills/netlist-to-gds/assets/ota_5t.spice \
 	  --technology sky130A --workspace $(DEMO) > $(DEMO)/envelope.json
 
-test: $(VENV)/.installed-dev ## Run all tests (5 minutes on two idle cores)
+test: $(VENV)/.installed-dev ## Run all tests (about 10 minutes on two idle cores)
 	@$(PYTEST)
 
-test-quick: $(VENV)/.installed-dev ## Run the quick tests (1 minute): no servers, no foreign programs, few whole layouts
+test-quick: $(VENV)/.installed-dev ## Run the quick tests (2 minutes): no servers, no foreign programs, few whole layouts
 	@$(PYTEST) -n 2 --quick
 
 hierarchy: $(VENV)/.installed-dev ## Compare hierarchical and flat DRC on 500 generated layouts of each process, check 500 spoilt ones and all arrays
