@@ -90,7 +90,7 @@ def test_as_many_tries_run_at_a_time_as_memory_and_cores_allow(monkeypatch):
 
 def test_if_every_try_fails_the_reason_of_the_first_is_the_error(tmp_path):
     told = []
-    request = LayoutRequest(effort="0.001s")  # one try begins, however late it is
+    request = LayoutRequest(effort="1e-9s")  # one try begins, however late it is
     with pytest.raises(LayoutkitError, match="holds no stages of a build"):
         compare_tries(request, Path.mkdir, lambda _: None, told.append)
     assert [line.partition(":")[0] for line in told] == ["try 1, seed 1"]
