@@ -76,9 +76,22 @@ class NetRegions:
             raise TechnologyError(
                 f"a rule about nets is about polygons within one conductor; these leave '{conductor}'"
             )
-        found = self._of[name].and_(region, kdb.Region.NoPropertyConstraint)  # keeps the properties of the first
-        found.enable_properties()
-        return found
+        return _parts(self._of[name], region)
+
+
+def polygons_as_nets(region: kdb.Region, whole: kdb.Region) -> kdb.Region:
+    """Return ``region`` with the polygon of ``whole`` that holds it as its net, as a property; it lies in ``whole``."""
+    nets = Nets({"whole": whole}, (), 1.0)
+    polygons = nets.regions["whole"].nets(nets.database, NET)
+    polygons.enable_properties()
+    return _parts(polygons, region)
+
+
+def _parts(nets: kdb.Region, region: kdb.Region) -> kdb.Region:
+    """Return ``region`` with the properties of the polygons of ``nets`` in which it lies."""
+    found = nets.and_(region, kdb.Region.NoPropertyConstraint)  # keeps the properties of the first
+    found.enable_properties()
+    return found
 
 
 def carrier(technology: Technology, layer: str) -> str | None:

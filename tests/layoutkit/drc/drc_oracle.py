@@ -7,6 +7,7 @@ kinds that its callers' layouts do not exercise.
 
 import ast
 import math
+from itertools import permutations
 
 import shapely
 from manhattan import (
@@ -176,17 +177,18 @@ def _width(judge, fields, rule):
 def _space(judge, fields, rule):
     if fields.get("nets", "any") != "any":
         return None
-    edges = judge.edges(fields["layer"])
+    edges, one_net = judge.edges(fields["layer"]), "one_net" in fields
     if fields.get("notches") == "ignored" or rule.kind == "notch":
         parts = [edges_of(MultiPolygon([part])) for part in judge.area(fields["layer"]).geoms]
         own = [facing(judge, part, part, (-1, 1), rule.value, fields) for part in parts]
         if rule.kind == "notch":
             return any(own)
+        areas, wholes = judge.area(fields["layer"]).geoms, judge.area(fields["one_net"]).geoms if one_net else ()
+        owner = [next((n for n, whole in enumerate(wholes) if whole.intersects(part)), None) for part in areas]
         return any(
-            facing(judge, one, other, (-1, 1), rule.value, fields)
-            for one in parts
-            for other in parts
-            if one is not other
+            facing(judge, parts[one], parts[other], (-1, 1), rule.value, fields)
+            for one, other in permutations(range(len(parts)), 2)
+            if owner[one] is None or owner[one] != owner[other]
         )
     return facing(judge, edges, edges, (-1, 1), rule.value, fields)
 

@@ -22,6 +22,18 @@ def nets_space(d):
     return [bars(apart, True), bars(near, False)], [bars(near, True)]
 
 
+def one_net_space(d):
+    """Two bars of one layer, alone, or with a strap of the well that makes them one net."""
+    well = d.fields["one_net"].split(" | ")[0]
+
+    def bars(gap, *, joined):
+        sketch = d.new().box(d.layer, 0, 0, BIG, BIG).box(d.layer, BIG + gap, 0, 2 * BIG, BIG)
+        return sketch.box(well, BIG - 1000, 5000, BIG + gap + 1000 if joined else BIG, 6000)
+
+    near = d.v - d.g
+    return [bars(d.v, joined=False), bars(near, joined=True)], [bars(near, joined=False)]
+
+
 def nets_separation(d):
     """A wire beside one two layers above; a strap in between joins both, or does not."""
 
@@ -208,6 +220,8 @@ def special(d):
     """Return the drawing for a kind whose fields ask for one of its own, None where the plain one does."""
     if d.fields.get("nets", "any") != "any":
         return {"space": nets_space, "separation": nets_separation}[d.rule.kind]
+    if "one_net" in d.fields:
+        return one_net_space
     if d.rule.kind == "wide_space" and "min_projection_um" in d.fields:
         return wide_space_over_length
     if d.fields.get("sides") in {"three", "two", "one"}:

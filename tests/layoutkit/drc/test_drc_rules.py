@@ -33,6 +33,7 @@ OWN_RULES = [
     {"kind": "space", "layer": "metal1", "nets": "different", "value": 0.5},
     {"kind": "space", "layer": "metal1", "nets": "same", "value": 0.5},
     {"kind": "space", "layer": "metal1 - metal3", "net_of": "metal1", "nets": "different", "value": 0.5},
+    {"kind": "space", "layer": "metal1", "notches": "ignored", "one_net": "nwell | metal3", "value": 0.5},
     {"kind": "separation", "layer": "metal1", "other": "metal2", "nets": "different", "value": 0.5},
     {"kind": "separation", "layer": "metal1", "other": "metal2", "nets": "same", "value": 0.5},
     {"kind": "wide_space", "layer": "metal1", "wide_um": 2.0, "min_projection_um": 1.0, "value": 0.5},

@@ -70,6 +70,26 @@ def test_the_layer_made_of_a_wide_well_keeps_its_space_across_a_notch():
     assert (kdb.Region(cell.shapes(well)) - kdb.Region(kdb.Box(-13770, 105495, 13770, 115845))).is_empty()
 
 
+def test_the_layer_made_of_one_well_may_be_near_itself_where_the_gap_cannot_be_filled():
+    """A tall well and a wide one join at a corner; an n channel lies in the corner, where nBuLay is 2.41 um apart."""
+    technology = load("sg13g2")
+    wells = [Rectangle(-12860, 7010, -7200, 15915), Rectangle(-6790, 13875, 6790, 17860)]
+    blocks = [Block(str(n), "pmos", box, (), {"NWell": box}, bulk_net="vdd") for n, box in enumerate(wells)]
+    between = Rectangle(-6140, 6700, 6140, 12845)
+    blocks.append(Block("n", "nmos", between, (), {"Activ": between}, bulk_net="vss"))
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    cell = layout.create_cell("wells")
+    well = cell.shapes(technology.layer(layout, "NWell"))
+    for box in wells:
+        well.insert(kdb.Box(*box))
+    rules = [rule.id for rule in technology.rules if rule.id.startswith(("NBL.", "NW."))]
+    near = check(layout, cell, technology, rule_ids=rules).summary()["violations"]
+    assert {each["rule_id"] for each in near} == {"NBL.c", "NW.b1"}
+    join_wells(technology, cell, [(block, Placed(block.name, 0, 0)) for block in blocks])
+    assert check(layout, cell, technology, rule_ids=rules).summary()["total_violations"] == 0
+
+
 def test_no_well_grows_over_what_lies_between_two_of_them():
     """The gap of 4 um is filled for nBuLay (NBL.c) only where it is empty; an n channel there would lie in the well."""
     technology = load("sg13g2")

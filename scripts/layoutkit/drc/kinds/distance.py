@@ -53,13 +53,23 @@ def width(case: Case) -> Found:
     yield case.region("layer").width_check(case.value, **measure_options(case))
 
 
-@rule_kind("space", "layer", optional=("net_of",), lengths=PROJECTION,
+@rule_kind("space", "layer", optional=("net_of", "one_net"), lengths=PROJECTION,
            choices={"metrics": METRICS, "notches": ("included", "ignored"), "nets": NETS})  # fmt: skip
 def space(case: Case) -> Found:
-    """Polygons of ``layer``, and the sides of its notches, are at least ``value`` apart."""
+    """Polygons of ``layer``, and the sides of its notches, are at least ``value`` apart.
+
+    Polygons of ``layer`` in the same polygon of ``one_net`` are on one net and may be closer.
+    """
     region = _with_nets(case, "layer", "net_of")
     check = region.space_check if case.choice("notches") == "included" else region.isolated_check
-    yield check(case.value, **measure_options(case), **_net_constraint(case))
+    near = check(case.value, **measure_options(case), **_net_constraint(case))
+    if case.has("one_net") and not near.is_empty():
+        from layoutkit.drc.net_regions import polygons_as_nets
+
+        apart = polygons_as_nets(region, (case.region("one_net") + region).merged())
+        options: dict[str, Any] = {"property_constraint": _NET_CONSTRAINTS["different"]}
+        near = apart.isolated_check(case.value, **measure_options(case), **options)
+    yield near
 
 
 def _with_nets(case: Case, operand: str, net_of: str) -> kdb.Region:
