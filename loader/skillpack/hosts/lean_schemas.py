@@ -27,12 +27,14 @@ MAX_SCHEMAS = 2000  # examined per tool; of deeper parts of a larger schema only
 MAX_REFERENCES = 32  # in a chain, each to the next
 MIN_LISTED_LENGTH = 2  # a smaller lower limit on a text or a list only says that it is not empty
 MAX_LISTED_LENGTH = 99  # a larger upper limit on a text does not help a model
-MAX_LISTED_BOUND = 10_000  # larger bounds only keep numbers finite
+MAX_LISTED_BOUND = 100  # larger bounds only keep numbers finite
+MAX_LISTED_COUNT = 99  # a larger upper limit on the items of a list only keeps it finite
 MAX_LISTED_PATTERN = 40  # characters; a model writes values by the description, not by a longer pattern
 MIN_REPEATED = 100  # characters of JSON from which on the fields of an object are not listed again
 ANY_NAME = ("^[!-~]+$", r"^\S+$")  # patterns that only exclude spaces, which a model does not write into a name
 _ANY: Types = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
 _NONE: Types = frozenset()
+_CONTAINERS = (frozenset(("array",)), frozenset(("object",)))
 _GROUPS = ("anyOf", "oneOf")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _UNIT = re.compile(r"(.*?)\s*(\[[^\[\]]+\])?$")
@@ -65,14 +67,17 @@ def lean_input(schema: Schema) -> dict[str, Any]:
 
 
 def lean_output(schema: Schema) -> dict[str, Any]:
-    """Return the short form of the schema of an answer's data: the fields at its top and their types.
+    """Return the short form of the schema of an answer's data: the fields at its top, and which are lists or objects.
+
+    The value of any other field shows its type.
 
     Args:
         schema: A whole, self-contained schema.
     """
     shortening = _Shortening(schema)
     parts, _ = shortening.parts(schema)
-    fields = {name: _typed(shortening.types(rule)) for name, rule in shortening.fields(parts).items()}
+    types = {name: shortening.types(rule) for name, rule in shortening.fields(parts).items()}
+    fields = {name: _typed(each) if each in _CONTAINERS else {} for name, each in types.items()}
     if not fields:
         return {"type": "object"}
     others = {} if shortening.is_closed(parts) else {"additionalProperties": True}
@@ -264,8 +269,10 @@ def _is_listed(keyword: str, rule: Any) -> bool:
         return bool(rule <= MAX_LISTED_LENGTH)
     if keyword == "pattern":
         return rule not in ANY_NAME and len(rule) <= MAX_LISTED_PATTERN
-    if keyword == "minimum" and rule in (0, 1):
-        return False  # of a count or a share; a model does not write a negative one
+    if keyword == "maxItems":
+        return bool(rule <= MAX_LISTED_COUNT)
+    if keyword in ("minimum", "exclusiveMinimum") and rule in (0, 1):
+        return False  # of a size, a count or a share; a model does not write a negative one
     if keyword in _BOUNDS:
         return bool(-MAX_LISTED_BOUND <= rule <= MAX_LISTED_BOUND)
     return keyword != "default" or (rule is not False and rule not in ([], {}))
