@@ -68,6 +68,7 @@ SLOW_BY_FOLDER = {
     "docs": "documents registry_pages",
     "hosts": "confinement http http_fuzz mcp_inspector mcp_stdio mcp_tools mcp_transports options plugin raw_copies "
     "remote uvx",
+    "layoutkit/api": "python_api",
     "layoutkit/drc": "drc_application drc_deck drc_hierarchy drc_mutants drc_oracle",
     "layoutkit/circuit": "netlist_fuzz",
     "layoutkit/draw": "bipolars capacitor_arrays flavours matched mos resistors_and_capacitors stack",

@@ -1,0 +1,222 @@
+"""Read, draw, build and check, from Python: ``layoutkit.technology``, ``circuit``, ``draw``, ``build`` and ``check``.
+
+They do what the tools ``technology.describe``, ``netlist.parse``, ``flow.build_layout``, ``drc.run_check`` and
+``lvs.run_check`` do, and draw what KLayout's PCells draw. What these raise is a ``layoutkit.errors.LayoutkitError``
+whose message lists every fault.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.api.results import Build, Check, Layout, Netlist
+from layoutkit.errors import LayoutkitError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Literal
+
+    from layoutkit.lvs.lvs_result import LvsResult
+    from layoutkit.pcells.fields import Value
+    from layoutkit.technology import Technology
+
+    WidthPer = Literal["auto", "device", "finger"]
+
+
+def technology(name_or_path: str | os.PathLike[str]) -> Technology:
+    """Return a process: its layers, rules, devices and routing stack.
+
+    Args:
+        name_or_path: ``generic``, ``sky130A``, ``gf180mcuD``, ``sg13g2``, or the path of a technology file.
+
+    Raises:
+        TechnologyError: If there is no such process, or the file does not describe one.
+    """
+    from layoutkit.technology.technology_reader import load
+
+    return load(os.fspath(name_or_path))
+
+
+def circuit(
+    netlist: str | os.PathLike[str],
+    *,
+    top: str | None = None,
+    parameters: Mapping[str, str | float] | None = None,
+    width_per: WidthPer = "auto",
+    black_boxes: Iterable[str] = (),
+) -> Netlist:
+    """Return a netlist with its devices, nets and the matched groups that are recognised in it.
+
+    Args:
+        netlist: Path of a SPICE, CDL, Spectre or JSON netlist, or the netlist itself: a text of several lines.
+        top: Subcircuit; None for the netlist's own top.
+        parameters: Values of parameters that the netlist leaves open or sets itself, such as ``{"w0": "2u"}``.
+        width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``; ``auto``: of one finger where no other
+            reading fits the whole netlist, else of the device.
+        black_boxes: Empty or undefined subcircuits to keep as black boxes, neither drawn nor compared.
+
+    Raises:
+        LayoutkitError: If it cannot be read.
+    """
+    from layoutkit.circuit import given_netlist, read_netlist
+
+    is_text = isinstance(netlist, str) and "\n" in netlist
+    given = {"netlist_text" if is_text else "netlist_path": os.fspath(netlist)}
+    boxes = tuple(black_boxes)
+    read = read_netlist(given_netlist(given), top=top, parameters=parameters, black_boxes=boxes)
+    reading = {"top": top, "parameters": parameters, "width_per": width_per, "black_boxes": boxes}
+    return Netlist(read, {**given, **reading})
+
+
+def draw(kind: str, technology: str | Technology, **values: Value) -> Layout:
+    """Return the drawing of one device or matched group, as KLayout's PCell of the same name draws it.
+
+    Args:
+        kind: ``nmos``, ``pmos``, ``nmos_pair``, ``pmos_pair``, ``nmos_mirror``, ``pmos_mirror``, ``resistor``,
+            ``capacitor``, ``mos_capacitor``, ``diode`` or ``pnp``, where the process has it.
+        technology: The process, or its name.
+        values: Parameters of the PCell that differ from its defaults; lengths in um. ``w`` is the total gate width of
+            one unit over its ``nf`` fingers. The error on an unknown one lists them all.
+
+    Raises:
+        LayoutkitError: If the process has no such device, or a value is not allowed; all faults at once.
+    """
+    import klayout.db as kdb
+
+    from layoutkit.pcells.fields import checked_values
+    from layoutkit.pcells.registration import generators
+
+    process = _technology(technology)
+    known = {each.name: each for each in generators(process)}
+    if kind not in known:
+        raise LayoutkitError(
+            f"{process.name} draws no {kind!r}{did_you_mean(kind, known)}; it draws {', '.join(known)}",
+            details={"param_name": "kind", "provided_value": kind, "allowed": list(known)},
+        )
+    declared = known[kind].fields(process)
+    if unknown := sorted(set(values) - {field.name for field in declared}):
+        allowed = ", ".join(f"{field.name} ({field.description})" for field in declared)
+        raise LayoutkitError(f"{kind} has no parameter {', '.join(unknown)}; it has {allowed}")
+    drawing, notes = known[kind].prepared(process, checked_values(declared, values))
+    layout = kdb.Layout()
+    layout.dbu = process.dbu_um
+    module = drawing(layout)
+    module.cell.name = kind
+    return Layout(layout, module.cell, process, warnings=(*notes, *module.warnings))
+
+
+def build(
+    circuit: Netlist | str | os.PathLike[str],
+    technology: str | Technology | None = None,
+    workspace: str | os.PathLike[str] | None = None,
+    *,
+    progress: Callable[[str], None] | None = None,
+    **options: Any,
+) -> Build:
+    """Return the placed, routed and checked layout of a netlist, with its report; ``flow.build_layout`` does the work.
+
+    Every file is written into the workspace, whether the layout is clean or not.
+
+    Args:
+        circuit: The netlist, its path or its text.
+        technology: The process, or its name; None for the workspace's.
+        workspace: Folder that receives every file; None for ``workspace``, or the one that the environment names.
+        progress: Receives a line as each stage begins, and a summary; None writes them to standard error.
+        options: Further parameters of ``flow.build_layout``, such as ``seed=3``, ``effort=8``, ``outline="60x40"``,
+            ``constraints="constraints.json"`` or ``until="place"``.
+
+    Raises:
+        LayoutkitError: If an option is unknown, or the netlist cannot be read, mapped or drawn.
+    """
+    from layoutkit.tools.whole_flow import build as build_whole
+
+    netlist = _netlist(circuit)
+    params = {**netlist.request, **_known_options(options)}
+    if technology is not None:
+        params["technology"] = _name_of(technology)
+    if workspace is not None:
+        params["workspace"] = os.fspath(workspace)
+    report, faults = build_whole(params, progress or _print_progress)
+    return Build(netlist, report, tuple(faults))
+
+
+def check(
+    layout: Layout | str | os.PathLike[str],
+    circuit: Netlist | str | os.PathLike[str] | None = None,
+    technology: str | Technology | None = None,
+    *,
+    waived_layers: Iterable[str] = (),
+) -> Check:
+    """Return the verdict of DRC and, if a circuit is given, of LVS.
+
+    Args:
+        layout: The layout, or the path of a GDSII or OASIS file.
+        circuit: The netlist that the layout is compared with, its path or its text; None for DRC alone.
+        technology: The process of a layout file; None for the one that its workspace records.
+        waived_layers: Layers that DRC need not judge and LVS need not read.
+
+    Raises:
+        LayoutkitError: If the layout or the netlist cannot be read.
+    """
+    from layoutkit.drc.check import Options, check_cell
+
+    judged = layout if isinstance(layout, Layout) else _read_layout(layout, technology)
+    waived = tuple(waived_layers)
+    drc = check_cell(judged.layout, judged.cell, judged.technology, Options(waived_layers=waived))
+    lvs = None if circuit is None else _compared(judged, _netlist(circuit), waived).to_json()
+    return Check(judged, drc.summary(), lvs)
+
+
+def _technology(given: str | Technology) -> Technology:
+    return technology(given) if isinstance(given, str) else given
+
+
+def _name_of(given: str | Technology) -> str:
+    """Return the name of a process of the pack, else the path of its file."""
+    from layoutkit.layout.workspace_record import DrawnIn
+
+    return given if isinstance(given, str) else DrawnIn.of(given).source
+
+
+def _netlist(given: Netlist | str | os.PathLike[str]) -> Netlist:
+    return given if isinstance(given, Netlist) else circuit(given)
+
+
+def _known_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    from layoutkit.flow.design import LayoutRequest
+
+    inner = {"first_stage": "from", "last_stage": "until"}
+    own = {"netlist_path", "netlist_text", "technology", "workspace"}
+    known = sorted({inner.get(field.name, field.name) for field in fields(LayoutRequest)} - own)
+    if unknown := sorted(set(options) - set(known)):
+        raise LayoutkitError(f"build has no option {', '.join(unknown)}; it has {', '.join(known)}")
+    return dict(options)
+
+
+def _read_layout(path: str | os.PathLike[str], given: str | Technology | None) -> Layout:
+    from layoutkit.layout.cells import choose_cell
+    from layoutkit.tools.current_layout import CurrentLayout
+
+    name = {} if given is None else {"technology": _name_of(given)}
+    current = CurrentLayout({"layout_path": os.fspath(path), **name})
+    process, layout = current.technology(), current.read()
+    return Layout(layout, choose_cell(layout), process, Path(path), tuple(current.warnings))
+
+
+def _compared(layout: Layout, netlist: Netlist, waived_layers: tuple[str, ...]) -> LvsResult:
+    from layoutkit.circuit import MapOptions, Target, map_circuit
+    from layoutkit.extract.extractor import extract
+    from layoutkit.lvs.compare import compare
+
+    options = MapOptions(width_per=netlist.request["width_per"])
+    mapped = map_circuit(netlist.circuit, Target.from_technology(layout.technology), options).circuit
+    extraction = extract(layout.layout, layout.cell, layout.technology, waived_layers=waived_layers)
+    return compare(extraction, mapped)
+
+
+def _print_progress(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
