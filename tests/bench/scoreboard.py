@@ -87,7 +87,7 @@ def row(workspace: Path) -> dict[str, Any]:
     return {
         "devices": report["circuit"]["device_count"],
         "area_um2": round(_core(cell, technology).area() * layout.dbu**2, 2),
-        "area_over_modules": _ratio(1, placement["utilisation"]),
+        "area_over_modules": _ratio(1, placement["core_utilisation"]),
         "aspect": _ratio(max(width, height), min(width, height)),
         "wire_um": routing["total_wire_length"],
         "wire_over_bound": _ratio(routing["total_wire_length"], routing["wire_length_bound"]),

@@ -285,11 +285,22 @@ class _Job:
     @cached_property
     def cell(self) -> kdb.Cell:
         """The finished layout's top cell."""
+        from layoutkit.flow.port_frame import draw_frame, erase_frame
         from layoutkit.flow.routing import draw_job
 
         layout, cell = self._opened
+        old, new = self.tried.placed.frame, self.routes.frame
+        if old is not None and new is not None:
+            erase_frame(layout, cell, self.technology, old)
+            draw_frame(layout, cell, self.technology, new)
         draw_job(layout, cell, self.tried.job, self.routes)
         return cell
+
+    @property
+    def _routed(self) -> TriedPlacement:
+        """The placement with the frame at which the wires end."""
+        tried = self.tried
+        return replace(tried, placed=replace(tried.placed, frame=self.routes.frame or tried.placed.frame))
 
     @cached_property
     def compared(self) -> LvsResult:
@@ -351,7 +362,7 @@ class _Job:
         from layoutkit.flow.ports import supplies_data
         from layoutkit.flow.routing_figures import routing_data
 
-        tried = self.tried
+        tried = self._routed
         self._unsaved["route"] = {ROUTES: self._stored(self.routes)}
         routing = routing_data(self.routes, tried.attempts, self.technology)
         routing["supplies"] = supplies_data(tried.placed, self.routes.result)

@@ -397,17 +397,22 @@ def _core(placed: PlacedModules) -> kdb.Box:
 def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
     """Return size, islands, rings and tries as JSON data; the size is that of ``cell``. [um]
 
-    ``utilisation`` is the area of the modules over that of the box of all modules and rings, without wires.
+    ``utilisation`` is the area of the modules and the rings around them over that of the cell's boundary, with rails
+    and ports; ``core_utilisation`` that of the modules alone over that of the box of all modules and rings.
     """
     placed = tried.placed
     box, to_um = cell.bbox(), placed.technology.to_um
-    core = _core(placed)
+    core, outlines = _core(placed), kdb.Region()
+    for module in placed.modules.values():
+        outlines.insert(placed.place_of(module, module.bbox))
+    whole = placed.frame.boundary if placed.frame else box
     modules = sum(item.module.bbox.area() for item in placed.drawn)
     return {
         "width": to_um(box.width()),
         "height": to_um(box.height()),
         "aspect": round(max(core.width(), core.height()) / max(1, min(core.width(), core.height())), 3),
-        "utilisation": round(modules / max(1, core.area()), 3),
+        "utilisation": round(outlines.merged().area() / max(1, whole.area()), 3),
+        "core_utilisation": round(modules / max(1, core.area()), 3),
         "axis_x": to_um(placed.placement.axis_x),
         "islands": [
             {"axis_x": to_um(island.axis_x), "modules": list(island.members)} for island in placed.placement.islands

@@ -25,7 +25,7 @@ from layoutkit.place.port_places import SIDES, PortWish, choose_sides, mirror_ax
 from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.circuit.port_uses import Direction, Use
     from layoutkit.place.port_places import PortPlace, Side
@@ -155,19 +155,33 @@ def plan_frame(
 
 def draw_frame(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, frame: Frame) -> None:
     """Draw the boundary, and metal, pin and label of each port into ``cell``."""
+    for layer, shape in _shapes(technology, frame):
+        cell.shapes(technology.layer(layout, layer)).insert(shape)
+
+
+def erase_frame(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, frame: Frame) -> None:
+    """Remove what ``draw_frame`` drew into ``cell``, also after the layout went through a file."""
+    for layer, drawn in _shapes(technology, frame):
+        shapes = cell.shapes(technology.layer(layout, layer))
+        same = (each for each in shapes.each() if (each.text if each.is_text() else each.bbox()) == drawn)
+        found = next(same, None)
+        if found is not None:
+            shapes.erase(found)
+
+
+def _shapes(technology: Technology, frame: Frame) -> Iterator[tuple[str, kdb.Box | kdb.Text]]:
+    """Yield the layer and shape of all that a frame consists of."""
     outline = technology.role("boundary")
     if outline is not None:
-        cell.shapes(technology.layer(layout, outline)).insert(frame.boundary)
+        yield outline, frame.boundary
     for port in frame.ports:
         conductor = technology.conductor(port.layer)
-        cell.shapes(technology.layer(layout, conductor.layer)).insert(port.box)
+        yield conductor.layer, port.box
         if conductor.pin_layer is not None:
-            cell.shapes(technology.layer(layout, conductor.pin_layer)).insert(port.pin)
-        text = kdb.Text(port.name, kdb.Trans(port.label.x, port.label.y))
-        cell.shapes(technology.layer(layout, conductor.label_layer)).insert(text)
+            yield conductor.pin_layer, port.pin
+        yield conductor.label_layer, kdb.Text(port.name, kdb.Trans(port.label.x, port.label.y))
     for name, box in frame.cuts:
-        layer = next(cut.layer for cut in technology.cuts if cut.name == name)
-        cell.shapes(technology.layer(layout, layer)).insert(box)
+        yield next(cut.layer for cut in technology.cuts if cut.name == name), box
 
 
 class _Planner:

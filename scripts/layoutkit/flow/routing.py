@@ -16,6 +16,7 @@ from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.net_wishes import equal_lengths, wish_outcomes, with_wishes
+from layoutkit.flow.tight_frame import tighten, with_frame
 from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.length_bound import length_bound
 from layoutkit.route.mirroring import axis_between, misfits
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.keepouts import Obstacles, UnequalMetal
     from layoutkit.flow.mirrored_nets import MirroredNets
     from layoutkit.flow.placing import PlacedModules
+    from layoutkit.flow.port_frame import Frame
     from layoutkit.route.routes import Rect, RoutingResult
     from layoutkit.technology import Conductor, Technology
 
@@ -109,6 +111,7 @@ class RoutingJob:
         labels: Names to write on metal of the layout.
         axis_x: Symmetry axis of mirrored nets; None for that of the first two that have one.
         unfit: Each net that cannot mirror the net that constraints pair it with, and why.
+        frame: What ports and rails the wires end at, to be moved inwards after routing; None for none.
     """
 
     technology: Technology
@@ -121,6 +124,7 @@ class RoutingJob:
     labels: tuple[tuple[str, Endpoint], ...] = ()
     axis_x: int | None = None
     unfit: Mapping[str, str] = field(default_factory=dict)
+    frame: Frame | None = None
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,7 @@ class Routes:
         overloaded: Each net whose wires or vias may not carry its current, and why.
         unequal: Wires over matched gates, of nets that found no other way.
         length_bound: What the wires of the nets that were routed cannot be shorter than. [dbu]
+        frame: The frame of the job, as near to the modules as the wires let it be.
     """
 
     result: RoutingResult
@@ -142,6 +147,7 @@ class Routes:
     overloaded: Mapping[str, str] = field(default_factory=dict)
     unequal: tuple[UnequalMetal, ...] = ()
     length_bound: int = 0
+    frame: Frame | None = None
 
 
 def track_pitch(technology: Technology) -> int:
@@ -210,6 +216,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
         ),
         axis_x=axis_x,
         unfit=unfit,
+        frame=placed.frame,
     )
 
 
@@ -266,14 +273,25 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
         requests = [replace(net, mirror_of=None, symmetric=False) for net in requests]
     search = Search(technology, area, job.layers, axis_x, equal_lengths(job.nets), essential)
     result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search))
-    result = replace(result, mirrored=(*apart, *result.mirrored))
+    result, frame = replace(result, mirrored=(*apart, *result.mirrored)), job.frame
+    if job.frame is not None:
+        frame, result = tighten(technology, job.frame, result, obstacles, job.obstacles, axis_x)
+        obstacles = with_frame(obstacles, job.frame, frame)
+        requests = [_at_frame(net, job.frame, frame) for net in requests]
     overloaded.update(_weak_vias(job, result, overloaded))
     mirrored = measured_mirrors(technology, result, axis_x, obstacles)
     unequal = tuple(unequal_metal(technology, job.obstacles, result))
     widest = max(technology.conductor(name).width for name in job.layers)
     routed = [net for net in requests if result.net(net.name).success]
     bound = sum(length_bound(net, max(net.width or 0, widest) // 2) for net in routed)
-    return Routes(result, area, mirrored, overloaded, unequal, bound)
+    return Routes(result, area, mirrored, overloaded, unequal, bound, frame)
+
+
+def _at_frame(net: NetRequest, old: Frame, new: Frame) -> NetRequest:
+    """Return a net with the ports of another frame as terminals."""
+    moved = {(port.layer, str(box)): at for (port, box), (_, at) in zip(old.terminals, new.terminals, strict=True)}
+    terminals = (replace(each, box=moved.get((each.layer, str(each.box)), each.box)) for each in net.terminals)
+    return replace(net, terminals=tuple(terminals))
 
 
 def draw_job(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, routes: Routes) -> None:

@@ -1,0 +1,119 @@
+"""The frame of a routed cell, moved inwards: how far is arithmetic, the rules and the nets are judged by KLayout."""
+
+import klayout.db as kdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutkit.drc.check import Options, check_cell
+from layoutkit.extract.connectivity import Nets, wiring
+from layoutkit.flow.port_frame import PortNet, draw_frame, erase_frame, plan_frame
+from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, draw_job, find_routes, routing_conductors
+from layoutkit.technology import load
+
+CHANNEL = 6000  # dbu: room for many tracks in every process here
+
+
+def routed(process, pins, ports, core, style="rails"):
+    """Return a cell with pins on the second conductor, wired to a frame, its routes, and the frame it had before."""
+    layout = kdb.Layout()
+    layout.dbu = process.dbu_um
+    cell = layout.create_cell("cell")
+    conductor = process.conductors[1]
+    for box in pins.values():
+        cell.shapes(process.layer(layout, conductor.layer)).insert(box)
+    frame = plan_frame(process, core, ports, CHANNEL, style)
+    draw_frame(layout, cell, process, frame)
+    ends = {name: [Endpoint(conductor.name, b.center().x, b.center().y, rect(b))] for name, b in pins.items()}
+    for port, box in frame.terminals:
+        ends[port.name].append(Endpoint(port.layer, box.center().x, box.center().y, rect(box)))
+    nets = tuple(WantedNet(name, tuple(points), None, 1) for name, points in sorted(ends.items()))
+    layers = tuple(each.name for each in routing_conductors(process))
+    job = RoutingJob(process, nets, layers, frame.wiring, (), frame=frame)
+    routes = find_routes(layout, cell, job)
+    erase_frame(layout, cell, process, frame)
+    assert cell.bbox() == sum(pins.values(), kdb.Box())
+    draw_frame(layout, cell, process, routes.frame)
+    draw_job(layout, cell, job, routes)
+    return layout, routes, frame
+
+
+def rect(box):
+    return box.left, box.bottom, box.right, box.top
+
+
+def pads(process, count, step=3000):
+    """Return ``count`` pins in a row, 3 um apart, each large enough for any via."""
+    side = 1000 // (2 * process.grid) * 2 * process.grid
+    return {f"n{i}": kdb.Box(step * i, 0, step * i + side, side) for i in range(count)}
+
+
+@pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_what_no_wire_needs_is_taken_out_of_the_frame(technology):
+    process = load(technology)
+    pins = pads(process, 2)
+    core = sum(pins.values(), kdb.Box()).enlarged(600, 600)
+    ports = [PortNet("n0", (pins["n0"],), "ground"), PortNet("n1", (pins["n1"],), side="right")]
+    layout, routes, frame = routed(process, pins, ports, core)
+    tight = routes.frame
+    assert frame.boundary.left <= core.left - CHANNEL
+    assert (tight.boundary.left, tight.boundary.top) == (core.left, core.top)  # no wire, no port, no rail there
+    (rail,) = tight.of("n0")
+    assert rail.box.height() == frame.of("n0")[0].box.height()
+    gap = pins["n1"].bottom - rail.box.top
+    space = process.conductors[1].space  # to the pin of the other net; a via on the rail may need a little more
+    assert space <= gap < 1.5 * space
+    (port,) = tight.of("n1")
+    assert port.pin.right == tight.boundary.right < frame.boundary.right - CHANNEL // 2
+    assert sum(net.wire_length for net in routes.result.nets) < 2 * CHANNEL
+    assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
+
+
+@settings(max_examples=20)
+@given(
+    technology=st.sampled_from(["sky130A", "gf180mcuD", "sg13g2", "generic"]),
+    sides=st.lists(st.sampled_from(["left", "right", "bottom", "top"]), min_size=2, max_size=6),
+    style=st.sampled_from(["rails", "ring"]),
+    step=st.integers(300, 600),
+)
+def test_a_tight_frame_keeps_the_rules_and_every_net_in_one_piece(technology, sides, style, step):
+    process = load(technology)
+    pins = pads(process, len(sides) + 2, step * 10)
+    core = sum(pins.values(), kdb.Box()).enlarged(400, 600)
+    uses = ["power", "ground", *("signal" for _ in sides)]
+    ports = [
+        PortNet(name, (box,), use, side=None if use != "signal" else sides[i - 2])
+        for i, ((name, box), use) in enumerate(zip(pins.items(), uses, strict=True))
+    ]
+    layout, routes, frame = routed(process, pins, ports, core, style)
+    assert not routes.result.failed
+    tight = routes.frame
+    assert tight.boundary.inside(frame.boundary)
+    assert core.inside(tight.boundary)
+    assert tight.boundary.area() < frame.boundary.area()
+    violations = check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"]
+    assert [v["rule_id"] for v in violations] == []
+    metal = wiring(layout.top_cell(), process)
+    nets = Nets(metal.regions, metal.joins, layout.dbu)
+    found = {name: {nets.at(process.conductors[1].name, box.center()).cluster_id} for name, box in pins.items()}
+    for port in tight.ports:
+        assert port.pin.inside(tight.boundary)
+        assert any(
+            getattr(port.pin, side) == getattr(tight.boundary, side) for side in ("left", "right", "bottom", "top")
+        )
+        found[port.name].add(nets.at(port.layer, port.label).cluster_id)
+    assert all(len(clusters) == 1 for clusters in found.values())
+    assert len({next(iter(clusters)) for clusters in found.values()}) == len(pins)
+
+
+def test_shorter_wires_keep_their_minimum_area():
+    """A wire that was long enough alone would fall below the minimum area: it keeps its length."""
+    process = load("sky130A")
+    pins = pads(process, 1)
+    core = pins["n0"].enlarged(600, 600)
+    layout, routes, frame = routed(process, pins, [PortNet("n0", (pins["n0"],), side="top")], core)
+    tight = routes.frame
+    assert tight.boundary.top < frame.boundary.top
+    for conductor in process.conductors:
+        metal = kdb.Region(layout.top_cell().begin_shapes_rec(process.layer(layout, conductor.layer))).merged()
+        assert all(polygon.area() >= conductor.area for polygon in metal.each()), conductor.name
