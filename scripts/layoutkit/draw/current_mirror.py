@@ -54,6 +54,24 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
     Raises:
         GeometryError: If the transistors do not form such a mirror; the message says why.
     """
+    plan = mirror_plan(tech, spec)
+    group = GroupSpec(spec.name, spec.mirror, dummies=spec.dummies, labels=spec.labels, ring=spec.ring)
+    if spec.cascodes:
+        upper = _cascode_plan(tech, spec, plan.pattern)
+        plan = plan._replace(
+            rows=(*plan.rows, *upper.rows),
+            transistors=(*plan.transistors, *upper.transistors),
+            warnings=(*plan.warnings, *upper.warnings),
+        )
+    return drawn_plan(layout, tech, group, plan, tuple(t.id for t in spec.mirror))
+
+
+def mirror_plan(tech: Technology, spec: MirrorSpec) -> GroupPlan:
+    """Return the rows of the devices that share gate and source, without the cascodes.
+
+    Raises:
+        GeometryError: If the transistors do not form such a mirror; the message says why.
+    """
     _check(spec)
     reference = spec.mirror[0]
     tags = dict.fromkeys((t.id for t in spec.mirror), "out_") | {reference.id: "ref_"}
@@ -64,16 +82,7 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
             code="UNSUPPORTED_OPERATION",
         )
     storeys = 2 if spec.cascodes else 1
-    plan = plan_group(tech, GroupWish(spec.mirror, spec.arrangement, spec.dummies, tags, storeys=storeys))
-    group = GroupSpec(spec.name, spec.mirror, dummies=spec.dummies, labels=spec.labels, ring=spec.ring)
-    if spec.cascodes:
-        upper = _cascode_plan(tech, spec, plan.pattern)
-        plan = plan._replace(
-            rows=(*plan.rows, *upper.rows),
-            transistors=(*plan.transistors, *upper.transistors),
-            warnings=(*plan.warnings, *upper.warnings),
-        )
-    return drawn_plan(layout, tech, group, plan, tuple(t.id for t in spec.mirror))
+    return plan_group(tech, GroupWish(spec.mirror, spec.arrangement, spec.dummies, tags, storeys=storeys))
 
 
 def _cascode_plan(tech: Technology, spec: MirrorSpec, pattern: str) -> GroupPlan:

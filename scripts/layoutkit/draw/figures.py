@@ -32,6 +32,8 @@ class Figures(NamedTuple):
         dispersion: How far the channels of a device lie from their centroid, relative to those of the whole group: the
             smallest of the devices' figures; 1 if all devices are spread like the group. [1]
         one_direction: Whether all devices have the same share of fingers with the source on the left.
+        open_ends: Largest difference between two devices in the part of their gate edges that lie at the end of a row,
+            with no gate beside them. [1]
         width: Estimate, without a ring. [dbu]
         height: Estimate, without a ring. [dbu]
     """
@@ -44,6 +46,7 @@ class Figures(NamedTuple):
     stress_spread: float
     dispersion: float
     one_direction: bool
+    open_ends: float
     width: int
     height: int
 
@@ -56,6 +59,7 @@ class _Device:
     stress: float = 0.0
     width: int = 0
     forward: int = 0
+    open_edges: int = 0  # those with no gate beside them in the row
     junctions: list[float] = field(default_factory=lambda: [0.0] * 5)  # AD, AS, PD, PS, area that loads the drain
 
 
@@ -89,6 +93,7 @@ def figures(rows: Sequence[Row], sizes: RowSizes, sources: Mapping[str, str]) ->
         stress_spread=_relative(stress.values()),
         dispersion=min(spread) / whole if whole else 1.0,
         one_direction=len(shares) == 1,
+        open_ends=_range(device.open_edges / (2 * len(device.places)) for device in found.values()),
         width=right - left,
         height=len(rows) * pitch,
     )
@@ -120,6 +125,7 @@ def _add_row(found: dict[str, _Device], plan: PlannedRow, y: int, sources: Mappi
         device.width += finger.width
         source = sources[finger.device]
         device.forward += finger.left == source
+        device.open_edges += (i == 0) + (i == len(stripes) - 1)
         off = [0 <= j < len(stripes) and not stripes[j].finger.device for j in (i - 1, i + 1)]
         left_inner = i > 0 and stripes[i - 1].left >= island[0]
         right_inner = i + 1 < len(stripes) and stripes[i + 1].right <= island[2]

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 MAX_CONSTRAINTS_BYTES = 4 << 20
 RECOGNITION = "recognition"
 GIVEN = "constraints"
-DUMMIES = 2
-"""Dummy fingers at each end of a matched row where the request states no number."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +48,8 @@ class LayoutRequest:
         parameters: Values of parameters that the netlist leaves open or sets itself, such as ``{"w0": "2u"}``.
         width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``; ``auto``: of one finger where no other
             reading fits the whole netlist, else of the device.
-        dummies: Dummy fingers at each end of a matched row, and dummy bars at each end of a bank of resistors; None for
-            two fingers and no bars.
+        dummies: Dummy fingers at each end of a matched row, and dummy bars at each end of a bank of resistors; ``auto``
+            for as many fingers as the figures of each group need (``flow.end_dummies``), and no bars.
         seed: Seed of the placement search.
         waived_layers: Layers that DRC need not judge and LVS need not read.
         black_boxes: Empty or undefined subcircuits whose instances are kept as black boxes: not drawn, not compared.
@@ -77,7 +75,7 @@ class LayoutRequest:
     top: str | None = None
     parameters: Mapping[str, str | float] | None = None
     width_per: Literal["auto", "device", "finger"] = "auto"
-    dummies: int | None = None
+    dummies: int | Literal["auto"] = "auto"
     seed: int = 1
     waived_layers: Sequence[str] = ()
     black_boxes: tuple[str, ...] = ()
@@ -166,8 +164,7 @@ class Design:
         circuit: Mapped to ``technology``, with its modules recognised.
         groups: What is drawn in one cell each.
         supplies: Power and ground nets.
-        dummies: Dummy fingers at each end of a matched row.
-        dummy_bars: Dummy bars at each end of a bank of resistors.
+        dummies: As the request states them.
         constraints: What placement and routing obey; those on devices inside of shared cells are obeyed there.
         source: Where the constraints come from: the path of a file, ``GIVEN`` or ``RECOGNITION``.
         supply_style: How supplies reach the boundary: ``rails``, a ``ring`` or ``ports``.
@@ -182,8 +179,7 @@ class Design:
     circuit: Circuit
     groups: tuple[Group | PassiveGroup | InstanceGroup, ...]
     supplies: frozenset[str]
-    dummies: int
-    dummy_bars: int = 0
+    dummies: int | Literal["auto"]
     constraints: Constraints = field(default_factory=Constraints)
     source: str = RECOGNITION
     supply_style: SupplyStyle = "rails"
@@ -305,14 +301,12 @@ class _Frame:
         own = own.with_modules(recognise(own))
         transistors, notes = group_devices(own, self.technology, constraints, level.chip.deep_wells)
         others, more_notes = group_passives(own, self.technology, constraints, level.chip.substrate)
-        dummies = self.request.dummies
         design = Design(
             self.technology,
             replace(level.circuit, modules=own.modules),
             (*transistors, *others, *in_arrays(level.parts)),
             level.chip.supplies,
-            DUMMIES if dummies is None else dummies,
-            dummies or 0,
+            self.request.dummies,
             constraints,
             self.source,
             self.request.supplies,

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _FILLED = 0.75
 """Part of the height between two taps that fingers of a mirror and its cascodes may fill."""
+_OF_A_LATCH = frozenset({"cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"})
+"""Types of pairs that recognition finds at a cross-coupled pair; at an input pair they amplify, else they switch."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Group:
         arrangement: ``auto``, ``interdigitated``, ``stacked`` or a pattern, see ``draw.pattern``.
         cascodes: Those of ``devices`` that are the cascodes of the others, in the same order; empty for none.
         deep_well: Nets of the deep well that isolates their body; None where the body is the substrate or an n well.
+        switching: Whether they are pairs of a latch without an input pair, which switch fully.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Group:
     arrangement: str = AUTO
     cascodes: tuple[str, ...] = ()
     deep_well: DeepWellNets | None = None
+    switching: bool = False
 
 
 def group_devices(
@@ -93,6 +97,7 @@ def group_devices(
     deep_wells = deep_wells or {}
     levels = _levels(circuit, constraints)
     recognised = {name: module for module in circuit.modules for name in module.devices}  # no device is in two
+    with_inputs = _with_inputs(circuit, constraints)
     notes: list[str] = []
     groups: list[Group] = []
     taken: set[str] = set()
@@ -117,7 +122,8 @@ def group_devices(
                 f"flavour, body or l, or no finger width divides all their widths{_ratios(module, devices)}: {split}"
             )
         stated = wanted.arrangement if len(found) == 1 else AUTO
-        groups.extend(replace(group, arrangement=stated) for group in found)
+        switching = kind in _OF_A_LATCH and not with_inputs & set(wanted.devices)
+        groups.extend(replace(group, arrangement=stated, switching=switching) for group in found)
         taken.update(wanted.devices)
     groups.extend(
         _group("single", [(device, size(device, technology, 1))], technology, levels)
@@ -125,6 +131,13 @@ def group_devices(
         if device.id not in taken and device.is_mos
     )
     return tuple(replace(group, deep_well=deep_wells.get(group.devices[0].id)) for group in groups), tuple(notes)
+
+
+def _with_inputs(circuit: Circuit, constraints: Constraints) -> set[str]:
+    """Return the devices of all symmetry groups that have a differential pair."""
+    inputs = {name for module in circuit.modules if module.type == "differential_pair" for name in module.devices}
+    groups = ({device for pair in group.pairs for device in pair} for group in constraints.symmetry)
+    return {device for group in groups if group & inputs for device in group}
 
 
 def size(device: Device, technology: Technology, units: int) -> Sizing:

@@ -86,7 +86,15 @@ def _module(item: Drawn, placed: PlacedModules, technology: Technology, cell: kd
         "asymmetries": [dict(each) for each in image.differences],
         "pattern": item.module.pattern,
         "centroid_error": technology.to_um(centroid_error(item.module, item.group)),
+        **_dummies(item),
     }
+
+
+def _dummies(item: Drawn) -> dict[str, Any]:
+    """Return how many dummies each end of the rows has, and why; nothing for a block that is no matched group."""
+    if item.dummies is None or len(item.module.devices) < 2:
+        return {}
+    return {"dummies": {"at_each_end": item.dummies.count, "reason": item.dummies.reason}}
 
 
 def lines(groups: Sequence[Mapping[str, Any]]) -> list[str]:

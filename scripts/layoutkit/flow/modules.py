@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.circuit.circuit import Device
-from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
+from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror, mirror_plan
 from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.group import GroupSpec, drawn_plan, group_plans
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos, row_choices
@@ -16,6 +16,7 @@ from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.errors import GeometryError
 from layoutkit.flow.current_loads import device_currents
 from layoutkit.flow.deep_wells import KIND
+from layoutkit.flow.end_dummies import EndDummies, chosen_dummies
 from layoutkit.flow.groups import Group
 from layoutkit.flow.hierarchy import SUBCIRCUIT, InstanceGroup
 from layoutkit.flow.instances import array_modules, instance_module
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.draw.deep_well import DeepWellNets
+    from layoutkit.draw.group_plan import GroupPlan
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design
     from layoutkit.flow.instances import FinishedCell
@@ -51,6 +53,7 @@ class Drawn:
         ringed: Whether it has taps of its own; modules of transistors without share a ring.
         others: The group in other shapes, as good as the first one; placement chooses among them.
         holds: Kinds of the blocks inside of an instance of a cell.
+        dummies: How many dummies each end of the rows of transistors has, and why; None for other groups.
     """
 
     group: Group | PassiveGroup | InstanceGroup
@@ -58,6 +61,7 @@ class Drawn:
     ringed: bool = True
     others: tuple[Module, ...] = ()
     holds: frozenset[str] = frozenset()
+    dummies: EndDummies | None = None
 
     @property
     def shapes(self) -> tuple[Module, ...]:
@@ -106,21 +110,25 @@ def draw_groups(layout: kdb.Layout, design: Design, *, common_rings: bool = True
     drawn = []
     for group in design.groups:
         if isinstance(group, PassiveGroup):
-            dummies = design.dummies if group.type == ARRAYS["capacitor"] else design.dummy_bars
-            drawn.append(Drawn(group, draw_passives(layout, design.technology, group, dummies)))
+            drawn.append(Drawn(group, draw_passives(layout, design.technology, group, _of_passives(design, group))))
         elif isinstance(group, InstanceGroup):
             drawn.append(_instance(layout, design.technology, group, design.finished[group.cell]))
         elif group.deep_well is not None:
-            shapes = [
-                isolate(design.technology, module, group.spec, group.deep_well, labels=False)
-                for module in _draw(layout, design, group, paired, FULL_RING)
-            ]
-            drawn.append(Drawn(group, shapes[0], others=tuple(shapes[1:])))
+            inner, dummies = _draw(layout, design, group, paired, FULL_RING)
+            shapes = [isolate(design.technology, each, group.spec, group.deep_well, labels=False) for each in inner]
+            drawn.append(Drawn(group, shapes[0], others=tuple(shapes[1:]), dummies=dummies))
         elif common_rings and crowd[_ring_key(group)] > 1:
             drawn.append(_without_taps(layout, design, group, paired))
         else:
             drawn.append(_with_taps(layout, design, group, paired))
     return drawn
+
+
+def _of_passives(design: Design, group: PassiveGroup) -> int:
+    """Return the dummies at each end of a block: arrays of capacitors have some where the request states nothing."""
+    if isinstance(design.dummies, int):
+        return design.dummies
+    return int(group.type == ARRAYS["capacitor"])
 
 
 def _instance(layout: kdb.Layout, technology: Technology, group: InstanceGroup, finished: FinishedCell) -> Drawn:
@@ -135,14 +143,14 @@ def _ring_key(group: Group) -> tuple[str, str, bool]:
 
 
 def _with_taps(layout: kdb.Layout, design: Design, group: Group, paired: Collection[str]) -> Drawn:
-    first, *others = _draw(layout, design, group, paired, FULL_RING)
-    return Drawn(group, first, others=tuple(others))
+    (first, *others), dummies = _draw(layout, design, group, paired, FULL_RING)
+    return Drawn(group, first, others=tuple(others), dummies=dummies)
 
 
 def _without_taps(layout: kdb.Layout, design: Design, group: Group, paired: Collection[str]) -> Drawn:
     """Draw a group that is to share a ring; with its own taps if it is too high for that."""
     most = REACH_OF_SHARED * 2 * design.technology.dim("tap_max_distance", group.spec)
-    first, *others = _draw(layout, design, group, paired, _SHARED)
+    (first, *others), dummies = _draw(layout, design, group, paired, _SHARED)
     low = [module for module in others if module.bbox.height() <= most]
     high = [module for module in (first, *others) if module.bbox.height() > most]
     for module in high:
@@ -151,7 +159,7 @@ def _without_taps(layout: kdb.Layout, design: Design, group: Group, paired: Coll
         for module in low:
             layout.prune_cell(module.cell.cell_index(), -1)
         return _with_taps(layout, design, group, paired)
-    return Drawn(group, first, ringed=False, others=tuple(low))
+    return Drawn(group, first, ringed=False, others=tuple(low), dummies=dummies)
 
 
 def _paired(design: Design) -> set[str]:
@@ -185,43 +193,65 @@ def dummy_devices(
     return tuple(devices), frozenset(isolated)
 
 
-def _draw(layout: kdb.Layout, design: Design, group: Group, paired: Collection[str], ring: RingStyle) -> list[Module]:
+def _draw(
+    layout: kdb.Layout, design: Design, group: Group, paired: Collection[str], ring: RingStyle
+) -> tuple[list[Module], EndDummies]:
     """Draw a group, for its currents where that is possible; the check of currents reports what it cannot carry."""
     currents = device_currents(design.constraints, design.circuit)
     if any(device.id in currents for device in group.devices):
         try:
-            return _drawn(layout, design, tuple(_transistors(group, currents)), group, paired, ring)
+            return _drawn(layout, design, _Sized(group, tuple(_transistors(group, currents))), paired, ring)
         except GeometryError:
             pass  # wires so wide that the diffusion lies too far from its taps
-    return _drawn(layout, design, tuple(_transistors(group, {})), group, paired, ring)
+    return _drawn(layout, design, _Sized(group, tuple(_transistors(group, {}))), paired, ring)
+
+
+class _Sized(NamedTuple):
+    group: Group
+    transistors: tuple[Transistor, ...]
 
 
 def _drawn(
-    layout: kdb.Layout,
-    design: Design,
-    transistors: tuple[Transistor, ...],
-    group: Group,
-    paired: Collection[str],
-    ring: RingStyle,
-) -> list[Module]:
-    """Return the modules of a group in all its shapes, the best one first, each with a cell name of its own."""
-    technology, dummies = design.technology, design.dummies
-    if len(transistors) == 1:
-        spec = MosSpec(transistors[0], group.name, labels=False, ring=ring)
-        draw = _draw_by_role if transistors[0].id in paired else draw_mos
-        return [
+    layout: kdb.Layout, design: Design, sized: _Sized, paired: Collection[str], ring: RingStyle
+) -> tuple[list[Module], EndDummies]:
+    """Return the modules of a group in all its shapes, the best one first, each with a cell name of its own.
+
+    The second part says how many dummies each end of its rows has.
+    """
+    technology, group = design.technology, sized.group
+    if len(sized.transistors) == 1:
+        spec = MosSpec(sized.transistors[0], group.name, labels=False, ring=ring)
+        draw = _draw_by_role if sized.transistors[0].id in paired else draw_mos
+        modules = [
             draw(layout, technology, replace(spec, name=_shape_name(layout, group.name), rows=rows))
             for rows in row_choices(technology, spec, SHAPES)
         ]
+        return modules, EndDummies(0, "a single transistor")
     if group.cascodes:
-        lower = tuple(t for t in transistors if t.id not in group.cascodes)
-        upper = tuple(t for t in transistors if t.id in group.cascodes)
-        mirror = MirrorSpec(group.name, lower, upper, group.arrangement, dummies, labels=False, ring=ring)
-        return [draw_mirror(layout, technology, mirror)]
-    matched = GroupSpec(group.name, transistors, group.arrangement, dummies, labels=False, ring=ring)
+        lower = tuple(t for t in sized.transistors if t.id not in group.cascodes)
+        upper = tuple(t for t in sized.transistors if t.id in group.cascodes)
+        mirror = MirrorSpec(group.name, lower, upper, group.arrangement, labels=False, ring=ring)
+        dummies, _ = chosen_dummies(
+            technology, group, design.dummies, lambda count: [mirror_plan(technology, replace(mirror, dummies=count))]
+        )
+        return [draw_mirror(layout, technology, replace(mirror, dummies=dummies.count))], dummies
+    matched = GroupSpec(group.name, sized.transistors, group.arrangement, labels=False, ring=ring)
+    dummies, plans = chosen_dummies(
+        technology,
+        group,
+        design.dummies,
+        lambda count: group_plans(technology, replace(matched, dummies=count), SHAPES),
+    )
+    return _in_shapes(layout, technology, replace(matched, dummies=dummies.count), plans), dummies
+
+
+def _in_shapes(
+    layout: kdb.Layout, technology: Technology, matched: GroupSpec, plans: Sequence[GroupPlan]
+) -> list[Module]:
+    """Return the modules of the plans that can be drawn, and that are their own mirror images where the first is."""
     shapes: list[Module] = []
-    for plan in group_plans(technology, matched, SHAPES):
-        named = replace(matched, name=_shape_name(layout, group.name))
+    for plan in plans:
+        named = replace(matched, name=_shape_name(layout, matched.name))
         try:
             shapes.append(drawn_plan(layout, technology, named, plan))
         except GeometryError:
