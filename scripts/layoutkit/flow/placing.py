@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
@@ -21,6 +22,7 @@ from layoutkit.flow.rings import draw_rings, transformation
 from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, more_room
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
 from layoutkit.flow.symmetric_modules import axis_outcomes, matched_sets, matching_outcomes, plan_symmetry
+from layoutkit.flow.whole_symmetry import MOST_AREA, whole_arrangements
 from layoutkit.place import Placed, PlacementOptions, place_blocks
 from layoutkit.place.clearance import Clearances
 from layoutkit.route.negotiation import NOT_TRIED
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.overlays import Overlay
     from layoutkit.flow.port_frame import Frame
     from layoutkit.flow.routing import Routes, RoutingJob
+    from layoutkit.flow.symmetric_modules import SymmetryPlan
     from layoutkit.place import Block, Placement
     from layoutkit.technology import Technology
 
@@ -254,14 +257,14 @@ def place_modules(
     technology = design.technology
     layout = kdb.Layout()
     layout.dbu = technology.dbu_um
-    drawn = draw_groups(layout, design, common_rings=common_rings)
-    plan = plan_symmetry(drawn, design)
-    owner = {device: item.module.name for item in drawn for device in item.module.devices}
+    every = draw_groups(layout, design, common_rings=common_rings)
+    owner = {device: item.module.name for item in every for device in item.module.devices}
     check_modules(design.constraints, owner)
-    blocks = module_blocks(drawn, technology, plan)
     options = with_relations(technology, options, design.constraints, owner)
-    placement, overlays = _placed(drawn, design, blocks, options, cover=cover)
-    drawn = chosen_shapes(drawn, placement)
+    arranged = _arranged(layout, design, every, options, cover=cover)
+    plan, blocks, placement = arranged.plan, arranged.blocks, arranged.placement
+    drawn = chosen_shapes(arranged.drawn, placement)
+    owner = {device: item.module.name for item in drawn for device in item.module.devices}
     cell = layout.create_cell(_cell_name(design.circuit.name, layout))
     trans = {name: transformation(place) for name, place in placement.placed.items()}
     shapes = {block.name: placement.placed[block.name].shape(block) for block in blocks}
@@ -291,7 +294,7 @@ def place_modules(
         trans,
         outcomes,
         modules,
-        overlays=overlays,
+        overlays=arranged.overlays,
         finished=finished,
     )
     for name, module in placed.modules.items():
@@ -304,6 +307,61 @@ def place_modules(
     wells = join_wells(technology, cell, here, _wells_of_instances(placed))
     join_deep_wells(technology, cell, here)
     return replace(placed, wells=wells)
+
+
+@dataclass(frozen=True)
+class _Arranged:
+    """An arrangement of modules with its placement.
+
+    Attributes:
+        drawn: The modules.
+        plan: How they are symmetric.
+        blocks: What placement knows of them.
+        placement: Where they lie.
+        overlays: Capacitors over other modules.
+    """
+
+    drawn: tuple[Drawn, ...]
+    plan: SymmetryPlan
+    blocks: list[Block]
+    placement: Placement
+    overlays: tuple[Overlay, ...]
+
+    def area(self, options: PlacementOptions) -> int:
+        """Return the area with all rings, as of an outline of an allowed ratio; more where it exceeds the outline."""
+        box = kdb.Box()
+        for block in self.blocks:
+            place = self.placement.placed[block.name]
+            shape = place.shape(block)
+            box += kdb.Box(*place.rectangle(shape.ring.outside.box if shape.ring else shape.box))
+        width, height = options.outline or (box.width(), box.height())
+        fits = box.width() <= width and box.height() <= height
+        return outline_area(box, options.max_aspect if options.outline is None else inf) * (1 if fits else 1000)
+
+
+def _arranged(
+    layout: kdb.Layout, design: Design, drawn: Sequence[Drawn], options: PlacementOptions, *, cover: bool
+) -> _Arranged:
+    """Return the placement of the modules that is symmetric as a whole where that costs little area, else the smallest.
+
+    The cells of modules that it does not hold are deleted.
+    """
+    plan = plan_symmetry(drawn, design)
+    whole = whole_arrangements(layout, design, drawn, plan)
+    found = []
+    for modules, symmetry in ((tuple(drawn), plan), *whole):
+        blocks = module_blocks(modules, design.technology, symmetry)
+        found.append(_Arranged(modules, symmetry, blocks, *_placed(modules, design, blocks, options, cover=cover)))
+    best = found[0]
+    if whole:
+        smallest = min(found[1:], key=lambda each: each.area(options))
+        if smallest.area(options) <= MOST_AREA * best.area(options):
+            best = smallest
+    kept = {id(item) for item in best.drawn}
+    for item in {id(item): item for each in found for item in each.drawn if id(item) not in kept}.values():
+        for module in item.shapes:
+            layout.prune_cell(module.cell.cell_index(), -1)
+    return best
 
 
 def _placed(

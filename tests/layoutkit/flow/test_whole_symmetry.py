@@ -1,0 +1,114 @@
+"""A circuit that is symmetric as a whole is placed so where that costs little area; the oracle is KLayout's XOR."""
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.drc.check import check
+from layoutkit.flow import placing
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
+from layoutkit.flow.placing import place_modules
+from layoutkit.place import PlacementOptions
+from layoutkit.technology import load
+
+COMPARATOR = """* clocked comparator: input pair, cross-coupled pair, switches, output inverters, two tails and a dummy
+.subckt comparator inp inn clk bias outp outn vdd vss
+M1 x inp com vdd pmos W=16u L=0.2u nf=4
+M2 y inn com vdd pmos W=16u L=0.2u nf=4
+M3 x y vss vss nmos W=4u L=0.2u nf=2
+M4 y x vss vss nmos W=4u L=0.2u nf=2
+M5 x clk vss vss nmos W=4u L=0.2u nf=2
+M6 y clk vss vss nmos W=4u L=0.2u nf=2
+M7 outp x vdd vdd pmos W=8u L=0.2u nf=2
+M8 outn y vdd vdd pmos W=8u L=0.2u nf=2
+M9 outp x vss vss nmos W=4u L=0.2u nf=2
+M10 outn y vss vss nmos W=4u L=0.2u nf=2
+M11 com clk tail vdd pmos W=16u L=0.3u nf=4
+M12 tail bias vdd vdd pmos W=16u L=0.3u nf=4
+M13 vss vss vss vss nmos W=8u L=0.2u nf=4
+.ends
+"""
+SECOND_STAGE = COMPARATOR.replace(".ends", "M14 late outp vss vss nmos W=4u L=0.2u nf=2\n.ends")
+OPTIONS = PlacementOptions(gap_x=400, gap_y=400)
+
+
+def design_of(text, name):
+    technology = load(name)
+    asked = LayoutRequest(netlist_text=text, technology=name)
+    circuit, _ = read_circuit(asked, technology)
+    return make_design(asked, technology, circuit)[0]
+
+
+def drawn_without_image(placed):
+    """Return the layers whose shapes are not their own mirror image about the main axis; cuts tell the two nets of a
+    cross-coupled pair apart, so they are left out.
+    """
+    axis = placed.placement.axis_x
+    about = kdb.Trans(kdb.Trans.M90) * kdb.Trans(-2 * axis, 0)
+    cuts = {placed.technology.layer(placed.layout, cut.layer) for cut in placed.technology.cuts}
+    found = []
+    for index in set(placed.layout.layer_indexes()) - cuts:
+        region = kdb.Region(placed.cell.begin_shapes_rec(index)).merged()
+        if not (region ^ region.transformed(about)).is_empty():
+            found.append(str(placed.layout.get_info(index)))
+    return found
+
+
+def sides(placed, device):
+    """Return the middle of each module that holds ``device``, from the axis. [dbu]"""
+    names = [item.module.name for item in placed.drawn if device in item.module.devices]
+    boxes = [placed.place_of(placed.modules[name], placed.modules[name].bbox) for name in names]
+    return sorted((box.left + box.right) // 2 - placed.placement.axis_x for box in boxes)
+
+
+@pytest.fixture(scope="module")
+def comparator():
+    return place_modules(design_of(COMPARATOR, "sg13g2"), OPTIONS)
+
+
+def test_every_ring_well_and_module_of_a_symmetric_circuit_has_its_mirror_image(comparator):
+    assert len(comparator.placement.islands) == 1
+    assert {name for island in comparator.placement.islands for name in island.members} == {
+        item.module.name for item in comparator.drawn
+    }
+    wells = [index for index in comparator.layout.layer_indexes() if str(comparator.layout.get_info(index)) == "31/0"]
+    assert wells
+    assert drawn_without_image(comparator) == []
+    assert not check(comparator.layout, comparator.cell, comparator.technology).violated
+
+
+def test_a_transistor_outside_of_the_pairs_lies_on_the_axis_or_in_two_halves_beside_it(comparator):
+    for device in ("M11", "M12", "M13"):
+        middles = sides(comparator, device)
+        assert middles == [0] or (len(middles) == 2 and middles[0] == -middles[1] < 0)
+    assert any(len(sides(comparator, device)) == 2 for device in ("M12", "M13"))
+    assert not [cell for cell in comparator.layout.top_cells() if cell.cell_index() != comparator.cell.cell_index()]
+
+
+def test_a_stage_at_one_output_only_leaves_the_others_free():
+    placed = place_modules(design_of(SECOND_STAGE, "sg13g2"), OPTIONS)
+    assert all(len(sides(placed, device)) == 1 for device in ("M12", "M13", "M14"))
+
+
+def test_area_decides(monkeypatch):
+    monkeypatch.setattr(placing, "MOST_AREA", 0.0)
+    free = place_modules(design_of(COMPARATOR, "sg13g2"), OPTIONS)
+    assert all(len(sides(free, device)) == 1 for device in ("M12", "M13"))
+
+
+def test_the_metal_of_the_whole_cell_is_a_mirror_image_to_five_per_cent(tmp_path):
+    report = build_layout(LayoutRequest(netlist_text=COMPARATOR, technology="sg13g2", workspace=str(tmp_path)))
+    assert report["lvs"]["matched"]
+    assert report["drc"]["total_violations"] == 0
+    layout = kdb.Layout()
+    layout.read(str(tmp_path / "layout.gds"))
+    cell = layout.top_cell()
+
+    def drawn(layer):
+        return kdb.Region(cell.begin_shapes_rec(layout.layer(layer, 0))).merged()
+
+    gates = (drawn(1) & drawn(5)).bbox()
+    about = kdb.Trans(kdb.Trans.M90) * kdb.Trans(-gates.left - gates.right, 0)
+    metals = [drawn(layer) for layer in (8, 10, 30, 50, 67)]
+    wrong = sum((metal ^ metal.transformed(about)).area() for metal in metals) / 2
+    assert wrong <= 0.05 * sum(metal.area() for metal in metals)
