@@ -2,7 +2,9 @@
 
 The devices of a module have the same flavour and body, and in a row the same gate length and finger width. Where a
 netlist writes a ratio in W, all devices get the finger width that divides every W. The cascodes of a mirror share its
-module if they can. A matched group whose devices differ otherwise is split, and the split is reported.
+module if they can. A matched group whose devices differ otherwise is split, and the split is reported. A pair of a
+latch between the supplies, without an input pair, switches fully: its devices are two modules that mirror each other,
+which takes less area than a common centroid, unless the constraints state a pattern.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.recognise import MODULE_TYPES
+from layoutkit.circuit.supplies import find_supplies
 from layoutkit.draw.pattern import AUTO
 from layoutkit.errors import UnsupportedOperationError
 from layoutkit.technology.device_kinds import PASSIVE_KINDS, plural_nouns
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 _FILLED = 0.75
 """Part of the height between two taps that fingers of a mirror and its cascodes may fill."""
 _OF_A_LATCH = frozenset({"cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"})
-"""Types of pairs that recognition finds at a cross-coupled pair; at an input pair they amplify, else they switch."""
+"""Types of pairs that recognition finds at a latch; without an input pair or a tail current they switch."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Group:
         arrangement: ``auto``, ``interdigitated``, ``stacked`` or a pattern, see ``draw.pattern``.
         cascodes: Those of ``devices`` that are the cascodes of the others, in the same order; empty for none.
         deep_well: Nets of the deep well that isolates their body; None where the body is the substrate or an n well.
-        switching: Whether they are pairs of a latch without an input pair, which switch fully.
+        switching: Whether they are a pair of a latch between the supplies, without an input pair: it switches fully.
     """
 
     name: str
@@ -97,10 +100,11 @@ def group_devices(
     deep_wells = deep_wells or {}
     levels = _levels(circuit, constraints)
     recognised = {name: module for module in circuit.modules for name in module.devices}  # no device is in two
-    with_inputs = _with_inputs(circuit, constraints)
+    latches = _switching_pairs(circuit, constraints)
     notes: list[str] = []
     groups: list[Group] = []
     taken: set[str] = set()
+    apart: set[str] = set()
     for wanted in constraints.matching:
         devices = [circuit.device(name) for name in wanted.devices]
         if not devices[0].is_mos:
@@ -109,6 +113,10 @@ def group_devices(
         kind = "matched_group"
         if module is not None and MODULE_TYPES[module.type].matched and set(wanted.devices) <= set(module.devices):
             kind = module.type
+        switching = frozenset(wanted.devices) in latches
+        if switching and wanted.arrangement == AUTO:
+            apart.update(wanted.devices)
+            continue
         tops = cascodes_of(circuit, wanted.devices)
         parts = _alike([d for d in devices if d.id not in tops], technology)
         parts += _alike([d for d in devices if d.id in tops], technology)
@@ -122,22 +130,34 @@ def group_devices(
                 f"flavour, body or l, or no finger width divides all their widths{_ratios(module, devices)}: {split}"
             )
         stated = wanted.arrangement if len(found) == 1 else AUTO
-        switching = kind in _OF_A_LATCH and not with_inputs & set(wanted.devices)
         groups.extend(replace(group, arrangement=stated, switching=switching) for group in found)
         taken.update(wanted.devices)
     groups.extend(
-        _group("single", [(device, size(device, technology, 1))], technology, levels)
+        replace(
+            _group("single", [(device, size(device, technology, 1))], technology, levels),
+            switching=device.id in apart,
+        )
         for device in circuit.devices
         if device.id not in taken and device.is_mos
     )
     return tuple(replace(group, deep_well=deep_wells.get(group.devices[0].id)) for group in groups), tuple(notes)
 
 
-def _with_inputs(circuit: Circuit, constraints: Constraints) -> set[str]:
-    """Return the devices of all symmetry groups that have a differential pair."""
-    inputs = {name for module in circuit.modules if module.type == "differential_pair" for name in module.devices}
-    groups = ({device for pair in group.pairs for device in pair} for group in constraints.symmetry)
-    return {device for group in groups if group & inputs for device in group}
+def _switching_pairs(circuit: Circuit, constraints: Constraints) -> set[frozenset[str]]:
+    """Return the pairs of transistors in symmetry groups that hold a latch, but no input pair and no tail current."""
+    supplies = find_supplies(circuit)
+    kinds = {name: module.type for module in circuit.modules for name in module.devices}
+    amplifying = {
+        name
+        for name, kind in kinds.items()
+        if kind == "differential_pair"
+        or (kind == "cross_coupled_pair" and circuit.device(name).terminals["s"] not in supplies)
+    }
+    found: set[frozenset[str]] = set()
+    for group in constraints.symmetry:
+        if not amplifying & {device for pair in group.pairs for device in pair}:
+            found |= {frozenset(pair) for pair in group.pairs if {kinds.get(name) for name in pair} <= _OF_A_LATCH}
+    return found
 
 
 def size(device: Device, technology: Technology, units: int) -> Sizing:

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 
+_TWO_OF_A_LATCH = (
+    "drawn as two equal modules: a latch between the supplies switches fully and needs no common centroid; state a "
+    "pattern, such as AB/BA, for one module"
+)
+
+
 @dataclass(frozen=True)
 class SymmetryPlan:
     """How modules are placed symmetrically.
@@ -185,7 +191,10 @@ def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
         modules = list({id(owner[device]): owner[device] for device in wanted.devices}.values())
         module = modules[0]
         error = centroid_error(module, groups[module.name]) if len(modules) == 1 else 0.0
-        if len(modules) > 1:
+        how = f"drawn as one module, {module.pattern}, with {_apart(design, error)}"
+        if len(modules) == 2 and getattr(groups[module.name], "switching", False):
+            reason, how = "", _TWO_OF_A_LATCH
+        elif len(modules) > 1:
             names = ", ".join(each.name for each in modules)
             reason = (
                 f"drawn as {len(modules)} modules ({names}); one module needs equal flavour, body, length and fingers"
@@ -195,7 +204,6 @@ def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
             reason = f"drawn as {module.pattern}; the centroids are {um:g} um apart, these fingers do not allow less"
         else:
             reason = ""
-        how = f"drawn as one module, {module.pattern}, with {_apart(design, error)}"
         found.append(Outcome(f"matching[{index}]", wanted.devices, not reason, reason or how))
     return found
 

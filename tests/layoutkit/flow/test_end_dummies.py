@@ -1,5 +1,7 @@
 """Dummies at the ends of matched rows: none where the figures need none, as many as they need elsewhere."""
 
+from dataclasses import replace
+
 import pytest
 
 from layoutkit.draw.group import GroupSpec, group_plans
@@ -92,14 +94,35 @@ def test_a_number_that_is_stated_is_drawn():
     assert (dummies.count, dummies.reason) == (2, "stated in the request")
 
 
-def test_a_latch_needs_matching_only_on_an_input_pair():
-    assert all(group.switching for group in groups(SHIFTER, "sky130A").values())
-    on_inputs = groups(LATCHED, "sky130A")
-    assert {"M1", "M3"} <= on_inputs.keys()
+def test_a_latch_between_the_supplies_is_two_modules_and_one_on_an_input_pair_a_matched_group():
+    circuit_of = {"alone": SHIFTER, "on inputs": LATCHED}
+    assert groups(circuit_of["alone"], "sky130A") == {}
+    on_inputs = groups(circuit_of["on inputs"], "sky130A")
+    assert on_inputs.keys() == {"M1", "M3"}
     assert not any(group.switching for group in on_inputs.values())
-    dummies, _ = choice(groups(SHIFTER, "sky130A")["M3"], "sky130A", arrangement="AABB")
-    assert dummies.count == 0
-    assert "latch" in dummies.reason
+
+
+def test_a_latch_with_a_stated_pattern_is_one_module_without_dummies():
+    request = LayoutRequest(netlist_text=SHIFTER, technology="sky130A")
+    circuit, _ = read_circuit(request, load("sky130A"))
+    constraints = make_design(request, load("sky130A"), circuit)[0].whole.to_json()
+    for entry in constraints["matching"]:
+        entry["arrangement"] = "AABB" if "M3" in entry["devices"] else entry["arrangement"]
+    design, _ = make_design(replace(request, constraints=constraints), load("sky130A"), circuit)
+    (latch,) = (group for group in design.groups if len(group.devices) > 1)
+    assert latch.switching
+    dummies, _ = choice(latch, "sky130A", arrangement="AABB")
+    assert (dummies.count, "latch" in dummies.reason) == (0, True)
+
+
+def test_the_two_modules_of_a_latch_mirror_each_other_and_their_constraints_are_obeyed(tmp_path):
+    report = build_layout(LayoutRequest(netlist_text=SHIFTER, technology="sky130A", workspace=str(tmp_path / "ws")))
+    assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
+    of_latch = [each for each in report["constraints"]["outcomes"] if each["names"] == ["M3", "M4"]]
+    assert [each["obeyed"] for each in of_latch] == [True, True]
+    assert "no common centroid" in of_latch[-1]["reason"]
+    (group,) = (each for each in report["matching"]["groups"] if each["devices"][0]["id"] == "M3")
+    assert (group["equal"]["areas"], group["equal"]["distances"]) == (True, True)
 
 
 def test_the_flow_reports_number_and_reason_and_the_measured_offset_keeps_the_limit(tmp_path):
