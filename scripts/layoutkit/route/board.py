@@ -286,8 +286,8 @@ class Board:
         """Enter (``amount`` 1) or take out (-1) the route of a net."""
         act = self.occupancy.add if amount > 0 else self.occupancy.remove
         self.routed[net.name] = metal.rects(self.stack) if amount > 0 else []
-        for level, rect in metal.rects(self.stack):
-            shape = Shape(rect, net.name, self.stack.is_wide(level, rect))
+        for level, rect, wide in metal.shapes(self.stack):
+            shape = Shape(rect, net.name, wide)
             act(self.stack.conductors[level].name, shape)
             for counts in self._routed.values():
                 counts.add_metal(level, shape, amount)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from layoutkit.route.occupancy import too_close
+from layoutkit.route.occupancy import holds, too_close, touches
 from layoutkit.route.routes import Patch, Via, Wire
+from layoutkit.route.wide_metal import attached_to_wide, wide_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,6 +47,11 @@ class NetMetal:
         if self._known is None or self._known[0] != drawn:
             self._known = drawn, self._rects(stack)
         return self._known[1]
+
+    def shapes(self, stack: Stack) -> list[tuple[int, Rect, bool]]:
+        """Return ``(level, rect, wide)`` of all metal, and once more what keeps the space of wide metal beside it."""
+        drawn = [(level, rect, stack.is_wide(level, rect)) for level, rect in self.rects(stack)]
+        return drawn + attached_to_wide(stack, drawn)
 
     def region(self, stack: Stack, level: int, own: Sequence[tuple[int, Rect]]) -> kdb.Region:
         """Return the merged metal on a level and that of ``own`` nearby, which is the same at each call; shared."""
@@ -172,15 +178,26 @@ class Finisher:
     def finish(self, metal: NetMetal, width: int | None, current_ma: float | None = None) -> None:
         """Add cuts, area patches, gap fills and what is wide only together to ``metal``."""
         if width is not None or current_ma is not None:
-            metal.vias = [self._with_more_cuts(metal, via, width or 0, current_ma) for via in metal.vias]
+            single = metal.vias
+            for _ in range(2):  # the arrays may make metal wide, which needs more space
+                wide = self._wide(metal)
+                metal.vias = [self._with_more_cuts(wide, single, via, width or 0, current_ma) for via in single]
+                if self._wide(metal) == wide:
+                    break
         for level in sorted({level for level, _ in metal.rects(self.stack)}):
             self._enlarge_small(metal, level)
             self._close_gaps(metal, level)
             self._name_wide(metal, level)
 
-    def in_the_way(self, level: int, rect: Rect) -> list[Shape]:
-        """Return the metal of others that is too close to ``rect`` on a level."""
-        wide = self.stack.is_wide(level, rect)
+    def in_the_way(self, level: int, rect: Rect, *, attached: bool = False) -> list[Shape]:
+        """Return the metal of others that is too close to ``rect`` on a level.
+
+        Args:
+            level: Index of the conductor.
+            rect: The metal. [dbu]
+            attached: Whether wide metal touches it, so that it keeps the space of wide metal.
+        """
+        wide = attached or self.stack.is_wide(level, rect)
         reach = self.stack.space(level, wide=True)
         return [
             shape
@@ -192,8 +209,24 @@ class Finisher:
         """Return the merged metal of the net on a level: what it draws, and its fixed metal nearby; shared."""
         return metal.region(self.stack, level, self.own)
 
-    def _with_more_cuts(self, metal: NetMetal, via: Via, width: int, current_ma: float | None) -> Via:
-        """Return the via with as many cuts as fit into its wires, or the smallest larger array that a current needs."""
+    def _wide(self, metal: NetMetal) -> list[tuple[int, Rect]]:
+        """Return the wide parts of the net's metal on the levels where what is attached to them keeps their space."""
+        levels = sorted({level for level, _ in metal.rects(self.stack) if self.stack.attached[level]})
+        parts = [(level, box) for level in levels for box in wide_parts(self.stack, level, self.region(metal, level))]
+        return [(level, (box.left, box.bottom, box.right, box.top)) for level, box in parts]
+
+    def _with_more_cuts(
+        self, wide: Sequence[tuple[int, Rect]], vias: Sequence[Via], via: Via, width: int, current_ma: float | None
+    ) -> Via:
+        """Return the via with as many cuts as fit into its wires, or the smallest larger array that a current needs.
+
+        Args:
+            wide: The wide metal of the net.
+            vias: All vias of the net.
+            via: The one of them.
+            width: Of the wires. [dbu]
+            current_ma: That the via is to carry. [mA]
+        """
         cut = cut_index(self.stack, via.cut)
         most = self.stack.most_cuts(cut, width)
         limit = self.stack.cuts[cut].current_ma
@@ -206,16 +239,24 @@ class Finisher:
             side = range(1, min(needed, most + MORE_CUTS) + 1)
             larger = [(c, r) for c in side for r in side if c * r >= needed]
             arrays = [*sorted(larger, key=lambda n: (n[0] * n[1], max(n), n)), *arrays]
-        others = [other for other in metal.vias if other is not via]
+        others = [other for other in vias if other is not via]
         for columns, rows in arrays:
             candidate = Via(via.cut, via.x, via.y, columns, rows)
-            if (columns, rows) == (1, 1) or self._fits(candidate, cut, others):
+            if (columns, rows) == (1, 1) or (
+                self._room_for_pads(candidate, wide) and self._fits(candidate, cut, others)
+            ):
                 return candidate
         return via
 
+    def _room_for_pads(self, via: Via, wide: Sequence[tuple[int, Rect]]) -> bool:
+        """Return whether the pads of a via keep their space to others; ``wide`` is the wide metal of the net."""
+        return not any(
+            self.in_the_way(level, rect, attached=any(at == level and touches(rect, other) for at, other in wide))
+            for level, rect in pads(self.stack, via)
+        )
+
     def _fits(self, via: Via, cut: int, others: list[Via]) -> bool:
-        if any(self.in_the_way(level, rect) for level, rect in pads(self.stack, via)):
-            return False
+        """Return whether the cuts of a via keep their space to all others."""
         space, name = self.stack.cuts[cut].space, self.stack.cuts[cut].name
         drawn = [r for o in others if o.cut == via.cut for r in self.stack.cut_rects(cut, o.x, o.y, o.columns, o.rows)]
         for rect in self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows):
@@ -336,7 +377,7 @@ class Finisher:
         known = [rect for at, rect in (*metal.rects(self.stack), *self.own) if at == level]
         for piece in sorted((polygon.bbox() for polygon in core.decompose_trapezoids_to_region().each()), key=str):
             rect = (piece.left, piece.bottom, piece.right, piece.top)
-            if self.stack.is_wide(level, rect) and not any(_holds(one, rect) for one in known):
+            if self.stack.is_wide(level, rect) and not any(holds(one, rect) for one in known):
                 metal.patches.append(Patch(self.stack.conductors[level].name, rect))
 
     def _corner_fills(self, region: kdb.Region, level: int) -> list[Rect]:
@@ -370,7 +411,3 @@ class Finisher:
             for dy in (halves[1], 0, grow_y)
         ]
         return min(candidates, key=lambda candidate: len(self.in_the_way(level, candidate)))
-
-
-def _holds(outer: Rect, inner: Rect) -> bool:
-    return outer[0] <= inner[0] and outer[1] <= inner[1] and outer[2] >= inner[2] and outer[3] >= inner[3]

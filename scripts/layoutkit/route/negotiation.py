@@ -185,8 +185,8 @@ class Negotiation:
         if metal is None:
             return found
         finisher = self._finisher(net)
-        for level, rect in metal.rects(self.stack):
-            found.update(shape.net or "an obstacle" for shape in finisher.in_the_way(level, rect))
+        for level, rect, wide in metal.shapes(self.stack):
+            found.update(shape.net or "an obstacle" for shape in finisher.in_the_way(level, rect, attached=wide))
         for cut, rect in metal.cuts(self.stack):
             space = self.stack.cuts[cut].space
             for shape in self.board.occupancy.near(self.stack.cuts[cut].name, rect, space):

@@ -85,6 +85,16 @@ def overlaps(one: Rect, other: Rect) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
+def holds(outer: Rect, inner: Rect) -> bool:
+    """Return whether a rectangle lies inside another one, or is the same."""
+    return outer[0] <= inner[0] and outer[1] <= inner[1] and outer[2] >= inner[2] and outer[3] >= inner[3]
+
+
+def touches(one: Rect, other: Rect) -> bool:
+    """Return whether two rectangles share an area, an edge or a corner."""
+    return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
+
+
 def too_close(one: Rect, other: Rect, space: int) -> bool:
     """Return whether two rectangles are nearer than ``space`` (Euclidean), touching and overlapping included."""
     dx = max(one[0] - other[2], other[0] - one[2], 0)

@@ -12,6 +12,7 @@ from layoutkit.route.negotiation import NOT_TRIED, Negotiation
 from layoutkit.route.occupancy import FixedMetal
 from layoutkit.route.routes import Mirrored, NetRequest, RouteOptions, RoutingResult
 from layoutkit.route.routing_stack import Stack, make_stack
+from layoutkit.route.wide_metal import wide_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -169,16 +170,6 @@ def _fixed_metal(stack: Stack, obstacles: Mapping[str, Iterable[Obstacle]]) -> I
                 continue
             level = levels[0]
             yield from (FixedMetal(name, _rect(box), net, stack.is_wide(level, _rect(box))) for box in pieces)
-            yield from (FixedMetal(name, _rect(box), net, wide=True) for box in _wide_parts(stack, level, merged))
+            yield from (FixedMetal(name, _rect(box), net, wide=True) for box in wide_parts(stack, level, merged))
             rings = stack.long_edged(level, merged).decompose_trapezoids_to_region()
             yield from (FixedMetal(name, _rect(piece.bbox()), net, wide=True) for piece in rings.each())
-
-
-def _wide_parts(stack: Stack, level: int, merged: kdb.Region) -> list[kdb.Box]:
-    """Return boxes, as thin as a decomposition cuts them, over the parts wider than the wide-metal limit."""
-    limit = stack.conductors[level].wide_width
-    if limit is None:
-        return []
-    half = limit // 2
-    core = merged.sized(-half).sized(half) & merged
-    return [polygon.bbox() for polygon in core.decompose_trapezoids_to_region().each()]

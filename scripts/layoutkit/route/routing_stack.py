@@ -80,6 +80,17 @@ class Stack:
         return tuple(found.values())
 
     @cached_property
+    def attached(self) -> tuple[int, ...]:
+        """How far from wide metal what is attached to it keeps the space of wide metal, 0 without such a rule. [dbu]"""
+        found = dict.fromkeys((conductor.layer for conductor in self.conductors), 0)
+        for rule in self.technology.rules:
+            layer = rule.options.get("layer")
+            if rule.kind == "wide_space" and layer in found and "attached_um" in rule.options:
+                reach = self.technology.snap_up(float(rule.options["attached_um"]) / self.technology.dbu_um)
+                found[layer] = max(found[layer], reach)
+        return tuple(found.values())
+
+    @cached_property
     def line_ends(self) -> dict[tuple[int, int], tuple[int, int]]:
         """Per cut and level: the width below which a line's end reaches further beyond the cut, and how far. [dbu]"""
         found = {}

@@ -15,7 +15,7 @@ from route_oracle import faults, net_cuts
 from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
 from layoutkit.route.metal import Finisher, NetMetal
-from layoutkit.route.occupancy import Occupancy
+from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.path_search import EdgeCosts, Search
 from layoutkit.route.routes import Via, Wire
 from layoutkit.route.routing_stack import make_stack
@@ -428,6 +428,27 @@ def test_wires_of_one_net_that_are_wide_together_count_as_wide():
     metal = NetMetal(wires=wires)
     Finisher(stack, Occupancy(), "a", []).finish(metal, None)
     assert [rect for level, rect in metal.rects(stack) if stack.is_wide(level, rect)] == [(-100, -100, 340, 4100)]
+
+
+@pytest.mark.parametrize(("gap", "array"), [(300, (10, 7)), (395, (10, 7)), (400, (7, 10))])
+def test_arrays_of_cuts_attached_to_wide_metal_keep_its_space(gap, array):
+    """32 mA need 67 cuts, more than the wire of 3.2 um holds; what is attached to it keeps 0.4 um, not 0.3 (m3.3c)."""
+    stack = make_stack(SKY, ["met2", "met3"], [])
+    top = 4000 + 1965  # of ten rows
+    others = Occupancy()
+    others.add("met3", Shape((-4000, top + gap, 4000, top + gap + 330), "b", wide=False))
+    metal = NetMetal(wires=[Wire("met3", ((0, 3900), (0, 4100)), 3200)], vias=[Via("via2", 0, 4000)])
+    Finisher(stack, others, "a", []).finish(metal, 3200, 32.0)
+    assert [(via.columns, via.rows) for via in metal.vias] == [array]
+
+
+def test_others_keep_the_space_of_wide_metal_to_what_is_attached_to_it():
+    """A stub of 0.3 um on a wire of 3.2 um in sky130A keeps 0.4 um within 0.4 um of it, beyond that 0.3 (m3.3c)."""
+    stack = make_stack(SKY, ["met3"], [])
+    level = [conductor.name for conductor in stack.conductors].index("met3")
+    wires = [Wire("met3", ((0, 0), (0, 8000)), 3200), Wire("met3", ((0, 4000), (5000, 4000)), 300)]
+    wide = [rect for at, rect, wide in NetMetal(wires=wires).shapes(stack) if at == level and wide]
+    assert wide == [(-1600, -1600, 1600, 9600), (-150, 3850, 2000, 4150)]
 
 
 @pytest.mark.parametrize("technology", names())
