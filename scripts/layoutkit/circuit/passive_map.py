@@ -242,7 +242,11 @@ def _size(
         return _legal(technology, device, choice, PassiveSize(width, length), report)
     if params.get(key, 0) <= 0 or device.type not in SIZE_OF_VALUE:
         other = f"a value {key}" if device.type in SIZE_OF_VALUE else "an area"
-        raise NetlistError(f"'{device.id}' ({device.model}) states neither w and l nor {other}")
+        given = ", ".join(f"{name}={params[name]:g}" for name in ("w", "l") if name in params)
+        raise NetlistError(
+            f"'{device.id}' ({device.model}) states neither w and l nor {other}{given and f' (only {given})'}, and "
+            f"{device.model} is no model of {technology.name} that has a size; state them in the netlist"
+        )
     size = SIZE_OF_VALUE[device.type](technology, spec, params[key])
     reason = f"sizes of {device.type}s follow from their values"
     if size.series > 1:

@@ -51,8 +51,15 @@ def test_a_foreign_plate_grows_to_the_least_one():
 
 
 def test_neither_size_nor_value_is_refused():
-    with pytest.raises(NetlistError, match="states neither"):
+    with pytest.raises(NetlistError, match=r"'D1' .res. states neither w and l nor a value r, .* state them"):
         mapped("sky130A", "resistor", "res", {})
+
+
+def test_a_resistor_whose_width_only_its_own_process_knows_is_refused_with_what_it_states():
+    wide = "sky130_fd_pr__res_xhigh_po_1p41"
+    assert mapped("sky130A", "resistor", wide, {"l": 111e-6})[0].params["w"] == pytest.approx(1.41e-6)
+    with pytest.raises(NetlistError, match=rf"'D1' .{wide}. .*only l=0.000111.* is no model of gf180mcuD .*state them"):
+        mapped("gf180mcuD", "resistor", wide, {"l": 111e-6})
 
 
 def test_a_process_without_passives_refuses_them():
