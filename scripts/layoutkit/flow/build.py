@@ -21,12 +21,13 @@ from layoutkit.flow.stage_record import (
     faults_of_technology,
     read_record,
     refuse,
+    resized_devices,
     resumed,
 )
 from layoutkit.layout.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import klayout.db as kdb
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.routing import Routes
     from layoutkit.flow.stage_record import StageFault
     from layoutkit.lvs.lvs_result import LvsResult
+    from layoutkit.place.kept_places import EarlierPlaces
     from layoutkit.technology import Technology
 
 PICTURE_SIDE = 1600  # pixels of the longer side
@@ -65,6 +67,9 @@ def build_layout(request: LayoutRequest, progress: Callable[[str], None] = lambd
     The report's ``drc``, ``lvs`` and ``routing`` hold the verdicts; ``flow.summary.faults`` states them as sentences.
     A build that stops early has no verdict of the stages that ``remaining_stages`` lists.
 
+    A build that begins with stage ``place`` and is given the netlist with other sizes reads it again and keeps the
+    places of modules where it can.
+
     Args:
         request: What to build, the stage to begin with and the one to stop after.
         progress: Receives a line as each stage begins.
@@ -90,6 +95,12 @@ def build_layout(request: LayoutRequest, progress: Callable[[str], None] = lambd
     faults += [*faults_of_technology(technology, record), *faults_of_files(workspace, record, first)]
     refuse(faults, first, workspace)
     job = _Job(merged, technology, workspace, record, Progress(progress))
+    resized = job.resized(request) if first == "place" else []
+    if resized:
+        earlier = job.earlier(resized)
+        job = _Job(merged, technology, workspace, record, Progress(progress))
+        job.keeps = earlier
+        return job.run(STAGES[0], last)
     refuse(job.contradictions(request, first), first, workspace)
     return job.run(first, last)
 
@@ -118,8 +129,24 @@ class _Job:
         self._unsaved: dict[str, dict[str, Any]] = {}  # stage to the files that it leaves: bytes or JSON data
         self._warnings: list[str] = []  # of the stage in progress
         self._tries: dict[str, Any] = {}  # what was compared
+        self.keeps: EarlierPlaces | None = None
+        """Places of the build before the sizes of devices were changed; None for a placement without them."""
         forms = {"spice", *technology.netlists}
         self.netlist_forms = {kind: form for kind, form in NETLIST_FORMS.items() if form in forms}
+
+    def resized(self, asked: LayoutRequest) -> list[str]:
+        """Return the devices that have other sizes in the netlist that is given again, if nothing else differs."""
+        if asked.netlist_path is None and asked.netlist_text is None:
+            return []
+        return resized_devices(read_circuit(self.request, self.technology)[0], self.circuit)
+
+    def earlier(self, resized: Sequence[str]) -> EarlierPlaces | None:
+        """Return the places of the modules in the workspace; None where it holds no finished placement."""
+        from layoutkit.flow.kept_modules import earlier_places
+
+        if not self.record.has("place") or faults_of_files(self.workspace, self.record, "route"):
+            return None
+        return earlier_places(self.tried, resized)
 
     def contradictions(self, asked: LayoutRequest, first: str) -> list[StageFault]:
         """Return how a netlist or constraints that are given again differ from those of the stages that are kept."""
@@ -187,7 +214,7 @@ class _Job:
         if not self.record.has("recognise"):
             design, notes = make_design(self.request, self.technology, self.circuit)
             self._warnings += notes
-            return design
+            return replace(design, earlier=self.keeps)
         used = self.workspace.read_json(CONSTRAINTS)
         request = replace(self.request, constraints=used, net_priorities=())
         design, _ = make_design(request, self.technology, self.circuit)
@@ -202,7 +229,7 @@ class _Job:
 
         if self.record.has("place"):
             return self._restored(PLACEMENT, self._placed_layout)  # type: ignore[no-any-return]
-        if Effort.of(self.request.effort).is_one:
+        if self.keeps is not None or Effort.of(self.request.effort).is_one:
             tried = place_design(self.design, self.request)
         else:
             tried = self._best_of_tries()

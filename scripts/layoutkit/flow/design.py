@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.instances import FinishedCell
     from layoutkit.flow.passive_modules import PassiveGroup
     from layoutkit.flow.port_frame import SupplyStyle
+    from layoutkit.place.kept_places import EarlierPlaces
     from layoutkit.technology import Technology
 
 MAX_CONSTRAINTS_BYTES = 4 << 20
@@ -173,6 +174,7 @@ class Design:
         kept_flat: Why subcircuits that are used more than once are not shared, in words.
         finished: The layouts of the shared cells that are laid out, by name.
         is_cell: Whether this is a shared cell, which has no ports and no supply rails at its boundary.
+        earlier: Places to keep where that is possible, of a build whose devices had other sizes; None without.
     """
 
     technology: Technology
@@ -188,6 +190,7 @@ class Design:
     kept_flat: tuple[str, ...] = ()
     finished: Mapping[str, FinishedCell] = field(default_factory=dict)
     is_cell: bool = False
+    earlier: EarlierPlaces | None = None
 
     @property
     def isolated(self) -> frozenset[str]:

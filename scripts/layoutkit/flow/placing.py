@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
+from layoutkit.errors import LayoutkitError
 from layoutkit.flow.groups import Group
 from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.flow.instances import Inside, Well, in_layout, inside_of, members_of, name_devices
 from layoutkit.flow.joined_wells import join_deep_wells, join_wells
+from layoutkit.flow.kept_modules import compared_places, kept_modules
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
 from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over, outline_area
@@ -34,12 +36,14 @@ if TYPE_CHECKING:
     from layoutkit.draw.module import Module
     from layoutkit.flow.design import Design, LayoutRequest
     from layoutkit.flow.instances import FinishedCell
+    from layoutkit.flow.kept_modules import KeptPlaces
     from layoutkit.flow.modules import Drawn
     from layoutkit.flow.overlays import Overlay
     from layoutkit.flow.port_frame import Frame
     from layoutkit.flow.routing import Routes, RoutingJob
     from layoutkit.flow.symmetric_modules import SymmetryPlan
     from layoutkit.place import Block, Placement
+    from layoutkit.place.kept_places import EarlierPlaces
     from layoutkit.technology import Technology
 
 
@@ -115,6 +119,10 @@ class PlacedModules:
         return box.transformed(self.trans[module.name])
 
 
+class NoRoomError(LayoutkitError):
+    """Modules that changed do not fit beside those that keep their places."""
+
+
 @dataclass(frozen=True)
 class TriedPlacement:
     """A placement with the routing it was chosen for.
@@ -128,6 +136,7 @@ class TriedPlacement:
         warnings: What was decided or given up, in words.
         refused: Paths of instances whose cells were not shared in the end, and why.
         flattened: Why no cell is shared although subcircuits repeat; empty where cells are shared or none repeat.
+        kept: What became of the places of an earlier build; None where none were to be kept.
     """
 
     placed: PlacedModules
@@ -138,6 +147,7 @@ class TriedPlacement:
     tries: tuple[Try, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     flattened: str = ""
+    kept: KeptPlaces | None = None
 
     @property
     def attempts(self) -> int:
@@ -155,6 +165,8 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         LayoutkitError: If a module cannot be drawn, or constraints contradict one another.
     """
     technology = design.technology
+    if design.earlier is not None:
+        return _kept_placement(design, design.earlier, request)
     if request.row_gap is not None:
         room = Room(technology.snap_up(technology.to_dbu(request.row_gap)), {})
         return _placement(design, request, room)
@@ -176,6 +188,22 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         text = f"no way was found for {names} in {len(tries)} placements, each with more room where nets had failed"
         warnings = (*warnings, f"{text}; try a larger row_gap or another seed")
     return replace(best, routes=routes, tries=tuple(tries), warnings=warnings)
+
+
+def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutRequest) -> TriedPlacement:
+    """Return a placement in which modules keep their earlier places, a new one where that leaves nets without a way."""
+    try:
+        tried, routes = _routed_placement(_placement(design, request, Room(earlier.gap, {})))
+        failed = tuple(net.name for net in routes.result.failed)
+        tried = replace(tried, routes=routes, tries=(Try(tried.room, failed, ()),))
+        reason = f"no way was found for {', '.join(failed)} with the earlier places" if failed else ""
+    except NoRoomError:
+        reason = "the modules that changed do not fit beside the others"
+    if reason:
+        tried = find_placement(replace(design, earlier=None), request)
+    kept = compared_places(earlier, tried.placed, reason)
+    text = kept.text(design.technology)
+    return replace(tried, kept=kept, warnings=(*tried.warnings, *([text] if text else [])))
 
 
 def _lacks(found: tuple[TriedPlacement, Routes]) -> tuple[int, int, int]:
@@ -367,8 +395,17 @@ def _arranged(
 def _placed(
     drawn: Sequence[Drawn], design: Design, blocks: Sequence[Block], options: PlacementOptions, *, cover: bool
 ) -> tuple[Placement, tuple[Overlay, ...]]:
-    """Return a placement, with capacitors over other modules where that makes the layout smaller."""
+    """Return a placement, with capacitors over other modules where that makes the layout smaller.
+
+    Raises:
+        NoRoomError: If modules are to keep earlier places, and there is no room for those that changed.
+    """
     technology = design.technology
+    if design.earlier is not None:
+        found_places = kept_modules(technology, drawn, blocks, design.earlier)
+        if found_places is None:
+            raise NoRoomError("modules that changed do not fit beside those that keep their places")
+        return found_places
     found = covers(drawn, technology, design.constraints) if cover else []
     above = {each.name for each in found}
     below = [block for block in blocks if block.name not in above]
@@ -482,4 +519,5 @@ def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
         "most_attempts": MOST_TRIES,
         "ports": ports_data(placed.frame, placed.technology) if placed.frame else [],
         "tries": [each.to_json(placed.technology) for each in tried.tries],
+        **({"earlier_places": tried.kept.to_json(placed.technology)} if tried.kept else {}),
     }

@@ -226,15 +226,23 @@ def faults_of_netlist(given: Circuit, stored: Circuit) -> list[StageFault]:
     if given.to_json() == stored.to_json():
         return []
     ours, theirs = ({device.id: device for device in circuit.devices} for circuit in (given, stored))
-    resized = [name for name in ours.keys() & theirs.keys() if ours[name].params != theirs[name].params]
-    kept = {name: replace(device, params={}) for name, device in ours.items()}
-    if kept == {name: replace(device, params={}) for name, device in theirs.items()} and resized:
+    resized = resized_devices(given, stored)
+    if resized:
         text = f"the sizes of {_listed(resized)} differ from those in circuit.json"
     elif ours.keys() != theirs.keys():
         text = f"the netlist and circuit.json differ in the devices {_listed(ours.keys() ^ theirs.keys())}"
     else:
         text = "the netlist has other connections or ports than circuit.json"
     return [(STAGES[0], text)]
+
+
+def resized_devices(given: Circuit, stored: Circuit) -> list[str]:
+    """Return the devices that have other sizes in ``given``; none where the circuits differ in anything else."""
+    ours, theirs = ({device.id: device for device in circuit.devices} for circuit in (given, stored))
+    without = [{name: replace(device, params={}) for name, device in found.items()} for found in (ours, theirs)]
+    if without[0] != without[1] or (given.ports, given.black_boxes) != (stored.ports, stored.black_boxes):
+        return []
+    return sorted(name for name in ours if ours[name].params != theirs[name].params)
 
 
 def refuse(faults: Sequence[StageFault], stage: str, workspace: Workspace) -> None:
