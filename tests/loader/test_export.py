@@ -322,6 +322,15 @@ def test_modules_named_by_strings_are_found(own_skill):
     assert {"designgraph.values", "layoutkit.errors", "layoutkit.technology.dimensions"} <= names
 
 
+def test_a_package_that_is_also_a_function_comes_with_the_function(own_skill):
+    """``layoutkit.circuit(...)`` is found where ``layoutkit`` says; the package alone needs no more than itself."""
+    called = SCRIPT.replace("    return {}", "    import layoutkit\n    return layoutkit.circuit(params).request")
+    room = SCRIPT.replace("    return {}", "    from layoutkit.circuit import read_netlist\n    return {}")
+    home = "layoutkit.api.functions"
+    assert home in modules_in(copy_of(own_skill(script=called)))
+    assert home not in modules_in(copy_of(own_skill(script=room)))
+
+
 def test_an_import_for_type_checkers_is_not_followed(own_skill):
     script = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import layoutkit.errors\n" + SCRIPT
     assert not {name for name in modules_in(copy_of(own_skill(script=script))) if name.startswith("layoutkit")}

@@ -163,15 +163,17 @@ class _Walk:
         """Add what ``from module import name`` needs beyond the module itself."""
         if not name or module not in self._packages:
             return
-        if f"{module}.{name}" in self._modules:
+        is_module = f"{module}.{name}" in self._modules
+        if is_module:
             self.need(f"{module}.{name}")
-            return
         use = use_of(self._modules[module])
         if not use.is_lazy or name.startswith("__"):
             return
         home = _absolute(use.lazy.get(name, ""), module)
-        if home:
+        if home:  # also of a module: the package may make it callable
             self._follow(Import(home, name), module, None)
+        elif is_module:
+            return
         elif name == "*" or not _binds(self._modules[module], name):
             for other in self._modules:
                 if other.startswith(f"{module}."):
