@@ -75,8 +75,8 @@ types: $(VENV)/.installed-dev
 	@$(BIN)/mypy
 	@status=0; for scripts in skills/*/scripts; do $(BIN)/mypy --no-error-summary $$scripts/*.py || status=1; done; exit $$status
 
-docs: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest -q tests/docs
+docs: $(VENV)/.installed-dev ## Build the documentation site in build/site/ (half a minute; it lays out one OTA)
+	@$(BIN)/python -m mkdocs build --strict --quiet
 
 coverage: $(VENV)/.installed-dev ## Run all tests and print how much of each room they execute
 	@rm -rf build/coverage
@@ -98,9 +98,10 @@ suite: $(VENV)/.installed-dev ## Lay out a folder of netlists (CIRCUITS=DIR TECH
 suite-check: $(VENV)/.installed-dev ## Report what got worse by more than 3 % against the committed scoreboard
 	@$(BIN)/python tests/bench/suite.py $(CIRCUITS) $(SUITE_OPTIONS) --out $(SUITE) --against tests/bench/board/board.json
 
-board: $(VENV)/.installed-dev ## Write the committed scoreboard anew, in tests/bench/board/
+board: $(VENV)/.installed-dev ## Write the committed scoreboard and the pictures of the gallery anew, in tests/bench/board/
 	@$(BIN)/python tests/bench/suite.py $(DEVELOPMENT_CIRCUITS) $(SUITE_OPTIONS) --out $(SUITE)
 	@mkdir -p tests/bench/board && cp $(SUITE)/board.json $(SUITE)/board.html tests/bench/board/
+	@$(BIN)/python tests/board_pictures.py $(SUITE) tests/bench/board
 
 # Without this machine's settings of uv, so that the file names no other index than pypi.org.
 locks: $(VENV)/.installed-dev ## Update skills/scripts.lock, from which exported scripts get their locks (needs uv)

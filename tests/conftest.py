@@ -65,7 +65,7 @@ def hanging_oasis():
 # layouts, or walk a large grid. Everything they test is tested by `make test`.
 SLOW_BY_FOLDER = {
     "designgraph": "pictures processes startup",
-    "docs": "documents registry_pages",
+    "docs": "documents registry_pages site tutorials",
     "hosts": "confinement http http_fuzz mcp_inspector mcp_stdio mcp_tools mcp_transports options plugin raw_copies "
     "remote uvx",
     "layoutkit/api": "python_api",

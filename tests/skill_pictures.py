@@ -222,14 +222,19 @@ def picture_of(name):
     picture = PICTURES[name]
     width, height = picture.size
     view = View(width=width, height=height, layers=picture.layers, title=drawing.title)
-    png = _with_palette(render(drawing.cell, load(TECHNOLOGY), view).png)
+    png = with_palette(render(drawing.cell, load(TECHNOLOGY), view).png)
     return noted(png, {DIGEST: digest_of(name, drawing)})
 
 
-def _with_palette(png):
+def with_palette(png):
     """Return the picture ``png`` as one with at most 256 colours, which takes a quarter of the bytes."""
     pixels = lay.PixelBuffer.from_png_data(png)
     rows = [[pixels.pixel(x, y) & 0xFFFFFF for x in range(pixels.width())] for y in range(pixels.height())]
+    if len(colours := set().union(*rows)) > 256:  # six levels of red, green and blue each are 216 colours
+        near = {
+            colour: sum(round((colour >> bits & 255) / 51) * 51 << bits for bits in (0, 8, 16)) for colour in colours
+        }
+        rows = [[near[colour] for colour in row] for row in rows]
     palette = {colour: number for number, colour in enumerate(sorted({colour for row in rows for colour in row}))}
     lines = b"".join(bytes([0, *(palette[colour] for colour in row)]) for row in rows)
     chunks = {

@@ -235,6 +235,6 @@ def test_make_check_covers_what_the_contributing_page_says():
     assert sum("tests/coverage_table.py" in line for line in lines) == 1
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "test-quick", "check", "coverage", "fix", "bench", "help"])
+@pytest.mark.parametrize("target", ["demo", "test", "test-quick", "check", "coverage", "docs", "fix", "bench", "help"])
 def test_make_has_the_target(target):
     assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)

@@ -1,0 +1,52 @@
+"""Draw the layouts of the suite small, beside the scoreboard: ``make board`` runs this after the suite.
+
+    python tests/board_pictures.py BUILD/SUITE BOARD
+
+The pictures are BOARD/TECHNOLOGY/NAME.png, one for each finished row of BOARD/board.json; those of other rows are
+removed.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import klayout.db as kdb
+
+from layoutkit.layout.provenance import LAYOUT, noted, sha256_of
+from layoutkit.technology import load
+from layoutkit.view.render import View, render
+from skill_pictures import with_palette
+
+SIDE = 420
+"""Longer side. [pixels]"""
+
+
+def picture_of(path, technology):
+    """Return the layout in the file ``path`` as a small PNG file, with the SHA-256 of the layout."""
+    layout = kdb.Layout()
+    layout.read(str(path))
+    cell = layout.top_cell()
+    box = cell.dbbox()
+    longer = max(box.width(), box.height())
+    width, height = (max(60, round(SIDE * side / longer)) for side in (box.width(), box.height()))
+    view = View(width=width, height=height, legend=False, labels=False)
+    return noted(with_palette(render(cell, load(technology), view).png), {LAYOUT: sha256_of(path)})
+
+
+def main(suite, board):
+    """Write the pictures of all finished rows, and remove those of others."""
+    rows = json.loads((board / "board.json").read_text(encoding="utf-8"))["rows"]
+    drawn = set()
+    for key, row in rows.items():
+        if row["status"] == "done":
+            technology, _, name = key.partition(" ")
+            target = board / technology / f"{name}.png"
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(picture_of(suite / technology / name / "layout.gds", technology))
+            drawn.add(target)
+    for path in set(board.rglob("*.png")) - drawn:
+        path.unlink()
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
