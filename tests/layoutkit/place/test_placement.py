@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from layoutkit.errors import GeometryError
 from layoutkit.flow.rings import transformation
-from layoutkit.place import Block, Placed, PlacementOptions, Rectangle, place_blocks
+from layoutkit.place import Block, Placed, Placement, PlacementOptions, Rectangle, place_blocks
 from layoutkit.place.clearance import Clearances
 from layoutkit.technology import load
 
@@ -48,14 +48,43 @@ def circuits(draw):
     return found or [block("only")]
 
 
+def too_close(blocks, placement):
+    """Return which shapes lie closer than sky130A's rules allow (difftap.3, difftap.9) or overlap, by KLayout's checks.
+
+    Blocks of ``block`` are as large as their tap or well, and wells of one net may touch.
+    """
+    drawn = {"tap": kdb.Region(), "nwell": kdb.Region()}
+    for b in blocks:
+        (layer,) = b.layer_boxes
+        drawn[layer].insert(kdb.Box(*placement.placed[b.name].box(b)))
+    for region in drawn.values():
+        region.merged_semantics = False
+    taps, wells = drawn["tap"], drawn["nwell"]
+    faults = []
+    if taps.merged().count() < taps.count() or not taps.space_check(270).is_empty():
+        faults.append("taps")
+    if wells.merged().area() < wells.area():
+        faults.append("wells")
+    if not (wells.merged() & taps).is_empty() or not wells.separation_check(taps, 340).is_empty():
+        faults.append("wells and taps")
+    return faults
+
+
 @settings(max_examples=60, deadline=None)
 @given(circuits())
 def test_blocks_never_come_closer_than_the_rules_allow(blocks):
     placement = place_blocks(TECHNOLOGY, blocks, PlacementOptions(moves=200))
-    boxes = {b.name: (b, placement.placed[b.name].box(b)) for b in blocks}
-    for (first, box), (second, other) in itertools.combinations(boxes.values(), 2):
-        wells = {first.kind, second.kind} == {"nmos", "pmos"}
-        assert gap(box, other) >= (340 if wells else 0 if first.kind == "pmos" else 270), (first.name, second.name)
+    assert too_close(blocks, placement) == []
+
+
+def test_the_check_of_the_clearances_finds_blocks_one_step_too_close():
+    blocks = [block("a"), block("b"), block("c", "pmos"), block("d", "pmos")]
+    for other, rule, least in (("b", "taps", 270), ("c", "wells and taps", 340), ("d", "wells", 0)):
+        first = "c" if other == "d" else "a"
+        for distance in (least, least - 5):
+            places = {each.name: Placed(each.name, 50_000 * i, 50_000) for i, each in enumerate(blocks)}
+            places |= {first: Placed(first, 0, 0), other: Placed(other, 4000 + distance, 0)}
+            assert too_close(blocks, Placement(places, (), Rectangle(0, 0, 0, 0), 0)) == [rule] * (distance < least)
 
 
 @settings(max_examples=60, deadline=None)
@@ -247,3 +276,83 @@ def test_small_cases_are_close_to_the_exact_optimum(count, seed):
     area = (box.right - box.left) * (box.top - box.bottom)
     exact = smallest_area(sizes, 270, area + 1)
     assert exact <= area <= 1.03 * exact
+
+
+def smallest_symmetric_area(pairs, centred, gap, bound):
+    """Return the least area below ``bound`` of a packing that is symmetric about one axis: all sequence pairs, cut off.
+
+    Only its right half is packed: one of two partners, at least half a gap from the axis, and half of each centred
+    block, which begins at the axis, so that nothing lies left of it.
+    """
+    sizes = [*pairs, *((width // 2, height) for width, height in centred)]
+    at_axis = set(range(len(pairs), len(sizes)))
+    order = sorted(range(len(sizes)), key=lambda i: -sizes[i][0] * sizes[i][1])
+    best = bound
+
+    def ends(first, second, side):
+        rank, found = {b: i for i, b in enumerate(second)}, {}
+        line = first if side == 0 else first[::-1]
+        for index, b in enumerate(line):
+            before = [found[a] + gap for a in line[:index] if rank[a] < rank[b]]
+            if side == 0 and b in at_axis and before:
+                return None
+            edge = 0 if side == 1 or b in at_axis else gap // 2
+            found[b] = max([edge, *before]) + sizes[b][side]
+        return max(found.values())
+
+    def insert(count, first, second):
+        nonlocal best
+        right, top = ends(first, second, 0), ends(first, second, 1)
+        if right is None or 2 * right * top >= best:
+            return
+        if count == len(order):
+            best = 2 * right * top
+            return
+        for i, j in itertools.product(range(count + 1), repeat=2):
+            insert(count + 1, [*first[:i], order[count], *first[i:]], [*second[:j], order[count], *second[j:]])
+
+    for i in order[:1]:
+        insert(1, [i], [i])
+    return best
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("pairs", "centred"), [(2, 1), (4, 0), (3, 2), (2, 4)])
+def test_symmetric_cases_of_eight_blocks_are_close_to_the_exact_optimum(pairs, centred, seed):
+    chance = random.Random(10 * seed + pairs)
+    sizes = [(chance.randrange(4, 30) * 500, chance.randrange(4, 30) * 500) for _ in range(pairs + centred)]
+    twins = [(f"p{i}l", f"p{i}r") for i in range(pairs)]
+    blocks = [
+        replace(block(name, size=size, partner=other), pins=())
+        for (left, right), size in zip(twins, sizes, strict=False)
+        for name, other in ((left, right), (right, left))
+    ]
+    blocks += [replace(block(f"c{i}", size=size, symmetric=True), pins=()) for i, size in enumerate(sizes[pairs:])]
+    assert len(blocks) <= 8
+    box = place_blocks(TECHNOLOGY, blocks, PlacementOptions(max_aspect=100)).box
+    area = (box.right - box.left) * (box.top - box.bottom)
+    exact = smallest_symmetric_area(sizes[:pairs], sizes[pairs:], 270, area + 1)
+    assert exact <= area <= 1.03 * exact
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_eight_free_blocks_are_close_to_the_sum_of_their_areas(seed):
+    """Eight rectangles cut from one that is full: the exact optimum is that rectangle, gaps included."""
+    chance = random.Random(seed)
+    whole, gap_ = [(0, 0, 30_000, 24_000)], 270
+    while len(whole) < 8:
+        left, bottom, right, top = whole.pop(max(range(len(whole)), key=lambda i: _area_of(whole[i])))
+        if right - left > top - bottom:
+            cut = (left + (right - left) * chance.randrange(35, 65) // 100) // 10 * 10
+            whole += [(left, bottom, cut, top), (cut + gap_, bottom, right, top)]
+        else:
+            cut = (bottom + (top - bottom) * chance.randrange(35, 65) // 100) // 10 * 10
+            whole += [(left, bottom, right, cut), (left, cut + gap_, right, top)]
+    blocks = [replace(block(f"b{i}", size=(r - x, t - y)), pins=()) for i, (x, y, r, t) in enumerate(whole)]
+    box = place_blocks(TECHNOLOGY, blocks, PlacementOptions(max_aspect=100)).box
+    assert 30_000 * 24_000 <= (box.right - box.left) * (box.top - box.bottom) <= 1.06 * 30_000 * 24_000
+
+
+def _area_of(rectangle):
+    left, bottom, right, top = rectangle
+    return (right - left) * (top - bottom)
