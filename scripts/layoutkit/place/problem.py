@@ -44,8 +44,10 @@ if TYPE_CHECKING:
 EDGES = ("left", "bottom", "right", "top")
 CLUSTER_COST = 0.02
 """What one more ring costs beyond the area that it takes, as a part of the area of all blocks."""
-LEAVE_COST = 0.15
+LEAVE_COST = 0.1
 """What a block costs that leaves the axis, as a part of the area of all blocks."""
+ASPECT_MARGIN = 0.92
+"""The search aims at this part of the largest aspect: beyond it, a layout costs as much as one that has the aspect."""
 NEAR_WEIGHT = 12
 """How much a proximity group counts, compared with a net of the same extent."""
 UNLIMITED = 1 << 40
@@ -109,7 +111,7 @@ def make_problem(technology: Technology, blocks: Sequence[Block], options: Place
     pitch = _pitch(technology) // grid
     width, height = options.outline or (0, 0)
     numbers = [len(items), 4 * len(shapes), len(class_gaps), len(weights), pitch]
-    numbers += [round(100 * options.max_aspect), width // grid, height // grid]
+    numbers += [max(100, round(100 * ASPECT_MARGIN * options.max_aspect)), width // grid, height // grid]
     numbers.append(round(CLUSTER_COST * _area(items) / grid**2))
     return Problem(
         grid,
