@@ -39,7 +39,7 @@ class SkillPicture:
         calls: Parameters of each call. What a call draws is placed to the right of what the one before drew.
         title: Text above the picture. ``{pattern}`` stands for the pattern in the answer to the last call.
         layers: Layers to show.
-        size: Width and height. [pixels]
+        size: Largest width and height. [pixels]
     """
 
     tool: str

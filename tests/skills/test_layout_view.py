@@ -36,14 +36,14 @@ def test_a_picture_is_drawn_and_described(tmp_path, run_script, source):
         "image_path": str(tmp_path / "a.png"),
         "cell_name": "TOP",
         "width": 320,
-        "height": 900,
+        "height": 263,
         "layers_drawn": ["poly", "metal1"],
         "labels_drawn": 1,
         "markers_drawn": 0,
         "layout_sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
         "warnings": [],
     }
-    assert size(tmp_path / "a.png") == (320, 900)
+    assert size(tmp_path / "a.png") == (320, 263)  # cropped to the cell
 
 
 def test_the_picture_lies_beside_the_layout_unless_configured_otherwise(tmp_path, run_script, source):

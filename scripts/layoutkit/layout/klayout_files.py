@@ -48,18 +48,21 @@ def technology_xml(technology: Technology) -> bytes:
 def layer_properties_xml(technology: Technology) -> bytes:
     """Return the ``.lyp`` file of ``technology``: its layers in the order of its file, then the layer for errors."""
     root = ET.Element("layer-properties")
-    for index, spec in enumerate(technology.layers.values()):
-        _properties(
-            root,
-            f"{spec.name} - {spec.gds[0]}/{spec.gds[1]}",
-            spec.gds,
-            spec.color or _COLORS[index % len(_COLORS)],
-            _pattern(technology, spec),
-        )
+    colors = layer_colors(technology)
+    for spec in technology.layers.values():
+        title = f"{spec.name} - {spec.gds[0]}/{spec.gds[1]}"
+        _properties(root, title, spec.gds, colors[spec.name], _pattern(technology, spec))
     error = error_layer(technology)
     _properties(root, f"drawing error - {error[0]}/{error[1]}", error, ERROR_COLOR, _HOLLOW)
     ET.SubElement(root, "name")
     return xml_document(root)
+
+
+def layer_colors(technology: Technology) -> dict[str, str]:
+    """Return the colour ``#rrggbb`` of each layer: that of the technology file, else one of a list."""
+    return {
+        spec.name: spec.color or _COLORS[index % len(_COLORS)] for index, spec in enumerate(technology.layers.values())
+    }
 
 
 def error_layer(technology: Technology) -> tuple[int, int]:

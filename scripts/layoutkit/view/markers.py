@@ -83,6 +83,8 @@ def _loaded(data: bytes, path: str | os.PathLike[str]) -> rdb.ReportDatabase:
 def markers_at(violations: Sequence[Mapping[str, Any]]) -> list[Marker]:
     """Return markers for the ``violations`` of a ``drc.run_check`` answer (``rule_id``, ``locations`` in um).
 
+    A location has its centre ``x``, ``y`` and may have a ``box``: left, bottom, right, top.
+
     Raises:
         LayoutkitError: If there are too many locations.
     """
@@ -93,6 +95,8 @@ def markers_at(violations: Sequence[Mapping[str, Any]]) -> list[Marker]:
         for location in violation.get("locations", ()):
             point = kdb.DPoint(location["x"], location["y"])
             box = kdb.DBox(point, point).enlarged(_POINT_UM / 2, _POINT_UM / 2)
+            if location.get("box") is not None:
+                box += kdb.DBox(*location["box"])
             found.append(_marker(str(violation.get("rule_id", "")), [kdb.DPolygon(box)]))
     if len(found) > MAX_MARKERS:
         raise LayoutkitError(f"{len(found)} locations are too many to show; at most {MAX_MARKERS} are allowed")

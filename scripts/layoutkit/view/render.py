@@ -12,6 +12,8 @@
     | |--| 1 um                                  |  scale
     +--------------------------------------------+
 
+A picture is cropped to what it shows.
+
 KLayout's ``LayoutView`` draws both parts without a display: the layout with the layer properties (.lyp) that
 ``layoutkit.layout.klayout_files`` generates, and the sheet around it. ``LayoutView`` draws no legend, does not keep
 labels apart and does not enlarge small markers, so this module places those.
@@ -27,6 +29,7 @@ from layoutkit.layout import files
 from layoutkit.layout.cells import select_layers, sorted_layers
 from layoutkit.layout.klayout_files import layer_properties_xml
 from layoutkit.layout.provenance import noted
+from layoutkit.view.drawing_data import marker_color
 
 if TYPE_CHECKING:
     import os
@@ -40,15 +43,17 @@ if TYPE_CHECKING:
 
 BACKGROUND = 0xFFFFFF
 INK = 0x181820
-MARKER_COLOR = 0xE60000
 MARGIN = 10
 STRIP = 30
 SWATCH = (22, 12)
+LEGEND_STEP = 20
 CHARACTER_WIDTH, CHARACTER_HEIGHT = 8, 13  # KLayout's small built-in font
 MAX_LABELS = 400
 MAX_LABEL_LENGTH = 40
 MIN_LEGEND_WIDTH = 360
 MIN_MARKER = 11
+RING_WIDTH = 3
+MAX_RULES = 12  # rules with an entry of their own in the legend
 _OVERSAMPLING = 2
 _SOLID, _HOLLOW, _DOTS = 0, 1, 3  # numbers of KLayout's dither patterns
 _SETTINGS = {
@@ -65,8 +70,8 @@ class View:
     """What to show and how large.
 
     Attributes:
-        width: Width of the picture. [pixels]
-        height: Height of the picture. [pixels]
+        width: Largest width of the picture. [pixels]
+        height: Largest height of the picture. [pixels]
         region: Part of the cell to show: left, bottom, right, top; ``None`` shows all. [um]
         layers: Layers to show, as ``cells.select_layers`` takes them; ``None`` shows all.
         legend: Whether to add title, legend and scale.
@@ -85,9 +90,11 @@ class View:
 
 @dataclass(frozen=True)
 class Picture:
-    """The PNG file that ``render`` drew, and what it shows; ``region`` is in um."""
+    """The PNG file that ``render`` drew, and what it shows; ``region`` is in um, ``width`` and ``height`` in pixels."""
 
     png: bytes
+    width: int
+    height: int
     layers_drawn: tuple[str, ...]
     labels_drawn: int
     markers_drawn: int
@@ -105,13 +112,17 @@ class _Layer:
 
 @dataclass(frozen=True)
 class _Frame:
-    """The area of the picture that shows the layout [pixels], and the window of the layout that it shows [um]."""
+    """The area of the picture that shows the layout [pixels], and the window of the layout that it shows [um].
+
+    ``whole`` is the width and height of the picture. [pixels]
+    """
 
     left: int
     top: int
     width: int
     height: int
     window: kdb.DBox
+    whole: tuple[int, int]
 
     @property
     def pixel_um(self) -> float:
@@ -124,6 +135,13 @@ class _Frame:
 
         half = kdb.DVector(width * self.pixel_um / 2, height * self.pixel_um / 2)
         return kdb.DBox(point - half, point + half)
+
+    def within(self, point: kdb.DPoint, width: float, height: float) -> kdb.DBox:
+        """Return the box around ``point``, moved into the window where it would reach out of it. [um]"""
+        box, window = self.around(point, width, height), self.window
+        dx = max(window.left - box.left, 0.0) + min(window.right - box.right, 0.0)
+        dy = max(window.bottom - box.bottom, 0.0) + min(window.top - box.top, 0.0)
+        return box.moved(dx, dy)
 
 
 def render(cell: kdb.Cell, technology: Technology | None, view: View, markers: Sequence[Marker] = ()) -> Picture:
@@ -144,22 +162,26 @@ def render(cell: kdb.Cell, technology: Technology | None, view: View, markers: S
     shown.active_cellview().cell_name = cell.name
     shown.max_hier()
     layers = _style_layers(shown, cell, technology, view.layers)
-    frame = _frame(view, window, [layer.name for layer in layers])
-    drawn = [layer for layer in layers if _has_shapes(shown, layer, frame)]
-    marked = [marker for marker in markers if marker.box.touches(frame.window)]
-    _add_markers(shown, frame, marked)
-    labels = _labels(cell, frame, {layer.gds for layer in layers}) if view.labels else []
+    drawn = [layer for layer in layers if _has_shapes(shown, layer, window)]
+    marked = [marker for marker in markers if marker.box.touches(window)]
+    color = marker_color(technology)
+    legend = [*_rule_entries(marked, color), *(_swatch(layer) for layer in reversed(drawn))]
+    title = view.title if view.title is not None else _title(cell, technology)
+    frame = _frame(view, window, title, [name for name, *_ in legend])
+    ids = _add_markers(shown, frame, marked, color)
+    labels = _labels(cell, frame, {layer.gds for layer in layers}, ids) if view.labels else []
     for text in labels:
         _add_text(shown, text)
     pixels = shown.get_pixels_with_options(frame.width, frame.height, 0, _OVERSAMPLING, 0, frame.window)
     if view.legend:
-        title = view.title if view.title is not None else _title(cell, technology)
-        pixels = _pasted(_sheet(view, frame, title, drawn, len(marked)), pixels, frame)
+        pixels = _pasted(_sheet(frame, title, legend), pixels, frame)
     left, bottom, right, top = (
         round(value, 6) for value in (frame.window.left, frame.window.bottom, frame.window.right, frame.window.top)
     )
     return Picture(
         png=pixels.to_png_data(),
+        width=pixels.width(),
+        height=pixels.height(),
         layers_drawn=tuple(layer.name for layer in drawn),
         labels_drawn=len(labels),
         markers_drawn=len(marked),
@@ -184,7 +206,7 @@ def _window(cell: kdb.Cell, region: tuple[float, float, float, float] | None) ->
         window = cell.dbbox()
         if window.empty():
             raise LayoutkitError(f"cell '{cell.name}' is empty; there is nothing to draw")
-        border = max(0.04 * max(window.width(), window.height()), cell.layout().dbu)
+        border = max(0.015 * max(window.width(), window.height()), cell.layout().dbu)
         return window.enlarged(border, border)
     left, bottom, right, top = region
     if left >= right or bottom >= top:
@@ -195,10 +217,11 @@ def _window(cell: kdb.Cell, region: tuple[float, float, float, float] | None) ->
     return kdb.DBox(left, bottom, right, top)
 
 
-def _frame(view: View, window: kdb.DBox, names: Sequence[str]) -> _Frame:
-    """Return the area for the layout, with ``window`` grown to the proportions of that area.
+def _frame(view: View, window: kdb.DBox, title: str, names: Sequence[str]) -> _Frame:
+    """Return the area for the layout: as large as ``view`` allows, in the proportions of ``window``.
 
-    The legend is as wide as the longest of ``names`` needs; a narrow picture has none.
+    The legend is as wide as the longest of ``names`` needs; a narrow picture has none. The picture is as large as the
+    layout, the title and the legend need.
     """
     import klayout.db as kdb
 
@@ -207,10 +230,16 @@ def _frame(view: View, window: kdb.DBox, names: Sequence[str]) -> _Frame:
         longest = max((len(name) for name in names), default=0)
         legend = min(view.width // 3, MARGIN + SWATCH[0] + 6 + CHARACTER_WIDTH * max(longest, 11) + MARGIN)
     left, top = (MARGIN, STRIP) if view.legend else (0, 0)
-    width, height = view.width - legend - 2 * left, view.height - 2 * top
-    scale = min(width / window.width(), height / window.height())
+    most = view.width - legend - 2 * left, view.height - 2 * top
+    scale = min(most[0] / window.width(), most[1] / window.height())
+    width, height = (max(1, round(side * scale)) for side in (window.width(), window.height()))
     half = kdb.DVector(width / scale / 2, height / scale / 2)
-    return _Frame(left, top, width, height, kdb.DBox(window.center() - half, window.center() + half))
+    needed = [width + legend + 2 * left, height + 2 * top]
+    if view.legend:
+        needed[0] = max(needed[0], 2 * MARGIN + CHARACTER_WIDTH * len(title))
+        needed[1] = max(needed[1], 2 * top + LEGEND_STEP * len(names) if legend else 0)
+    whole = min(needed[0], view.width), min(needed[1], view.height)
+    return _Frame(left, top, width, height, kdb.DBox(window.center() - half, window.center() + half), whole)
 
 
 def _new_view() -> lay.LayoutView:
@@ -251,11 +280,12 @@ def _style_layers(
     return list(layers.values())
 
 
-def _has_shapes(shown: lay.LayoutView, layer: _Layer, frame: _Frame) -> bool:
-    """Return whether ``layer`` has something other than text in the frame."""
+def _has_shapes(shown: lay.LayoutView, layer: _Layer, window: kdb.DBox) -> bool:
+    """Return whether ``layer`` has something other than text in the window."""
     import klayout.db as kdb
 
-    inside = frame.window.enlarged(-frame.pixel_um / 2, -frame.pixel_um / 2)
+    edge = min(window.width(), window.height()) / 2000
+    inside = window.enlarged(-edge, -edge)
     shapes = shown.active_cellview().cell.begin_shapes_rec_touching(layer.style.layer_index(), inside)
     shapes.shape_flags = kdb.Shapes.SAll & ~kdb.Shapes.STexts
     return not shapes.at_end()
@@ -283,32 +313,61 @@ def _add_text(shown: lay.LayoutView, text: kdb.DText) -> None:
     shown.add_marker(marker)
 
 
-def _add_markers(shown: lay.LayoutView, frame: _Frame, markers: Iterable[Marker]) -> None:
-    """Fill each violation's shape, and draw a frame around it that can be seen at any scale."""
+def _add_markers(shown: lay.LayoutView, frame: _Frame, markers: Iterable[Marker], color: int) -> list[kdb.DBox]:
+    """Fill each violation's shape, draw a frame around it that can be seen at any scale, and write the rule's id.
+
+    Returns the boxes of the ids. An id that would cover another one is left out.
+    """
+    import klayout.db as kdb
     from klayout import lay
 
+    written: list[kdb.DBox] = []
     for violation in markers:
         for polygon in violation.polygons:
             shape = lay.Marker()
             shape.set_polygon(polygon)
-            shape.color = MARKER_COLOR
+            shape.color = color
             shape.dither_pattern, shape.line_width, shape.vertex_size, shape.halo = _DOTS, 1, 0, 0
             shown.add_marker(shape)
         box, pixel = violation.box, frame.pixel_um
-        ring = lay.Marker()
-        ring.set_box(
-            box.enlarged(
-                max(4 * pixel, (MIN_MARKER * pixel - box.width()) / 2),
-                max(4 * pixel, (MIN_MARKER * pixel - box.height()) / 2),
-            )
+        around = box.enlarged(
+            max(4 * pixel, (MIN_MARKER * pixel - box.width()) / 2),
+            max(4 * pixel, (MIN_MARKER * pixel - box.height()) / 2),
         )
-        ring.color = MARKER_COLOR
-        ring.dither_pattern, ring.line_width, ring.vertex_size, ring.halo = _HOLLOW, 2, 0, 1
-        shown.add_marker(ring)
+        for grown, line_width, ink in ((-2 * pixel, 1, INK), (0.0, RING_WIDTH, color), (2 * pixel, 1, INK)):
+            ring = lay.Marker()
+            ring.set_box(around.enlarged(grown, grown))
+            ring.color = ink
+            ring.dither_pattern, ring.line_width, ring.vertex_size, ring.halo = _HOLLOW, line_width, 0, 0
+            shown.add_marker(ring)
+        rule = violation.rule_id[:MAX_LABEL_LENGTH]
+        above = kdb.DPoint(around.center().x, around.top + CHARACTER_HEIGHT * pixel)
+        place = frame.within(above, (len(rule) + 1) * CHARACTER_WIDTH, CHARACTER_HEIGHT + 2)
+        if rule and not any(place.overlaps(other) for other in written):
+            written.append(place)
+            _add_box(shown, place, color, frame=INK)
+            _add_text(shown, _text(rule, place.center().x, place.center().y, kdb.HAlign.HAlignCenter))
+    return written
 
 
-def _labels(cell: kdb.Cell, frame: _Frame, layers: set[tuple[int, int]]) -> list[kdb.DText]:
-    """Return the texts of ``layers`` that fit without covering each other, those of upper layers first."""
+def _rule_entries(markers: Sequence[Marker], color: int) -> list[tuple[str, int, int, int]]:
+    """Return an entry of the legend for each violated rule, with the number of its markers."""
+    counts: dict[str, int] = {}
+    for marker in markers:
+        counts[marker.rule_id or "marker"] = counts.get(marker.rule_id or "marker", 0) + 1
+    lines = [f"{rule[:MAX_LABEL_LENGTH]} ({count})" for rule, count in counts.items()]
+    if len(lines) > MAX_RULES:
+        lines = [*lines[: MAX_RULES - 1], f"{len(lines) - MAX_RULES + 1} more rules"]
+    return [(line, color, INK, _SOLID) for line in lines]
+
+
+def _labels(
+    cell: kdb.Cell, frame: _Frame, layers: set[tuple[int, int]], covered: Sequence[kdb.DBox]
+) -> list[kdb.DText]:
+    """Return the texts of ``layers`` that fit without covering each other, those of upper layers first.
+
+    None lies on the boxes that are ``covered`` already.
+    """
     import klayout.db as kdb
 
     layout, window = cell.layout(), frame.window
@@ -321,7 +380,7 @@ def _labels(cell: kdb.Cell, frame: _Frame, layers: set[tuple[int, int]]) -> list
                 text = texts.shape().text.transformed(texts.trans()).to_dtype(layout.dbu)
                 found.add((-info.layer, -info.datatype, text.y, text.x, text.string[:MAX_LABEL_LENGTH]))
                 texts.next()
-    taken: list[kdb.DBox] = []
+    taken = list(covered)
     placed: list[kdb.DText] = []
     for _, _, y, x, string in sorted(found):
         if len(placed) == MAX_LABELS:
@@ -349,22 +408,21 @@ def _title(cell: kdb.Cell, technology: Technology | None) -> str:
     return f"{cell.name}{process}   {box.width():.6g} x {box.height():.6g} um"
 
 
-def _sheet(view: View, frame: _Frame, title: str, drawn: Sequence[_Layer], markers: int) -> lay.PixelBuffer:
+def _sheet(frame: _Frame, title: str, legend: Sequence[tuple[str, int, int, int]]) -> lay.PixelBuffer:
     """Return the whole picture without the layout: title, legend and scale. One unit is one pixel, y upwards."""
     import klayout.db as kdb
 
     sheet = _new_view()
     left_aligned = kdb.HAlign.HAlignLeft
-    _add_text(sheet, _text(title[: view.width // CHARACTER_WIDTH], MARGIN, view.height - STRIP / 2, left_aligned))
-    legend = [_swatch(layer) for layer in reversed(drawn)]
-    if markers:
-        legend.insert(0, (f"{markers} marker" + "s" * (markers > 1), MARKER_COLOR, MARKER_COLOR, _DOTS))
+    width, height = frame.whole
+    _add_text(sheet, _text(title[: width // CHARACTER_WIDTH], MARGIN, height - STRIP / 2, left_aligned))
     left = frame.left + frame.width + MARGIN
-    if left + SWATCH[0] >= view.width:
+    if left + SWATCH[0] >= width:
         legend = []
-    step = min(20.0, max(float(CHARACTER_HEIGHT), frame.height / max(len(legend), 1)))
-    for number, (name, fill, line, pattern) in enumerate(legend[: int(frame.height // step)]):
-        top = view.height - int(frame.top + number * step)
+    room = height - 2 * frame.top
+    step = min(float(LEGEND_STEP), max(float(CHARACTER_HEIGHT), room / max(len(legend), 1)))
+    for number, (name, fill, line, pattern) in enumerate(legend[: int(room // step)]):
+        top = height - int(frame.top + number * step)
         _add_box(sheet, kdb.DBox(left, top - SWATCH[1], left + SWATCH[0] - 1, top - 1), fill, pattern, frame=line)
         _add_text(sheet, _text(name, left + SWATCH[0] + 6, top - SWATCH[1] / 2, left_aligned))
     length_um = _round_length(frame.window.width() / 5)
@@ -376,7 +434,7 @@ def _sheet(view: View, frame: _Frame, title: str, drawn: Sequence[_Layer], marke
     ):
         _add_box(sheet, kdb.DBox(*bar), INK)
     _add_text(sheet, _text(f"{length_um:g} um", end + 8, base, left_aligned))
-    return sheet.get_pixels_with_options(view.width, view.height, 1, 1, 1, kdb.DBox(0, 0, view.width, view.height))
+    return sheet.get_pixels_with_options(width, height, 1, 1, 1, kdb.DBox(0, 0, width, height))
 
 
 def _swatch(layer: _Layer) -> tuple[str, int, int, int]:

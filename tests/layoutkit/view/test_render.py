@@ -8,8 +8,9 @@ from klayout import lay, rdb
 
 from layoutkit import technology
 from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.view.drawing_data import marker_color
 from layoutkit.view.markers import markers_at, read_markers
-from layoutkit.view.render import BACKGROUND, INK, MARKER_COLOR, View, render, save
+from layoutkit.view.render import BACKGROUND, INK, MARGIN, STRIP, View, render, save
 
 GENERIC = technology.load("generic")
 BARE = {"legend": False, "labels": False}
@@ -79,9 +80,10 @@ def png_of_sample(view):
 
 
 def test_the_layout_stays_within_its_frame():
-    """Poly fills the region. The 12 letters of metal1.label need 144 pixels of legend; 600 - 144 - 2 * 10 = 436."""
+    """Poly fills the region of 2 x 1 um. The legend needs 11 letters, 136 pixels; 600 - 136 - 2 * 10 = 444."""
     buffer = pixels(render(sample(), GENERIC, View(600, 400, region=(1, 2, 3, 3), labels=False)))
-    left, top, right, bottom = 10, 30, 446, 370
+    assert (buffer.width(), buffer.height()) == (600, 222 + 60)
+    left, top, right, bottom = 10, 30, 454, 252
 
     def red(columns, rows):
         values = (buffer.pixel(x, y) for x in columns for y in rows)
@@ -90,9 +92,9 @@ def test_the_layout_stays_within_its_frame():
     for corner in ((left, top), (left, bottom - 20), (right - 20, top), (right - 20, bottom - 20)):
         assert red(*(range(start, start + 20) for start in corner))
     assert not red(range(600), range(top))
-    assert not red(range(600), range(bottom, 400))
-    assert not red(range(left), range(400))
-    assert not red(range(right, right + 10), range(400))
+    assert not red(range(600), range(bottom, 282))
+    assert not red(range(left), range(282))
+    assert not red(range(right, right + 10), range(282))
     assert red(range(right + 10, right + 32), range(top, top + 12))  # the legend's swatch
 
 
@@ -123,9 +125,18 @@ def test_labels_and_legend_are_dark_on_light():
     assert BACKGROUND in around  # the rim of the letters
 
 
-def test_a_region_is_grown_to_the_pictures_proportions():
-    picture = render(sample(), GENERIC, View(400, 200, region=(0, 0, 2, 2), **BARE))
-    assert picture.region == (-1, 0, 3, 2)
+@pytest.mark.parametrize(
+    ("region", "size"),
+    [((0, 0, 2, 2), (200, 200)), ((0, 0, 9, 3), (400, 133)), (None, (200, 200)), ((0, 0, 1, 5), (40, 200))],
+)
+def test_a_picture_is_cropped_to_what_it_shows(region, size):
+    """At most 400 x 200 pixels. The sample is 10 x 10 um; a pixel may be left over."""
+    picture = render(sample(), GENERIC, View(400, 200, region=region, **BARE))
+    buffer = pixels(picture)
+    assert (buffer.width(), buffer.height()) == size
+    if region is not None:
+        pixel = (region[2] - region[0]) / size[0]
+        assert picture.region == pytest.approx(region, abs=pixel / 2)
 
 
 @pytest.mark.parametrize("region", [(0, 0, 0, 1), (1, 0, 0, 1), (0, 1, 1, 1)])
@@ -143,7 +154,8 @@ def test_an_empty_cell_is_told():
 @pytest.mark.parametrize(("width", "height"), [(64, 64), (64, 4096), (4096, 64)])
 def test_extreme_sizes_are_drawn(width, height):
     buffer = pixels(render(sample(), GENERIC, View(width, height, title="x" * 200)))
-    assert (buffer.width(), buffer.height()) == (width, height)
+    assert 1 <= buffer.width() <= width
+    assert 1 <= buffer.height() <= height
 
 
 def test_a_violation_smaller_than_a_pixel_is_seen():
@@ -151,8 +163,41 @@ def test_a_violation_smaller_than_a_pixel_is_seen():
     picture = render(sample(), GENERIC, View(600, 600, region=(-1, -1, 11, 11), **BARE), markers)
     assert picture.markers_drawn == 1  # the other lies outside
     buffer = pixels(picture)
-    seen = sum(buffer.pixel(x, y) & 0xFFFFFF == MARKER_COLOR for x in range(290, 311) for y in range(290, 311))
+    ours = marker_color(GENERIC)
+    seen = sum(buffer.pixel(x, y) & 0xFFFFFF == ours for x in range(285, 316) for y in range(285, 316))
     assert seen > 40
+
+
+@pytest.mark.parametrize("name", ["generic", "sky130A", "gf180mcuD", "sg13g2"])
+def test_markers_have_a_colour_of_their_own_and_every_cut_another(name):
+    process = technology.load(name)
+    colors = {spec.name: int(spec.color[1:], 16) for spec in process.layers.values()}
+    channels = [tuple(color >> shift & 255 for shift in (16, 8, 0)) for color in colors.values()]
+    ours = tuple(marker_color(process) >> shift & 255 for shift in (16, 8, 0))
+    assert min(max(abs(a - b) for a, b in zip(ours, other, strict=True)) for other in channels) > 60
+    cuts = [colors[process.resolve(cut.layer)] for cut in (process.contact, *process.cuts)]
+    assert len(set(cuts)) == len({process.resolve(cut.layer) for cut in (process.contact, *process.cuts)})
+
+
+def test_each_marker_has_the_id_of_its_rule_and_the_legend_lists_the_rules():
+    """A flag above the ring and a swatch in the legend have the markers' colour; the same without an id has neither."""
+    places = [{"x": 5.0, "y": 5.0, "box": [4.5, 4.5, 5.5, 5.5]}, {"x": 5.0, "y": 8.0}]
+    ours = marker_color(GENERIC)
+
+    def counted(rule):
+        markers = markers_at([{"rule_id": rule, "locations": places}])
+        assert markers[0].box.to_s() == "(4.5,4.5;5.5,5.5)"
+        buffer = pixels(
+            render(sample(), GENERIC, View(600, 600, region=(0, 0, 10, 10), labels=False, legend=False), markers)
+        )
+        columns, rows = range(buffer.width()), range(buffer.height())
+        return sum(buffer.pixel(x, y) & 0xFFFFFF == ours for x in columns for y in rows)
+
+    assert counted("M1.space") > counted("") + 2 * 300
+    with_legend = pixels(
+        render(sample(), GENERIC, View(600, 600), markers_at([{"rule_id": "M1", "locations": places}]))
+    )
+    assert with_legend.pixel(with_legend.width() - 136 + MARGIN + 5, STRIP + 5) & 0xFFFFFF == ours
 
 
 def report(path):
