@@ -101,6 +101,7 @@ def test_every_file_is_what_its_name_says(build):
     layout.read(str(files["gds"]))
     assert layout.top_cell().name == "ota_5t"
     assert files["png"].read_bytes().startswith(b"\x89PNG")
+    assert files["report"].read_bytes().startswith(b"<!DOCTYPE html>")
     assert ".subckt ota_5t inp inn out bias vdd vss" in files["reference_netlist"].read_text()
     report = rdb.ReportDatabase("r")
     report.load(str(files["drc_report"]))

@@ -26,7 +26,7 @@ PAIR = {
 }
 MIRROR = {"devices": [PAIR["device_a"], PAIR["device_b"]], "mirror_type": "simple"}
 ENDPOINTS = [{"x": x, "y": 50.0, "layer": "metal1"} for x in (50.0, 80.0)]
-REPORTS = ["drc.lyrdb", "extracted.spice", "layout.png", "lvs.lvsdb", "summary.json"]
+REPORTS = ["drc.lyrdb", "extracted.spice", "layout.png", "lvs.lvsdb", "report.html", "summary.json"]
 SCRIPTS = {
     "layout.create_nmos_pcell": "mos-pcell/scripts/create_nmos_pcell.py",
     "layout.create_pmos_pcell": "mos-pcell/scripts/create_pmos_pcell.py",

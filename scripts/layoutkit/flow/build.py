@@ -46,6 +46,7 @@ FILES = {
     "gds": "layout.gds",
     "lef": "layout.lef",
     "png": "layout.png",
+    "report": "report.html",
     "reference_netlist": "reference.spice",
     "deck_netlist": "reference.cdl",
     "extracted_netlist": "extracted.spice",
@@ -131,6 +132,7 @@ class _Job:
         self._tries: dict[str, Any] = {}  # what was compared
         self.keeps: EarlierPlaces | None = None
         """Places of the build before the sizes of devices were changed; None for a placement without them."""
+        self._page = ""  # the report as a page, but for the times
         forms = {"spice", *technology.netlists}
         self.netlist_forms = {kind: form for kind, form in NETLIST_FORMS.items() if form in forms}
 
@@ -187,7 +189,7 @@ class _Job:
             "export": "layout and reference netlist",
             "lvs": "against the input netlist",
             "metrics": "areas and matching",
-            "view": "picture",
+            "view": "picture and report",
         }
         return numbers[stage]() if stage in numbers else texts[stage]
 
@@ -485,17 +487,20 @@ class _Job:
         }
 
     def _view(self) -> dict[str, Any]:
+        from layoutkit.flow.build_page import build_page
         from layoutkit.view.markers import markers_at
         from layoutkit.view.render import View, render, save
 
-        box = self.cell.dbbox()
-        ratio = min(max(box.width() / max(box.height(), 1e-9), 0.4), 2.5)
-        width, height = round(PICTURE_SIDE * min(ratio, 1)), round(PICTURE_SIDE / max(ratio, 1))
         markers = markers_at(self.record.entry("drc").report["drc"]["violations"])
-        view = View(width=max(width, PICTURE_SIDE * 9 // 16), height=max(height, PICTURE_SIDE * 7 // 16))
+        view = View(width=PICTURE_SIDE, height=PICTURE_SIDE)
         picture = render(self.cell, self.technology, view, markers)
         save(picture, self.workspace.path(FILES["png"]), self._sources("layout"))
-        return {"files": ["png"]}
+        report = {name: part for entry in self.record.entries for name, part in entry.report.items()}
+        warnings = [text for entry in self.record.entries for text in entry.warnings]
+        self._page = build_page(
+            {**report, "warnings": warnings}, self.record, self.circuit, self.compared, self.cell, picture.png
+        )
+        return {"files": ["png", "report"]}
 
     # The record and the report.
 
@@ -520,6 +525,8 @@ class _Job:
 
     def _report(self) -> dict[str, Any]:
         """Return the report of all finished stages, which also becomes a file once there is a layout."""
+        from layoutkit.view.report_page import with_times
+
         report: dict[str, Any] = {}
         kinds = []
         for entry in self.record.entries:
@@ -530,6 +537,8 @@ class _Job:
         report["stages"] = self.progress.done
         report["remaining_stages"] = list(STAGES[len(self.record.entries) :])
         out_of_date = self.out_of_date
+        if self._page:
+            self.workspace.write(FILES["report"], with_times(self._page, self.progress.done).encode())
         if "gds" in kinds:
             path = self.workspace.path(FILES["summary"])
             report["files"]["summary"] = str(path)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-OF_LAYOUT = ("drc.lyrdb", "extracted.spice", "layout.lef", "layout.png", "lvs.lvsdb", "summary.json")
+OF_LAYOUT = (
+    "drc.lyrdb", "extracted.spice", "layout.lef", "layout.png", "lvs.lvsdb", "report.html", "summary.json",
+)  # fmt: skip
 OF_CIRCUIT = ("reference.spice",)
 
 

@@ -1,8 +1,10 @@
 """Builds that stop after a stage and continue with the next: the same layout, or one clear refusal."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import klayout.db as kdb
@@ -78,9 +80,57 @@ def test_a_build_that_stops_after_every_stage_gives_the_bytes_of_one_build(reque
         assert part["remaining_stages"] == list(STAGES[number + 1 :])
     for name in ("layout.gds", "layout.png", "reference.spice", "extracted.spice", "circuit.json", "placed.gds"):
         assert (workspace / name).read_bytes() == (finished / name).read_bytes(), name
+    pages = [(folder / "report.html").read_text(encoding="utf-8").splitlines() for folder in (workspace, finished)]
+    assert [line[:20] for line, other in zip(*pages, strict=True) if line != other] == ['<section id="times" ']
     for each in (part, report):
         each["stages"] = each["files"] = None
     assert part == report
+
+
+def regions_of(net):
+    """Return the shapes of a net in the page, by layer, read without the code that wrote them."""
+    found = {}
+    for layer, shapes in net["shapes"].items():
+        found[layer] = kdb.Region(
+            [kdb.Box(x, y, x + w, y + h) for x, y, w, h in zip(*[iter(shapes.get("boxes", []))] * 4, strict=True)]
+        )
+        for hull, *holes in shapes.get("polygons", []):
+            contours = [
+                [kdb.Point(x, y) for x, y in zip(accumulate(steps[::2]), accumulate(steps[1::2]), strict=True)]
+                for steps in (hull, *holes)
+            ]
+            polygon = kdb.Polygon(contours[0])
+            for hole in contours[1:]:
+                polygon.insert_hole(hole)
+            found[layer].insert(polygon)
+    return found
+
+
+def test_the_page_names_the_net_of_every_piece_of_metal_and_every_device(whole):
+    report, folder = whole
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    data = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page)[1])
+    layout = kdb.Layout()
+    layout.read(str(folder / "layout.gds"))
+    cell, technology = layout.top_cell(), load("sky130A")
+    nets = {net["name"]: regions_of(net) for net in data["nets"]}
+    assert set(nets) == {"in", "out", "out2", "vss"}
+    for conductor in technology.conductors:
+        drawn = kdb.Region(cell.begin_shapes_rec(technology.layer(layout, conductor.layer)))
+        named = [regions[conductor.layer] for regions in nets.values() if conductor.layer in regions]
+        whole_metal = kdb.Region([polygon for region in named for polygon in region.each()])
+        assert (whole_metal ^ drawn).is_empty(), conductor.name
+        assert sum(region.area() for region in named) == drawn.merged().area()  # none is on two nets
+        for text in kdb.Texts(cell.shapes(technology.layer(layout, conductor.label_layer))).each():
+            place = kdb.Region(kdb.Box(text.x - 1, text.y - 1, text.x + 1, text.y + 1))
+            assert not (nets[text.string][conductor.layer] & place).is_empty()
+    devices = {device["name"]: device for device in data["devices"]}
+    assert set(devices) - {""} == {"M1", "M2", "M3", "R1"}  # "" are the dummies
+    assert devices["M3"]["nets"] == {"b": "vss", "d": "out2", "g": "out", "s": "vss"}
+    channels = devices["M3"]["boxes"]
+    assert sum(w * h for w, h in zip(channels[2::4], channels[3::4], strict=True)) == 2000 * 500
+    assert devices["R1"]["boxes"]
+    assert report["layout_sha256"] in page
 
 
 def test_a_stage_that_runs_again_may_have_other_options_and_drops_the_later_stages(workspace):

@@ -1,0 +1,177 @@
+"""The report of a build as one HTML page: drawing, circuit, checks and figures. It loads nothing from elsewhere.
+
+The page holds its data as JSON in which markup is escaped; its security policy allows only its own script and style, by
+their digests. Without the script it shows the picture and all tables. Only what ``with_times`` fills in differs between
+two builds of the same input.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.view.html_parts import safe_json
+from layoutkit.view.placed_findings import findings_of
+from layoutkit.view.report_figures import figures_section
+from layoutkit.view.report_sections import (
+    checks_section,
+    circuit_section,
+    constraints_section,
+    matching_section,
+    reproduction_section,
+    times_section,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.view.report_inputs import ReportInputs
+
+TIMES = "<!--times-->"
+_FOLDER = Path(__file__).parent
+_TITLES = {
+    "layout": "Layout",
+    "circuit": "Circuit",
+    "constraints": "Constraints",
+    "matching": "Matching",
+    "checks": "Checks",
+    "figures": "Figures",
+    "times": "Times",
+    "reproduce": "Reproduce",
+}
+
+
+def report_page(inputs: ReportInputs) -> str:
+    """Return the page as HTML text, without the times of the stages: ``with_times`` adds them."""
+    report = inputs.report
+    findings = findings_of(report)
+    sections = [
+        circuit_section(inputs),
+        constraints_section(inputs),
+        matching_section(inputs),
+        checks_section(inputs),
+        figures_section(inputs),
+        TIMES,
+        reproduction_section(inputs),
+    ]
+    shown = [name for name in _TITLES if name in {"layout", "times"} or any(f'id="{name}"' in s for s in sections)]
+    sign, kind, verdict = _verdict(inputs)
+    script, style = ((_FOLDER / f"report_page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
+    cell, technology = inputs.circuit["name"], report["technology"]
+    parts = {
+        "title": escape(f"{cell} in {technology}: {verdict}"),
+        "cell": escape(cell),
+        "technology": escape(technology),
+        "verdict": escape(verdict),
+        "verdict_class": kind,
+        "verdict_sign": sign,
+        "links": "".join(f'<a href="#{name}">{_TITLES[name]}</a>' for name in shown),
+        "tiles": _tiles(inputs),
+        "alt": escape(_description(inputs)),
+        "findings": _findings_list(findings, inputs.faults),
+        "picture": f"data:image/png;base64,{b64encode(inputs.picture).decode()}",
+        "sections": "\n".join(section for section in sections if section),
+        "footer": escape(_footer(inputs)),
+        "data": safe_json({**inputs.drawing, **inputs.nets, "findings": findings}),
+        "script": script,
+        "style": style,
+        "script_digest": _digest(script),
+        "style_digest": _digest(style),
+    }
+    head, *rest = (_FOLDER / "report_page.html").read_text(encoding="utf-8").split("{{")
+    return head + "".join(parts[name] + after for name, after in (part.split("}}", 1) for part in rest))
+
+
+def with_times(page: str, stages: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page with the times of the stages of this build, in one line of their own."""
+    return page.replace(TIMES, times_section(stages), 1)
+
+
+def _digest(text: str) -> str:
+    return b64encode(sha256(text.encode()).digest()).decode()
+
+
+def _verdict(inputs: ReportInputs) -> tuple[str, str, str]:
+    """Return sign, class and words of the verdict."""
+    left = inputs.report.get("remaining_stages", ())
+    if inputs.faults:
+        return "✗", "bad", "not clean"
+    return ("…", "warn", "not finished") if left else ("✓", "good", "clean")
+
+
+def _description(inputs: ReportInputs) -> str:
+    box, unit = inputs.drawing["box"], inputs.drawing["unit"]
+    size = f"{(box[2] - box[0]) * unit:g} by {(box[3] - box[1]) * unit:g} micrometres"
+    return f"Layout of {inputs.circuit['name']}, {size}, {len(inputs.circuit['devices'])} devices"
+
+
+def _tiles(inputs: ReportInputs) -> str:
+    """Return the main figures."""
+    report = inputs.report
+    sizes, placement = report.get("metrics", {}).get("metrics", {}), report.get("placement", {})
+    found: list[tuple[str, str, str]] = []
+    if sizes:
+        size = f"{sizes['width']:g} \N{MULTIPLICATION SIGN} {sizes['height']:g}"
+        found.append(("Size", size, f"µm; {sizes['total_area']:,.0f} µm²"))
+    if placement:
+        found.append(
+            ("Modules over box", f"{100 * placement['utilisation']:.0f} %", f"sides {placement['aspect']:.2f} : 1")
+        )
+    devices = inputs.circuit["devices"]
+    found.append(("Devices", str(len(devices)), f"{report['circuit']['net_count']} nets"))
+    if "routing" in report:
+        routing = report["routing"]
+        found.append(("Nets routed", f"{routing['routed']} of {routing['total_nets']}", f"{routing['via_count']} vias"))
+    if "drc" in report:
+        drc = report["drc"]
+        found.append(
+            (
+                "DRC violations",
+                str(drc["total_violations"]),
+                f"{drc['rules_checked']} rules, {len(drc['rules_unchecked'])} unchecked",
+            )
+        )
+    if "lvs" in report:
+        lvs = report["lvs"]
+        found.append(
+            (
+                "LVS",
+                "matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches",
+                "complete" if lvs["complete"] else "not complete",
+            )
+        )
+    if "constraints" in report:
+        plan = report["constraints"]
+        found.append(("Constraints", f"{plan['obeyed']} obeyed", f"{plan['not_obeyed']} not"))
+    items = "".join(
+        f"<div><dt>{escape(a)}</dt><dd>{escape(b)}<small>{escape(c)}</small></dd></div>" for a, b, c in found
+    )
+    return f'<dl class="tiles">{items}</dl>'
+
+
+def _findings_list(findings: Sequence[Mapping[str, Any]], faults: Sequence[str]) -> str:
+    """Return the findings as a list; those with a place are buttons that zoom there."""
+    items = []
+    for number, finding in enumerate(findings):
+        text = f"<b>{escape(finding['rule'])}</b>{escape(finding['text'])}"
+        kind = "fault" if finding["fault"] else "remark"
+        inner = (
+            f'<button type="button" class="{kind}" data-finding="{number}">{text}</button>'
+            if "box" in finding
+            else text
+        )
+        items.append(f"<li>{inner}</li>")
+    count = sum(finding["fault"] for finding in findings)
+    head = f'<p class="bad">{len(faults)} faults, {count} places</p>' if faults else '<p class="good">No faults.</p>'
+    remarks = len(findings) - count
+    head += f'<p class="small">{remarks} remarks</p>' if remarks else ""
+    return f'{head}<ul class="findings">{"".join(items)}</ul>' if items else head
+
+
+def _footer(inputs: ReportInputs) -> str:
+    words = [f"{name} {version}" for name, version in inputs.versions.items()]
+    layout = inputs.digests.get("layout_sha256")
+    return "; ".join([*words, *([f"layout_sha256={layout}"] if layout else ())])
