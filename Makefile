@@ -27,7 +27,7 @@ COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader script
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick hierarchy check fix bench suite suite-check board lint types docs coverage manifests pictures host-tools locks dist try-dist clean
+.PHONY: help demo test test-quick hierarchy check fix bench suite suite-check board lint types docs evals coverage manifests pictures host-tools locks dist try-dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -111,6 +111,9 @@ locks: $(VENV)/.installed-dev ## Update skills/scripts.lock, from which exported
 	@env -i PATH="$$PATH" HOME="$$HOME" HTTPS_PROXY="$$HTTPS_PROXY" SSL_CERT_FILE="$$SSL_CERT_FILE" UV_NO_CONFIG=1 \
 	  uv lock --script build/locks/scripts.py --default-index https://pypi.org/simple $(LOCK_OPTIONS)
 	@mv build/locks/scripts.py.lock skills/scripts.lock
+
+evals: $(VENV)/.installed-dev ## Measure how often the words of users find the right skill, by search and by a configured model
+	@$(BIN)/python tests/evals/skill_evals.py --out build/evals.json
 
 manifests: $(VENV)/.installed-dev ## Write the manifests of plugins and extensions from pyproject.toml
 	@$(BIN)/python tests/manifests.py

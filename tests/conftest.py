@@ -66,6 +66,7 @@ def hanging_oasis():
 SLOW_BY_FOLDER = {
     "designgraph": "pictures processes startup",
     "docs": "documents registry_pages site tutorials",
+    "evals": "evals",
     "hosts": "confinement http http_fuzz mcp_inspector mcp_stdio mcp_tools mcp_transports options plugin raw_copies "
     "remote uvx",
     "layoutkit/api": "python_api",

@@ -1,0 +1,67 @@
+"""How often the words of users find the right skill: complete prompts, honest counting, and bounds that hold."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parent))
+import skill_evals as evals
+
+from model_service import model_service, says
+from skillpack import SkillLoader
+from skillscript import model_settings
+
+PROMPTS = yaml.safe_load(evals.PROMPTS.read_text(encoding="utf-8"))
+SKILLS = SkillLoader(evals.ROOT / "skills").skills
+# Measured: 82 of 128 prompts find their skill, 16 of 128 near misses find the skill that they are not about.
+LEAST_HIT, MOST_NEAR_WRONG = 0.6, 0.15
+
+
+def test_every_skill_has_eight_prompts_and_eight_near_misses_that_differ():
+    assert set(SKILLS) <= set(PROMPTS)
+    prompts = [text for each in PROMPTS.values() for text in each["find"]]
+    for name, each in PROMPTS.items():
+        near = [entry["prompt"] for entry in each["near"]]
+        assert (len(set(each["find"])), len(set(near))) == (8, 8), name
+        assert not set(each["find"]) & set(near)
+        assert {entry["skill"] for entry in each["near"]} <= {*PROMPTS, evals.NONE} - {name}
+        assert any("\u4e00" <= letter <= "\u9fff" for text in each["find"] for letter in text), name
+    assert len(prompts) == len(set(prompts))
+
+
+def test_no_prompt_repeats_its_skills_description():
+    """Five words in a row would."""
+    for name, skill in SKILLS.items():
+        words = skill.description.lower().split()
+        rows = {" ".join(words[i : i + 5]) for i in range(len(words) - 4)}
+        assert [text for text in PROMPTS[name]["find"] if any(row in text.lower() for row in rows)] == []
+
+
+def test_search_finds_skills_at_least_as_often_as_measured():
+    found = evals.cases()
+    total = evals.figures(found, evals.by_search([prompt for _, prompt, _ in found]), can_refuse=False)["all"]
+    assert total["hit"][0] >= LEAST_HIT * total["hit"][1]
+    assert total["near_wrong"][0] <= MOST_NEAR_WRONG * total["near_wrong"][1]
+
+
+def test_the_figures_count_what_they_say():
+    found = [("a", "p", "a"), ("a", "q", "a"), ("a", "r", "b"), ("a", "s", evals.NONE), ("b", "t", "a")]
+    judged = {"p": "a", "q": "b", "r": "a", "s": "a", "t": "a"}
+    rows = evals.figures(found, judged, can_refuse=False)
+    assert rows["a"] == {"hit": [1, 2], "near_right": [0, 1], "near_wrong": [2, 2]}
+    assert rows["b"] == {"hit": [0, 0], "near_right": [1, 1], "near_wrong": [0, 1]}
+    assert rows["all"] == {"hit": [1, 2], "near_right": [1, 2], "near_wrong": [2, 3]}
+    assert evals.figures(found, {**judged, "s": evals.NONE}, can_refuse=True)["a"]["near_right"] == [1, 2]
+    assert "all" in evals.table(rows).splitlines()[-1]
+
+
+def test_a_configured_model_is_asked_and_may_choose_no_skill(monkeypatch):
+    pytest.importorskip("httpx", reason="skipped: needs the extra models")
+    with model_service() as service:
+        monkeypatch.setenv("SKILL_MODEL_URL", service.url)
+        monkeypatch.setenv("SKILL_MODEL_PRIMARY", "small")
+        service.script[:] = [says({"skill": "mos-pcell"}), says({"skill": evals.NONE}), says("?"), says("?")]
+        chosen = evals.by_model(["draw it", "cook", "unclear"], model_settings({}))
+    assert chosen == {"draw it": "mos-pcell", "cook": evals.NONE, "unclear": "failed"}
