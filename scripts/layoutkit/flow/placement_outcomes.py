@@ -106,6 +106,7 @@ def place_outcomes(
         for index, wanted in enumerate(getattr(constraints, kind)):
             names = list(dict.fromkeys(owner[device] for device in wanted.devices))
             fault = fault_of(wanted, names) if len(names) > 1 else ""
+            how = judge.in_line(names, wanted.edge) if kind == "alignment" else how  # noqa: PLW2901
             reason = fault or (how if len(names) > 1 else "drawn in one module")
             if kind == "ordering" and not fault and len(names) < len(wanted.devices):
                 fault = reason = "the order of devices that share a module is that of its pattern"
@@ -126,14 +127,31 @@ class _Judge:
         while joining := {name for name in waiting if any(self._adjacent(name, other) for other in reached)}:
             reached |= joining
             waiting -= joining
-        return f"{', '.join(sorted(waiting))} lie apart from {', '.join(sorted(reached))}" if waiting else ""
+        if not waiting:
+            return ""
+        gap = min(self._gap(name, other) for name in waiting for other in reached)
+        return (
+            f"{', '.join(sorted(waiting))} lie apart from {', '.join(sorted(reached))}: {self._um(gap):g} um between "
+            "the nearest two, other modules or too much room in between"
+        )
 
     def unaligned(self, names: Sequence[str], edge: str) -> str:
         """Return how far apart the edges or middles are that should be one; edges may lie between grid points."""
         axis, place = EDGES[edge]
         places = [self._place(name, axis, place) for name in names]
         apart = max(places) - min(places)
-        return f"their {edge} differs by up to {self._um(apart):g} um" if apart > self._grid else ""
+        return f"their {edge} differs by up to {self._um(apart):g} um" if apart >= self._grid else ""
+
+    def in_line(self, names: Sequence[str], edge: str) -> str:
+        """Return how well edges or middles that count as one are aligned, in words."""
+        axis, place = EDGES[edge]
+        places = [self._place(name, axis, place) for name in names]
+        apart = max(places) - min(places)
+        if not apart:
+            return "the modules are aligned"
+        return (
+            f"the modules are aligned but for {self._um(apart):g} um: their sizes differ by an odd number of grid steps"
+        )
 
     def unordered(self, names: Sequence[str], direction: str) -> str:
         """Return the first two modules in another order."""
@@ -174,14 +192,18 @@ class _Judge:
         low, high = (box.left, box.right) if axis == "x" else (box.bottom, box.top)
         return {"low": low, "middle": (low + high) / 2, "high": high}[place]
 
+    def _gap(self, one: str, other: str) -> int:
+        """Return how far two modules are apart in the direction in which they are farther apart. [dbu]"""
+        a, b = self._boxes[one], self._boxes[other]
+        return max(max(a.left, b.left) - min(a.right, b.right), max(a.bottom, b.bottom) - min(a.top, b.top))
+
     def _adjacent(self, one: str, other: str) -> bool:
         """Return whether no module lies between two, and they are no farther apart than the smaller one is long."""
         a, b = self._boxes[one], self._boxes[other]
+        if self._gap(one, other) > min(max(box.right - box.left, box.top - box.bottom) for box in (a, b)):
+            return False
         left, right = sorted((max(a.left, b.left), min(a.right, b.right)))
         bottom, top = sorted((max(a.bottom, b.bottom), min(a.top, b.top)))
-        apart = max(max(a.left, b.left) - min(a.right, b.right), max(a.bottom, b.bottom) - min(a.top, b.top))
-        if apart > min(max(box.right - box.left, box.top - box.bottom) for box in (a, b)):
-            return False
         return not any(
             box.left < right and box.right > left and box.bottom < top and box.top > bottom
             for name, box in self._boxes.items()

@@ -27,6 +27,7 @@ from layoutkit.flow.symmetric_modules import axis_outcomes, matched_sets, matchi
 from layoutkit.flow.whole_symmetry import MOST_AREA, whole_arrangements
 from layoutkit.place import Placed, PlacementOptions, place_blocks
 from layoutkit.place.clearance import Clearances
+from layoutkit.place.sliding import slide_into_line
 from layoutkit.route.negotiation import NOT_TRIED
 
 if TYPE_CHECKING:
@@ -410,14 +411,14 @@ def _placed(
     above = {each.name for each in found}
     below = [block for block in blocks if block.name not in above]
     if not found or not below:
-        return place_blocks(technology, blocks, options), ()
+        return _in_line(technology, blocks, options), ()
     critical = critical_devices(design.constraints)
     closed = {
         item.module.name
         for item in drawn
         if critical & set(item.module.devices) or isinstance(item.group, InstanceGroup)  # which may hold matched ones
     }
-    placement = place_blocks(technology, below, options)
+    placement = _in_line(technology, below, options)
     named = kdb.Region()
     for item in drawn:
         if item.module.name not in above:
@@ -430,8 +431,13 @@ def _placed(
     size = outline_area(kdb.Box(*laid[0].box), options.max_aspect)
     if size <= sum(block.width * block.height for block in blocks):
         return laid  # no placement beside each other is smaller
-    beside = place_blocks(technology, blocks, options)
+    beside = _in_line(technology, blocks, options)
     return laid if size < outline_area(kdb.Box(*beside.box), options.max_aspect) else (beside, ())
+
+
+def _in_line(technology: Technology, blocks: Sequence[Block], options: PlacementOptions) -> Placement:
+    """Return a placement in which blocks that are to align do so exactly, where they can slide there."""
+    return slide_into_line(technology, place_blocks(technology, blocks, options), blocks, options)
 
 
 def _area(placement: Placement) -> int:

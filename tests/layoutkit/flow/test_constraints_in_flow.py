@@ -7,11 +7,14 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import read_netlist
+from layoutkit.circuit.constraints import Constraints
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, read_constraints
+from layoutkit.flow.placement_outcomes import place_outcomes
 from layoutkit.flow.summary import faults
+from layoutkit.place import Rectangle
 from layoutkit.technology import load, names
 from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.tools.metrics_request import measure
@@ -320,3 +323,29 @@ def test_both_drains_of_a_lone_pair_reach_their_ports_though_all_their_pins_lie_
     report = build(SKILLS / "netlist-to-gds/assets/pair.spice", last_stage="lvs")
     assert report["lvs"]["mismatches"] == []
     assert report["lvs"]["matched"]
+
+
+def test_modules_of_two_rings_align_exactly(build):
+    report = build(BUFFERS, {"alignment": [{"devices": ["M5", "M7"], "edge": "top"}]})
+    assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
+    assert outcomes(report)["alignment[0]"] == (True, "the modules are aligned")
+    boxes = boxes_of(report)
+    assert boxes["nmos_M5"].top == boxes["pmos_M7"].top
+
+
+def test_modules_that_lie_apart_or_out_of_line_are_reported_with_the_distance():
+    boxes = {
+        "m1": Rectangle(0, 0, 1000, 1000),
+        "m2": Rectangle(5250, 3, 6250, 1003),
+        "m3": Rectangle(0, 1100, 1005, 2100),
+    }
+    entries = {
+        "proximity": [{"devices": ["M1", "M2"]}, {"devices": ["M1", "M3"]}],
+        "alignment": [{"devices": ["M1", "M2"], "edge": "left"}, {"devices": ["M1", "M3"], "edge": "center_x"}],
+    }
+    owner = {name.upper(): name for name in boxes}
+    found = place_outcomes(load("sky130A"), Constraints.from_json(entries), owner, boxes, lambda *_: 0)
+    assert [each.obeyed for each in found] == [False, True, False, True]
+    assert "m2 lie apart from m1: 4.25 um between the nearest two" in found[0].reason
+    assert "differs by up to 5.25 um" in found[2].reason
+    assert "but for 0.0025 um" in found[3].reason

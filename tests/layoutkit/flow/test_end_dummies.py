@@ -95,9 +95,8 @@ def test_a_number_that_is_stated_is_drawn():
 
 
 def test_a_latch_between_the_supplies_is_two_modules_and_one_on_an_input_pair_a_matched_group():
-    circuit_of = {"alone": SHIFTER, "on inputs": LATCHED}
-    assert groups(circuit_of["alone"], "sky130A") == {}
-    on_inputs = groups(circuit_of["on inputs"], "sky130A")
+    assert groups(SHIFTER, "sky130A") == {}
+    on_inputs = groups(LATCHED, "sky130A")
     assert on_inputs.keys() == {"M1", "M3"}
     assert not any(group.switching for group in on_inputs.values())
 
