@@ -79,6 +79,7 @@ SLOW_BY_FOLDER = {
     "layoutkit/route": "blockers path_search route_paths route_random",
     "layoutkit/layout": "export klayout_files",
     "layoutkit/tools": "technology_file_check",
+    "layoutkit/view": "report_in_browser",
     "loader": "cli export exported_skills frontmatter handler layer1 pipeline runner search warm_workers",
     "skills": "constraint_planning design_knowledge_graph drc_check extracted_spice gds_export layout_view "
     "lvs_check module_placement netlist_to_gds one_flow passive_devices signal_routing workspace_state",

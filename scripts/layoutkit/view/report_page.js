@@ -16,8 +16,10 @@
   let hovered = null, chosen = null, marked = null, pointer = null, byKeyboard = false, fitted = true;
 
   // ---- Paths, made once from the numbers of the page.
+  let traced = 0, frames = 0; // counted for tests
   const trace = (path, shapes) => {
     const boxes = shapes.boxes || [];
+    traced += boxes.length / 4 + (shapes.polygons || []).length;
     for (let i = 0; i < boxes.length; i += 4) path.rect(boxes[i], boxes[i + 1], boxes[i + 2], boxes[i + 3]);
     for (const polygon of shapes.polygons || []) {
       for (const steps of polygon) {
@@ -111,7 +113,8 @@
       if (layersToo) drawLayers();
       layersToo = false;
       drawOver();
-      root.dataset.ready = "true";
+      frames += 1;
+      Object.assign(root.dataset, { ready: "true", frames, traced });
     });
   }
   const fillOf = (layer) => (HOLLOW.has(layer.is) ? 0 : layer.is === "cut" ? 0.95 : layer.is === "active" ? 0.55 : 0.5);
@@ -499,5 +502,4 @@
   new ResizeObserver(resize).observe(frame);
   resize();
   choose(null);
-  root.dataset.placed = String(placed.length);
 })();

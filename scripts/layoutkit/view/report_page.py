@@ -165,10 +165,18 @@ def _findings_list(findings: Sequence[Mapping[str, Any]], faults: Sequence[str])
         )
         items.append(f"<li>{inner}</li>")
     count = sum(finding["fault"] for finding in findings)
-    head = f'<p class="bad">{len(faults)} faults, {count} places</p>' if faults else '<p class="good">No faults.</p>'
+    head = (
+        f'<p class="bad">{_count(len(faults), "fault")}, {_count(count, "finding")}</p>'
+        if faults
+        else '<p class="good">No faults.</p>'
+    )
     remarks = len(findings) - count
-    head += f'<p class="small">{remarks} remarks</p>' if remarks else ""
+    head += f'<p class="small">{_count(remarks, "remark")}</p>' if remarks else ""
     return f'{head}<ul class="findings">{"".join(items)}</ul>' if items else head
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _footer(inputs: ReportInputs) -> str:
