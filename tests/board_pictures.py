@@ -3,7 +3,7 @@
     python tests/board_pictures.py BUILD/SUITE BOARD
 
 The pictures are BOARD/TECHNOLOGY/NAME.png, one for each finished row of BOARD/board.json; those of other rows are
-removed.
+removed. The picture of the README is that of its OTA, with the legend.
 """
 
 import json
@@ -19,17 +19,19 @@ from skill_pictures import with_palette
 
 SIDE = 420
 """Longer side. [pixels]"""
+README_SIDE = 900
+README_PICTURE = Path(__file__).resolve().parents[1] / "references" / "images" / "ota_5t_sky130A.png"
 
 
-def picture_of(path, technology):
-    """Return the layout in the file ``path`` as a small PNG file, with the SHA-256 of the layout."""
+def picture_of(path, technology, side=SIDE, *, legend=False):
+    """Return the layout in the file ``path`` as a PNG file of few colours, with the SHA-256 of the layout."""
     layout = kdb.Layout()
     layout.read(str(path))
     cell = layout.top_cell()
     box = cell.dbbox()
     longer = max(box.width(), box.height())
-    width, height = (max(60, round(SIDE * side / longer)) for side in (box.width(), box.height()))
-    view = View(width=width, height=height, legend=False, labels=False)
+    width, height = (max(60, round(side * length / longer)) for length in (box.width(), box.height()))
+    view = View(width=width, height=height, legend=legend, labels=legend)
     return noted(with_palette(render(cell, load(technology), view).png), {LAYOUT: sha256_of(path)})
 
 
@@ -46,6 +48,9 @@ def main(suite, board):
             drawn.add(target)
     for path in set(board.rglob("*.png")) - drawn:
         path.unlink()
+    ota = suite / "sky130A" / "ota_5t" / "layout.gds"
+    if ota.is_file():
+        README_PICTURE.write_bytes(picture_of(ota, "sky130A", README_SIDE, legend=True))
 
 
 if __name__ == "__main__":

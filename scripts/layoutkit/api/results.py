@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError
+from layoutkit.view.html_parts import table
 
 if TYPE_CHECKING:
     import os
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 PICTURE_SIDE = 900
 """Longer side of a picture. [pixels]"""
 MAX_ROWS = 60
-"""Rows of a table before the rest is only counted."""
+"""Devices that a netlist lists before the rest is only counted."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Netlist:
         """Return tables of the recognised groups and of the devices."""
         circuit = self.circuit
         title = f"{circuit.name}: {len(circuit.devices)} devices, {len(circuit.nets)} nets"
+        left_out = len(circuit.devices) - MAX_ROWS
         groups = [(module.type, ", ".join(module.devices)) for module in circuit.modules]
         devices = [
             (
@@ -54,13 +56,15 @@ class Netlist:
                 " ".join(f"{name}={value:g}" for name, value in sorted(device.params.items())),
                 " ".join(f"{terminal}={net}" for terminal, net in device.terminals.items()),
             )
-            for device in circuit.devices
+            for device in circuit.devices[:MAX_ROWS]
         ]
-        return (
-            f"<p>{escape(title)}</p>"
-            + _table(("group", "devices"), groups)
-            + _table(("device", "model", "parameters", "nets"), devices)
-        )
+        parts = [
+            f"<p>{escape(title)}</p>",
+            table("Matched groups", ("group", "devices"), groups),
+            table("Devices", ("device", "model", "parameters", "nets"), devices),
+            f"<p>and {left_out} more devices</p>" if left_out > 0 else "",
+        ]
+        return "".join(parts)
 
 
 @dataclass(frozen=True)
@@ -194,16 +198,18 @@ class Build:
         return Layout(layout, choose_cell(layout), current.technology(), current.path, tuple(self.report["warnings"]))
 
     def _repr_html_(self) -> str:
-        """Return the verdicts, some figures, the matched groups and the picture of the build."""
+        """Return the verdicts, some figures and the picture of the build, and where its whole report is."""
         report = self.report
         if "drc" not in report or "lvs" not in report:
-            return _table(("still to run",), [(stage,) for stage in report["remaining_stages"]])
+            return table("Still to run", ("stage",), [(stage,) for stage in report["remaining_stages"]])
         placement, routing = report["placement"], report["routing"]
         figures = [
             ("size", f"{placement['width']:.2f} x {placement['height']:.2f} um"),
             ("utilisation", f"{placement['utilisation']:.2f}"),
             ("nets routed", f"{routing['total_nets'] - len(routing['failed'])} of {routing['total_nets']}"),
         ]
+        if "report" in self.files:
+            figures.append(("whole report", self.files["report"]))
         page = _verdict_table(report["drc"], report["lvs"], self.faults, figures)
         return page + (_picture(Path(self.files["png"]).read_bytes()) if "png" in self.files else "")
 
@@ -221,19 +227,7 @@ def _verdict_table(
     if lvs is not None:
         compared = ("matched" if lvs["matched"] else "not matched") + ("" if lvs["complete"] else ", incomplete")
     rows = [("DRC", rules), ("LVS", compared), *figures, *(("fault", text) for text in faults)]
-    return _table(("check", "result"), rows)
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return an HTML table; "" if there are no rows."""
-    if not rows:
-        return ""
-    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
-    shown = ["".join(f"<td>{escape(text)}</td>" for text in row) for row in rows[:MAX_ROWS]]
-    if len(rows) > MAX_ROWS:
-        shown.append(f'<td colspan="{len(heads)}">and {len(rows) - MAX_ROWS} more</td>')
-    body = "".join(f"<tr>{cells}</tr>" for cells in shown)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return table("Verdict", ("check", "result"), rows)
 
 
 def _picture(png: bytes) -> str:

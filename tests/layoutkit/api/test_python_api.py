@@ -108,8 +108,13 @@ def test_a_build_is_the_report_of_the_flow_with_its_layout(built, netlist):
     verdict = layoutkit.check(built.layout, netlist)
     assert (verdict.ok, verdict.lvs["matched"]) == (True, True)
     for page in (built._repr_html_(), verdict._repr_html_()):
-        assert "<td>matched</td>" in page
+        assert ">matched</td>" in page
         assert "data:image/png;base64," in page
+
+
+def test_a_build_says_where_its_whole_report_is(built):
+    assert Path(built.files["report"]).is_file()
+    assert built.files["report"] in built._repr_html_()
 
 
 def test_a_layout_file_is_judged_in_the_process_of_its_workspace(built):
