@@ -201,8 +201,7 @@ class _Planner:
         self.inset = self._up(max(c.space for c in technology.conductors[1:5]) // 2)
         self.core = core
         names = {net.name for net in self.railed}
-        reach = SLOT_PITCHES * self.stack.pitch()
-        self.wishes = [_wish(net, core, reach) for net in nets if net.name not in names]
+        self.wishes = [_wish(net, core) for net in nets if net.name not in names]
         self.sides = choose_sides(self.wishes, Rectangle(core.left, core.bottom, core.right, core.top))
         self.channel = channel
 
@@ -385,12 +384,8 @@ def _rank(net: PortNet) -> tuple[int, str]:
     return (net.order or 0, net.name)
 
 
-def _wish(net: PortNet, core: kdb.Box, tolerance: int) -> PortWish:
-    """Return where a port should be; the usual sides are left for inputs, right for outputs.
-
-    Mirror images lie at the bottom or top where one side of the core is further from their axis by more than
-    ``tolerance``: at the left and right they would need a frame that is as wide on both sides of the axis.
-    """
+def _wish(net: PortNet, core: kdb.Box) -> PortWish:
+    """Return where a port should be; the usual sides are left for inputs, right for outputs."""
     around = kdb.Box()
     for pin in net.pins:
         around += pin
@@ -398,7 +393,4 @@ def _wish(net: PortNet, core: kdb.Box, tolerance: int) -> PortWish:
     usual: dict[str, Side] = {"input": "left", "output": "right"}
     supplies: dict[str, Side] = {"power": "top", "ground": "bottom"}
     side = supplies.get(net.use) or usual.get(net.direction)
-    across: Side | None = None
-    if net.axis is not None and abs(net.axis - core.left - (core.right - net.axis)) > tolerance:
-        across = "bottom" if middle.y < core.center().y else "top"
-    return PortWish(net.name, middle.x, middle.y, net.side, side, net.order, net.partner, net.axis, across)
+    return PortWish(net.name, middle.x, middle.y, net.side, side, net.order, net.partner, net.axis)

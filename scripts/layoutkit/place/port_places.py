@@ -30,7 +30,6 @@ class PortWish:
         order: Place among the ports of its side that have an order, from the left or from below; None for any.
         partner: Port that should be its mirror image about ``axis``, and vice versa.
         axis: Vertical axis of the two.
-        across: The bottom or top, where it and its partner should be rather than at the left and right.
     """
 
     name: str
@@ -41,7 +40,6 @@ class PortWish:
     order: int | None = None
     partner: str | None = None
     axis: int | None = None
-    across: Side | None = None
 
 
 class PortPlace(NamedTuple):
@@ -54,8 +52,7 @@ class PortPlace(NamedTuple):
 def choose_sides(wishes: Sequence[PortWish], core: Rectangle) -> dict[str, Side]:
     """Return the side of each port.
 
-    A wanted side counts first. Two ports that mirror each other lie at opposite sides, or both at the bottom or top,
-    also where one of the opposite sides is further from their axis (``across``).
+    A wanted side counts first. Two ports that mirror each other lie at opposite sides, or both at the bottom or top.
     """
     named = {wish.name: wish for wish in wishes}
     found = {wish.name: wish.side for wish in wishes if wish.side is not None}
@@ -68,8 +65,6 @@ def choose_sides(wishes: Sequence[PortWish], core: Rectangle) -> dict[str, Side]
             found[wish.name] = wish.usual or nearest
         elif partner.name in found:
             found[wish.name] = OPPOSITE[found[partner.name]]
-        elif wish.across is not None:
-            found[wish.name] = found[partner.name] = wish.across
         else:  # of two partners the left one comes first
             found[wish.name], found[partner.name] = "left", "right"
     return found
