@@ -35,6 +35,7 @@ class MirrorSpec:
         dummies: Dummy fingers at each end of each row.
         labels: Whether pins carry net names.
         ring: Which taps surround it.
+        twins: Nets that are to be wired as mirror images, in pairs, the left one first; see ``risers``.
     """
 
     name: str
@@ -44,6 +45,7 @@ class MirrorSpec:
     dummies: int = 2
     labels: bool = True
     ring: RingStyle = FULL_RING
+    twins: tuple[tuple[str, str], ...] = ()
 
 
 def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Module:
@@ -55,7 +57,9 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
         GeometryError: If the transistors do not form such a mirror; the message says why.
     """
     plan = mirror_plan(tech, spec)
-    group = GroupSpec(spec.name, spec.mirror, dummies=spec.dummies, labels=spec.labels, ring=spec.ring)
+    group = GroupSpec(
+        spec.name, spec.mirror, dummies=spec.dummies, labels=spec.labels, ring=spec.ring, twins=spec.twins
+    )
     if spec.cascodes:
         upper = _cascode_plan(tech, spec, plan.pattern)
         plan = plan._replace(

@@ -39,6 +39,7 @@ class GroupSpec:
         gap: Minimum distance between diffusions that are not shared. [dbu]
         tags: Device to what precedes the number in the names of its units, such as ``out_``.
         ring: Which taps surround it.
+        twins: Nets that are to be wired as mirror images, in pairs, the left one first; see ``risers``.
     """
 
     name: str
@@ -51,6 +52,7 @@ class GroupSpec:
     gap: int = 0
     tags: Mapping[str, str] | None = None
     ring: RingStyle = FULL_RING
+    twins: tuple[tuple[str, str], ...] = ()
 
 
 def draw_group(layout: kdb.Layout, tech: Technology, spec: GroupSpec) -> Module:
@@ -82,7 +84,7 @@ def drawn_plan(
     """
     first = plan.transistors[0]
     stack = RowStack(spec.name, first.spec, first.bulk, plan.rows, labels=spec.labels, gap=spec.gap, ring=spec.ring)
-    stack = replace(stack, currents={each.id: each.current for each in plan.transistors})
+    stack = replace(stack, currents={each.id: each.current for each in plan.transistors}, twins=spec.twins)
     if len(plan.rows) > 1:
         stack = replace(stack, bulk_rails="both")
     module = draw_row_module(layout, tech, stack)

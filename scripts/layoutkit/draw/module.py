@@ -118,7 +118,8 @@ class Module:
         pins: Bottom pin first; ``joined`` states whether the pins of one net are connected inside the module.
         devices: Ids of the transistors it holds.
         instances: Units, bottom row first, left to right.
-        symmetry_axis_x: Vertical line about which the drawn geometry is its own mirror image, or ``None``. [dbu]
+        symmetry_axis_x: Vertical line about which the drawn geometry is its own mirror image, or ``None``; the cuts
+            that join the risers of twins, see ``risers``, do not count. [dbu]
         bbox: Bounding box, lower left corner at (0, 0). [dbu]
         gates: All channels, dummies included.
         mirrored_in_y: Whether the drawn geometry is its own mirror image about a horizontal line.

@@ -37,7 +37,7 @@ from layoutkit.draw.ring import (
     row_covers,
     tap_distance,
 )
-from layoutkit.draw.risers import Risers, needed_width
+from layoutkit.draw.risers import Joined, Risers, Twins, needed_width
 from layoutkit.draw.row import Row, is_palindrome, plan_row
 from layoutkit.draw.row_metal import Metal, hull
 from layoutkit.draw.sizes import row_sizes
@@ -47,7 +47,7 @@ from layoutkit.errors import GeometryError
 from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     import klayout.db as kdb
 
@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, Technology
 
 BulkRails = Literal["bottom", "both"]
+
+WIDER_FOR_TWINS = 0.03
+"""Part of the rows' width by which mirrored pins may widen a module; without them, wires start at the rails."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ class RowStack:
         gap: Minimum distance between the diffusions of adjacent rows. [dbu]
         ring: Which taps surround the rows.
         currents: Device to its largest direct current, for which the metal is drawn. [A]
+        twins: Nets that are to be wired as mirror images, in pairs: the first gets a pin at the left end, the second
+            one at the mirrored place. Only nets that both have rails count.
     """
 
     name: str
@@ -83,6 +88,7 @@ class RowStack:
     gap: int = 0
     ring: RingStyle = FULL_RING
     currents: Mapping[str, float] = field(default_factory=dict)
+    twins: tuple[tuple[str, str], ...] = ()
 
 
 def draw_row_module(layout: kdb.Layout, tech: Technology, stack: RowStack) -> Module:
@@ -154,6 +160,7 @@ class _Drawing:
         self.links = self._gate_links()
         self.tie_rails = self._tie_rails()
         self.risers = self._planned_risers()
+        self.links = [link for link in self.links if link.net not in self.risers.nets]  # risers join the rails, too
         self.inner = self._ring_inside()
         self.ends = self.inner.left - self._tap_width("left"), self.inner.right + self._tap_width("right")
         self._check_tap_distance()
@@ -171,6 +178,7 @@ class _Drawing:
         if self.risers.nets:
             for layer, area in self.risers.shapes(self.ends, self.rails):
                 sketch.box(layer, area)
+            self.pins += [(net, self.metal.riser, area) for (net, _), area in self.risers.twin_risers(self.ends)]
         if self.taps:
             for layer, area in module_covers(self.inner, self.ring, tech, stack.device, self.taps):
                 sketch.box(layer, area)
@@ -180,6 +188,8 @@ class _Drawing:
         self._draw_texts()
         extent = sketch.extent()
         symmetric = sketch.is_mirror_image_of_itself() and (extent.left + extent.right) % (2 * self.sizes.grid) == 0
+        for layer, area in self.risers.crossings(self.ends, self.rails):
+            sketch.box(layer, area)
         cell = fresh_cell(layout, stack.name)
         sketch.write(cell, tech, -extent.left, -extent.bottom)
         return self._described(layout, cell, extent, symmetric=symmetric)
@@ -261,12 +271,37 @@ class _Drawing:
         return self.taps == ("bottom", "top")
 
     def _planned_risers(self) -> Risers:
-        nets = self._riser_nets()
-        self.links = [link for link in self.links if link.net not in nets]  # risers join the gate rails, too
+        needed, twins = self._riser_nets(), self._twins()
+        plain = self._risers_of(Joined(needed))
+        if not twins:
+            return plain
+        alike = {net for pair in twins for net in pair[:2]}
+        mirrored = self._risers_of(Joined([net for net in needed if net not in alike], twins))
+        wider = 2 * (mirrored.lack - plain.lack)
+        return plain if wider > WIDER_FOR_TWINS * (self.right - self.left) else mirrored
+
+    def _risers_of(self, joined: Joined) -> Risers:
         rails = [rail for row in self.wired for rail in row.all_rails()]
         may_part = self.matched and not self._palindromes()
-        room = self._riser_room(self._sides(), nets) if nets else 0
-        return Risers(self.metal, nets, rails, self.loads.nets, room=room, may_part=may_part)
+        room = self._riser_room(self._sides(), joined.names) if joined.names else 0
+        return Risers(self.metal, joined, rails, self.loads.nets, room=room, may_part=may_part)
+
+    def _twins(self) -> list[Twins]:
+        """Return the twins of which both have rails, each net once."""
+        found: dict[str, Twins] = {}
+        rails = [
+            (rail.net, placed.area(Area(0, rail.low, 0, rail.high)))
+            for placed in self.rows
+            for rail in placed.wired.all_rails()
+        ]
+        for left, right in self.stack.twins:
+            nets = {left, right}
+            spans = [area for net, area in rails if net in nets]
+            apart = len(nets) == 2 and self.stack.bulk_net not in nets and not nets & found.keys()
+            if apart and nets == {net for net, _ in rails if net in nets}:
+                pair = Twins(left, right, min(area.bottom for area in spans), max(area.top for area in spans))
+                found |= dict.fromkeys(nets, pair)
+        return list(dict.fromkeys(found.values()))
 
     def _riser_nets(self) -> list[str]:
         """Return the nets that need a riser, outermost first.
@@ -290,11 +325,13 @@ class _Drawing:
             counts[bulk] += 1 + self._in_two_strips()
         return sorted(net for net, count in counts.items() if count > 1)
 
-    def _riser_room(self, sides: dict[RingSide, int], nets: list[str]) -> int:
+    def _riser_room(self, sides: dict[RingSide, int], nets: Collection[str]) -> int:
         """Return the room for risers of ``nets`` at each end: outside matched channels, or half of the rows. [dbu]
 
-        Links between gate rails are in the way of risers on their conductor, and of pads down to rails below it.
+        Links between gate rails are in the way of risers on their conductor, and of pads down to rails below it; the
+        risers replace those of their own nets.
         """
+        links = [link for link in self.links if link.net not in nets]
         beyond = min(sides["left"] + self._tap_width("left"), sides["right"] + self._tap_width("right"))
         space = self.metal.space(self.metal.riser, self._widest(self.metal.riser))
         half = self.metal.even(space) // 2
@@ -306,7 +343,7 @@ class _Drawing:
         beside = max(space, self.metal.space(LEVEL, self._widest(LEVEL)) + pad.right - width)
         below = [rail for row in self.wired for rail in row.all_rails() if rail.net in nets and rail.level < LEVEL]
         if self.metal.riser == LEVEL or below:
-            edges += [(link.area.left - beside, link.area.right + beside) for link in self.links]
+            edges += [(link.area.left - beside, link.area.right + beside) for link in links]
         return min(*(left - self.left for left, _ in edges), *(self.right - right for _, right in edges)) + beyond
 
     def _palindromes(self) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.route.drawing import cuts_of
+from layoutkit.route.equal_loads import capacitance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +30,8 @@ class MirroredNets:
         exact: Whether wires and cuts are mirror images, to the database unit.
         reason: Why not; empty where they are.
         wire_lengths: Of each net. [dbu]
-        via_counts: Of each net.
+        via_counts: Of each net; a via has one cut or several.
+        cut_counts: Of each net.
         capacitances: Of each net's wires to the substrate [aF]; empty where the technology states no numbers.
         wires_error: Area of the wires that differ from the mirror image, over twice their area.
         error: The same for all metal of the nets above the first conductor's contacts, in modules, too.
@@ -40,6 +42,7 @@ class MirroredNets:
     reason: str
     wire_lengths: tuple[int, ...]
     via_counts: tuple[int, ...]
+    cut_counts: tuple[int, ...]
     capacitances: tuple[float, ...]
     wires_error: float
     error: float
@@ -53,11 +56,12 @@ class MirroredNets:
             return f"the wires are mirror images{inside}"
         if len(self.nets) < 2:
             return self.reason
-        length, vias, capacitance = (
-            _mismatch(each) for each in (self.wire_lengths, self.via_counts, self.capacitances)
+        length, vias, cuts, load = (
+            _mismatch(each) for each in (self.wire_lengths, self.via_counts, self.cut_counts, self.capacitances)
         )
-        load = "" if capacitance is None else f", in capacitance by {capacitance:.2%}"
-        return f"{self.reason}; the nets differ in length by {length or 0:.2%}, in vias by {vias or 0:.2%}{load}"
+        last = "" if load is None else f", in capacitance by {load:.2%}"
+        counts = f"in vias by {vias or 0:.2%}, in cuts by {cuts or 0:.2%}"
+        return f"{self.reason}; the nets differ in length by {length or 0:.2%}, {counts}{last}"
 
     def to_json(self, technology: Technology) -> dict[str, Any]:
         """Return it as JSON data, lengths in micrometres, capacitances in femtofarads."""
@@ -77,6 +81,7 @@ class MirroredNets:
             mismatches = {
                 "length": _mismatch(self.wire_lengths),
                 "vias": _mismatch(self.via_counts),
+                "cuts": _mismatch(self.cut_counts),
                 "capacitance": _mismatch(self.capacitances),
             }
             data["mismatch"] = {name: round(value, 4) for name, value in mismatches.items() if value is not None}
@@ -118,6 +123,7 @@ def _measured(
         mirrored.exact,
         mirrored.reason,
         tuple(net.wire_length for net in nets),
+        tuple(net.via_count for net in nets),
         tuple(sum(via.columns * via.rows for via in net.vias) for net in nets),
         tuple(found for regions in wires for found in [capacitance(technology, regions)] if found is not None),
         mirror_error(wires[0], wires[-1], axis_x),
@@ -161,17 +167,3 @@ def mirror_error(one: Mapping[str, kdb.Region], other: Mapping[str, kdb.Region],
         image = kdb.Region() if axis_x is None else first.transformed(kdb.Trans(kdb.Trans.M90)).moved(2 * axis_x, 0)
         differs += (image ^ second).area()
     return differs / total if total else 0.0
-
-
-def capacitance(technology: Technology, regions: Mapping[str, kdb.Region]) -> float | None:
-    """Return the capacitance of metal to the substrate, other metal left out [aF]; None where numbers are missing."""
-    found = 0.0
-    for conductor in technology.conductors:
-        region = regions.get(conductor.name)
-        if region is None:
-            continue
-        if conductor.area_af_um2 is None or conductor.fringe_af_um is None:
-            return None
-        um = technology.dbu_um
-        found += region.area() * um * um * conductor.area_af_um2 + region.perimeter() * um * conductor.fringe_af_um
-    return found

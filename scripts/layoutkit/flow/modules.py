@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.circuit.circuit import Device
+from layoutkit.circuit.port_uses import port_uses
 from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror, mirror_plan
 from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.group import GroupSpec, drawn_plan, group_plans
@@ -167,6 +168,26 @@ def _paired(design: Design) -> set[str]:
     return {device for group in design.constraints.symmetry for pair in group.pairs for device in pair}
 
 
+def _twins(design: Design) -> tuple[tuple[str, str], ...]:
+    """Return the net pairs of the constraints, the left net of each first.
+
+    It is the net of the left device of a pair that is drawn in two modules. Where no pair says so, an output whose twin
+    is no port comes last: outputs lie at the right.
+    """
+    circuit, found = design.circuit, []
+    together = {device.id: group.name for group in design.groups for device in group.devices}
+    outputs = {port for port, use in port_uses(circuit).items() if use.direction == "output"}
+    for group in design.constraints.symmetry:
+        apart = [pair for pair in group.pairs if together.get(pair[0]) != together.get(pair[1])]
+        ends = [tuple(circuit.device(name).terminals for name in pair) for pair in apart]
+        sides = {(left[end], right.get(end)) for left, right in ends for end in left}
+        for one, other in group.net_pairs:
+            at_left = (one, other) in sides
+            at_right = (other, one) in sides or (one in outputs and other not in circuit.ports)
+            found.append((other, one) if at_right and not at_left else (one, other))
+    return tuple(found)
+
+
 def dummy_devices(
     drawn: Sequence[Drawn], circuit: Circuit, technology: Technology
 ) -> tuple[tuple[Device, ...], frozenset[str]]:
@@ -230,12 +251,12 @@ def _drawn(
     if group.cascodes:
         lower = tuple(t for t in sized.transistors if t.id not in group.cascodes)
         upper = tuple(t for t in sized.transistors if t.id in group.cascodes)
-        mirror = MirrorSpec(group.name, lower, upper, group.arrangement, labels=False, ring=ring)
+        mirror = MirrorSpec(group.name, lower, upper, group.arrangement, labels=False, ring=ring, twins=_twins(design))
         dummies, _ = chosen_dummies(
             technology, group, design.dummies, lambda count: [mirror_plan(technology, replace(mirror, dummies=count))]
         )
         return [draw_mirror(layout, technology, replace(mirror, dummies=dummies.count))], dummies
-    matched = GroupSpec(group.name, sized.transistors, group.arrangement, labels=False, ring=ring)
+    matched = GroupSpec(group.name, sized.transistors, group.arrangement, labels=False, ring=ring, twins=_twins(design))
     dummies, plans = chosen_dummies(
         technology,
         group,

@@ -133,19 +133,33 @@ def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], li
     }
     for one, other in (pair for group in design.constraints.symmetry for pair in group.net_pairs):
         if one in nets and other in nets:
-            axis = _axis(pins[one], pins[other])
-            nets[one] = replace(nets[one], partner=other, axis=axis)
-            nets[other] = replace(nets[other], partner=one, axis=axis)
+            axis, images = _mirrored_pins(pins[one], pins[other])
+            axis = axis if axis == placed.placement.axis_x else None  # wires are mirrored about that one only
+            for net, partner, boxes in ((one, other, images[0]), (other, one, images[1])):
+                nets[net] = replace(nets[net], partner=partner, axis=axis, pins=boxes or nets[net].pins)
     return list(nets.values()), missing
 
 
-def _axis(one: Sequence[tuple[str, kdb.Box]], other: Sequence[tuple[str, kdb.Box]]) -> int | None:
-    """Return the vertical axis about which two sets of pins are mirror images; None where there is none. [dbu]"""
-    boxes = [box for _, box in (*one, *other)]
-    total = min(box.left for box in boxes) + max(box.right for box in boxes)
-    image = sorted((layer, total - b.right, b.bottom, total - b.left, b.top) for layer, b in one)
-    same = image == sorted((layer, b.left, b.bottom, b.right, b.top) for layer, b in other)
-    return total // 2 if same and total % 2 == 0 else None
+def _mirrored_pins(
+    one: Sequence[tuple[str, kdb.Box]], other: Sequence[tuple[str, kdb.Box]]
+) -> tuple[int | None, tuple[tuple[kdb.Box, ...], tuple[kdb.Box, ...]]]:
+    """Return the vertical axis about which most pins of two nets are mirror images [dbu], and those pins of each net.
+
+    The axis is None, and there are no pins, where no two pins are images about an axis on the database unit.
+    """
+    found: dict[int, tuple[list[kdb.Box], list[kdb.Box]]] = {}
+    for layer, box in one:
+        for other_layer, image in other:
+            same = (layer, box.bottom, box.top, box.width()) == (other_layer, image.bottom, image.top, image.width())
+            total = box.left + image.right
+            if same and total % 2 == 0:
+                pins = found.setdefault(total // 2, ([], []))
+                pins[0].append(box)
+                pins[1].append(image)
+    if not found:
+        return None, ((), ())
+    axis = min(found, key=lambda each: (-len(found[each][0]), each))
+    return axis, (tuple(found[axis][0]), tuple(found[axis][1]))
 
 
 def _label_black_boxes(placed: PlacedModules, circuit: Circuit) -> list[str]:

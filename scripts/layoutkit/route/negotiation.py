@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from layoutkit.route.blockers import blockers
 from layoutkit.route.board import HARD, Board
 from layoutkit.route.connection import joins_all
+from layoutkit.route.equal_loads import ALIKE, add_stubs, capacitance_of
 from layoutkit.route.lengthening import lengthen
 from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths
 from layoutkit.route.mirrored_paths import grow_own_image, grow_pair
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from layoutkit.route.routes import Rect, SingleCut
 
 HIGHEST_WEIGHT = 16
+FINISH_ROUNDS = 3
+"""How often the metal of a net and that of its image are completed in turn."""
 NOT_TRIED = "not tried, because an essential net finds no way"
 """Why a net failed that was not routed; see ``RouteOptions.essential``."""
 
@@ -81,6 +84,7 @@ class Negotiation:
         self._equalise()
         self._shield()
         self._add_second_cuts()
+        self._equalise_loads()
         for net in self.nets:
             self._take_out_open(net)
         return self._result()
@@ -139,14 +143,16 @@ class Negotiation:
         if folded.failure:
             self.mirror.dissolve(unit, folded.failure)
             return False
-        metals: list[NetMetal] = []
-        for net, paths in zip(nets, folded.paths, strict=True):
-            if metals and not folded.reason:
-                metals.append(self.mirror.image(metals[0]))
-            else:
-                metals.append(metal_of_paths(self.stack, board.tracks, paths, net.width))
-                self._finisher(net).finish(metals[-1], net.width, net.current_ma)
-            self._enter(net, metals[-1])
+        metals = [
+            metal_of_paths(self.stack, board.tracks, paths, net.width)
+            for net, paths in zip(nets, folded.paths, strict=True)
+        ]
+        if len(nets) == 2 and not folded.reason:
+            metals = self._finished_images(nets, metals[0])
+        for net, metal in zip(nets, metals, strict=True):
+            if len(nets) == 1 or folded.reason:
+                self._finisher(net).finish(metal, net.width, net.current_ma)
+            self._enter(net, metal)
         if not all(joins_all(self.stack, net, metal) for net, metal in zip(nets, metals, strict=True)):
             for net in nets:
                 self._leave(net)
@@ -157,6 +163,21 @@ class Negotiation:
             if folded.reason:
                 self.mirror.reasons[net.name] = folded.reason
         return True
+
+    def _finished_images(self, nets: Sequence[NetRequest], metal: NetMetal) -> list[NetMetal]:
+        """Return the finished metal of a net and its image, the twin's: what one of them needs, both get.
+
+        At the image of a terminal of one net, the other has a wire that ends, which may need more area.
+        """
+        width, current = nets[0].width, nets[0].current_ma
+        for _ in range(FINISH_ROUNDS):
+            self._finisher(nets[0]).finish(metal, width, current)
+            image = self.mirror.image(metal)
+            self._finisher(nets[1]).finish(image, None)
+            if len(image.patches) == len(metal.patches):
+                break
+            metal, width, current = self.mirror.image(image), None, None
+        return [metal, image]
 
     def _enter(self, net: NetRequest, metal: NetMetal) -> None:
         state = self.state[net.name] = _State(metal)
@@ -247,6 +268,22 @@ class Negotiation:
                     self.board.change(nets[name], metal, -1)
                     lengthen(self.board, nets[name], metal, by)
                     self.board.change(nets[name], metal, 1)
+
+    def _equalise_loads(self) -> None:
+        """Give the net with less capacitance of two that should be mirror images, and are not, stubs on its wires."""
+        nets = {net.name: net for net in self.nets if self.state[net.name].entered}
+        for names in [(net.mirror_of, net.name) for net in self.nets if net.mirror_of is not None]:
+            metals = {name: self.state[name].metal for name in names if name in nets}
+            loads = {name: capacitance_of(self.board, metal) for name, metal in metals.items() if metal is not None}
+            known = [load for load in loads.values() if load is not None]
+            if len(known) < 2 or max(known) - min(known) <= ALIKE * max(known):
+                continue
+            name = min(names, key=lambda each: loads[each] or 0.0)
+            metal = metals[name]
+            if metal is not None:
+                self.board.change(nets[name], metal, -1)
+                add_stubs(self.board, nets[name], metal, max(known))
+                self.board.change(nets[name], metal, 1)
 
     def _shield(self) -> None:
         """Draw shields beside the nets that want one."""

@@ -1,5 +1,7 @@
 """Pairs, mirrors and groups: centroids measured on the masks, symmetry, connections and cleanliness (S0.5, S0.6)."""
 
+from dataclasses import replace
+
 import klayout.db as kdb
 import pytest
 from drawn_circuit import channels_of, layers_changed_by
@@ -144,6 +146,41 @@ def test_an_abba_row_is_its_own_mirror_image(pair, dummies):
     module = pair(dummies=dummies)
     mirror = kdb.Trans(2, True, 2 * module.symmetry_axis_x, 0)
     assert layers_changed_by(mirror, module.cell) == []
+
+
+TWINS = (("d1", "d2"), ("g2", "g1"))
+
+
+@pytest.mark.parametrize(("pattern", "process"), [("ABBA", "sky130A"), ("ABBA/BAAB", "generic"), ("AB/BA", "sky130A")])
+@pytest.mark.parametrize("ring", ["full", "later"])
+def test_twins_have_pins_that_are_mirror_images_and_only_the_cuts_to_them_are_not(pattern, process, ring):
+    tech, layout = load(process), kdb.Layout()
+    layout.dbu = tech.dbu_um
+    size = MosSize(20e-6, 1e-6, 4)
+    pair = [transistor(tech, f"M{i}", "nmos", size, {"d": f"d{i}", "g": f"g{i}", "s": "s", "b": "b"}) for i in (1, 2)]
+    spec = GroupSpec("group", tuple(pair), pattern, ring=RingStyle(ring))
+    plain = draw_group(layout, tech, spec)
+    area = plain.bbox.area()
+    module = draw_group(layout, tech, replace(spec, twins=TWINS))
+    assert module.bbox.area() <= 1.03 * area
+    axis = module.bbox.center().x
+    for left, right in TWINS:
+        (one,), (other,) = (
+            [pin for pin in module.pins_of(net) if pin.box.height() > pin.box.width()] for net in (left, right)
+        )
+        assert one.layer == other.layer
+        assert one.box == other.box.transformed(kdb.Trans(kdb.Trans.M90)).moved(2 * axis, 0)
+        assert one.box.right < axis
+    assert (module.symmetry_axis_x == axis) == (pattern != "AB/BA")
+    if module.symmetry_axis_x is not None:
+        mirror = kdb.Trans(2, True, 2 * axis, 0)
+        index = [conductor.name for conductor in tech.conductors].index(one.layer)
+        changed = layers_changed_by(mirror, module.cell)
+        assert changed == [str(layout.get_info(tech.layer(layout, tech.cuts[index - 1].layer)))]
+    if ring == "full":
+        assert clean(module, tech)
+    for channel in channels_of(module.cell, tech.name):
+        assert channel.gate == "b" or channel.sides == {"s", channel.gate.replace("g", "d")}
 
 
 def test_abba_rows_are_their_own_image_upside_down(pair):

@@ -39,7 +39,8 @@ def stacks(draw):
     spec = tech.device(draw(st.sampled_from(["nmos", "pmos"])))
     drawn = draw(st.lists(rows(spec), min_size=1, max_size=3))
     rails = draw(st.sampled_from(["bottom", "both"]))
-    return tech, RowStack("cell", spec, "b", tuple(drawn), bulk_rails=rails, ring=draw(RINGS))
+    twins = draw(st.sampled_from([(), (("a", "c"),), (("a", "c"), ("f", "e")), (("c", "a"), ("c", "b"))]))
+    return tech, RowStack("cell", spec, "b", tuple(drawn), bulk_rails=rails, ring=draw(RINGS), twins=twins)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

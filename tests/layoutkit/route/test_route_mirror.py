@@ -73,16 +73,52 @@ def differs(one, other, layers=("met1", "met2", "met3", "via", "via2")):
     return sum((one.get(layer, empty) ^ other.get(layer, empty)).area() for layer in layers)
 
 
-def test_a_terminal_without_an_image_is_joined_by_a_way_of_its_own_and_reported():
+def test_a_terminal_without_an_image_gives_both_nets_the_same_metal():
+    """The net without it gets the image of the wire that leads to it, which ends with enough area."""
     left, right = boxes(0)
     nets = [NetRequest("p", left), NetRequest("n", right[:2], mirror_of="p")]
     result = route(SKY, nets, {}, AREA, LAYERS, RouteOptions(axis_x=0))
     assert result.failed == ()
+    assert result.unmirrored == ()
+    assert differs(shapes(result, "p", 0), shapes(result, "n")) == 0
+    assert result.net("p").wire_length > shortest(left)
+    assert faults(SKY, nets, result, (), AREA) == []
+
+
+def shortest(ends):
+    """Return a length that no wire between some terminals undercuts: the largest gap between two of them. [dbu]"""
+    spans = [(end.box.bottom, end.box.top) for end in ends]
+    return max(low - high for low, _ in spans for _, high in spans)
+
+
+@pytest.mark.parametrize("process", ["sky130A", "sg13g2"])
+def test_a_terminal_whose_image_is_blocked_is_joined_by_a_way_of_its_own_and_stubs_make_the_loads_equal(process):
+    technology = load(process)
+    names = [conductor.name for conductor in technology.conductors[1:4]]
+    left, right = ([(names[LAYERS.index(end.layer)], end.box) for end in ends] for ends in boxes(0))
+    nets = [NetRequest("p", tuple(Terminal(*end) for end in left))]
+    nets.append(NetRequest("n", tuple(Terminal(*end) for end in right[:2]), mirror_of="p"))
+    layer, image = right[2]
+    fixed = [(layer, image.enlarged(100, 100), None)]
+    result = route(technology, nets, as_obstacles(fixed), AREA, names, RouteOptions(axis_x=0))
+    assert result.failed == ()
     ((net, reason),) = result.unmirrored
     assert net == "n"
     assert reason.startswith("some terminals have no mirror image")
-    assert faults(SKY, nets, result, (), AREA) == []
-    assert abs(result.net("p").wire_length - result.net("n").wire_length) <= 2 * SKY.grid
+    assert faults(technology, nets, result, fixed, AREA) == []
+    assert abs(result.net("p").wire_length - result.net("n").wire_length) <= 2 * technology.grid
+    loads = [load_of(technology, result.net(name)) for name in ("p", "n")]
+    assert abs(loads[0] - loads[1]) <= 0.01 * max(loads)
+
+
+def load_of(technology, net):
+    """Return the capacitance of a net's wires to the substrate, by KLayout's areas and perimeters. [aF]"""
+    total = 0.0
+    for conductor in technology.conductors:
+        drawn = kdb.Region([kdb.Box(*rect) for layer, rect in net.metal if layer == conductor.name]).merged()
+        total += drawn.area() * technology.dbu_um**2 * conductor.area_af_um2
+        total += drawn.perimeter() * technology.dbu_um * conductor.fringe_af_um
+    return total
 
 
 def test_pins_at_different_heights_get_wires_that_are_mirror_images_past_both():
