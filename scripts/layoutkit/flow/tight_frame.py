@@ -49,11 +49,12 @@ KEEPOUT = -1
 
 
 class Piece(NamedTuple):
-    """A rectangle of metal or cuts: its layer, its sides, and its distance to others. [dbu]"""
+    """A rectangle of metal or cuts: its layer, its sides, its distance to others, whether it is rigid. [dbu]"""
 
     layer: str
     rect: Rect
     space: int = 0
+    rigid: bool = False
 
 
 class _Span(NamedTuple):
@@ -258,9 +259,9 @@ class _Cell:
             for via in net.vias:
                 rects = self.stack.cut_rects(cut_index(self.stack, via.cut), via.x, via.y, via.columns, via.rows)
                 boxes = [kdb.Box(*rect) for rect in rects]
-                yield self._piece(via.cut, _rect(sum(boxes, kdb.Box())))
+                yield self._piece(via.cut, _rect(sum(boxes, kdb.Box())))._replace(rigid=True)
                 for level, rect in pads(self.stack, via):
-                    yield self._piece(self.stack.conductors[level].name, rect)
+                    yield self._piece(self.stack.conductors[level].name, rect)._replace(rigid=True)
         yield from (self._piece(name, _rect(box)) for name, box in self.frame.cuts)
         for port in self.frame.ports:
             axis, sign = WAYS[port.side]
@@ -289,7 +290,8 @@ class _Squeeze:
         self.cell, self.ways = cell, ways
         frame, lowest = cell.frame, {cell.stack.conductors[0].name, cell.stack.cuts[0].name}
         self.edge = max(way.of(frame.boundary) for way in ways)
-        modules = max((w.span(p).high for w in ways for p in cell.fixed if p.layer not in lowest), default=-FREE)
+        still = [p for p in cell.fixed if p.layer not in lowest] + cell.keepouts
+        modules = max((way.span(piece).high for way in ways for piece in still), default=-FREE)
         self.mobile = [[span for piece in cell.mobile(way) for span in _ends(way, piece)] for way in ways]
         extents = [(span.low, span.high) for spans in self.mobile for span in spans]
         blocks = _united([(-FREE, modules), *extents, *rigid, (self.edge, self.edge)])
@@ -340,10 +342,10 @@ def _room(span: _Span, other: _Span, moved: int) -> int:
 
 
 def _ends(way: _Way, piece: Piece) -> Iterator[_Span]:
-    """Yield the parts of a rectangle that keep their shape: its two ends where it runs inwards, else all of it."""
+    """Yield the parts of a rectangle that are rigid: the two ends of a wire that runs inwards, else all of it."""
     span = way.span(piece)
     width = span.end - span.start
-    if span.high - span.low <= 2 * width:
+    if piece.rigid or span.high - span.low <= 2 * width:
         yield span
     else:
         yield span._replace(high=span.low + width)

@@ -1,5 +1,7 @@
 """The frame of a routed cell, moved inwards: how far is arithmetic, the rules and the nets are judged by KLayout."""
 
+from dataclasses import replace
+
 import klayout.db as kdb
 import pytest
 from hypothesis import given, settings
@@ -7,8 +9,13 @@ from hypothesis import strategies as st
 
 from layoutkit.drc.check import Options, check_cell
 from layoutkit.extract.connectivity import Nets, wiring
+from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.port_frame import PortNet, draw_frame, erase_frame, plan_frame
 from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, draw_job, find_routes, routing_conductors
+from layoutkit.flow.tight_frame import _Cell, _ends, _Way, tighten
+from layoutkit.route.metal import pads as via_pads
+from layoutkit.route.routes import Via
+from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load
 
 CHANNEL = 6000  # dbu: room for many tracks in every process here
@@ -117,3 +124,53 @@ def test_shorter_wires_keep_their_minimum_area():
     for conductor in process.conductors:
         metal = kdb.Region(layout.top_cell().begin_shapes_rec(process.layer(layout, conductor.layer))).merged()
         assert all(polygon.area() >= conductor.area for polygon in metal.each()), conductor.name
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """Return a function that routes four pins to four ports and returns what the frame would be tightened with."""
+
+    def route_only(process):
+        found = []
+        monkeypatch.setattr(
+            "layoutkit.flow.routing.tighten", lambda *given: found.append(given) or (given[1], given[2])
+        )
+        pins = pads(process, 4, 5000)
+        core = sum(pins.values(), kdb.Box()).enlarged(400, 600)
+        sides = zip(pins.items(), ("left", "right", "bottom", "top"), strict=True)
+        routed(process, pins, [PortNet(name, (box,), side=side) for (name, box), side in sides], core)
+        return core, found[0]
+
+    return route_only
+
+
+@pytest.mark.parametrize("out", [500, 2000])
+def test_wires_keep_out_of_keepouts_that_reach_beyond_the_modules(given, out):
+    """Other met3 of sky130A keeps 1.34 um to the bottom plate of a capacitor, also to one at the edge (capm.11)."""
+    process = load("sky130A")
+    core, (_, frame, result, obstacles, _, axis) = given(process)
+    keepout = Obstacle("met3", core.enlarged(out, out), "rule")
+    ends = core.top + CHANNEL - 1000, core.right + CHANNEL - 1000
+    metal = (("met3", (core.left, ends[0], core.right, ends[0] + 300)), ("met3", (ends[1], 0, ends[1] + 300, 900)))
+    net = replace(result.nets[0], metal=(*result.nets[0].metal, *metal))
+    _, moved = tighten(process, frame, replace(result, nets=(net, *result.nets[1:])), obstacles, [keepout], axis)
+    met3 = [kdb.Box(*rect) for layer, rect in moved.nets[0].metal if layer == "met3"]
+    assert max(box.top for box in met3) < ends[0]
+    assert max(box.right for box in met3) < ends[1]
+    assert not any(box.overlaps(keepout.box) for box in met3)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(1, 2), (2, 1)])
+def test_cuts_and_pads_of_a_via_are_no_wires_whose_middle_gets_shorter(given, columns, rows):
+    """Two cuts in a row and the metal around them are more than twice as long as wide, as wires are."""
+    process = load("sg13g2")
+    stack = make_stack(process, [conductor.name for conductor in process.conductors], [])
+    core, (_, frame, result, *rest) = given(process)
+    via = Via("Via2", core.right + 2000, core.top + 2000, columns, rows)
+    net = replace(result.nets[0], wires=(), metal=(), vias=(via,))
+    cell = _Cell(process, replace(frame, ports=(), cuts=()), replace(result, nets=(net,)), *rest)
+    way = _Way(1 if rows > 1 else 0, 1)
+    whole = {box[way.axis]: box[way.axis + 2] for _, box in via_pads(stack, via)}
+    spans = {span.low: span.high for piece in cell.mobile(way) for span in _ends(way, piece)}
+    assert whole.items() <= spans.items()
+    assert len(spans) == 3  # two pads, and all cuts
