@@ -189,6 +189,14 @@ PROMPTS = {
         "draw a wire on metal 3 with vias",
         "布线",
     ],
+    "layout-edit": [
+        "move transistor M1 by 5 um",
+        "delete the wire of net tail",
+        "undo the last change of the layout",
+        "make M1 wider in the finished layout",
+        "移动器件",
+        "撤销上一步",
+    ],
     "layout-view": [
         "picture of the layout",
         "版图截图",
@@ -246,8 +254,8 @@ def test_the_packs_own_skills_come_first_for_what_they_are_for(name, prompts):
     assert {prompt: names for prompt, names in found.items() if name not in names[: best[prompt]]} == {}
 
 
-def test_there_are_fifty_prompts():
-    assert sum(map(len, PROMPTS.values())) == 50
+def test_there_are_fifty_six_prompts():
+    assert sum(map(len, PROMPTS.values())) == 56
 
 
 def run(*arguments):

@@ -164,6 +164,7 @@ class _Job:
 
     def run(self, first: str, last: str) -> dict[str, Any]:
         """Run the stages from ``first`` to ``last`` and return the report."""
+        self.workspace.begin("flow.build_layout")
         self.record.begin(first, self.request)
         for name in STAGES[STAGES.index(first) : STAGES.index(last) + 1]:
             self._warnings = []

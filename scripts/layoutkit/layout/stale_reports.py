@@ -81,6 +81,15 @@ def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
     return warnings
 
 
+def restore_reports(folder: Path) -> None:
+    """Give reports that ``mark_stale`` renamed their names again, where they are about the present layout."""
+    present = _present(folder)
+    for path in sorted(folder.glob("*.stale.*")):
+        name = path.with_name(path.name.replace(".stale.", ".", 1))
+        if not name.exists() and _changed(sources_of(path), present) == []:
+            path.replace(name)
+
+
 def _present(folder: Path) -> dict[str, str | None]:
     return {LAYOUT: sha256_of(folder / LAYOUT_FILE), CIRCUIT: sha256_of(folder / CIRCUIT_FILE)}
 

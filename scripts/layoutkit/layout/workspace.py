@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, TechnologyError, TimeLimitError
 from layoutkit.layout import files
+from layoutkit.layout.history import History
 from layoutkit.layout.part_file import remove_leftovers
 from layoutkit.layout.provenance import sha256_of
-from layoutkit.layout.stale_reports import changed_since, mark_stale, record_reports, stale_reports
+from layoutkit.layout.stale_reports import changed_since, mark_stale, record_reports, restore_reports, stale_reports
 from layoutkit.layout.workspace_record import (
     CIRCUIT_FILE,
     LAYOUT_FILE,
@@ -48,6 +49,7 @@ DEFAULT_DIRECTORY = "workspace"
 LOCK_TIMEOUT_S = 60.0
 _LOCK_POLL_S = 0.01
 DEFAULT_TECHNOLOGY = "generic"
+CHANGE = "change the layout"
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,10 @@ class Workspace:
 
     saved: Saved | None = None
     """Result of the last ``update_layout`` of this object; None before."""
+    _recorded: bool = False
+    """Whether the history holds the design as it was before the operation in progress."""
+    _in_parts: bool = False
+    """Whether the operation in progress locks the workspace several times."""
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         self.directory = Path(directory or os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_DIRECTORY)
@@ -152,7 +158,9 @@ class Workspace:
         return layout
 
     @contextmanager
-    def update_layout(self, dbu_um: float, technology: Technology | None = None) -> Iterator[kdb.Layout]:
+    def update_layout(
+        self, dbu_um: float, technology: Technology | None = None, operation: str = CHANGE
+    ) -> Iterator[kdb.Layout]:
         """Yield the layout to be changed, and save it if the block ends without an exception.
 
         No other process updates it meanwhile. If the block raises, nothing is saved. ``saved`` holds the result.
@@ -160,6 +168,7 @@ class Workspace:
         Args:
             dbu_um: Database unit of a new layout. [um]
             technology: Technology of the drawing, recorded at the first drawing. None does not change the record.
+            operation: What is done, for the history.
 
         Raises:
             FileError: If the layout cannot be read or saved; the saved layout is not changed.
@@ -170,16 +179,19 @@ class Workspace:
             layout = self.open_layout(dbu_um)
             if technology is not None:
                 self._check_technology(technology, layout)
+            self._record_before(operation)
             yield layout
-            self.saved = self.save_layout(layout, technology)
+            self.saved = self.save_layout(layout, technology, operation)
 
-    def save_layout(self, layout: kdb.Layout, technology: Technology | None = None) -> Saved:
+    def save_layout(self, layout: kdb.Layout, technology: Technology | None = None, operation: str = CHANGE) -> Saved:
         """Save the layout, record its technology, and rename earlier reports; the caller holds the lock.
 
         Raises:
             FileError: If that fails.
             TechnologyError: If the present layout is drawn in another technology.
         """
+        if not self._recorded:
+            self._record_before(operation)
         before, warnings = sha256_of(self.layout_path), []
         if technology is not None:
             warnings = self._check_technology(technology)
@@ -190,6 +202,40 @@ class Workspace:
         files.write_layout(layout, self.layout_path)
         sha256 = sha256_of(self.layout_path) or ""
         return Saved(sha256, (*warnings, *mark_stale(self.directory, changed=sha256 != before)))
+
+    def begin(self, operation: str) -> None:
+        """Record the design in the history, before an operation that changes several files in several steps."""
+        with self.lock():
+            self._in_parts = True
+            self._record_before(operation)
+
+    def undo(self, steps: int = 1, *, discard: bool = False) -> tuple[list[str], list[str]]:
+        """Restore the design as it was before the last operations, with the reports on it.
+
+        Args:
+            steps: Number of operations.
+            discard: Whether to give up a change of the layout that another program made since.
+
+        Returns:
+            The names of the operations, the last one first, and a warning for each report that is out of date.
+
+        Raises:
+            LayoutkitError: If there are fewer operations, or another program changed the layout since.
+        """
+        with self.lock():
+            undone = History.of(self.directory).undo(steps, discard=discard)
+            warnings = mark_stale(self.directory, changed=True)
+            restore_reports(self.directory)
+            return undone, warnings
+
+    def operations(self) -> list[str]:
+        """Return the names of the operations that can be undone, the last one first."""
+        with self.lock():
+            return [each.name for each in reversed(History.of(self.directory).operations)]
+
+    def _record_before(self, operation: str) -> None:
+        History.of(self.directory).begin(operation)
+        self._recorded = True
 
     @property
     def record_path(self) -> Path:
@@ -277,7 +323,12 @@ class Workspace:
                     )
                 time.sleep(_LOCK_POLL_S)
             remove_leftovers(self.directory)
-            yield
+            try:
+                yield
+            finally:
+                if self._recorded:
+                    History.of(self.directory).end(goes_on=self._in_parts)
+                    self._recorded = self._in_parts
         finally:
             os.close(descriptor)  # releases the lock, as does the end of the process
 

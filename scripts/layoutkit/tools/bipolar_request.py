@@ -42,7 +42,7 @@ def create_bipolar_array(params: Mapping[str, Any]) -> dict[str, Any]:
     units = sum(device.m for device in devices)
     dummies = int(params.get("dummies", 1 if units > 1 else 0))
     delivered = deliver(
-        {**params, "cell_name": "_".join(["bipolar", *(device.id for device in devices)])},
+        {**params, "cell_name": "_".join(["bipolar", *(device.id for device in devices)]), "drawn_by": "bipolar"},
         tech,
         [device.id for device in devices],
         lambda layout, cell: draw_bipolars(

@@ -69,6 +69,14 @@ def place_module(module: Module, tech: Technology, place: Place) -> kdb.Trans:
     return turned
 
 
+def place_of(bbox: kdb.Box, trans: kdb.Trans, tech: Technology) -> Place:
+    """Return the place at which ``transformation`` puts ``bbox`` by ``trans``."""
+    box = bbox.transformed(trans)
+    turned = (trans.angle, trans.is_mirror())
+    name = next(name for name, form in ORIENTATIONS.items() if form == turned)
+    return Place(tech.to_um(box.left), tech.to_um(box.bottom), name)
+
+
 def transformation(bbox: kdb.Box, tech: Technology, place: Place) -> kdb.Trans:
     """Return the transformation that turns ``bbox`` and puts its lower left corner at the position.
 

@@ -53,7 +53,7 @@ def create_current_mirror(params: Mapping[str, Any]) -> dict[str, Any]:
     def draw(layout: kdb.Layout, name: str) -> Module:
         return in_deep_well(params, tech, draw_mirror(layout, tech, replace(spec, name=name)), mirror[0].spec)
 
-    delivered = deliver(params, tech, [device.id for device in (*mirror, *cascodes)], draw)
+    delivered = deliver({**params, "drawn_by": "mirror"}, tech, [device.id for device in (*mirror, *cascodes)], draw)
     module, data = delivered.module, delivered.common_data()
     if mirror[0].drain != mirror[0].gate and not cascodes:
         data["warnings"].append(f"the reference {mirror[0].id} is not diode-connected: its drain is {mirror[0].drain}")

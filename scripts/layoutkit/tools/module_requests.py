@@ -13,7 +13,8 @@ from layoutkit.draw.ring import RingStyle
 from layoutkit.errors import DrcViolationError, GeometryError, KlayoutError
 from layoutkit.layout.workspace import Saved, Workspace
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS
-from layoutkit.tools.cell_placement import Place, box_um, place_module
+from layoutkit.tools.cell_placement import Place, box_um, place_module, place_of
+from layoutkit.tools.redrawing import Redrawn, lost_ends_texts, record_drawing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.module import Module, Pin
     from layoutkit.draw.mos import Transistor
+    from layoutkit.flow.editing import Edited
     from layoutkit.technology import DeviceSpec, Technology
 
 _TERMINALS = frozenset(terminal for name in DRAWN_KINDS for terminal in KINDS[name].all_terminals)
@@ -39,6 +41,7 @@ class Delivered:
     layout_path: str
     drc: dict[str, Any] | None
     saved: Saved
+    edited: Edited | None = None
 
     def common_data(self) -> dict[str, Any]:
         """Return the data that every generator answers: cell, box, place, nets, check and warnings. [um]"""
@@ -52,8 +55,13 @@ class Delivered:
             "layout_sha256": self.saved.sha256,
             "technology": self.tech.name,
             "drc": self.drc,
-            "warnings": [*self.module.warnings, *self.saved.warnings],
+            "warnings": [*self.module.warnings, *self.lost_ends(), *self.saved.warnings],
         }
+
+    def lost_ends(self) -> list[str]:
+        """Return which wires ended on the module before it was redrawn and end on nothing now, in words."""
+        ends = self.edited.lost_ends if self.edited else []
+        return lost_ends_texts(ends, self.tech)
 
     def point(self, x: float, y: float) -> list[float]:
         """Return a point of the cell as placed. [dbu] -> [um]"""
@@ -115,7 +123,8 @@ def deliver(
     """Draw a module into the workspace's layout, check it and save; on any error the saved layout stays as it was.
 
     Args:
-        params: ``cell_name``, ``workspace``, ``position`` [um], ``orientation``, ``check``.
+        params: ``cell_name``, ``workspace``, ``check``, ``drawn_by`` (a kind of ``redrawing``), and ``position`` [um]
+            and ``orientation``, by default those of the module of this name if there is one.
         tech: Technology to draw in.
         devices: Ids the module holds; a cell of this name with other devices is left alone and the new one is called
             after its devices as well.
@@ -129,17 +138,27 @@ def deliver(
         TechnologyError: If the workspace's layout is drawn in another technology.
     """
     workspace = Workspace(params.get("workspace"))
-    x_um, y_um = params["position"]
-    place = Place(float(x_um), float(y_um), params["orientation"])
-    with workspace.update_layout(tech.dbu_um, tech) as layout:
+    with workspace.update_layout(tech.dbu_um, tech, f"draw {', '.join(devices)}") as layout:
         name = free_cell_name(layout, tech, params["cell_name"], devices)
+        redrawn = Redrawn.of(layout, tech, workspace, name)
+        place = _place(params, tech, redrawn)
         try:
             module = draw(layout, name)
             trans = place_module(module, tech, place)
         except RuntimeError as error:  # what KLayout raises
             raise KlayoutError(f"Failed to create cell: {error}") from error
         drc = checked(module, tech) if params["check"] else None
-    return Delivered(tech, module, trans, place, str(workspace.layout_path), drc, workspace.saved or Saved(""))
+        edited = redrawn.finished(module) if redrawn else None
+        record_drawing(workspace, name, params, devices)
+    saved = workspace.saved or Saved("")
+    return Delivered(tech, module, trans, place, str(workspace.layout_path), drc, saved, edited)
+
+
+def _place(params: Mapping[str, Any], tech: Technology, redrawn: Redrawn | None) -> Place:
+    """Return the requested place; what is left open is as before, and for a new module at the origin."""
+    before = Place() if redrawn is None else place_of(redrawn.bbox, redrawn.trans, tech)
+    x_um, y_um = params.get("position", (before.x_um, before.y_um))
+    return Place(float(x_um), float(y_um), params.get("orientation", before.orientation))
 
 
 def checked(module: Module, tech: Technology) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def create_common_centroid_pair(params: Mapping[str, Any]) -> dict[str, Any]:
         )
         return in_deep_well(params, tech, draw_pair(layout, tech, spec), first.spec)
 
-    delivered = deliver(params, tech, [device.id for device in devices], draw)
+    delivered = deliver({**params, "drawn_by": "pair"}, tech, [device.id for device in devices], draw)
     module = delivered.module
     return {
         **delivered.common_data(),

@@ -54,7 +54,7 @@ def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
     bulk = nets[0].get("b") or f"{resistors[0].id}_B"
     name = "_".join(["resistor", *(entry.id for entry in resistors)])
     delivered = deliver(
-        {**params, "cell_name": name},
+        {**params, "cell_name": name, "drawn_by": "resistor"},
         tech,
         [entry.id for entry in resistors],
         lambda layout, cell: draw_resistors(
@@ -99,7 +99,7 @@ def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
         dummy_net = params.get("dummy_net", first.n) if params["dummies"] else ""
         array, pattern = matched_capacitors(tech, "", devices, dummy_net=dummy_net, labels=params["labels"])
     delivered = deliver(
-        {**params, "cell_name": "_".join(["capacitor", *(device.id for device in devices)])},
+        {**params, "cell_name": "_".join(["capacitor", *(device.id for device in devices)]), "drawn_by": "capacitor"},
         tech,
         [device.id for device in devices],
         lambda layout, cell: (
@@ -133,7 +133,7 @@ def _mos_capacitor(tech: Technology, spec: PassiveSpec, params: Mapping[str, Any
     nets = known_nets(params, params["device_id"], params.get("nets"))
     device = mos_capacitor(tech, params["device_id"], spec.name, size, nets)
     delivered = deliver(
-        {**params, "cell_name": f"mos_capacitor_{device.id}"},
+        {**params, "cell_name": f"mos_capacitor_{device.id}", "drawn_by": "capacitor"},
         tech,
         [device.id],
         lambda layout, cell: draw_mos_capacitor(layout, tech, cell, device, labels=params["labels"]),
@@ -174,7 +174,7 @@ def create_diode(params: Mapping[str, Any]) -> dict[str, Any]:
     nets = known_nets(params, params["device_id"], params.get("nets"))
     device = diode(tech, params["device_id"], spec.name, _rectangle(params), nets)
     delivered = deliver(
-        {**params, "cell_name": f"diode_{device.id}"},
+        {**params, "cell_name": f"diode_{device.id}", "drawn_by": "diode"},
         tech,
         [device.id],
         lambda layout, cell: draw_diode(layout, tech, cell, device, labels=params["labels"]),

@@ -83,7 +83,7 @@ def _write(workspace: Workspace, placed: PlacedModules, circuit: Circuit, routin
     from layoutkit.layout import files
 
     with workspace.lock():
-        saved = workspace.save_layout(placed.layout, placed.technology)
+        saved = workspace.save_layout(placed.layout, placed.technology, "layout.place_modules")
         stale = workspace.save_circuit({"circuit": circuit.to_json()})
         workspace.write_json(FILES["routing_path"], {"cell_name": placed.cell.name, **routing})
         files.write_layout(placed.layout, workspace.path(FILES["placed_path"]))

@@ -28,6 +28,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     from layoutkit.layout.workspace import Workspace
     from layoutkit.layout.workspace_record import check_fits
     from layoutkit.tools.current_layout import CurrentLayout
+    from layoutkit.tools.routing_by_name import with_named_pins
     from layoutkit.tools.routing_request import constraints_of, read_job, with_constraints
 
     workspace, name = Workspace(params.get("workspace")), params.get("cell_name")
@@ -35,11 +36,12 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     process = workspace.technology(given.technology().path if given and given.workspace else params.get("technology"))
     constraints = read_constraints(params["constraints"]) if "constraints" in params else Constraints()
     check_constraints(constraints, None)
-    job = with_constraints(read_job(process, params), constraints)
     source = given.read() if given else None
+    params = with_named_pins(params, process, None if given else workspace, source)
+    job = with_constraints(read_job(process, params), constraints)
     if source is not None and given is not None:
         check_fits(source, process, given.path)
-    with workspace.update_layout(process.dbu_um, process) as layout:
+    with workspace.update_layout(process.dbu_um, process, f"route {', '.join(n.name for n in job.nets)}") as layout:
         if source is not None:
             cell = store_cell(layout, choose_cell(source, name))
         elif layout.cells() == 0:

@@ -47,7 +47,7 @@ def create_mos(device_type: str, params: Mapping[str, Any]) -> dict[str, Any]:
         spec = replace(spec, rows=params["rows"] if "rows" in params else compact_rows(tech, spec))
         return in_deep_well(params, tech, draw_mos(layout, tech, spec), device.spec)
 
-    delivered = deliver({**params, "cell_name": cell_name}, tech, [device.id], draw)
+    delivered = deliver({**params, "cell_name": cell_name, "drawn_by": device_type}, tech, [device.id], draw)
     return {
         **delivered.common_data(),
         "device_id": device.id,

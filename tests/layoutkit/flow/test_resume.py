@@ -59,10 +59,10 @@ def resume(workspace, stage, **options):
 
 
 def refusal(workspace, stage, **options):
-    before = {path.name: path.read_bytes() for path in workspace.iterdir()}
+    before = {path.name: path.read_bytes() for path in workspace.iterdir() if path.is_file()}
     with pytest.raises(LayoutkitError) as refused:
         resume(workspace, stage, **options)
-    assert {path.name: path.read_bytes() for path in workspace.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in workspace.iterdir() if path.is_file()} == before
     assert refused.value.code == "INVALID_PARAM"
     return refused.value.message
 

@@ -64,7 +64,7 @@ def test_nothing_is_saved_when_the_update_fails(tmp_path):
     with pytest.raises(LayoutkitError, match="cannot be stored"), workspace.update_layout(0.001) as layout:
         cell_with_box(cell_with_box(layout, "M2").layout(), "a name with spaces")
     assert workspace.layout_path.read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "layout.gds"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".history", ".lock", "layout.gds"]
 
 
 def test_a_corrupt_layout_is_told_and_left_as_it_is(tmp_path):
