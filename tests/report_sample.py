@@ -27,6 +27,15 @@ def nested_layout():
     turned = kdb.Trans(3, False, 9000, 0)
     top.insert(kdb.CellInstArray(middle.cell_index(), turned, kdb.Vector(7000, 0), kdb.Vector(0, 1), 2, 1))
     top.shapes(poly).insert(kdb.Box(-100, -200, 300, 400))
+    for shape in (
+        ring,
+        kdb.Box(50, 150, 400, 450),
+        kdb.Polygon([kdb.Point(-80, 0), kdb.Point(200, 460), kdb.Point(500, 0)]),
+    ):
+        polygon = shape if isinstance(shape, kdb.Polygon) else kdb.Polygon(shape)
+        top.shapes(poly).insert(polygon * 20)  # they overlap each other, and the triangle a part of the ring's hole
+    for box in (kdb.Box(0, -20_000, 9000, -12_000), kdb.Box(5000, -16_000, 20_000, -9000)):
+        top.shapes(metal).insert(box)
     return layout, top
 
 

@@ -1,1 +1,1 @@
-"""Pictures, markers and metrics of a layout."""
+"""Pictures, markers, metrics and the report page of a layout."""

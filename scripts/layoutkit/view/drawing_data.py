@@ -2,7 +2,8 @@
 
 Coordinates are integers in database units. A polygon is a list of contours, the hull first, then its holes::
 
-    contour  [x, y, dx, dy, dx, dy, ...]        first point, then the step to each next point; closed
+    contour  [x, y, dx, dy, dx, dy, ...]        first point, then the step to each next point; closed. Hulls are
+                                                clockwise, holes counter-clockwise, so that shapes may overlap
     boxes    [x, y, width, height, x, y, ...]   four numbers a box
 
 Each cell is stored once, with the places of its instances, as in the layout file.
@@ -16,7 +17,7 @@ from layoutkit.layout.cells import sorted_layers
 from layoutkit.layout.klayout_files import layer_colors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     import klayout.db as kdb
 
@@ -82,10 +83,9 @@ def _distance(one: tuple[int, int, int], other: tuple[int, int, int]) -> int:
 
 
 def contours(polygon: kdb.Polygon) -> list[list[int]]:
-    """Return hull and holes of a polygon."""
-    found = [_steps(polygon.each_point_hull())]
-    found += [_steps(polygon.each_point_hole(number)) for number in range(polygon.holes())]
-    return found
+    """Return hull and holes of a polygon, the hull clockwise, the holes counter-clockwise."""
+    holes = [list(polygon.each_point_hole(number)) for number in range(polygon.holes())]
+    return [_steps(points) for points in (list(polygon.each_point_hull()), *(_turned(points) for points in holes))]
 
 
 def shapes_data(polygons: Iterable[kdb.Polygon]) -> dict[str, Any]:
@@ -105,7 +105,13 @@ def shapes_data(polygons: Iterable[kdb.Polygon]) -> dict[str, Any]:
     return data
 
 
-def _steps(points: Iterator[kdb.Point]) -> list[int]:
+def _turned(points: list[kdb.Point]) -> list[kdb.Point]:
+    """Return the points of a hole counter-clockwise."""
+    twice = sum(a.x * b.y - b.x * a.y for a, b in zip(points, points[1:] + points[:1], strict=True))
+    return points if twice > 0 else points[::-1]
+
+
+def _steps(points: Iterable[kdb.Point]) -> list[int]:
     found: list[int] = []
     x = y = 0
     for point in points:

@@ -20,7 +20,7 @@
   const trace = (path, shapes) => {
     const boxes = shapes.boxes || [];
     traced += boxes.length / 4 + (shapes.polygons || []).length;
-    for (let i = 0; i < boxes.length; i += 4) path.rect(boxes[i], boxes[i + 1], boxes[i + 2], boxes[i + 3]);
+    for (let i = 0; i < boxes.length; i += 4) path.rect(boxes[i], boxes[i + 1] + boxes[i + 3], boxes[i + 2], -boxes[i + 3]); // clockwise, as hulls
     for (const polygon of shapes.polygons || []) {
       for (const steps of polygon) {
         let x = steps[0], y = steps[1];
@@ -133,7 +133,7 @@
         ink.fillStyle = color;
         for (const [cell, own] of placed) {
           const path = cell.paths.get(number);
-          if (path) { ink.setTransform(matrix.multiply(own)); ink.fill(path, "evenodd"); }
+          if (path) { ink.setTransform(matrix.multiply(own)); ink.fill(path); }
         }
         screen.setTransform(whole);
         screen.globalAlpha = alpha;
@@ -186,7 +186,7 @@
     for (const [number, path] of netPath(net)) {
       if (number === undefined || !visible[number]) continue;
       const layer = layers[number];
-      if (alpha && layer.is !== "well") { ink.globalAlpha = alpha; ink.fillStyle = shade(layer.color); ink.fill(path, "evenodd"); }
+      if (alpha && layer.is !== "well") { ink.globalAlpha = alpha; ink.fillStyle = shade(layer.color); ink.fill(path); }
       ink.globalAlpha = layer.is === "well" ? 0.5 : 1;
       ink.strokeStyle = named("--accent"); ink.lineWidth = line / view.scale; ink.stroke(path);
       ink.globalAlpha = 1;

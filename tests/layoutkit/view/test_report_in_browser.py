@@ -9,13 +9,14 @@ import os
 import re
 from pathlib import Path
 
+import klayout.db as kdb
 import pytest
 
 from browser import CHROMIUM, chromium
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.view.report_page import report_page, with_times
-from report_sample import HOSTILE, inputs_of
+from report_sample import HOSTILE, inputs_of, nested_layout
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="skipped: needs chromium")
 OTA = Path(__file__).resolve().parents[3] / "skills/netlist-to-gds/assets/ota_5t.spice"
@@ -98,6 +99,44 @@ def test_the_page_opens_without_a_message_and_asks_for_nothing(page):
     assert page.problems == []
     assert [url.partition(":")[0] for url in page.requests] == ["file", "data"]  # itself and its picture
     assert pixels(page) > 20_000
+
+
+@pytest.mark.parametrize("layer", ["poly", "metal1"])
+def test_what_is_drawn_is_what_klayout_says_is_there(browser, tmp_path, layer):
+    """At 60 x 60 places, two pixels off all edges. Shapes overlap, have holes and are placed turned and mirrored."""
+    path = tmp_path / "sample.html"
+    path.write_text(with_times(report_page(inputs_of()), []), encoding="utf-8")
+    browser.size(1400, 900)
+    browser.prefer("light")
+    browser.open(path)
+    browser.run("document.getElementById('layers-none').click()")
+    browser.run(f"document.querySelector('[data-layer={layer}]').click()")
+    browser.settle()
+    layout, top = nested_layout()
+    drawn = kdb.Region(top.begin_shapes_rec(layout.layer({"poly": 2, "metal1": 4}[layer], 0))).merged()
+    width, height = browser.run("(c => [c.width, c.height])(document.getElementById('base'))")
+    box = top.bbox()
+    scale = min((width - 28) / box.width(), (height - 28) / box.height())
+    places = [(x, y) for x in range(14, width, width // 60) for y in range(14, height, height // 60)]
+    seen = browser.run(
+        "(places => { const c = document.getElementById('base');"
+        "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+        "return places.map(([x, y]) => { const i = 4 * (y * c.width + x);"
+        f"return d[i] !== 255 || d[i + 1] !== 255 || d[i + 2] !== 255; }}); }})({json.dumps(places)})"
+    )
+    near = round(2 / scale)
+    judged = {True: 0, False: 0}
+    for (x, y), filled in zip(places, seen, strict=True):
+        place = kdb.Point(
+            round(box.center().x + (x + 0.5 - width / 2) / scale),
+            round(box.center().y - (y + 0.5 - height / 2) / scale),
+        )
+        around = kdb.Region(kdb.Box(place, place).enlarged(near, near))
+        covered = (around & drawn).area() / around.area()
+        if covered in {0, 1}:
+            judged[filled] += 1
+            assert filled == (covered == 1), place
+    assert min(judged.values()) > 50
 
 
 def test_the_policy_stops_a_script_that_was_put_into_the_page(browser, ota, tmp_path):
