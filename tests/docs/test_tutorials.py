@@ -102,7 +102,8 @@ def test_a_person_gets_from_a_netlist_to_gds(followed):
         assert (built["drc"]["passed"], built["lvs"]["matched"], built["routing"]["failed"]) == (True, True, [])
     usual, low = (data_of(folder / f"{name}.json")["placement"] for name in ("build", "wide"))
     assert low["height"] < usual["height"]
-    assert (folder / "ota" / "gates.png").read_bytes().startswith(b"\x89PNG")
+    (picture,) = (folder / "ota").glob("gates*.png")  # out of date since the layout was built again, and named so
+    assert picture.read_bytes().startswith(b"\x89PNG")
     assert (folder / "ota.oas").read_bytes().startswith(b"%SEMI-OASIS")
 
 
