@@ -7,9 +7,9 @@
         |     |                    |     |             a wire keeps its shape and its distances
     [ modules     ]            [ modules     ]
 
-Metal outside of the modules is cut into blocks, each of which stays rigid: vias, patches, wires across, ends of wires
-along, rails, pins. From the inside to the outside, each block moves inwards as far as the rules between it and the
-blocks before it allow; wires between blocks get shorter. Each side of the cell moves on its own.
+The metal of each net outside of the modules is cut into blocks, each of which stays rigid: vias, patches, wires across,
+ends of wires along, rails, pins. From the inside to the outside, each block moves inwards as far as the rules between
+it and what lies further inside allow; wires between blocks get shorter. Each side of the cell moves on its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from layoutkit.route.routes import Wire
 from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.flow.keepouts import Obstacle, Obstacles
     from layoutkit.flow.port_frame import Frame, Port
@@ -40,6 +40,8 @@ ROUNDS = 12
 """How often blocks are joined because shorter wires would break a rule, before a side is left as it is."""
 
 
+MISMATCH = 0.02
+"""Difference in length, as a share, up to which the nets of a pair are equally long."""
 FREE = 1 << 60
 """A distance that limits nothing. [dbu]"""
 WAYS: dict[Side, tuple[int, int]] = {"left": (0, -1), "right": (0, 1), "bottom": (1, -1), "top": (1, 1)}
@@ -49,12 +51,11 @@ KEEPOUT = -1
 
 
 class Piece(NamedTuple):
-    """A rectangle of metal or cuts: its layer, its sides, its distance to others, whether it is rigid. [dbu]"""
+    """A rectangle of metal or cuts: its layer, its sides, and its distance to others. [dbu]"""
 
     layer: str
     rect: Rect
     space: int = 0
-    rigid: bool = False
 
 
 class _Span(NamedTuple):
@@ -94,36 +95,57 @@ class _Way:
         return self.span(Piece("", (box.left, box.bottom, box.right, box.top))).high
 
 
+class _Block(NamedTuple):
+    """Metal of a net from ``low`` to ``high`` that stays rigid and moves inwards by ``by``. [dbu]"""
+
+    low: int
+    high: int
+    by: int = 0
+
+
 @dataclass(frozen=True)
 class _Move:
-    """Where each distance ``u`` of some directions goes: blocks [low, high] move inwards by ``by``."""
+    """Where each distance ``u`` of some directions goes, per net.
+
+    Attributes:
+        ways: The directions.
+        blocks: Net to its blocks, from the inside.
+        images: Net to the one of which it is the mirror image, with the same blocks.
+        edge: Distance of the boundary, and how far it moves.
+    """
 
     ways: tuple[_Way, ...]
-    lows: tuple[int, ...]
-    highs: tuple[int, ...]
-    by: tuple[int, ...]
+    blocks: Mapping[str, tuple[_Block, ...]]
+    images: Mapping[str, str]
+    edge: tuple[int, int]
 
-    def __call__(self, u: int) -> int:
-        at = bisect_right(self.lows, u) - 1
-        if at < 0:
-            return min(u, self.lows[0] - self.by[0])
-        if u <= self.highs[at] or at + 1 == len(self.lows):
-            return u - self.by[at]
-        return min(u - self.by[at], self.lows[at + 1] - self.by[at + 1])
+    def __call__(self, net: str, u: int) -> int:
+        if u == self.edge[0]:
+            return u - self.edge[1]
+        blocks = self.blocks.get(self.images.get(net, net), ())
+        at = bisect_right(blocks, u, key=_low) - 1
+        inner = u - (blocks[at].by if at >= 0 else 0)
+        if at + 1 == len(blocks) or (at >= 0 and u <= blocks[at].high):
+            return inner
+        return min(inner, blocks[at + 1].low - blocks[at + 1].by)
 
-    def rect(self, rect: Rect) -> Rect:
+    def rect(self, net: str, rect: Rect) -> Rect:
         left, bottom, right, top = rect
-        return (*self.point((left, bottom)), *self.point((right, top)))
+        return (*self.point(net, (left, bottom)), *self.point(net, (right, top)))
 
-    def point(self, point: Point) -> Point:
+    def point(self, net: str, point: Point) -> Point:
         found = list(point)
         for way in self.ways:
             u = way.sign * (found[way.axis] - way.origin)
-            found[way.axis] = way.origin + way.sign * self(u)
+            found[way.axis] = way.origin + way.sign * self(net, u)
         return found[0], found[1]
 
-    def box(self, box: kdb.Box) -> kdb.Box:
-        return kdb.Box(*self.rect((box.left, box.bottom, box.right, box.top)))
+    def box(self, net: str, box: kdb.Box) -> kdb.Box:
+        return kdb.Box(*self.rect(net, (box.left, box.bottom, box.right, box.top)))
+
+
+def _low(block: _Block) -> int:
+    return block.low
 
 
 def tighten(
@@ -147,13 +169,13 @@ def tighten(
     if result.failed:
         return frame, result
     whole = _Cell(technology, frame, result, obstacles, keepouts, axis_x)
-    exact = whole.exact()
     upright = whole.tightened((_Way(1, 1),)).tightened((_Way(1, -1),))
     alone = upright.tightened((_Way(0, 1),)).tightened((_Way(0, -1),))
-    if axis_x is None or alone.exact() >= exact:
+    before, after = whole.equal_pairs(), alone.equal_pairs()
+    if axis_x is None or after >= before:
         return alone.frame, alone.result
     folded = upright.tightened((_Way(0, 1, axis_x), _Way(0, -1, axis_x)))
-    best = folded if folded.exact() >= exact else upright
+    best = max((folded, upright, alone), key=lambda each: min(each.equal_pairs(), before))  # of equals the first
     return best.frame, best.result
 
 
@@ -196,18 +218,20 @@ class _Cell:
                     pieces = region.decompose_trapezoids_to_region().each()
                     self.fixed += [self._piece(layer, _rect(piece.bbox())) for piece in pieces]
 
-    def exact(self) -> int:
-        """Return how many nets that the router drew as mirror images are mirror images."""
+    def equal_pairs(self) -> tuple[int, int]:
+        """Return how many nets are mirror images as the router drew them, and how many pairs are equally long."""
         if self.axis_x is None:
-            return 0
+            return 0, 0
         image = kdb.Trans(2, True, 2 * self.axis_x, 0)  # at the vertical axis
-        count = 0
+        exact = equal = 0
         for pair in self.result.mirrored:
+            nets = [self.result.net(name) for name in (pair.nets[0], pair.nets[-1])]
+            lengths = [net.wire_length for net in nets]
+            equal += max(lengths) - min(lengths) <= MISMATCH * max(lengths)
             if pair.exact:
-                one, other = (self._metal(self.result.net(name)) for name in (pair.nets[0], pair.nets[-1]))
-                layers = {*one, *other}
-                count += all((one[n].transformed(image) ^ other[n]).is_empty() for n in layers)
-        return count
+                one, other = (self._metal(net) for net in nets)
+                exact += all((one[n].transformed(image) ^ other[n]).is_empty() for n in {*one, *other})
+        return exact, equal
 
     def _metal(self, net: RoutedNet) -> dict[str, kdb.Region]:
         found: dict[str, kdb.Region] = defaultdict(kdb.Region)
@@ -219,30 +243,61 @@ class _Cell:
 
     def tightened(self, ways: tuple[_Way, ...]) -> _Cell:
         """Return the cell with one side moved inwards, or with two opposite sides moved equally far."""
-        rigid: list[tuple[int, int]] = []
+        rigid: dict[str, list[tuple[int, int]]] = {}
         for _ in range(ROUNDS):
             move = _Squeeze(self, ways, rigid).move()
-            if not any(move.by):
-                return self
             broken = list(self._broken(move))
             if not broken:
                 return self._moved(move)
-            rigid += broken
+            for net, extent in broken:
+                rigid.setdefault(net, []).append(extent)
         return self
 
-    def _broken(self, move: _Move) -> Iterator[tuple[int, int]]:
-        """Yield the extents of metal or of holes in it that the move would make smaller than the rules allow."""
-        for net in {*(net.name for net in self.result.nets), *(port.name for port in self.frame.ports)}:
+    def _broken(self, move: _Move) -> Iterator[tuple[str, tuple[int, int]]]:
+        """Yield net and extent of metal, or of holes in it, that the move would make smaller than the rules allow."""
+        for net in sorted({*(net.name for net in self.result.nets), *(port.name for port in self.frame.ports)}):
+            pieces = self._pieces_of(net)
             for level, conductor in enumerate(self.technology.conductors):
-                region = self.own.get((net, conductor.name), kdb.Region()).dup()
                 mobile = kdb.Region()
-                for piece in self._pieces_of(net):
+                for piece in pieces:
                     if piece.layer == conductor.name:
                         mobile.insert(kdb.Box(*piece.rect))
                 if mobile.is_empty():
                     continue
-                for polygon in (region + mobile).merged().interacting(mobile).each():
-                    yield from _shrunk(polygon, move, conductor.area, self.stack.least_hole[level])
+                region = mobile + self.own.get((net, conductor.name), kdb.Region())
+                for polygon in region.merged().interacting(mobile).each():
+                    least = conductor.area, self.stack.least_hole[level]
+                    for extent in _shrunk(polygon, net, move, least):
+                        yield move.images.get(net, net), extent
+
+    def mobile(self, way: _Way) -> Iterator[tuple[str, _Span]]:
+        """Yield net and metal of wires, vias, ports and rails, as far as it is rigid in one direction."""
+        for net, piece in self._rigid(way):
+            yield net, way.span(piece)
+        for each in self.result.nets:
+            for layer, rect in each.metal:
+                for span in _ends(way.span(self._piece(layer, rect))):
+                    yield each.name, span
+
+    def _rigid(self, way: _Way) -> Iterator[tuple[str, Piece]]:
+        """Yield net and rectangle of all that keeps its shape; of wires it is the ends only."""
+        for net in self.result.nets:
+            for via in net.vias:
+                rects = self.stack.cut_rects(cut_index(self.stack, via.cut), via.x, via.y, via.columns, via.rows)
+                yield net.name, self._piece(via.cut, _rect(sum((kdb.Box(*rect) for rect in rects), kdb.Box())))
+                for level, rect in pads(self.stack, via):
+                    yield net.name, self._piece(self.stack.conductors[level].name, rect)
+        for name, box in self.frame.cuts:
+            yield _owner(self.frame, box), self._piece(name, _rect(box))
+        for port in self.frame.ports:
+            axis, sign = WAYS[port.side]
+            piece = self._piece(port.layer, _rect(port.box))
+            if axis != way.axis:
+                if not port.rail:  # a rail reaches from boundary to boundary
+                    yield port.name, piece
+            elif sign == way.sign:
+                for part in [piece] if port.rail else way.stub(piece):
+                    yield port.name, part
 
     def _piece(self, layer: str, rect: Rect) -> Piece:
         """Return a rectangle with the distance that other metal or other cuts keep to it."""
@@ -251,26 +306,6 @@ class _Cell:
                 return Piece(layer, rect, max(cut.space, cut.array_space))
         level = self.stack.index(layer)
         return Piece(layer, rect, self.stack.space(level, wide=self.stack.is_wide(level, rect)))
-
-    def mobile(self, way: _Way) -> Iterator[Piece]:
-        """Yield wires, vias, and the metal of ports and rails, as far as it is rigid in one direction."""
-        for net in self.result.nets:
-            yield from (self._piece(layer, rect) for layer, rect in net.metal)
-            for via in net.vias:
-                rects = self.stack.cut_rects(cut_index(self.stack, via.cut), via.x, via.y, via.columns, via.rows)
-                boxes = [kdb.Box(*rect) for rect in rects]
-                yield self._piece(via.cut, _rect(sum(boxes, kdb.Box())))._replace(rigid=True)
-                for level, rect in pads(self.stack, via):
-                    yield self._piece(self.stack.conductors[level].name, rect)._replace(rigid=True)
-        yield from (self._piece(name, _rect(box)) for name, box in self.frame.cuts)
-        for port in self.frame.ports:
-            axis, sign = WAYS[port.side]
-            piece = self._piece(port.layer, _rect(port.box))
-            if axis != way.axis:
-                if not port.rail:  # a rail reaches from boundary to boundary
-                    yield piece
-            elif sign == way.sign:
-                yield from [piece] if port.rail else way.stub(piece)
 
     def _pieces_of(self, net: str) -> list[Piece]:
         found = [Piece(layer, rect) for each in self.result.nets if each.name == net for layer, rect in each.metal]
@@ -286,50 +321,78 @@ class _Cell:
 class _Squeeze:
     """The blocks at one side of a cell, or at two opposite ones, and how far each may move inwards."""
 
-    def __init__(self, cell: _Cell, ways: tuple[_Way, ...], rigid: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, cell: _Cell, ways: tuple[_Way, ...], rigid: Mapping[str, list[tuple[int, int]]]) -> None:
         self.cell, self.ways = cell, ways
         frame, lowest = cell.frame, {cell.stack.conductors[0].name, cell.stack.cuts[0].name}
         self.edge = max(way.of(frame.boundary) for way in ways)
-        still = [p for p in cell.fixed if p.layer not in lowest] + cell.keepouts
-        modules = max((way.span(piece).high for way in ways for piece in still), default=-FREE)
-        self.mobile = [[span for piece in cell.mobile(way) for span in _ends(way, piece)] for way in ways]
-        extents = [(span.low, span.high) for spans in self.mobile for span in spans]
-        blocks = _united([(-FREE, modules), *extents, *rigid, (self.edge, self.edge)])
-        self.still = next(high for low, high in blocks if low <= modules <= high)
-        self.blocks = [block for block in blocks if block[0] > self.still]
+        self.modules = max((w.span(p).high for w in ways for p in cell.fixed if p.layer not in lowest), default=-FREE)
         self.core = max(way.of(frame.core) for way in ways)
         self.inset = min(way.of(frame.boundary) - way.of(frame.wiring) for way in ways)
+        pairs = [pair.nets for pair in cell.result.mirrored if len(pair.nets) == 2]
+        self.images = {other: one for one, other in pairs} if len(ways) > 1 else {}
+        self.near: list[dict[str, list[_Entry]]] = [{} for _ in ways]
+        found: dict[str, list[_Entry]] = {}
+        for side, way in enumerate(ways):
+            for piece in (*cell.fixed, *cell.keepouts):
+                self._enter(side, way.span(piece))
+            for net, span in cell.mobile(way):
+                found.setdefault(self.images.get(net, net), []).append(self._enter(side, span))
+        self.still: dict[str, _Block] = {}
+        self.blocks: list[tuple[str, _Block, list[_Entry]]] = []
+        for net, entries in sorted(found.items()):
+            extents = [(each.span.low, each.span.high) for each in entries]
+            still, *others = _united([(-FREE, self.modules), *extents, *rigid.get(net, ())])
+            self.still[net] = _Block(*still)
+            for low, high in others:
+                here = [each for each in entries if low <= each.span.low <= high]
+                self.blocks.append((net, _Block(low, high), here))
+
+    def _enter(self, side: int, span: _Span) -> _Entry:
+        entry = _Entry(span, side)
+        self.near[side].setdefault(span.layer, []).append(entry)
+        return entry
 
     def move(self) -> _Move:
         """Return the largest move that keeps all distances."""
-        grid = self.cell.technology.grid
-        by: list[int] = []
-        before = [self._still_spans(way) for way in self.ways]
-        for low, high in self.blocks:
-            limits = [low - self.still if not by else low - self.blocks[len(by) - 1][1] + by[-1]]
-            here = [[span for span in spans if low <= span.low <= high] for spans in self.mobile]
-            for spans, others in zip(here, before, strict=True):
-                limits += (_room(span, other, moved) for span in spans for other, moved in others.get(span.layer, ()))
-            if high == self.edge:
-                limits.append(max(0, self.edge - self.core))
-                gaps = [(self.edge - far, moved) for (_, far), moved in zip(self.blocks, by, strict=False)]
-                limits += (moved + gap - min(self.inset, gap) for gap, moved in [(self.edge - self.still, 0), *gaps])
-            by.append(max(0, min(limits)) // grid * grid)
-            for spans, others in zip(here, before, strict=True):
-                for span in spans:
-                    others.setdefault(span.layer, []).append((span, by[-1]))
-        return _Move(self.ways, tuple(low for low, _ in self.blocks), tuple(high for _, high in self.blocks), tuple(by))
+        moved = {net: [block] for net, block in self.still.items()}
+        for net, block, entries in sorted(self.blocks, key=lambda each: (each[1], each[0])):
+            if block.high < self.edge:
+                by = self._limit(entries, block.low - self.modules)
+                moved[net].append(block._replace(by=by))
+                for entry in entries:
+                    entry.by = by
+        outer = [each for each in self.blocks if each[1].high == self.edge]
+        with_edge = [entry for _, _, entries in outer for entry in entries]
+        own = {id(entry) for entry in with_edge}
+        limit = max(0, self.edge - self.core)
+        for entry in (entry for near in self.near for layer in near.values() for entry in layer):
+            gap = self.edge - entry.span.high
+            if entry.span.space != KEEPOUT and gap >= 0 and id(entry) not in own:
+                limit = min(limit, entry.by + gap - min(self.inset, gap))
+        by = self._limit(with_edge, limit)
+        for net, block, _ in outer:
+            moved[net].append(block._replace(by=by))
+        blocks = {net: tuple(sorted(each)) for net, each in moved.items()}
+        return _Move(self.ways, blocks, self.images, (self.edge, by))
 
-    def _still_spans(self, way: _Way) -> dict[str, list[tuple[_Span, int]]]:
-        """Return what does not move and lies near enough to what does, per layer."""
-        found: dict[str, list[tuple[_Span, int]]] = {}
-        pieces = [*self.cell.fixed, *self.cell.keepouts, *self.cell.mobile(way)]
-        reach = max((span.space for spans in self.mobile for span in spans), default=0)
-        for piece in pieces:
-            span = way.span(piece)
-            if self.still - reach < span.high <= self.still:
-                found.setdefault(span.layer, []).append((span, 0))
-        return found
+    def _limit(self, entries: Sequence[_Entry], limit: int) -> int:
+        """Return how far some spans may move together, at most ``limit``."""
+        own = {id(entry) for entry in entries}
+        for entry in entries:
+            for other in self.near[entry.side].get(entry.span.layer, ()):
+                if other.span.high <= entry.span.low and id(other) not in own:
+                    limit = min(limit, _room(entry.span, other.span, other.by))
+        grid = self.cell.technology.grid
+        return max(0, limit) // grid * grid
+
+
+@dataclass
+class _Entry:
+    """A span at one of the sides in question, and how far it moves."""
+
+    span: _Span
+    side: int
+    by: int = 0
 
 
 def _room(span: _Span, other: _Span, moved: int) -> int:
@@ -341,11 +404,15 @@ def _room(span: _Span, other: _Span, moved: int) -> int:
     return moved + gap - min(space, gap)
 
 
-def _ends(way: _Way, piece: Piece) -> Iterator[_Span]:
-    """Yield the parts of a rectangle that are rigid: the two ends of a wire that runs inwards, else all of it."""
-    span = way.span(piece)
+def _owner(frame: Frame, box: kdb.Box) -> str:
+    """Return the net of the rails that a cut at the corner of a ring joins."""
+    return next(port.name for port in frame.ports if port.rail and box.inside(port.box))
+
+
+def _ends(span: _Span) -> Iterator[_Span]:
+    """Yield the parts of metal that keep their shape: its two ends where it runs inwards, else all of it."""
     width = span.end - span.start
-    if piece.rigid or span.high - span.low <= 2 * width:
+    if span.high - span.low <= 2 * width:
         yield span
     else:
         yield span._replace(high=span.low + width)
@@ -363,23 +430,23 @@ def _united(extents: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _shrunk(polygon: kdb.Polygon, move: _Move, area: int, hole_area: int) -> Iterator[tuple[int, int]]:
+def _shrunk(polygon: kdb.Polygon, net: str, move: _Move, least: tuple[int, int]) -> Iterator[tuple[int, int]]:
     """Yield the extents of a polygon, or of its holes, that the move makes smaller than allowed."""
-    rings = [(polygon, area)]
-    rings += [(kdb.Polygon(list(polygon.each_point_hole(i))), hole_area) for i in range(polygon.holes())]
-    for ring, least in rings:
-        moved = kdb.Polygon([kdb.Point(*move.point((p.x, p.y))) for p in ring.each_point_hull()], True)
-        if moved.area() < min(least, ring.area()):
+    rings = [(polygon, least[0])]
+    rings += [(kdb.Polygon(list(polygon.each_point_hole(i))), least[1]) for i in range(polygon.holes())]
+    for ring, area in rings:
+        moved = kdb.Polygon([kdb.Point(*move.point(net, (p.x, p.y))) for p in ring.each_point_hull()], True)
+        if moved.area() < min(area, ring.area()):
             spans = [way.span(Piece("", _rect(ring.bbox()))) for way in move.ways]
-            yield from ((span.low, span.high) for span in spans if move(span.high) != span.high)
+            yield from ((span.low, span.high) for span in spans if move(net, span.high) != span.high)
 
 
 def _moved_net(net: RoutedNet, move: _Move) -> RoutedNet:
     def wire(each: Wire) -> Wire:
-        return replace(each, points=tuple(move.point(point) for point in each.points))
+        return replace(each, points=tuple(move.point(net.name, point) for point in each.points))
 
     def at(each: Any) -> Any:
-        x, y = move.point((each.x, each.y))
+        x, y = move.point(net.name, (each.x, each.y))
         return replace(each, x=x, y=y)
 
     wires = tuple(wire(each) for each in net.wires)
@@ -390,8 +457,8 @@ def _moved_net(net: RoutedNet, move: _Move) -> RoutedNet:
         wires=wires,
         vias=tuple(at(via) for via in net.vias),
         path=tuple(wire(each) if isinstance(each, Wire) else at(each) for each in net.path),
-        patches=tuple(replace(each, rect=move.rect(each.rect)) for each in net.patches),
-        metal=tuple(sorted((layer, move.rect(rect)) for layer, rect in net.metal)),
+        patches=tuple(replace(each, rect=move.rect(net.name, each.rect)) for each in net.patches),
+        metal=tuple(sorted((layer, move.rect(net.name, rect)) for layer, rect in net.metal)),
         single_cuts=tuple(at(each) for each in net.single_cuts),
         wire_length=length,
         shielded=min(net.shielded, length),
@@ -400,19 +467,20 @@ def _moved_net(net: RoutedNet, move: _Move) -> RoutedNet:
 
 def _moved_frame(frame: Frame, move: _Move, technology: Technology) -> Frame:
     def port(each: Port) -> Port:
-        pin = move.box(each.pin)
-        label = kdb.Point(*move.point((each.label.x, each.label.y))) if each.rail else pin.center()
+        box, pin = move.box(each.name, each.box), move.box(each.name, each.pin)
+        width = min(box.width(), box.height())
+        label = kdb.Point(box.left + width // 2, box.bottom + width // 2) if each.rail else pin.center()
         label = kdb.Point(technology.snap(label.x), technology.snap(label.y))
-        return replace(each, box=move.box(each.box), pin=pin, label=label)
+        return replace(each, box=box, pin=box if each.rail else pin, label=label)
 
-    boundary, inner = move.box(frame.boundary), frame.wiring
+    boundary, inner = move.box("", frame.boundary), frame.wiring
     wiring = kdb.Box(
         boundary.left + inner.left - frame.boundary.left,
         boundary.bottom + inner.bottom - frame.boundary.bottom,
         boundary.right + inner.right - frame.boundary.right,
         boundary.top + inner.top - frame.boundary.top,
     )
-    cuts = tuple((name, move.box(box)) for name, box in frame.cuts)
+    cuts = tuple((name, move.box(_owner(frame, box), box)) for name, box in frame.cuts)
     return replace(frame, boundary=boundary, wiring=wiring, ports=tuple(port(each) for each in frame.ports), cuts=cuts)
 
 
