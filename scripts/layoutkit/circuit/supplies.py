@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit
 
-_GROUND = re.compile(r"(?:0|[a-z]*_?(?:v?gnd|vss|vee|ground)[a-z]?\d*(?:_\w+)?!?|sub!)")
-_POWER = re.compile(r"(?:[a-z]*_?(?:vdd|vcc|vpwr|vps|avd|dvd|power)[a-z]?\d*(?:_\w+)?!?)")
+_DOMAIN = "(?:[a-z]|in|out|int|ext|core|io|ana|dig|low|high|hv|lv|reg|ref|sub|pad|buf|drv)?"
+"""What the name of a supply may end in: a letter, or the part of the chip that it feeds."""
+_GROUND = re.compile(rf"(?:0|[a-z]*_?(?:v?gnd|vss|vee|ground){_DOMAIN}\d*(?:_\w+)?!?|sub!)")
+_POWER = re.compile(rf"(?:[a-z]*_?(?:vdd|vcc|vpwr|vps|avd|dvd|power){_DOMAIN}\d*(?:_\w+)?!?)")
 
 
 @dataclass(frozen=True)

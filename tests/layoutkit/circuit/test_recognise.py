@@ -231,7 +231,17 @@ def test_two_pairs_on_one_tail_are_told_apart_by_their_names(spice):
 
 
 @pytest.mark.parametrize(
-    ("power", "ground"), [("vdd", "vss"), ("AVDD", "AGND"), ("vccx", "vssx"), ("vdd!", "gnd!"), ("VPWR", "0")]
+    ("power", "ground"),
+    [
+        ("vdd", "vss"),
+        ("AVDD", "AGND"),
+        ("vccx", "vssx"),
+        ("vdd!", "gnd!"),
+        ("VPWR", "0"),
+        ("VDDOUT", "vssio"),
+        ("vddin", "VSSIN"),
+        ("vddcore", "vssana"),
+    ],
 )
 def test_supplies_are_known_by_name(spice, power, ground):
     circuit = spice(
