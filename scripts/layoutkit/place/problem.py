@@ -46,6 +46,8 @@ CLUSTER_COST = 0.02
 """What one more ring costs beyond the area that it takes, as a part of the area of all blocks."""
 LEAVE_COST = 0.1
 """What a block costs that leaves the axis, as a part of the area of all blocks."""
+MOST_LEAVING = 4
+"""No more than this many times that cost is asked where all leave that may: else many blocks are one tall stack."""
 ASPECT_MARGIN = 0.92
 """The search aims at this part of the largest aspect: beyond it, a layout costs as much as one that has the aspect."""
 NEAR_WEIGHT = 12
@@ -288,7 +290,8 @@ def _items_and_pins(
     starts: list[int] = []
     pins: list[list[int]] = []
     first = 0
-    leaving = round(LEAVE_COST * _area(items) / grid**2)
+    loose = sum(item.block.may_leave_axis for item in items)
+    leaving = round(LEAVE_COST * _area(items) / grid**2 * MOST_LEAVING / max(loose, MOST_LEAVING))
     for number, item in enumerate(items):
         ring = item.block.ring
         key = keys.setdefault(ring.key, len(items) + len(keys)) if ring else number
