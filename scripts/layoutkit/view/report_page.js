@@ -188,7 +188,7 @@
       const layer = layers[number];
       if (alpha && layer.is !== "well") { ink.globalAlpha = alpha; ink.fillStyle = shade(layer.color); ink.fill(path); }
       ink.globalAlpha = layer.is === "well" ? 0.5 : 1;
-      ink.strokeStyle = named("--accent"); ink.lineWidth = line / view.scale; ink.stroke(path);
+      ink.strokeStyle = named("--accent"); ink.lineWidth = (view.scale / unit < 12 ? 1 : line) / view.scale; ink.stroke(path);
       ink.globalAlpha = 1;
     }
   }
