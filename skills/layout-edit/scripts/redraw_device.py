@@ -28,8 +28,8 @@ except ImportError as problem:  # the same lines in every script: any Python 3 w
 
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
-    """Return what the tool that draws the device returns."""
-    from layoutkit.tools.redrawing import redraw
+    """Return where the device lies, its sizes and the check."""
+    from layoutkit.tools.redraw_device import redraw
 
     return redraw(params)
 
