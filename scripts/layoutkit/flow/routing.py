@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.mirrored_nets import MirroredNets
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.flow.port_frame import Frame
-    from layoutkit.route.routes import Rect, RoutingResult
+    from layoutkit.route.routes import EqualLengths, Rect, RoutingResult
     from layoutkit.technology import Conductor, Technology
 
 MARGIN_PITCHES = 20
@@ -275,7 +275,10 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
     result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search))
     result, frame = replace(result, mirrored=(*apart, *result.mirrored)), job.frame
     if job.frame is not None:
-        frame, result = tighten(technology, job.frame, result, obstacles, job.obstacles, axis_x)
+        frame, moved = tighten(technology, job.frame, result, obstacles, job.obstacles, axis_x)
+        if _unequal(search.equal_lengths, moved) > _unequal(search.equal_lengths, result):
+            frame, moved = job.frame, result  # equal lengths were asked for, a small frame was not
+        result = moved
         obstacles = with_frame(obstacles, job.frame, frame)
         requests = [_at_frame(net, job.frame, frame) for net in requests]
     overloaded.update(_weak_vias(job, result, overloaded))
@@ -285,6 +288,12 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
     routed = [net for net in requests if result.net(net.name).success]
     bound = sum(length_bound(net, max(net.width or 0, widest) // 2) for net in routed)
     return Routes(result, area, mirrored, overloaded, unequal, bound, frame)
+
+
+def _unequal(groups: Sequence[EqualLengths], result: RoutingResult) -> int:
+    """Return how many groups of nets are not equally long."""
+    lengths = [[result.net(name).wire_length for name in group.nets] for group in groups]
+    return sum(max(each) - min(each) > group.tolerance * max(each) for group, each in zip(groups, lengths, strict=True))
 
 
 def _at_frame(net: NetRequest, old: Frame, new: Frame) -> NetRequest:
