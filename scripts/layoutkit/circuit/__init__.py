@@ -8,7 +8,7 @@ from layoutkit.circuit.device_map import MapOptions, MappedCircuit, Target, Targ
 from layoutkit.circuit.readers.netlist import read_netlist
 from layoutkit.circuit.readers.source import given_netlist
 from layoutkit.circuit.recognise import recognise
-from layoutkit.circuit.spice_writer import write_spice
+from layoutkit.circuit.spice_writer import longer_sides_first, write_spice
 from layoutkit.circuit.supplies import Supplies, find_supplies
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import narrow_warnings, read_widths
@@ -26,6 +26,7 @@ __all__ = [
     "find_supplies",
     "given_netlist",
     "join_taps",
+    "longer_sides_first",
     "map_circuit",
     "narrow_warnings",
     "read_netlist",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,20 @@ def write_spice(
     lines += _wrapped(f".subckt {_safe(circuit.name) or 'top'} {ports}".rstrip())
     lines += [*body, f".ends {_safe(circuit.name) or 'top'}", *_empty_subcircuits(circuit), ".end"]
     return "\n".join(lines) + "\n"
+
+
+def longer_sides_first(circuit: Circuit) -> Circuit:
+    """Return the circuit with the longer side of each rectangle as its width, as extraction states it.
+
+    netgen compares widths with widths, and a layout does not tell which side of a plate a netlist called its width.
+    """
+    devices = []
+    for device in circuit.devices:
+        if device.kind.rectangle and {"w", "l"} <= device.params.keys():
+            length, width = sorted((device.w, device.l))
+            device = replace(device, params={**device.params, "w": width, "l": length})  # noqa: PLW2901
+        devices.append(device)
+    return replace(circuit, devices=tuple(devices))
 
 
 def _empty_subcircuits(circuit: Circuit) -> Iterable[str]:

@@ -410,7 +410,7 @@ class _Job:
 
     def _export(self) -> dict[str, Any]:
         """Write the layout and the reference netlists with the dummies."""
-        from layoutkit.circuit import write_spice
+        from layoutkit.circuit import longer_sides_first, write_spice
         from layoutkit.flow.modules import dummy_devices
         from layoutkit.layout import files
         from layoutkit.layout.provenance import CIRCUIT, LAYOUT, noted, sha256_of
@@ -422,7 +422,7 @@ class _Job:
             saved = workspace.save_layout(self.cell.layout(), self.technology)
             circuit = {CIRCUIT: sha256_of(workspace.circuit_path) or ""}
             for kind, form in self.netlist_forms.items():
-                text = write_spice(self.circuit, self.technology, form, isolated, listed)
+                text = write_spice(longer_sides_first(self.circuit), self.technology, form, isolated, listed)
                 files.write_bytes(workspace.path(FILES[kind]), noted(text.encode(), circuit))
             lef = self._write_lef()
         self.out_of_date += saved.warnings
