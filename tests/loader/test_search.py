@@ -190,10 +190,10 @@ PROMPTS = {
         "布线",
     ],
     "layout-edit": [
-        "move transistor M1 by 5 um",
+        "move M1 by 5 um to the right",
         "delete the wire of net tail",
         "undo the last change of the layout",
-        "make M1 wider in the finished layout",
+        "resize M1 in its place",
         "移动器件",
         "撤销上一步",
     ],

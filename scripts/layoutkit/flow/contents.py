@@ -6,7 +6,7 @@ shapes on conductors and cuts, except those that the flow drew before routing: p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from layoutkit.flow.placing import TriedPlacement
+    from layoutkit.flow.port_frame import Frame
     from layoutkit.layout.workspace import Workspace
     from layoutkit.technology import Technology
 
-PLACED, PLACEMENT = "placed.gds", "placement.json"
+PLACED, PLACEMENT, ROUTES = "placed.gds", "placement.json", "routes.json"
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,25 @@ def stored_placement(workspace: Workspace | None, technology: Technology) -> Tri
         return None
     try:
         layout = files.read_layout(workspace.path(PLACED))
-        tried: TriedPlacement = from_data(workspace.read_json(PLACEMENT), Surroundings(technology, layout))
+        around = Surroundings(technology, layout)
+        tried: TriedPlacement = from_data(workspace.read_json(PLACEMENT), around)
+        if not workspace.path(ROUTES).is_file():
+            return tried
+        return _with_frame(tried, from_data(workspace.read_json(ROUTES), around).frame)
     except (ValueError, FileError):
         return None
-    return tried
+
+
+def _with_frame(tried: TriedPlacement, frame: Frame | None) -> TriedPlacement:
+    """Return a placement with ports and rails where they are after routing, also drawn in its cell."""
+    from layoutkit.flow.port_frame import draw_frame, erase_frame
+
+    placed = tried.placed
+    if frame is None or placed.frame is None:
+        return tried
+    erase_frame(placed.layout, placed.cell, placed.technology, placed.frame)
+    draw_frame(placed.layout, placed.cell, placed.technology, frame)
+    return replace(tried, placed=replace(placed, frame=frame), job=replace(tried.job, area=frame.wiring, frame=None))
 
 
 class Contents:
