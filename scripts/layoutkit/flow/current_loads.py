@@ -58,18 +58,21 @@ def device_currents(constraints: Constraints, circuit: Circuit) -> dict[str, flo
 
 
 def net_loads(
-    placed: PlacedModules, circuit: Circuit, constraints: Constraints, routes: Iterable[RoutedNet] = ()
+    cell: kdb.Cell, placed: PlacedModules, circuit: Circuit, constraints: Constraints, routes: Iterable[RoutedNet] = ()
 ) -> dict[str, NetLoad]:
-    """Return what is known of the current of each net that has metal, and of the single cuts of its wires."""
+    """Return what is known of the current of each net that has metal, and of the single cuts of its wires.
+
+    Ports are where labels of the finished ``cell`` lie: the frame of the placement moved after it was routed.
+    """
     singles = {net.name: frozenset((cut.cut, cut.x, cut.y) for cut in net.single_cuts) for net in routes}
     points: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
-    ports = label_places(placed.cell, placed.technology)
+    ports = label_places(cell, placed.technology)
     mos = {device.id for device in circuit.devices if device.is_mos}
     for module in placed.modules.values():
         for pin in module.pins:
             centre = placed.place_of(module, pin.box).center()
             points[pin.net].append((pin.layer, centre.x, centre.y))
-            if not mos & set(module.devices):  # current enters a resistor, capacitor or diode here
+            if module.devices and not mos & set(module.devices):  # current enters a resistor, capacitor or diode here
                 ports.setdefault(pin.net, []).append((pin.layer, centre.x, centre.y))
     terminals: dict[str, dict[str, str]] = defaultdict(dict)
     for device in circuit.devices:
@@ -105,7 +108,7 @@ def judged(
     cell: kdb.Cell, placed: PlacedModules, circuit: Circuit, constraints: Constraints, routes: Iterable[RoutedNet] = ()
 ) -> list[NetVerdict]:
     """Return the verdict on each net of a finished layout, drawn in ``cell`` with wires ``routes``."""
-    return judge_currents(cell, placed.technology, net_loads(placed, circuit, constraints, routes))
+    return judge_currents(cell, placed.technology, net_loads(cell, placed, circuit, constraints, routes))
 
 
 def with_verdicts(

@@ -170,12 +170,10 @@ def tighten(
         return frame, result
     whole = _Cell(technology, frame, result, obstacles, keepouts, axis_x)
     upright = whole.tightened((_Way(1, 1),)).tightened((_Way(1, -1),))
-    alone = upright.tightened((_Way(0, 1),)).tightened((_Way(0, -1),))
-    before, after = whole.equal_pairs(), alone.equal_pairs()
-    if axis_x is None or after >= before:
-        return alone.frame, alone.result
-    folded = upright.tightened((_Way(0, 1, axis_x), _Way(0, -1, axis_x)))
-    best = max((folded, upright, alone), key=lambda each: min(each.equal_pairs(), before))  # of equals the first
+    tried = [upright.tightened((_Way(0, 1),)).tightened((_Way(0, -1),))]
+    if axis_x is not None and result.mirrored:
+        tried.append(upright.tightened((_Way(0, 1, axis_x), _Way(0, -1, axis_x))))
+    best = min(tried, key=lambda each: (len(whole.spoiled(each)), each.frame.boundary.area()))
     return best.frame, best.result
 
 
@@ -218,20 +216,26 @@ class _Cell:
                     pieces = region.decompose_trapezoids_to_region().each()
                     self.fixed += [self._piece(layer, _rect(piece.bbox())) for piece in pieces]
 
-    def equal_pairs(self) -> tuple[int, int]:
-        """Return how many nets are mirror images as the router drew them, and how many pairs are equally long."""
+    def spoiled(self, other: _Cell) -> frozenset[str]:
+        """Return the nets that are mirror images or equally long here, and are not in ``other``."""
+        lost = [one - two for one, two in zip(self._alike(), other._alike(), strict=True)]
+        return frozenset(net for nets in frozenset().union(*lost) for net in nets)
+
+    def _alike(self) -> tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]:
+        """Return the nets that are mirror images as the router drew them, and those that are equally long."""
         if self.axis_x is None:
-            return 0, 0
+            return frozenset(), frozenset()
         image = kdb.Trans(2, True, 2 * self.axis_x, 0)  # at the vertical axis
-        exact = equal = 0
+        exact, equal = set(), set()
         for pair in self.result.mirrored:
             nets = [self.result.net(name) for name in (pair.nets[0], pair.nets[-1])]
             lengths = [net.wire_length for net in nets]
-            equal += max(lengths) - min(lengths) <= MISMATCH * max(lengths)
-            if pair.exact:
-                one, other = (self._metal(net) for net in nets)
-                exact += all((one[n].transformed(image) ^ other[n]).is_empty() for n in {*one, *other})
-        return exact, equal
+            if max(lengths) - min(lengths) <= MISMATCH * max(lengths):
+                equal.add(pair.nets)
+            one, other = (self._metal(net) for net in nets)
+            if pair.exact and all((one[n].transformed(image) ^ other[n]).is_empty() for n in {*one, *other}):
+                exact.add(pair.nets)
+        return frozenset(exact), frozenset(equal)
 
     def _metal(self, net: RoutedNet) -> dict[str, kdb.Region]:
         found: dict[str, kdb.Region] = defaultdict(kdb.Region)
@@ -244,11 +248,18 @@ class _Cell:
     def tightened(self, ways: tuple[_Way, ...]) -> _Cell:
         """Return the cell with one side moved inwards, or with two opposite sides moved equally far."""
         rigid: dict[str, list[tuple[int, int]]] = {}
+        still: set[str] = set()
         for _ in range(ROUNDS):
-            move = _Squeeze(self, ways, rigid).move()
+            squeeze = _Squeeze(self, ways, rigid)
+            move = squeeze.move()
             broken = list(self._broken(move))
             if not broken:
-                return self._moved(move)
+                other = self._moved(move)
+                spoiled = sorted(self.spoiled(other) - still)
+                if not spoiled:
+                    return other
+                still.update(spoiled)
+                broken = [(move.images.get(net, net), squeeze.inner(net)) for net in spoiled]
             for net, extent in broken:
                 rigid.setdefault(net, []).append(extent)
         return self
@@ -329,7 +340,8 @@ class _Squeeze:
         self.core = max(way.of(frame.core) for way in ways)
         self.inset = min(way.of(frame.boundary) - way.of(frame.wiring) for way in ways)
         pairs = [pair.nets for pair in cell.result.mirrored if len(pair.nets) == 2]
-        self.images = {other: one for one, other in pairs} if len(ways) > 1 else {}
+        along_axis = cell.axis_x is not None and all(way.axis == 1 for way in ways)
+        self.images = {other: one for one, other in pairs} if along_axis or len(ways) > 1 else {}
         self.near: list[dict[str, list[_Entry]]] = [{} for _ in ways]
         found: dict[str, list[_Entry]] = {}
         for side, way in enumerate(ways):
@@ -374,6 +386,12 @@ class _Squeeze:
             moved[net].append(block._replace(by=by))
         blocks = {net: tuple(sorted(each)) for net, each in moved.items()}
         return _Move(self.ways, blocks, self.images, (self.edge, by))
+
+    def inner(self, net: str) -> tuple[int, int]:
+        """Return the extent of all blocks of a net that do not touch the boundary."""
+        name = self.images.get(net, net)
+        highs = [block.high for other, block, _ in self.blocks if other == name and block.high < self.edge]
+        return -FREE, max(highs, default=self.still[name].high)
 
     def _limit(self, entries: Sequence[_Entry], limit: int) -> int:
         """Return how far some spans may move together, at most ``limit``."""
