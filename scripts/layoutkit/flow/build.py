@@ -132,6 +132,7 @@ class _Job:
         self._tries: dict[str, Any] = {}  # what was compared
         self.keeps: EarlierPlaces | None = None
         """Places of the build before the sizes of devices were changed; None for a placement without them."""
+        self._in_history = False
         self._page = ""  # the report as a page, but for the times
         forms = {"spice", *technology.netlists}
         self.netlist_forms = {kind: form for kind, form in NETLIST_FORMS.items() if form in forms}
@@ -164,16 +165,23 @@ class _Job:
 
     def run(self, first: str, last: str) -> dict[str, Any]:
         """Run the stages from ``first`` to ``last`` and return the report."""
-        self.workspace.begin("flow.build_layout")
         self.record.begin(first, self.request)
         for name in STAGES[STAGES.index(first) : STAGES.index(last) + 1]:
             self._warnings = []
+            if STAGES.index(name) > STAGES.index("route"):
+                self._enter_history()
             with self.progress.stage(name, self._title(name)):
                 part = getattr(self, f"_{name}")()
                 self.record.entries.append(StageEntry(name, {}, part, tuple(self._warnings)))
                 if name in SAVED_AFTER or name == last:
                     self.save()
         return self._report()
+
+    def _enter_history(self) -> None:
+        """Record the design before the first file is written; a build that is refused before leaves no workspace."""
+        if not self._in_history:
+            self.workspace.begin("flow.build_layout")
+            self._in_history = True
 
     def _title(self, stage: str) -> str:
         """Return what a stage works on, in words."""
@@ -513,6 +521,7 @@ class _Job:
     def save(self) -> None:
         """Write the files of the finished stages, and then the record that names them."""
         workspace = self.workspace
+        self._enter_history()
         with workspace.lock():
             for stage, contents in self._unsaved.items():
                 for name, content in contents.items():
