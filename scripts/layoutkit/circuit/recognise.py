@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.bipolar_map import with_units
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 from layoutkit.circuit.supplies import find_supplies
-from layoutkit.circuit.symmetry import symmetric_partners
+from layoutkit.circuit.symmetry import is_capacitor, symmetric_partners
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +67,8 @@ def recognise(circuit: Circuit) -> tuple[RecognisedModule, ...]:
     """Return the modules of a circuit, by type and then in netlist order.
 
     The same circuit gives the same modules; no device is in two of them. A device that is switched off for good (gate
-    on the supply of its own bulk) or has drain and source on one net is a dummy and belongs to none.
+    on the supply of its own bulk) or has drain and source on one net is a dummy and belongs to none; two equal ones
+    whose gates are on two nets that mirror each other are capacitors, and a symmetric pair.
     """
     return _Recognition(circuit).modules()
 
@@ -281,7 +282,8 @@ class _Recognition:
         for kind in ("differential_pair", "cross_coupled_pair"):
             seeds.extend((ids[0], ids[1]) for ids, _ in self._found[kind])
         known = [(self._circuit.device(a), self._circuit.device(b)) for a, b in seeds]
-        for kind, first, second in symmetric_partners(self._mos, known, self._taken, self._supplies):
+        loads = [d for d in self._circuit.devices if is_capacitor(d) and d.terminals["g"] not in self._supplies]
+        for kind, first, second in symmetric_partners([*self._mos, *loads], known, self._taken, self._supplies):
             properties: dict[str, Any] = {"matched": True}
             for terminal, name in (("g", "common_gate"), ("s", "common_source")):
                 if first.terminals[terminal] == second.terminals[terminal]:

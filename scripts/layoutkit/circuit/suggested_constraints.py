@@ -9,6 +9,7 @@ from layoutkit.circuit.constraints import PRIORITIES, Constraints, MatchedGroup,
 from layoutkit.circuit.passive_map import shared_nets
 from layoutkit.circuit.recognise import MODULE_TYPES, same_size
 from layoutkit.circuit.supplies import find_supplies
+from layoutkit.circuit.symmetry import is_capacitor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -99,7 +100,8 @@ class _Symmetry:
         found = set()
         for left, right in _pairs_of(module):
             first, second = self._circuit.device(left).terminals, self._circuit.device(right).terminals
-            found |= {frozenset((first[terminal], second[terminal])) for terminal in ("d", "s")}
+            terminals = ("g",) if is_capacitor(self._circuit.device(left)) else ("d", "s")
+            found |= {frozenset((first[terminal], second[terminal])) for terminal in terminals}
         return {nets for nets in found if not any(net in self._supplies for net in nets)}
 
     def _group(self, members: Sequence[RecognisedModule]) -> SymmetryGroup:

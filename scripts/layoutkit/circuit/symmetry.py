@@ -21,9 +21,9 @@ def symmetric_partners(
     """Return the further pairs that mirror each other about the seed pairs.
 
     From the two drains (and sources) of a known pair the search goes to the devices whose channel touches one net or
-    the other. Two of them, one on each side, are a pair when they are drawn alike, touch the nets with the same
-    terminal, agree on their other nets (the same net, or nets already known as mirror images), and neither side
-    offers a second choice.
+    the other, or whose gate does if they are capacitors. Two of them, one on each side, are a pair when they are drawn
+    alike, touch the nets with the same terminal, agree on their other nets (the same net, or nets already known as
+    mirror images), and neither side offers a second choice.
 
     Args:
         devices: The transistors of the circuit.
@@ -38,13 +38,18 @@ def symmetric_partners(
     return _Search(list(devices), set(taken), supplies).run(list(seeds))
 
 
+def is_capacitor(device: Device) -> bool:
+    """Return whether a transistor is a capacitor to the net of its drain and source: only its gate carries a signal."""
+    return device.is_mos and device.terminals["d"] == device.terminals["s"] != device.terminals["g"]
+
+
 class _Search:
     def __init__(self, devices: list[Device], taken: set[str], supplies: Supplies) -> None:
         self._taken = taken
         self._supplies = supplies
         self._on_net: dict[str, list[tuple[Device, str]]] = defaultdict(list)
         for device in devices:
-            for terminal in _CHANNEL:
+            for terminal in ("g",) if is_capacitor(device) else _CHANNEL:
                 self._on_net[device.terminals[terminal]].append((device, terminal))
         self._mirror: dict[str, str] = {}
         self._queue: deque[tuple[str, str]] = deque()

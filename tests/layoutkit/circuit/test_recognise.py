@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, find_supplies, recognise
 from layoutkit.circuit.readers.spice_reader import read_spice
+from layoutkit.circuit.suggested_constraints import suggest_constraints
 from operations import lines_run
 
 
@@ -215,6 +216,17 @@ def test_an_inverter_has_its_pmos_first(spice):
 def test_dummies_belong_to_no_module(spice):
     circuit = spice(sub(FIVE_TRANSISTORS + "MX tail vss vss vss nmos w=4u l=1u\nMY vdd vdd x vdd pmos w=6u l=1u"))
     assert not any({"MX", "MY"} & set(module.devices) for module in recognise(circuit))
+
+
+def test_equal_transistors_that_load_two_mirrored_nets_as_capacitors_are_a_pair_on_their_axis(spice):
+    loads = "MX vss x vss vss nmos w={} l=1u\nMY vss out vss vss nmos w=4u l=1u"
+    core = "M1 x vip tail vss nmos w=4u l=1u\nM2 out vin tail vss nmos w=4u l=1u\nM3 tail vb vss vss nmos w=4u l=1u\n"
+    circuit = spice(sub(core + loads.format("4u")))
+    assert modules(circuit) == {("differential_pair", ("M1", "M2")), ("symmetric_pair", ("MX", "MY"))}
+    (group,) = suggest_constraints(circuit.with_modules(recognise(circuit))).symmetry
+    assert group.pairs == (("M1", "M2"), ("MX", "MY"))
+    for unequal in (loads.format("5u"), loads.format("4u").replace("MY vss out", "MY vss vin")):
+        assert modules(spice(sub(core + unequal))) == {("differential_pair", ("M1", "M2"))}
 
 
 def test_two_pairs_on_one_tail_are_told_apart_by_their_names(spice):
