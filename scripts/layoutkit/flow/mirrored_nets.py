@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MIRROR_ERROR = 0.02
 """Largest mirror error of two whole nets, metal inside modules included, that is not mentioned."""
 
+LOAD_MISMATCH = 0.02
+"""Difference in length or capacitance, as a share of the larger one, that is left for want of room only."""
+
 
 @dataclass(frozen=True)
 class MirroredNets:
@@ -61,7 +64,8 @@ class MirroredNets:
         )
         last = "" if load is None else f", in capacitance by {load:.2%}"
         counts = f"in vias by {vias or 0:.2%}, in cuts by {cuts or 0:.2%}"
-        return f"{self.reason}; the nets differ in length by {length or 0:.2%}, {counts}{last}"
+        full = "; there is no room for further bumps or stubs" if max(length or 0, load or 0) > LOAD_MISMATCH else ""
+        return f"{self.reason}; the nets differ in length by {length or 0:.2%}, {counts}{last}{full}"
 
     def to_json(self, technology: Technology) -> dict[str, Any]:
         """Return it as JSON data, lengths in micrometres, capacitances in femtofarads."""

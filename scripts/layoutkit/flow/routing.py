@@ -18,6 +18,7 @@ from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.net_wishes import equal_lengths, wish_outcomes, with_wishes
 from layoutkit.flow.tight_frame import tighten, with_frame
 from layoutkit.route.drawing import draw_labels, draw_routes
+from layoutkit.route.equal_loads import Room, equalised
 from layoutkit.route.length_bound import length_bound
 from layoutkit.route.mirroring import axis_between, misfits
 from layoutkit.route.routes import Mirrored, NetRequest, Terminal
@@ -281,6 +282,7 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
         result = moved
         obstacles = with_frame(obstacles, job.frame, frame)
         requests = [_at_frame(net, job.frame, frame) for net in requests]
+    result = _with_equal_loads(job, requests, obstacles, frame.wiring if frame else area, result)
     overloaded.update(_weak_vias(job, result, overloaded))
     mirrored = measured_mirrors(technology, result, axis_x, obstacles)
     unequal = tuple(unequal_metal(technology, job.obstacles, result))
@@ -288,6 +290,21 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
     routed = [net for net in requests if result.net(net.name).success]
     bound = sum(length_bound(net, max(net.width or 0, widest) // 2) for net in routed)
     return Routes(result, area, mirrored, overloaded, unequal, bound, frame)
+
+
+def _with_equal_loads(
+    job: RoutingJob, requests: Sequence[NetRequest], obstacles: Obstacles, area: kdb.Box, result: RoutingResult
+) -> RoutingResult:
+    """Return routes in which pairs that are no mirror images load equally; nets of stated equal lengths keep theirs."""
+    stated = {name for group in equal_lengths(job.nets) for name in group.nets}
+    pairs = replace(result, mirrored=tuple(each for each in result.mirrored if not stated.intersection(each.nets)))
+    keepouts = [(each.layer, _rect(each.box)) for each in job.obstacles if each.kind != "metal"]
+    room = Room(_rect(area), job.layers, keepouts)
+    return replace(equalised(job.technology, requests, obstacles, room, pairs), mirrored=result.mirrored)
+
+
+def _rect(box: kdb.Box) -> Rect:
+    return box.left, box.bottom, box.right, box.top
 
 
 def _unequal(groups: Sequence[EqualLengths], result: RoutingResult) -> int:

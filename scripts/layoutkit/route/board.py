@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
-from layoutkit.route.occupancy import Occupancy, Shape
+from layoutkit.route.occupancy import Shape
 from layoutkit.route.path_search import EdgeCosts, Search
+from layoutkit.route.sheet import Sheet
 from layoutkit.route.tracks import EdgeCounts, Tracks, coordinates, inside, spanning
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Hugging:
     limit: int
 
 
-class Board:
+class Board(Sheet):
     """Fixed and routed metal, the tracks, and the history of conflicts.
 
     Args:
@@ -84,9 +85,9 @@ class Board:
     ) -> None:
         import numpy as np
 
-        self.stack, self.area, self.options = stack, area, options
+        super().__init__(stack, [net.name for net in nets], area)
+        self.options = options
         self.search = Search(options.engine)
-        self.pitch = stack.pitch()
         self.tracks = self._make_tracks(nets)
         if hugging is not None:
             self.tracks = self._with_hugging(hugging)
@@ -99,9 +100,7 @@ class Board:
                 f"the routing area holds {nodes} track crossings, more than the allowed {limit}; "
                 "give a smaller routing area or fewer layers"
             )
-        self.occupancy = Occupancy()
         self.routed: dict[str, list[tuple[int, Rect]]] = {}
-        self.own: dict[str, list[tuple[int, Rect]]] = {net.name: [] for net in nets}
         self._own_shapes: dict[str, list[tuple[int, Shape]]] = {net.name: [] for net in nets}
         self._fixed: dict[int | None, EdgeCounts] = {}
         self._routed: dict[int | None, EdgeCounts] = {}
@@ -159,20 +158,18 @@ class Board:
 
     def add_fixed(self, piece: FixedMetal) -> None:
         """Enter metal, a cut or a keepout that stays."""
+        super().add_fixed(piece)
         layer, rect, net_name, wide, keepout = piece
         cuts = [cut.name for cut in self.stack.cuts]
         if layer in cuts:
-            self.occupancy.add(layer, Shape(rect, net_name, wide=False, keepout=keepout))
             for counts in self._fixed.values():
                 counts.add_cut(cuts.index(layer), rect, keepout=keepout)
             return
         level = self.stack.index(layer)
         shape = Shape(rect, net_name, wide, keepout)
-        self.occupancy.add(self.stack.conductors[level].name, shape)
         for counts in self._fixed.values():
             counts.add_metal(level, shape)
         if net_name in self.own:
-            self.own[net_name].append((level, rect))
             self._own_shapes[net_name].append((level, shape))
 
     def remove_fixed(self, piece: FixedMetal) -> None:
@@ -284,15 +281,13 @@ class Board:
 
     def change(self, net: NetRequest, metal: NetMetal, amount: int) -> None:
         """Enter (``amount`` 1) or take out (-1) the route of a net."""
-        act = self.occupancy.add if amount > 0 else self.occupancy.remove
+        super().change(net, metal, amount)
         self.routed[net.name] = metal.rects(self.stack) if amount > 0 else []
         for level, rect, wide in metal.shapes(self.stack):
             shape = Shape(rect, net.name, wide)
-            act(self.stack.conductors[level].name, shape)
             for counts in self._routed.values():
                 counts.add_metal(level, shape, amount)
         for cut, rect in metal.cuts(self.stack):
-            act(self.stack.cuts[cut].name, Shape(rect, net.name, wide=False))
             for counts in self._routed.values():
                 counts.add_cut(cut, rect, amount)
 

@@ -1,36 +1,275 @@
-"""Capacitance of wires to the substrate, and short stubs that make that of two nets equal.
+"""Capacitance of wires to the substrate, and stubs that make length and capacitance of two nets equal.
 
-         +--+
-         |  |        a stub: as wide as its wire, and as long as the capacitance that is missing asks
----------+--+-------
+::
+
+         +--            a stub: as wide as its wire, straight or with one corner, as long as what is missing asks
+         |
+---------+---------
+
+Bumps come first. Stubs serve where there is no room for bumps, and for the capacitance that vias and pads make unequal.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.route.metal import Finisher
+from layoutkit.route.fixed_metal import fixed_metal
+from layoutkit.route.lengthening import lengthen
+from layoutkit.route.metal import Finisher, NetMetal, wire_rects
 from layoutkit.route.occupancy import too_close
-from layoutkit.route.routes import Patch
+from layoutkit.route.routes import Patch, Wire
+from layoutkit.route.routing_stack import make_stack
+from layoutkit.route.sheet import Sheet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import klayout.db as kdb
 
-    from layoutkit.route.board import Board
-    from layoutkit.route.metal import NetMetal
-    from layoutkit.route.routes import NetRequest, Point, Rect, Wire
-    from layoutkit.technology import Conductor, Technology
+    from layoutkit.route.fixed_metal import Obstacle
+    from layoutkit.route.routes import NetRequest, Point, Rect, RoutedNet, RoutingResult
+    from layoutkit.technology import Technology
 
 ALIKE = 0.005
-"""Difference of two nets' capacitances, as a share of the larger one, that is left as it is."""
-MOST_STUBS = 24
+"""Difference of two nets' lengths or capacitances, as a share of the larger one, that is left as it is."""
+MOST_STUBS = 6
+"""Stubs of a net for its length, and as many for its capacitance."""
+SMALLEST = 16
+"""Smallest stub, as a divisor of what is missing."""
 MOST_TRIES = 400
 """Places at which the rules are checked for stubs of one net."""
-LONGEST_STUB = 12
-"""Largest length of a stub, in track pitches."""
+OUTWARDS = (2, 4, 8, 16)
+"""Track pitches from the wire to the corner of a stub that has one."""
+
+
+class Room(NamedTuple):
+    """Where stubs may lie: an area [dbu], conductors, and areas of layers that they keep out of [dbu]."""
+
+    area: Rect
+    layers: Sequence[str]
+    keepouts: Sequence[tuple[str, Rect]] = ()
+
+
+def equalised(
+    technology: Technology,
+    nets: Sequence[NetRequest],
+    obstacles: Mapping[str, Iterable[Obstacle]],
+    room: Room,
+    result: RoutingResult,
+) -> RoutingResult:
+    """Return routes in which the nets of each pair that are no mirror images are equally long and load equally.
+
+    Where there is no room for bumps and stubs, as much as there is room for is added.
+
+    Args:
+        technology: The rules, and the capacitance of conductors.
+        nets: What was routed, with terminals as they are now.
+        obstacles: Metal that was there before, as for ``router.route``.
+        room: Where metal may be added.
+        result: The routes.
+    """
+    names = [each.nets for each in result.mirrored if len(each.nets) == 2 and not each.exact]
+    pairs = [pair for pair in names if all(result.net(name).success for name in pair)]
+    if not pairs:
+        return result
+    stack = make_stack(technology, room.layers, [terminal.layer for net in nets for terminal in net.terminals])
+    sheet = Sheet(stack, [net.name for net in nets], room.area)
+    for piece in fixed_metal(stack, nets, obstacles, room.keepouts):
+        sheet.add_fixed(piece)
+    requests = {net.name: net for net in nets}
+    metals = {net.name: _metal_of(net) for net in result.nets if net.success}
+    for name, metal in metals.items():
+        sheet.change(requests[name], metal, 1)
+    for pair in pairs:
+        both = [_Net(sheet, requests[name], metals[name]) for name in pair]
+        short, long = sorted(both, key=lambda each: each.metal.wire_length)
+        short.lengthen(long.metal.wire_length)
+        low, high = sorted(both, key=lambda each: each.load() or 0.0)
+        low.add_load(high.load())
+    return replace(
+        result, nets=tuple(_outcome(sheet, net, metals[net.name]) if net.success else net for net in result.nets)
+    )
+
+
+def _metal_of(net: RoutedNet) -> NetMetal:
+    order = [each if isinstance(each, Wire) else (each.cut, each.x, each.y) for each in net.path]
+    return NetMetal([], list(net.wires), list(net.vias), list(net.patches), order)
+
+
+def _outcome(sheet: Sheet, net: RoutedNet, metal: NetMetal) -> RoutedNet:
+    wires, patches = tuple(metal.wires), tuple(metal.patches)
+    if (wires, patches) == (net.wires, net.patches):
+        return net
+    return replace(
+        net,
+        wires=wires,
+        path=metal.path(),
+        patches=patches,
+        metal=metal.layers(sheet.stack),
+        wire_length=metal.wire_length,
+    )
+
+
+@dataclass(frozen=True)
+class _Net:
+    """A routed net of a pair on the sheet."""
+
+    sheet: Sheet
+    net: NetRequest
+    metal: NetMetal
+
+    def load(self) -> float | None:
+        return capacitance_of(self.sheet, self.metal)
+
+    def lengthen(self, wanted: int) -> None:
+        """Make the wires longer by bumps, or else by stubs, until they have a length. [dbu]"""
+        missing = wanted - self.metal.wire_length
+        if missing <= 0:
+            return
+        self.sheet.change(self.net, self.metal, -1)
+        lengthen(self.sheet, self.net, self.metal, missing)
+        stubs = _Stubs(self.sheet, self.net, self.metal)
+        stubs.add(lambda: wanted - self.metal.wire_length, ALIKE * wanted, lambda _: 1.0, stubs.draw_wire)
+        self.sheet.change(self.net, self.metal, 1)
+
+    def add_load(self, wanted: float | None) -> None:
+        """Add metal beside the wires until they have a capacitance to the substrate. [aF]"""
+        if wanted is None or self.load() is None:
+            return
+        self.sheet.change(self.net, self.metal, -1)
+        stubs = _Stubs(self.sheet, self.net, self.metal)
+        stubs.add(lambda: wanted - (self.load() or wanted), ALIKE * wanted, stubs.load_per_length, stubs.draw_patches)
+        self.sheet.change(self.net, self.metal, 1)
+
+
+class _Stubs:
+    """Adds stubs to the wires of a net, which is not entered on the sheet now."""
+
+    def __init__(self, sheet: Sheet, net: NetRequest, metal: NetMetal) -> None:
+        self.sheet, self.net, self.metal = sheet, net, metal
+        self.finisher = Finisher(sheet.stack, sheet.occupancy, net.name, sheet.own[net.name])
+        self.wires = list(metal.wires)
+        self.tries = iter(range(MOST_TRIES))
+
+    def add(
+        self,
+        missing: Callable[[], float],
+        alike: float,
+        per_length: Callable[[Wire], float],
+        draw: Callable[[Wire], None],
+    ) -> None:
+        """Add few stubs until no more than ``alike`` is missing; each stub adds ``per_length`` of its wire."""
+        share = 1
+        for _ in range(MOST_STUBS):
+            while missing() > alike and not self._add_one(missing() / share, per_length, draw):
+                share *= 2
+                if share > SMALLEST:
+                    return
+            if missing() <= alike:
+                return
+
+    def load_per_length(self, wire: Wire) -> float:
+        """Return the capacitance of a stub per length. [aF/dbu]"""
+        stack = self.sheet.stack
+        um, conductor = stack.technology.dbu_um, stack.conductors[stack.index(wire.layer)]
+        return (conductor.area_af_um2 or 0.0) * wire.width * um * um + 2 * (conductor.fringe_af_um or 0.0) * um
+
+    def draw_wire(self, stub: Wire) -> None:
+        """Draw a stub as a wire, which counts in the length of the net."""
+        self.metal.wires = [*self.metal.wires, stub]
+        self.metal.order = [*self.metal.order, stub]
+
+    def draw_patches(self, stub: Wire) -> None:
+        """Draw a stub as metal beside wires."""
+        self.metal.patches = [*self.metal.patches, *(Patch(stub.layer, rect) for rect in wire_rects(stub))]
+
+    def _add_one(self, amount: float, per_length: Callable[[Wire], float], draw: Callable[[Wire], None]) -> bool:
+        """Add one stub of an amount where there is room; return whether there is."""
+        metal, level_of = self.metal, self.sheet.stack.index
+        before = len(self.finisher.flaws(metal))
+        own = [*metal.rects(self.sheet.stack), *self.finisher.own]
+        for wire, stub in self._places(amount, per_length):
+            level, rects = level_of(stub.layer), list(wire_rects(stub))
+            if any(self._outside(rect) or self.finisher.in_the_way(level, rect) for rect in rects):
+                continue
+            beyond = _beyond(stub, wire.width + self.sheet.stack.technology.grid)
+            if any(at == level and too_close(part, its, 1) for part in beyond for at, its in own):
+                continue
+            if next(self.tries, None) is None:
+                return False
+            kept = metal.wires, metal.order, metal.patches
+            draw(stub)
+            if len(self.finisher.flaws(metal)) <= before:
+                return True
+            metal.wires, metal.order, metal.patches = kept
+        return False
+
+    def _outside(self, rect: Rect) -> bool:
+        left, bottom, right, top = self.sheet.area
+        return rect[0] < left or rect[1] < bottom or rect[2] > right or rect[3] > top
+
+    def _places(self, amount: float, per_length: Callable[[Wire], float]) -> Iterator[tuple[Wire, Wire]]:
+        """Yield wires and stubs that they may get: straight ones first, and those on long straight parts first."""
+        grid, pitch = self.sheet.stack.technology.grid, self.sheet.pitch
+        starts = list(self._starts())
+        for outwards in (None, *OUTWARDS):
+            for wire, (x, y), (dx, dy) in starts:
+                share = per_length(wire)
+                # a stub reaches from the middle of its wire, and half a width beyond its end
+                long = int(amount / share) // grid * grid if share else 0
+                out = long if outwards is None else outwards * pitch // grid * grid
+                rest = long - out
+                if long < grid or rest < 0 or (outwards is not None and rest < 2 * wire.width):
+                    continue
+                corner = x + dx * out, y + dy * out
+                if outwards is None:
+                    yield wire, Wire(wire.layer, ((x, y), corner), wire.width)
+                    continue
+                for side in (1, -1):
+                    end = corner[0] + side * dy * rest, corner[1] + side * dx * rest
+                    yield wire, Wire(wire.layer, ((x, y), corner, end), wire.width)
+
+    def _starts(self) -> Iterator[tuple[Wire, Point, Point]]:
+        """Yield a wire or pin, a point on it, and a direction across or onwards."""
+        grid = self.sheet.stack.technology.grid
+        step = max(grid, self.sheet.pitch // 2 // grid * grid)
+        parts = [
+            (abs(b[0] - a[0]) + abs(b[1] - a[1]), number, a, b)
+            for number, wire in enumerate(self.wires)
+            for a, b in pairwise(wire.points)
+        ]
+        for length, number, a, b in sorted(parts, key=lambda part: (-part[0], part[1:])):
+            along = ((b[0] > a[0]) - (b[0] < a[0]), (b[1] > a[1]) - (b[1] < a[1]))
+            for at in range(0, length + 1, step):
+                point = a[0] + along[0] * at, a[1] + along[1] * at
+                for side in (1, -1):
+                    yield self.wires[number], point, (side * along[1], side * along[0])
+            yield self.wires[number], a, (-along[0], -along[1])
+            yield self.wires[number], b, along
+        stack = self.sheet.stack
+        for terminal in self.net.terminals:
+            level, box = stack.index(terminal.layer), terminal.box
+            wire = Wire(terminal.layer, (), stack.width(level, self.net.width))
+            half = wire.width // 2
+            if not stack.wired[level] or min(box.width(), box.height()) < wire.width:
+                continue
+            x, y = (each // grid * grid for each in (box.center().x, box.center().y))
+            yield wire, (-(-box.left // grid) * grid + half, y), (-1, 0)
+            yield wire, (box.right // grid * grid - half, y), (1, 0)
+            yield wire, (x, -(-box.bottom // grid) * grid + half), (0, -1)
+            yield wire, (x, box.top // grid * grid - half), (0, 1)
+
+
+def _beyond(stub: Wire, first: int) -> list[Rect]:
+    """Return the rectangles of a stub without its first part."""
+    (x1, y1), (x2, y2) = stub.points[:2]
+    length = abs(x2 - x1) + abs(y2 - y1)
+    if length <= first:
+        return list(wire_rects(replace(stub, points=stub.points[1:])))
+    start = x1 + (x2 - x1) * first // length, y1 + (y2 - y1) * first // length
+    return list(wire_rects(replace(stub, points=(start, *stub.points[1:]))))
 
 
 def capacitance(technology: Technology, regions: Mapping[str, kdb.Region]) -> float | None:
@@ -51,92 +290,11 @@ def capacitance(technology: Technology, regions: Mapping[str, kdb.Region]) -> fl
     return found
 
 
-def capacitance_of(board: Board, metal: NetMetal) -> float | None:
+def capacitance_of(sheet: Sheet, metal: NetMetal) -> float | None:
     """Return the capacitance of what a net draws to the substrate [aF]; None where numbers are missing."""
     import klayout.db as kdb
 
     regions: dict[str, kdb.Region] = {}
-    for level, rect in metal.rects(board.stack):
-        regions.setdefault(board.stack.conductors[level].name, kdb.Region()).insert(kdb.Box(*rect))
-    return capacitance(board.stack.technology, {name: region.merged() for name, region in regions.items()})
-
-
-def add_stubs(board: Board, net: NetRequest, metal: NetMetal, wanted: float) -> None:
-    """Add stubs to the wires of a net, which is not entered on the board now, until it has a capacitance.
-
-    Args:
-        board: Holds the metal of all other nets.
-        net: Whose wires get stubs.
-        metal: Its metal.
-        wanted: Capacitance to the substrate, which is not exceeded; there is less where there is no room. [aF]
-    """
-    finisher = Finisher(board.stack, board.occupancy, net.name, board.own[net.name])
-    tries, share = iter(range(MOST_TRIES)), 1
-    for _ in range(MOST_STUBS):
-        missing = wanted - (capacitance_of(board, metal) or wanted)
-        while missing > ALIKE * wanted and not _add_stub(board, finisher, metal, missing / share, tries):
-            share *= 2
-            if share > MOST_STUBS:
-                return
-        if missing <= ALIKE * wanted:
-            return
-
-
-def _add_stub(board: Board, finisher: Finisher, metal: NetMetal, missing: float, tries: Iterator[int]) -> bool:
-    """Add one stub of a capacitance, or of the largest length, where there is room; return whether there is."""
-    left, bottom, right, top = board.area
-    before = len(finisher.flaws(metal))
-    own = [*metal.rects(board.stack), *finisher.own]
-    for wire, rect, beyond in _places(board, metal, missing):
-        level = board.stack.index(wire.layer)
-        outside = rect[0] < left or rect[1] < bottom or rect[2] > right or rect[3] > top
-        over = any(at == level and too_close(beyond, its, 1) for at, its in own)
-        if outside or over or finisher.in_the_way(level, rect):
-            continue
-        if next(tries, None) is None:
-            return False
-        metal.patches.append(Patch(wire.layer, rect))
-        if len(finisher.flaws(metal)) <= before:
-            return True
-        metal.patches.pop()
-    return False
-
-
-def _places(board: Board, metal: NetMetal, missing: float) -> Iterator[tuple[Wire, Rect, Rect]]:
-    """Yield wires, the stubs that they may get, and the end of each stub; long straight parts first."""
-    stack = board.stack
-    grid = stack.technology.grid
-    step = max(grid, board.pitch // 2 // grid * grid)
-    parts = [
-        (abs(b[0] - a[0]) + abs(b[1] - a[1]), number, a, b)
-        for number, wire in enumerate(metal.wires)
-        for a, b in pairwise(wire.points)
-    ]
-    for length, number, a, b in sorted(parts, key=lambda part: (-part[0], part[1:])):
-        wire = metal.wires[number]
-        conductor = stack.conductors[stack.index(wire.layer)]
-        per_length = _per_length(stack.technology, conductor, wire.width)
-        long = int(min(missing / per_length, LONGEST_STUB * board.pitch)) // grid * grid if per_length else 0
-        if long < grid:
-            continue
-        along = ((b[0] > a[0]) - (b[0] < a[0]), (b[1] > a[1]) - (b[1] < a[1]))
-        half = wire.width // 2
-        for at in range(0, length + 1, step):
-            x, y = a[0] + along[0] * at, a[1] + along[1] * at
-            for side in (1, -1):
-                near, far = (side * reach for reach in (half + grid, half + long))
-                yield wire, _across((x, y), along, (0, far), half), _across((x, y), along, (near, far), half)
-
-
-def _across(at: Point, along: Point, span: tuple[int, int], half: int) -> Rect:
-    """Return the rectangle beside a wire at a point, ``span`` from its middle and ``2 * half`` along the wire."""
-    low, high = sorted(span)
-    if along[0]:
-        return at[0] - half, at[1] + low, at[0] + half, at[1] + high
-    return at[0] + low, at[1] - half, at[0] + high, at[1] + half
-
-
-def _per_length(technology: Technology, conductor: Conductor, width: int) -> float:
-    """Return the capacitance of a stub per length. [aF/dbu]"""
-    um = technology.dbu_um
-    return (conductor.area_af_um2 or 0.0) * width * um * um + 2 * (conductor.fringe_af_um or 0.0) * um
+    for layer, rect in metal.layers(sheet.stack):
+        regions.setdefault(layer, kdb.Region()).insert(kdb.Box(*rect))
+    return capacitance(sheet.stack.technology, {name: region.merged() for name, region in regions.items()})

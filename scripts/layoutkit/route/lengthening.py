@@ -16,16 +16,16 @@ from layoutkit.route.occupancy import too_close
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutkit.route.board import Board
     from layoutkit.route.metal import NetMetal
     from layoutkit.route.routes import NetRequest, Point, Rect, Wire
+    from layoutkit.route.sheet import Sheet
 
 MOST_BUMPS = 12
 MOST_TRIES = 3000
 """Places at which bumps are tried for one net."""
 
 
-def lengthen(board: Board, net: NetRequest, metal: NetMetal, by: int) -> int:
+def lengthen(board: Sheet, net: NetRequest, metal: NetMetal, by: int) -> int:
     """Make the wires of a net, which is not entered on the board now, longer and return by how much. [dbu]
 
     It is never more than ``by``, and less where there is no room.
@@ -34,9 +34,10 @@ def lengthen(board: Board, net: NetRequest, metal: NetMetal, by: int) -> int:
     remaining = by // (2 * grid) * (2 * grid)
     tries = iter(range(MOST_TRIES))
     depth, bumps = remaining // 2, 0
+    corners: set[Point] = set()
     while remaining > 0 and depth >= grid and bumps < MOST_BUMPS:
         depth = min(depth, remaining // 2) // grid * grid
-        if depth and _add_bump(board, net, metal, depth, tries):
+        if depth and _add_bump(board, net, metal, depth, (tries, corners)):
             remaining -= 2 * depth
             bumps += 1
         else:
@@ -44,11 +45,22 @@ def lengthen(board: Board, net: NetRequest, metal: NetMetal, by: int) -> int:
     return by // (2 * grid) * (2 * grid) - remaining
 
 
-def _add_bump(board: Board, net: NetRequest, metal: NetMetal, depth: int, tries: Iterator[int]) -> bool:
-    """Add one bump of ``depth`` where there is room for it; return whether there is."""
+def _add_bump(
+    board: Sheet, net: NetRequest, metal: NetMetal, depth: int, so_far: tuple[Iterator[int], set[Point]]
+) -> bool:
+    """Add one bump of ``depth`` where there is room for it; return whether there is.
+
+    Args:
+        board: Holds the metal of all other nets.
+        net: Whose wires become longer.
+        metal: Its metal.
+        depth: Of the bump. [dbu]
+        so_far: Tries that are left, and the corners of all bumps of the net: those of this one are added.
+    """
+    tries, corners = so_far
     finisher = Finisher(board.stack, board.occupancy, net.name, board.own[net.name])
     before = len(finisher.flaws(metal))
-    for wire, longer, gone, new in _candidates(board, metal, depth):
+    for wire, longer, gone, new in _candidates(board, metal, depth, corners):
         if next(tries, None) is None:
             return False
         level = board.stack.index(wire.layer)
@@ -62,18 +74,25 @@ def _add_bump(board: Board, net: NetRequest, metal: NetMetal, depth: int, tries:
             continue
         _exchange(metal, wire, longer)
         if len(finisher.flaws(metal)) <= before:
+            corners.update({*longer.points} - {*wire.points})
             return True
         _exchange(metal, longer, wire)
     return False
 
 
-def _candidates(board: Board, metal: NetMetal, depth: int) -> Iterator[tuple[Wire, Wire, Rect, list[Rect]]]:
-    """Yield a wire, the same with a bump, what the bump leaves bare, and what it adds; long straight parts first."""
+def _candidates(
+    board: Sheet, metal: NetMetal, depth: int, corners: set[Point]
+) -> Iterator[tuple[Wire, Wire, Rect, list[Rect]]]:
+    """Yield a wire, the same with a bump, what the bump leaves bare, and what it adds; long straight parts first.
+
+    Parts between two ``corners`` of earlier bumps get none.
+    """
     stack, grid = board.stack, board.stack.technology.grid
     parts = [
         (abs(b[0] - a[0]) + abs(b[1] - a[1]), number, index)
         for number, wire in enumerate(metal.wires)
         for index, (a, b) in enumerate(pairwise(wire.points))
+        if not {a, b} <= corners
     ]
     for length, number, index in sorted(parts, key=lambda part: (-part[0], part[1:])):
         wire = metal.wires[number]
@@ -93,7 +112,7 @@ def _candidates(board: Board, metal: NetMetal, depth: int) -> Iterator[tuple[Wir
                 yield wire, replace(wire, points=points), gone, list(wire_rects(replace(wire, points=tuple(bump))))
 
 
-def _holds_something(board: Board, net: NetRequest, metal: NetMetal, wire: Wire, gone: Rect) -> bool:
+def _holds_something(board: Sheet, net: NetRequest, metal: NetMetal, wire: Wire, gone: Rect) -> bool:
     """Return whether other metal of the net meets or touches the part of a wire that a bump would leave bare."""
     rest = replace(metal, wires=[other for other in metal.wires if other is not wire])
     level, fixed = board.stack.index(wire.layer), board.own[net.name]

@@ -48,6 +48,10 @@ class NetMetal:
             self._known = drawn, self._rects(stack)
         return self._known[1]
 
+    def layers(self, stack: Stack) -> tuple[tuple[str, Rect], ...]:
+        """Return ``(layer, rect)`` of all metal, from the lowest layer."""
+        return tuple((stack.conductors[level].name, rect) for level, rect in self.rects(stack))
+
     def shapes(self, stack: Stack) -> list[tuple[int, Rect, bool]]:
         """Return ``(level, rect, wide)`` of all metal, and once more what keeps the space of wide metal beside it."""
         drawn = [(level, rect, stack.is_wide(level, rect)) for level, rect in self.rects(stack)]

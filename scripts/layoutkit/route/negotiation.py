@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from layoutkit.route.blockers import blockers
 from layoutkit.route.board import HARD, Board
 from layoutkit.route.connection import joins_all
-from layoutkit.route.equal_loads import ALIKE, add_stubs, capacitance_of
 from layoutkit.route.lengthening import lengthen
 from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths
 from layoutkit.route.mirrored_paths import grow_own_image, grow_pair
@@ -84,7 +83,6 @@ class Negotiation:
         self._equalise()
         self._shield()
         self._add_second_cuts()
-        self._equalise_loads()
         for net in self.nets:
             self._take_out_open(net)
         return self._result()
@@ -269,22 +267,6 @@ class Negotiation:
                     lengthen(self.board, nets[name], metal, by)
                     self.board.change(nets[name], metal, 1)
 
-    def _equalise_loads(self) -> None:
-        """Give the net with less capacitance of two that should be mirror images, and are not, stubs on its wires."""
-        nets = {net.name: net for net in self.nets if self.state[net.name].entered}
-        for names in [(net.mirror_of, net.name) for net in self.nets if net.mirror_of is not None]:
-            metals = {name: self.state[name].metal for name in names if name in nets}
-            loads = {name: capacitance_of(self.board, metal) for name, metal in metals.items() if metal is not None}
-            known = [load for load in loads.values() if load is not None]
-            if len(known) < 2 or max(known) - min(known) <= ALIKE * max(known):
-                continue
-            name = min(names, key=lambda each: loads[each] or 0.0)
-            metal = metals[name]
-            if metal is not None:
-                self.board.change(nets[name], metal, -1)
-                add_stubs(self.board, nets[name], metal, max(known))
-                self.board.change(nets[name], metal, 1)
-
     def _shield(self) -> None:
         """Draw shields beside the nets that want one."""
         nets = {net.name: net for net in self.nets}
@@ -339,7 +321,7 @@ class Negotiation:
             vias=tuple(metal.vias),
             path=metal.path(),
             patches=tuple(metal.patches),
-            metal=tuple((self.stack.conductors[level].name, rect) for level, rect in metal.rects(self.stack)),
+            metal=metal.layers(self.stack),
             wire_length=metal.wire_length,
             via_count=len(metal.vias),
             single_cuts=state.single_cuts,

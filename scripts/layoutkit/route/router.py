@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
 from layoutkit.route.board import Board, Hugging
+from layoutkit.route.fixed_metal import fixed_metal
 from layoutkit.route.mirroring import misfits
 from layoutkit.route.negotiation import NOT_TRIED, Negotiation
-from layoutkit.route.occupancy import FixedMetal
 from layoutkit.route.routes import Mirrored, NetRequest, RouteOptions, RoutingResult
-from layoutkit.route.routing_stack import Stack, make_stack
-from layoutkit.route.wide_metal import wide_parts
+from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import klayout.db as kdb
 
-    from layoutkit.route.routes import Rect
+    from layoutkit.route.fixed_metal import Obstacle
+    from layoutkit.route.occupancy import FixedMetal
+    from layoutkit.route.routing_stack import Stack
     from layoutkit.technology import Technology
-
-    Obstacle = tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]
 
 LARGEST_SECOND_TRY = 100_000
 """Nodes up to which failed nets are tried once more with tracks that hug the fixed metal."""
@@ -80,10 +79,7 @@ def _best_of_two(
     """Return the routes within an area on some layers, after a second try where a net failed."""
     area, layers = room
     stack = make_stack(technology, layers, [terminal.layer for net in nets for terminal in net.terminals])
-    keepouts = {FixedMetal(technology.resolve(layer), rect, None, keepout=True) for layer, rect in options.keepouts}
-    known = {*(each.name for each in stack.conductors), *(cut.name for cut in stack.cuts)}
-    keepouts = {each for each in keepouts if each.layer in known}
-    fixed = sorted({*_fixed_metal(stack, obstacles), *_terminal_metal(stack, nets), *keepouts}, key=str)
+    fixed = fixed_metal(stack, nets, obstacles, options.keepouts)
     limits = (area.left, area.bottom, area.right, area.top)
     first = Negotiation(Board(stack, nets, fixed, limits, options), nets).run()
     if not first.failed:
@@ -136,40 +132,3 @@ def _check_request(nets: Sequence[NetRequest], area: kdb.Box, options: RouteOpti
         faults.append("the routing area is empty")
     if faults:
         raise GeometryError("; ".join(faults))
-
-
-def _terminal_metal(stack: Stack, nets: Sequence[NetRequest]) -> Iterable[FixedMetal]:
-    for net in nets:
-        for terminal in net.terminals:
-            level = stack.index(terminal.layer)
-            rect = _rect(terminal.box)
-            yield FixedMetal(stack.conductors[level].name, rect, net.name, stack.is_wide(level, rect))
-
-
-def _rect(box: kdb.Box) -> Rect:
-    return box.left, box.bottom, box.right, box.top
-
-
-def _fixed_metal(stack: Stack, obstacles: Mapping[str, Iterable[Obstacle]]) -> Iterable[FixedMetal]:
-    """Yield rectangles that cover the obstacles; slanted parts become their bounding boxes."""
-    import klayout.db as kdb
-
-    for layer, shapes in obstacles.items():
-        name = stack.technology.resolve(layer)
-        levels = [i for i, conductor in enumerate(stack.conductors) if conductor.name == name]
-        if not levels and name not in [cut.name for cut in stack.cuts]:
-            continue
-        by_net: dict[str | None, kdb.Region] = {}
-        for geometry, net in shapes:
-            by_net.setdefault(net, kdb.Region()).insert(geometry)
-        for net, region in by_net.items():
-            merged = region.merged()
-            pieces = [piece.bbox() for piece in merged.decompose_trapezoids_to_region().each()]
-            if not levels:
-                yield from (FixedMetal(name, _rect(box), net) for box in pieces)
-                continue
-            level = levels[0]
-            yield from (FixedMetal(name, _rect(box), net, stack.is_wide(level, _rect(box))) for box in pieces)
-            yield from (FixedMetal(name, _rect(box), net, wide=True) for box in wide_parts(stack, level, merged))
-            rings = stack.long_edged(level, merged).decompose_trapezoids_to_region()
-            yield from (FixedMetal(name, _rect(piece.bbox()), net, wide=True) for piece in rings.each())

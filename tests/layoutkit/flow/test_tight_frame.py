@@ -21,8 +21,11 @@ from layoutkit.technology import load
 CHANNEL = 6000  # dbu: room for many tracks in every process here
 
 
-def routed(process, pins, ports, core, style="rails"):
-    """Return a cell with pins on the second conductor, wired to a frame, its routes, and the frame it had before."""
+def routed(process, pins, ports, core, style="rails", image_of=()):
+    """Return a cell with pins on the second conductor, wired to a frame, its routes, and the frame it had before.
+
+    ``image_of`` holds pairs of a net and the one that it should be the mirror image of.
+    """
     layout = kdb.Layout()
     layout.dbu = process.dbu_um
     cell = layout.create_cell("cell")
@@ -34,7 +37,8 @@ def routed(process, pins, ports, core, style="rails"):
     ends = {name: [Endpoint(conductor.name, b.center().x, b.center().y, rect(b))] for name, b in pins.items()}
     for port, box in frame.terminals:
         ends[port.name].append(Endpoint(port.layer, box.center().x, box.center().y, rect(box)))
-    nets = tuple(WantedNet(name, tuple(points), None, 1) for name, points in sorted(ends.items()))
+    images = dict(image_of)
+    nets = tuple(WantedNet(name, tuple(points), None, 1, images.get(name)) for name, points in sorted(ends.items()))
     layers = tuple(each.name for each in routing_conductors(process))
     job = RoutingJob(process, nets, layers, frame.wiring, (), frame=frame)
     routes = find_routes(layout, cell, job)
@@ -73,6 +77,22 @@ def test_what_no_wire_needs_is_taken_out_of_the_frame(technology):
     (port,) = tight.of("n1")
     assert port.pin.right == tight.boundary.right < frame.boundary.right - CHANNEL // 2
     assert sum(net.wire_length for net in routes.result.nets) < 2 * CHANNEL
+    assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
+
+
+@pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_nets_that_should_be_mirror_images_are_equally_long_after_the_frame_has_moved(technology):
+    """Without an axis they cannot be; the sides of the frame move inwards by unequal distances."""
+    process = load(technology)
+    pins = pads(process, 3, 6000)
+    core = kdb.Box(-600, -600, 20000, 8000)
+    ports = [PortNet("n0", (pins["n0"],), side="left"), PortNet("n1", (pins["n1"],), side="right")]
+    layout, routes, frame = routed(process, pins, ports, core, image_of=[("n1", "n0")])
+    assert routes.frame.boundary.width() < frame.boundary.width()
+    lengths = [routes.result.net(name).wire_length for name in ("n0", "n1")]
+    assert max(lengths) - min(lengths) <= 0.005 * max(lengths)
+    (measured,) = routes.mirrored
+    assert abs(measured.capacitances[0] - measured.capacitances[1]) <= 0.005 * max(measured.capacitances)
     assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
 
 

@@ -1,6 +1,7 @@
 """Nets that mirror each other are exact images of each other, or the result says that they are not (0 dbu)."""
 
 import random
+from dataclasses import replace
 
 import klayout.db as kdb
 import pytest
@@ -10,6 +11,8 @@ from route_oracle import faults, net_cuts
 from layoutkit.errors import GeometryError
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
 from layoutkit.route.drawing import cuts_of
+from layoutkit.route.equal_loads import MOST_STUBS, Room, equalised
+from layoutkit.route.routes import Mirrored
 from layoutkit.technology import load
 
 SKY = load("sky130A")
@@ -101,6 +104,8 @@ def test_a_terminal_whose_image_is_blocked_is_joined_by_a_way_of_its_own_and_stu
     layer, image = right[2]
     fixed = [(layer, image.enlarged(100, 100), None)]
     result = route(technology, nets, as_obstacles(fixed), AREA, names, RouteOptions(axis_x=0))
+    room = Room((AREA.left, AREA.bottom, AREA.right, AREA.top), names)
+    result = equalised(technology, nets, as_obstacles(fixed), room, result)
     assert result.failed == ()
     ((net, reason),) = result.unmirrored
     assert net == "n"
@@ -109,6 +114,34 @@ def test_a_terminal_whose_image_is_blocked_is_joined_by_a_way_of_its_own_and_stu
     assert abs(result.net("p").wire_length - result.net("n").wire_length) <= 2 * technology.grid
     loads = [load_of(technology, result.net(name)) for name in ("p", "n")]
     assert abs(loads[0] - loads[1]) <= 0.01 * max(loads)
+
+
+@pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_a_net_that_has_no_room_for_bumps_gets_few_stubs_that_no_other_stub_branches_off(process):
+    """Bars lie along both sides of the shorter wire; the way onwards from its right pin is free."""
+    technology = load(process)
+    layer, half = technology.conductors[1].name, technology.conductors[1].width
+    nets = []
+    for name, y, length in (("p", 0, 18000), ("n", 6000, 2000)):
+        ends = [kdb.Box(x - half, y - half, x + half, y + half) for x in (-9000, length - 9000)]
+        nets.append(NetRequest(name, tuple(Terminal(layer, box) for box in ends)))
+    gap = half + 2 * technology.conductors[1].space  # pins are wide metal, twice as wide as wires
+    bars = [(-9000 - gap, y, -6500, y + 2 * half) for y in (6000 + gap, 6000 - gap - 2 * half)]
+    fixed = [(layer, kdb.Box(*bar), None) for bar in bars]
+    result = route(technology, nets, as_obstacles(fixed), AREA, [layer], RouteOptions())
+    result = replace(result, mirrored=(Mirrored(("p", "n"), exact=False, reason="a test"),))
+    room = Room((AREA.left, AREA.bottom, AREA.right, AREA.top), [layer])
+    equal = equalised(technology, nets, as_obstacles(fixed), room, result)
+    assert faults(technology, nets, equal, fixed, AREA) == []
+    assert equal.net("p").wires == result.net("p").wires
+    assert abs(equal.net("n").wire_length - 18000) <= 0.005 * 18000
+    loads = [load_of(technology, equal.net(name)) for name in ("p", "n")]
+    assert abs(loads[0] - loads[1]) <= 0.005 * max(loads)
+    added = equal.net("n").wires[len(result.net("n").wires) :]
+    assert 1 <= len(added) <= MOST_STUBS
+    assert all(len(wire.points) <= 3 for wire in added)
+    narrow = room._replace(area=(-9000 - half, 6000 - half // 2, -7000 + half, 6000 + half // 2))
+    assert equalised(technology, nets, as_obstacles(fixed), narrow, result).net("n") == result.net("n")
 
 
 def load_of(technology, net):
