@@ -93,6 +93,8 @@ def test_a_model_reads_the_names_types_bounds_and_units_of_all_parameters(pack_t
         assert short["additionalProperties"] is False
         for example in tool.input_schema.get("examples", ()):
             assert accepts(short, example)
+    frame = lean_input(pack_tools["layout.route_signal_nets_basic"].input_schema)["properties"]["frame"]
+    assert frame == {"type": "object", "description": "Of layout.place_modules"}  # which a caller passes on
     width = lean_input(pack_tools["layout.create_nmos_pcell"].input_schema)["properties"]["w"]
     assert (width["type"], width["description"][-3:]) == ("number", "[m]")
 

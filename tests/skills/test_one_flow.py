@@ -17,7 +17,7 @@ OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
 COMPARATOR = SKILLS / "constraint-planning/assets/comparator.spice"
 FILTER = Path(__file__).with_name("filter.spice")
 APART = {"symmetry": [{"pairs": [["M1", "M2"]], "self_symmetric": ["M5"], "net_pairs": [["tmir", "out"]]}]}
-WIDE = {"net_currents": [{"net": "out", "current": 0.011}]}
+WIDE = {"net_currents": [{"net": "out", "current": 0.009}]}
 CASES = {
     "ota": (OTA, "sky130A", {}, None),
     "comparator": (COMPARATOR, "gf180mcuD", {"dummies": 1}, None),

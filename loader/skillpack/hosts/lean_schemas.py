@@ -52,7 +52,8 @@ def lean_input(schema: Schema) -> dict[str, Any]:
     """Return the short form of the schema of a tool's parameters.
 
     It keeps names, types, bounds, units, defaults, and of each description the first paragraph. The fields of an object
-    are listed once; where the same object comes again, the name of the first is listed instead: ``Like device_a``.
+    are listed once; where the same object comes again, the name of the first is listed instead: ``Like device_a``. None
+    are listed of what a caller passes on as another tool returned it (``x-from``).
 
     Args:
         schema: A whole, self-contained schema.
@@ -179,7 +180,7 @@ class _Shortening:
         self._room -= 1
         parts, followed = self.parts(schema)
         short = _described(parts, name)
-        if self._is_far(followed, above):
+        if self._is_far(followed, above) or any("x-from" in part for part in parts):
             return {**_typed(self.types(schema)), **short}
         inside = above | followed
         group = next((part[group] for part in parts for group in _GROUPS if group in part), None)

@@ -26,7 +26,14 @@ NameStyle = Literal["underscored", "dotted"]
 MAX_NAME = 64  # characters; the smallest limit of a widespread host
 _DIGITS = 8
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_OURS = ("x-error", "x-error-codes", "x-env", "x-path", "x-programs")  # for this pack's programs, not for a caller
+_OURS = (
+    "x-error",
+    "x-error-codes",
+    "x-env",
+    "x-from",
+    "x-path",
+    "x-programs",
+)  # for this pack's programs, not for a caller
 _ROOT_ONLY = ("$schema", "$id", "examples", "title")
 
 

@@ -323,14 +323,9 @@ class _Job:
     @cached_property
     def cell(self) -> kdb.Cell:
         """The finished layout's top cell."""
-        from layoutkit.flow.port_frame import draw_frame, erase_frame
         from layoutkit.flow.routing import draw_job
 
         layout, cell = self._opened
-        old, new = self.tried.placed.frame, self.routes.frame
-        if old is not None and new is not None:
-            erase_frame(layout, cell, self.technology, old)
-            draw_frame(layout, cell, self.technology, new)
         draw_job(layout, cell, self.tried.job, self.routes)
         return cell
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 import klayout.db as kdb
 
+from layoutkit.errors import LayoutkitError
 from layoutkit.place import Rectangle
 from layoutkit.place.port_places import SIDES, PortWish, choose_sides, mirror_axis, place_ports
 from layoutkit.route.routing_stack import make_stack
@@ -153,6 +154,13 @@ def plan_frame(
     return _Planner(technology, core, nets, channel, style).frame()
 
 
+def label_place(technology: Technology, pin: kdb.Box, *, rail: bool) -> kdb.Point:
+    """Return where the name of a port is written: in the middle of its pin, or near the first end of a rail. [dbu]"""
+    width = min(pin.width(), pin.height())
+    place = kdb.Point(pin.left + width // 2, pin.bottom + width // 2) if rail else pin.center()
+    return kdb.Point(technology.snap(place.x), technology.snap(place.y))
+
+
 def draw_frame(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, frame: Frame) -> None:
     """Draw the boundary, and metal, pin and label of each port into ``cell``."""
     for layer, shape in _shapes(technology, frame):
@@ -160,13 +168,22 @@ def draw_frame(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, frame
 
 
 def erase_frame(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, frame: Frame) -> None:
-    """Remove what ``draw_frame`` drew into ``cell``, also after the layout went through a file."""
+    """Remove what ``draw_frame`` drew into ``cell``, also after the layout went through a file.
+
+    Raises:
+        LayoutkitError: If it is not there.
+    """
     for layer, drawn in _shapes(technology, frame):
         shapes = cell.shapes(technology.layer(layout, layer))
         same = (each for each in shapes.each() if (each.text if each.is_text() else each.bbox()) == drawn)
         found = next(same, None)
-        if found is not None:
-            shapes.erase(found)
+        if found is None:
+            raise LayoutkitError(
+                f"cell '{cell.name}' does not hold the frame of the request: {layer} lacks {drawn}; route the layout "
+                "that the frame was drawn in, or leave it out",
+                details={"param_name": "frame", "provided_value": str(drawn)},
+            )
+        shapes.erase(found)
 
 
 def _shapes(technology: Technology, frame: Frame) -> Iterator[tuple[str, kdb.Box | kdb.Text]]:
@@ -314,7 +331,7 @@ class _Planner:
                 "bottom": kdb.Box(boundary.left, room.bottom - offset, boundary.right, room.bottom - inner),
                 "top": kdb.Box(boundary.left, room.top + inner, boundary.right, room.top + offset),
             }[side]
-            label = kdb.Point(box.left + width // 2, box.bottom + width // 2)
+            label = label_place(self.technology, box, rail=True)
             found.append(Port(net.name, side, conductor.name, box, box, label, rail=True))
         return found
 
@@ -335,8 +352,7 @@ class _Planner:
             }[side]
 
         pin = box(end)
-        middle = pin.center()
-        label = kdb.Point(self.technology.snap(middle.x), self.technology.snap(middle.y))
+        label = label_place(self.technology, pin, rail=False)
         return Port(net.name, side, conductor.name, box(end + depth), pin, label)
 
     def _end(self, net: PortNet, side: Side) -> int:

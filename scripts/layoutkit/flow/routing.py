@@ -16,6 +16,7 @@ from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.net_wishes import equal_lengths, wish_outcomes, with_wishes
+from layoutkit.flow.port_frame import draw_frame, erase_frame
 from layoutkit.flow.tight_frame import tighten, with_frame
 from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.equal_loads import Room, equalised
@@ -321,7 +322,14 @@ def _at_frame(net: NetRequest, old: Frame, new: Frame) -> NetRequest:
 
 
 def draw_job(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, routes: Routes) -> None:
-    """Draw the nets that succeeded, and the labels of a job, into ``cell``."""
+    """Draw the nets that succeeded, the labels of a job and the frame where the wires end into ``cell``.
+
+    Raises:
+        LayoutkitError: If the job has a frame that the cell does not hold.
+    """
+    if job.frame is not None and routes.frame is not None:
+        erase_frame(layout, cell, job.technology, job.frame)
+        draw_frame(layout, cell, job.technology, routes.frame)
     draw_routes(layout, cell, job.technology, routes.result)
     draw_labels(layout, cell, job.technology, [(name, point.layer, (point.x, point.y)) for name, point in job.labels])
 

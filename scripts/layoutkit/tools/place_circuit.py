@@ -92,7 +92,7 @@ def _write(workspace: Workspace, placed: PlacedModules, circuit: Circuit, routin
 
 def _instances(placed: PlacedModules) -> list[dict[str, Any]]:
     """Return where each module lies, from the lowest to the highest. [um]"""
-    from layoutkit.tools.routing_request import box_data
+    from layoutkit.tools.frame_request import box_data
 
     technology, modules, found = placed.technology, placed.modules, []
     for name, place in placed.placement.placed.items():

@@ -10,6 +10,7 @@ from layoutkit.errors import LayoutkitError, TechnologyError
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet
+from layoutkit.tools.frame_request import box_data, frame_data, read_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.circuit.constraints import Constraints
+    from layoutkit.flow.port_frame import Frame
     from layoutkit.technology import Technology
 
 DEFAULT_PRIORITY = 1
@@ -67,6 +69,8 @@ def request_data(job: RoutingJob) -> dict[str, Any]:
         data["routing_area"] = box_data(technology, job.area)
     if job.axis_x is not None:
         data["axis_x"] = um(job.axis_x)
+    if job.frame is not None:
+        data["frame"] = frame_data(technology, job.frame)
     return data
 
 
@@ -79,12 +83,6 @@ def _endpoint_data(technology: Technology, point: Endpoint) -> dict[str, Any]:
 def _obstacle_data(technology: Technology, obstacle: Obstacle) -> dict[str, Any]:
     data = {"layer": obstacle.layer, "box": box_data(technology, obstacle.box), "kind": obstacle.kind}
     return data | ({"devices": list(obstacle.devices)} if obstacle.devices else {})
-
-
-def box_data(technology: Technology, box: kdb.Box) -> dict[str, float]:
-    """Return a box as its lower left corner and size. [um]"""
-    sides = {"x": box.left, "y": box.bottom, "width": box.width(), "height": box.height()}
-    return {name: technology.to_um(side) for name, side in sides.items()}
 
 
 def with_constraints(job: RoutingJob, constraints: Constraints) -> RoutingJob:
@@ -182,10 +180,20 @@ class _Reader:
         labels = tuple(self._label(number, entry) for number, entry in enumerate(self.params.get("labels", ())))
         axis_x = self._on_grid("axis_x", self.params["axis_x"]) if "axis_x" in self.params else None
         self._mirrors(nets)
+        frame = self._frame(area)
         if self.faults:
             raise self._error()
         return RoutingJob(
-            self.technology, nets, layers, area, obstacles, self.spelled, tuple(self.warnings), labels, axis_x
+            self.technology,
+            nets,
+            layers,
+            area,
+            obstacles,
+            self.spelled,
+            tuple(self.warnings),
+            labels,
+            axis_x,
+            frame=frame,
         )
 
     def _label(self, number: int, entry: Mapping[str, Any]) -> tuple[str, Endpoint]:
@@ -266,6 +274,19 @@ class _Reader:
     def _area(self) -> kdb.Box | None:
         entry = self.params.get("routing_area")
         return None if entry is None else self._box("routing_area", entry)
+
+    def _frame(self, area: kdb.Box | None) -> Frame | None:
+        entry = self.params.get("frame")
+        if entry is None:
+            return None
+        if area is None:
+            self._fault("routing_area", "a frame needs the routing_area that came with it", None)
+            return None
+        try:
+            return read_frame(self.technology, entry, area)
+        except TechnologyError as error:
+            self._fault("frame.ports", f"frame: {error}", entry["ports"])
+            return None
 
     def _obstacles(self) -> list[Obstacle]:
         return [

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutkit.drc.check import Options, check_cell
+from layoutkit.errors import LayoutkitError
 from layoutkit.extract.connectivity import Nets, wiring
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.port_frame import PortNet, draw_frame, erase_frame, plan_frame
@@ -43,8 +44,10 @@ def routed(process, pins, ports, core, style="rails", image_of=()):
     job = RoutingJob(process, nets, layers, frame.wiring, (), frame=frame)
     routes = find_routes(layout, cell, job)
     erase_frame(layout, cell, process, frame)
+    with pytest.raises(LayoutkitError, match="cell 'cell' does not hold the frame of the request"):
+        draw_job(layout, cell, job, routes)
     assert cell.bbox() == sum(pins.values(), kdb.Box())
-    draw_frame(layout, cell, process, routes.frame)
+    draw_frame(layout, cell, process, frame)
     draw_job(layout, cell, job, routes)
     return layout, routes, frame
 

@@ -1,0 +1,66 @@
+"""The frame of a placed cell in the JSON request of the router, lengths in micrometres: written, and read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.flow.port_frame import Frame
+    from layoutkit.technology import Technology
+
+
+def frame_data(technology: Technology, frame: Frame) -> dict[str, Any]:
+    """Return a frame as ``read_frame`` reads it, without the area for wires."""
+    return {
+        "boundary": box_data(technology, frame.boundary),
+        "core": box_data(technology, frame.core),
+        "ports": [
+            {
+                "port": port.name,
+                "side": port.side,
+                "layer": port.layer,
+                "box": box_data(technology, port.box),
+                "pin": box_data(technology, port.pin),
+                "rail": port.rail,
+            }
+            for port in frame.ports
+        ],
+        "cuts": [{"layer": name, "box": box_data(technology, box)} for name, box in frame.cuts],
+    }
+
+
+def read_frame(technology: Technology, entry: Mapping[str, Any], wiring: kdb.Box) -> Frame:
+    """Return the frame in a request, with the area for wires.
+
+    Raises:
+        TechnologyError: If the technology has no such conductor.
+    """
+    from layoutkit.flow.port_frame import Frame, Port, label_place
+
+    def box(data: Mapping[str, float]) -> kdb.Box:
+        return _box(technology, data)
+
+    ports = []
+    for each in entry["ports"]:
+        layer, pin = technology.conductor(each["layer"]).name, box(each["pin"])
+        label = label_place(technology, pin, rail=each["rail"])
+        ports.append(Port(each["port"], each["side"], layer, box(each["box"]), pin, label, each["rail"]))
+    cuts = tuple((technology.resolve(each["layer"]), box(each["box"])) for each in entry["cuts"])
+    return Frame(box(entry["boundary"]), box(entry["core"]), wiring, tuple(ports), cuts)
+
+
+def box_data(technology: Technology, box: kdb.Box) -> dict[str, float]:
+    """Return a box as its lower left corner and size. [um]"""
+    sides = {"x": box.left, "y": box.bottom, "width": box.width(), "height": box.height()}
+    return {name: technology.to_um(side) for name, side in sides.items()}
+
+
+def _box(technology: Technology, data: Mapping[str, float]) -> kdb.Box:
+    import klayout.db as kdb
+
+    left, bottom, width, height = (round(data[side] / technology.dbu_um) for side in ("x", "y", "width", "height"))
+    return kdb.Box(left, bottom, left + width, bottom + height)
