@@ -34,6 +34,8 @@ class NetRegions:
         self._technology = technology
         self._magnification = magnification
         self._of: dict[str, kdb.Region] = {}
+        self.etched: dict[tuple[str, str, str], Nets] = {}
+        """Layer, gates and diodes to the nets that exist when the layer is etched, of antenna rules."""
 
     @cached_property
     def _nets(self) -> Nets:

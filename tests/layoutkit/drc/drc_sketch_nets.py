@@ -133,46 +133,53 @@ def density(d):
 
 
 def antenna(d):
-    """A gate of 0.5 um2 on a wire whose area, or sidewall, is the ratio times that, and one step more."""
-    grown = d.layer in {"poly", "metal1", "metal2"}
-    gate_area = 1000 * 500
+    """A gate of 0.5 um2 below a stack up to a wire whose area, or sidewall, is at the limit, and one step more."""
+    technology, gate_area = d.technology, 1000 * 500
+    poly, active = technology.role("poly"), technology.role("active")
+    metals = [conductor.layer for conductor in technology.conductors]
+    cuts = [technology.contact.layer, *(cut.layer for cut in technology.cuts)]
+    layer, thickness = technology.resolve(d.layer), round(d.fields.get("thickness_um", 0) / technology.dbu_um)
+    level = metals.index(layer) if layer in metals else cuts.index(layer) if layer in cuts else -1
+    below, pad, cut_side = metals[:level], 1000 * 400, 230
     allowed = d.rule.value_um + (d.diode_ratio * 0.16 if "diode_ratio" in d.fields else 0)  # a diode of 0.16 um2
-    thickness = round(d.fields.get("thickness_um", 0) / d.technology.dbu_um)
+    if d.fields.get("sum") == "cumulative":
+        allowed -= len(below) * pad / gate_area if layer in metals else (level - 1) * cut_side**2 / gate_area
+    covers = [name for name in ("nplus", "Nplus") if name in technology.layers]
     side = 400
 
-    def drawn(excess, *, diode="diode_ratio" in d.fields, gate=True, joined=True):
-        sketch = d.new().box("poly", 0, -200, 1000, 700)
-        if gate:
-            sketch.box("active", -2000, 0, 3000, 500)
-        if d.layer == "poly":  # 1 um wide from the gate on, so that its area is 1000 times its height
-            height = round(allowed * gate_area / 1000) + excess
-            return sketch.box("poly", 0, -200, 1000, -200 + height)
-        sketch.box("contact", 100, 550, 100 + 230, 700)
-        wires = sketch.box("metal1", 0, 550, 1000, 950)
-        if diode:
-            wires.box("active", 5000, 550, 5400, 950).box("nplus", 4900, 450, 5500, 1050)
-            wires.box("contact", 5100, 600, 5330, 830).box("metal1", 0, 550, 5400, 950)
-        if d.layer == "metal1" and thickness:
-            # perimeter 2 (length + 400) times thickness
-            length = round(allowed * gate_area / thickness / 2) - side + excess
-            return sketch.box("metal1", 0, 550, length, 950)
-        if d.layer == "metal1":
-            length = round(allowed * gate_area / side) + excess
-            return sketch.box("metal1", 0, 550, length, 950) if joined else sketch.box("metal1", 0, 5000, length, 5400)
-        sketch.box("via1", 500, 600, 760, 860)
-        # metal2 leads to more metal1 that is not yet connected when metal1 is etched
-        length = round(allowed * gate_area / side) + excess
-        return sketch.box("metal2", 400, 550, 400 + length, 950)
+    def size(area, edge):
+        """Return the length at which a wire ``edge`` wide has an area, or a sidewall, of ``area``, on the grid."""
+        length = area / thickness / 2 - edge if thickness else area / edge
+        return int(length + 1e-6) // d.g * d.g
 
-    if not grown:
-        raise KeyError(d.layer)
+    def drawn(excess, *, diode="diode_ratio" in d.fields, gate=True, joined=True):
+        sketch = d.new().box(poly, 0, -200, 1000, 700)
+        if gate:
+            sketch.box(active, -2000, 0, 3000, 500)
+            if "mv" in str(d.fields["gate"]):
+                sketch.box("Dualgate", -3000, -1000, 4000, 1500)
+        if layer == poly:  # 1 um wide from the gate on
+            return sketch.box(poly, 0, -200, 1000, -200 + size(allowed * gate_area, 1000) + excess)
+        for name in cuts[: level + (layer in metals)]:
+            sketch.box(name, 100, 600, 100 + cut_side, 600 + cut_side)
+        for name in below:
+            sketch.box(name, 0, 550, 1000, 550 + side)
+        if diode:
+            sketch.box(active, 5000, 550, 5400, 950).box(metals[0], 0, 550, 5400, 950).box(
+                cuts[0], 5100, 600, 5330, 830
+            )
+            for name in covers:
+                sketch.box(name, 4900, 450, 5500, 1050)
+        low = 550 if joined else 5000
+        return sketch.box(layer, 0, low, size(allowed * gate_area, side) + excess, low + side)
+
     kept = [drawn(0), drawn(d.g, gate=False)]
     broken = [drawn(d.g)]
-    if d.layer == "metal1" and not thickness:
+    if layer == metals[0] and not thickness and d.fields.get("sum") != "cumulative":
         kept.append(drawn(d.g, joined=False))
         # through metal2 alone: not connected when metal1 is etched
-        far = drawn(d.g, joined=False).box("metal2", 0, 550, 900, 5400)
-        kept.append(far.box("via1", 500, 600, 760, 860).box("via1", 500, 5100, 760, 5360))
+        far = drawn(d.g, joined=False).box(metals[1], 0, 550, 900, 5400)
+        kept.append(far.box(cuts[1], 500, 600, 760, 860).box(cuts[1], 500, 5100, 760, 5360))
     if "diode" in d.fields and "diode_ratio" not in d.fields:
         kept.append(drawn(d.g, diode=True))
     elif "diode_ratio" in d.fields:

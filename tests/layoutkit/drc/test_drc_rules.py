@@ -55,6 +55,7 @@ OWN_RULES = [
     {"kind": "antenna", "layer": "metal2", "gate": "gate", "value": 40},
     {"kind": "antenna", "layer": "metal1", "gate": "gate", "diode": "active & nplus", "value": 40},
     {"kind": "antenna", "layer": "metal1", "gate": "gate", "diode": "active & nplus", "diode_ratio": 100, "value": 40},
+    {"kind": "antenna", "layer": "metal2", "gate": "gate", "sum": "cumulative", "value": 40},
 ]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
 from layoutkit.drc.kind_register import Case, Measured, rule_kind
-from layoutkit.drc.net_regions import carrier
+from layoutkit.drc.net_regions import NET, carrier
 from layoutkit.errors import TechnologyError
 from layoutkit.extract.connectivity import Nets
 
@@ -95,16 +96,19 @@ class _Coverage:
 
 
 @rule_kind("antenna", "layer", "gate", optional=("diode",), lengths=("thickness_um",), ratios=("diode_ratio",),
-           choices={"measure": ("area", "sidewall")}, value="ratio", flat=True)  # fmt: skip
+           choices={"measure": ("area", "sidewall"), "sum": ("layer", "cumulative")}, value="ratio",
+           flat=True)  # fmt: skip
 def antenna(case: Case) -> Found:
     """Of each net, the area of ``layer`` is at most ``value`` times that of the ``gate`` it is connected to.
 
     Nets are those that exist when ``layer`` is etched: nothing above it connects yet. ``sidewall`` takes perimeter
     times ``thickness_um`` for the area. A net with a ``diode`` is exempt, or with ``diode_ratio`` may have that much
-    more for each um2 of diode.
+    more for each um2 of diode. ``cumulative`` adds the ratios that the conductors, or cuts, below had for each gate.
     """
     if case.choice("measure") == "sidewall" and not case.has("thickness_um"):
         raise TechnologyError("measure sidewall needs the field 'thickness_um'")
+    if case.choice("sum") == "cumulative" and (case.choice("measure") == "sidewall" or case.has("diode_ratio")):
+        raise TechnologyError("a cumulative sum takes neither measure sidewall nor the field 'diode_ratio'")
     greatest, violating = _antennas(case)
     if greatest is not None:
         yield Measured(greatest)
@@ -117,24 +121,16 @@ def _antennas(case: Case) -> tuple[float | None, kdb.Region]:
     Raises:
         TechnologyError: If ``layer`` is neither poly, contact, conductor nor cut.
     """
-    layers, technology = case.layers, case.layers.technology
+    technology = case.layers.technology
     etched = _etched(technology)
     layer = carrier(technology, case.text("layer"))
     if layer not in etched:
         known = ", ".join(technology.resolve(name) for name in etched)
         raise TechnologyError(f"the layer of an antenna rule is one of {known}; got '{case.text('layer')}'")
-    metal, joins = layers.nets.metal
-    stack = etched[: etched.index(layer) + 1]
-    drawn = {"poly": layers.region("poly"), "contact": layers.region(technology.contact.layer), **metal}
-    later = set(etched) - set(stack)
-    regions = {name: region for name, region in drawn.items() if name not in later}
-    # Without the gate in the connectivity KLayout finds no antenna at all and reports nothing.
-    regions["gate"] = case.region("gate") & regions["poly"]
-    joins = (*joins, ("gate", "poly"), ("contact", "poly"), ("contact", technology.conductors[0].name))
-    if case.has("diode"):
-        regions["diode"] = case.region("diode")
-        joins = (*joins, ("diode", "contact"))
-    nets = Nets(regions, joins, layers.unit_um)
+    if case.choice("sum") == "cumulative":
+        below = etched[2 : etched.index(layer)]
+        return _cumulative(case, [*(each for each in below if _is_cut(case, each) == _is_cut(case, layer)), layer])
+    nets = _etched_nets(case, layer)
     diodes: list[Any] = [nets.regions["diode"]] if case.has("diode") else []
     if diodes and case.has("diode_ratio"):
         diodes = [[*diodes, case.number("diode_ratio")]]
@@ -146,7 +142,61 @@ def _antennas(case: Case) -> tuple[float | None, kdb.Region]:
 
     # Copied, because KLayout's own results end with the extraction.
     greatest = max((float(polygon.property("ratio")) for polygon in beyond(0.0).each()), default=None)
+    if greatest is None or greatest <= case.ratio:
+        return greatest, kdb.Region()
     return greatest, kdb.Region([polygon.dup() for polygon in beyond(case.ratio).each()])
+
+
+def _etched_nets(case: Case, layer: str) -> Nets:
+    """Return the nets with gates and diodes that exist when ``layer`` is etched; rules of one layer share them."""
+    layers, technology = case.layers, case.layers.technology
+    key = (layer, case.text("gate"), case.text("diode") if case.has("diode") else "")
+    if key in layers.nets.etched:
+        return layers.nets.etched[key]
+    metal, joins = layers.nets.metal
+    etched = _etched(technology)
+    later = set(etched[etched.index(layer) + 1 :])
+    drawn = {"poly": layers.region("poly"), "contact": layers.region(technology.contact.layer), **metal}
+    regions = {name: region for name, region in drawn.items() if name not in later}
+    # Without the gate in the connectivity KLayout finds no antenna at all and reports nothing.
+    regions["gate"] = case.region("gate") & regions["poly"]
+    joins = (*joins, ("gate", "poly"), ("contact", "poly"), ("contact", technology.conductors[0].name))
+    if case.has("diode"):
+        regions["diode"] = case.region("diode")
+        joins = (*joins, ("diode", "contact"))
+    return layers.nets.etched.setdefault(key, Nets(regions, joins, layers.unit_um))
+
+
+def _cumulative(case: Case, counted: list[str]) -> tuple[float | None, kdb.Region]:
+    """Return the greatest sum of the ratios of some layers at a gate without diode, and the gates where it is too much.
+
+    Each ratio is that of the net that the gate belonged to when the layer was etched.
+    """
+    sums: dict[kdb.Polygon, float] = defaultdict(float)
+    for layer in counted:
+        nets = _etched_nets(case, layer)
+        metal, gate = _net_areas(nets, layer), _net_areas(nets, "gate")
+        protected = _net_areas(nets, "diode") if case.has("diode") else {}
+        exposed = []
+        for polygon in nets.regions["gate"].nets(nets.database, NET).each():
+            net, shape = str(polygon.property(NET)), kdb.Polygon(list(polygon.each_point_hull()))
+            sums[shape] += metal.get(net, 0) / gate[net]
+            if net not in protected:
+                exposed.append(shape)
+    wrong = kdb.Region([shape for shape in exposed if sums[shape] > case.ratio])
+    return max((sums[shape] for shape in exposed), default=None), wrong
+
+
+def _net_areas(nets: Nets, layer: str) -> dict[str, int]:
+    """Return the area of a layer that each net has, by the net's name as a property."""
+    found: dict[str, int] = defaultdict(int)
+    for polygon in nets.regions[layer].nets(nets.database, NET).each():
+        found[str(polygon.property(NET))] += polygon.area()
+    return found
+
+
+def _is_cut(case: Case, layer: str) -> bool:
+    return layer in {cut.name for cut in case.layers.technology.cuts}
 
 
 def _etched(technology: Technology) -> list[str]:
