@@ -19,7 +19,7 @@ from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
 from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over, outline_area
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
-from layoutkit.flow.ports import ports_data, with_ports
+from layoutkit.flow.ports import ports_data, with_port_places, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
 from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, more_room
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
@@ -27,6 +27,7 @@ from layoutkit.flow.symmetric_modules import axis_outcomes, matched_sets, matchi
 from layoutkit.flow.whole_symmetry import MOST_AREA, whole_arrangements
 from layoutkit.place import Placed, PlacementOptions, place_blocks
 from layoutkit.place.clearance import Clearances
+from layoutkit.place.problem import between_ports
 from layoutkit.place.sliding import slide_into_line
 from layoutkit.route.negotiation import NOT_TRIED
 
@@ -290,6 +291,8 @@ def place_modules(
     owner = {device: item.module.name for item in every for device in item.module.devices}
     check_modules(design.constraints, owner)
     options = with_relations(technology, options, design.constraints, owner)
+    if not design.is_cell:
+        options = with_port_places(options, design)
     arranged = _arranged(layout, design, every, options, cover=cover)
     plan, blocks, placement = arranged.plan, arranged.blocks, arranged.placement
     drawn = chosen_shapes(arranged.drawn, placement)
@@ -357,7 +360,10 @@ class _Arranged:
     overlays: tuple[Overlay, ...]
 
     def area(self, options: PlacementOptions) -> int:
-        """Return the area with all rings, as of an outline of an allowed ratio; more where it exceeds the outline."""
+        """Return the area with all rings, and with a frame that is symmetric where ports mirror each other.
+
+        It is that of an outline of an allowed ratio; more where it exceeds the outline.
+        """
         box = kdb.Box()
         for block in self.blocks:
             place = self.placement.placed[block.name]
@@ -365,6 +371,11 @@ class _Arranged:
             box += kdb.Box(*place.rectangle(shape.ring.outside.box if shape.ring else shape.box))
         width, height = options.outline or (box.width(), box.height())
         fits = box.width() <= width and box.height() <= height
+        by_name, axis = {block.name: block for block in self.blocks}, self.placement.axis_x
+        main = [island for island in self.placement.islands if island.axis_x == axis]
+        on_axis = [by_name[name] for island in main for name in island.members]
+        if any(between_ports(block, by_name.get(block.partner or ""), options) for block in on_axis):
+            box += box.transformed(kdb.Trans(2, True, 2 * axis, 0))
         return outline_area(box, options.max_aspect if options.outline is None else inf) * (1 if fits else 1000)
 
 

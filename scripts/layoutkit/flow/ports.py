@@ -11,7 +11,7 @@ from layoutkit.circuit.constraints import Outcome
 from layoutkit.circuit.port_uses import port_uses
 from layoutkit.draw.module import Pin
 from layoutkit.flow.current_loads import stated_currents
-from layoutkit.flow.port_frame import PortNet, draw_frame, plan_frame
+from layoutkit.flow.port_frame import RAIL_SIDES, PortNet, draw_frame, plan_frame
 from layoutkit.flow.routing import track_pitch
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.design import Design
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.flow.port_frame import Frame, Port
+    from layoutkit.place import PlacementOptions
     from layoutkit.route.routes import RoutingResult
     from layoutkit.technology import Technology
 
@@ -106,6 +107,20 @@ def touches_boundary(port: Port, boundary: kdb.Box) -> bool:
         (pin.top, boundary.top),
     )
     return pin.inside(boundary) and any(one == other for one, other in edges)
+
+
+def with_port_places(options: PlacementOptions, design: Design) -> PlacementOptions:
+    """Return the options with the sides of rails, and with the pairs of ports that lie at the left and right.
+
+    Sides that the options or constraints state come first.
+    """
+    circuit, stated = design.circuit, {**design.constraints.sides, **options.sides}
+    rails = {}
+    if design.supply_style == "rails":
+        rails = {port: RAIL_SIDES[each.use][0] for port, each in port_uses(circuit).items() if each.use in RAIL_SIDES}
+    pairs = (pair for group in design.constraints.symmetry for pair in group.net_pairs)
+    mirrored = tuple(pair for pair in pairs if set(pair) <= set(circuit.ports) and not set(stated) & set(pair))
+    return replace(options, mirrored=mirrored, sides={**rails, **stated})
 
 
 def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], list[str]]:

@@ -40,6 +40,7 @@ from layoutkit.place.packing import (
     SHAPE,
     UPSIDE_DOWN,
     Numbers,
+    framed_width,
     pack_cluster,
     pack_clusters,
     wire_length,
@@ -53,8 +54,8 @@ FAULT_COST = 50
 def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out: Numbers) -> None:
     """Pack what has changed, and write cost, faults and the box to ``out``. [grid steps, squared]
 
-    The cost is the area, the wires at a width of one track, and what the shape, the taps and the ports lack. Where the
-    area alone costs more than ``limit``, the wires are left out.
+    The cost is the area with a frame around it, the wires at a width of one track, and what the shape, the taps and the
+    ports lack. Where the area alone costs more than ``limit``, the wires are left out.
     """
     numbers, items, shapes, gaps, class_gaps, wired, pins, nets, sides, relations = problem
     leader, packing, box, extents = scratch
@@ -69,7 +70,11 @@ def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out:
     pack_clusters(state, n, leader, items, class_gaps, numbers[N_CLASS_FACES], packing, box)
     width, height = box[2] - box[0], box[3] - box[1]
     short, long = min(width, height), max(width, height)
-    cost = width * height + FAULT_COST * faults * (width + height) + clusters * numbers[N_CLUSTER]
+    cost = (
+        framed_width(state, n, items, shapes, box) * height
+        + FAULT_COST * faults * (width + height)
+        + clusters * numbers[N_CLUSTER]
+    )
     if numbers[N_OUT_WIDTH]:
         cost += 8 * max(0, width - numbers[N_OUT_WIDTH]) * height + 8 * max(0, height - numbers[N_OUT_HEIGHT]) * width
     elif short * numbers[N_ASPECT] < long * 100:

@@ -191,6 +191,8 @@ class PlacementOptions:
         ordered: Blocks that lie one after the other: ``left_to_right`` or ``bottom_to_top``, and their names.
         abutting: Names of blocks side by side, from left to right, as close as the rules allow.
         net_weights: How much the length of a net counts, by name; 1 for others.
+        mirrored: Pairs of nets whose ports lie at the left and right as mirror images, so that the frame around the
+            blocks is symmetric about their axis.
         sides: Side (``left``, ``right``, ``bottom``, ``top``) at which the port of a net is wanted, by net.
     """
 
@@ -206,4 +208,5 @@ class PlacementOptions:
     ordered: tuple[tuple[str, tuple[str, ...]], ...] = ()
     abutting: tuple[tuple[str, ...], ...] = ()
     net_weights: Mapping[str, float] = field(default_factory=dict)
+    mirrored: tuple[tuple[str, str], ...] = ()
     sides: Mapping[str, str] = field(default_factory=dict)

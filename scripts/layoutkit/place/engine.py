@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from layoutkit.place.packing import (
 from layoutkit.place.problem import Problem, make_problem, placement_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.place.blocks import Block, Placement
     from layoutkit.technology import Technology
@@ -39,6 +40,7 @@ COMPILED = (
     "put_down",
     "pack_cluster",
     "pack_clusters",
+    "framed_width",
     "wire_length",
     "relation_lack",
     "cost_of",
@@ -197,8 +199,10 @@ def _numba_anneal() -> Any:
         from types import FunctionType
 
         namespace = {**vars(packing), **vars(relations), **vars(annealing)}
+        version = _version(namespace)
         for name in COMPILED:
             plain = FunctionType(namespace[name].__code__, namespace, name)
+            plain.__qualname__ = f"{name}_{version}"  # names its file in the cache
             plain.__module__ = namespace[name].__module__
             try:
                 namespace[name] = numba.njit(cache=True)(plain)
@@ -206,3 +210,13 @@ def _numba_anneal() -> Any:
                 namespace[name] = numba.njit(plain)
         _compiled["anneal"] = namespace["anneal"]
     return _compiled["anneal"]
+
+
+def _version(namespace: Mapping[str, Any]) -> str:
+    """Return a number of the compiled functions and all their constants.
+
+    Numba compiles a function again when its own file changes, not when a constant of another module does.
+    """
+    numbers = sorted((name, value) for name, value in namespace.items() if isinstance(value, int | float))
+    codes = [(namespace[name].__code__.co_code, namespace[name].__code__.co_consts) for name in COMPILED]
+    return f"{zlib.crc32(repr((numbers, codes)).encode()):08x}"

@@ -38,7 +38,7 @@ OFF_AXIS = 23  # of items again
 PARTS = 24
 
 # Columns of the table of items, of shapes and of what is wired to a shape.
-I_KIND, I_KEY, I_FIRST, I_COUNT, I_CLASS, I_RINGED, I_PINS, I_MIRRORS, I_FLIPS, I_LEAVES, I_SIZE = range(11)
+I_KIND, I_KEY, I_FIRST, I_COUNT, I_CLASS, I_RINGED, I_PINS, I_MIRRORS, I_FLIPS, I_LEAVES, I_FRAMES, I_SIZE = range(12)
 S_WIDTH, S_HEIGHT, S_LEFT, S_BOTTOM, S_RIGHT, S_TOP, S_IN_LEFT, S_IN_BOTTOM, S_IN_RIGHT, S_IN_TOP, S_REACH, S_SIZE = (
     range(12)
 )
@@ -210,6 +210,30 @@ def pack_clusters(
             box[0], box[1] = min(box[0], rects[8 * rect]), min(box[1], rects[8 * rect + 1])
             box[2], box[3] = max(box[2], rects[8 * rect + 2]), max(box[3], rects[8 * rect + 3])
         count = after
+
+
+def framed_width(state: Numbers, n: int, items: Numbers, shapes: Numbers, box: Numbers) -> int:
+    """Return the width of the layout with a frame that is symmetric about the axis of the ports that mirror each other.
+
+    They do about the main axis where a block between them has its middle there. Without blocks on the main axis it is
+    that of the first block between them.
+    """
+    main = framed = 0
+    for item in range(n):
+        if items[item * I_SIZE + I_KIND] != FREE and not state[OFF_AXIS * n + item]:
+            main = 1
+    axis = 0  # doubled
+    for item in range(n):
+        if items[item * I_SIZE + I_FRAMES] and not framed:
+            cluster = state[CLUSTER * n + item]
+            s = (items[item * I_SIZE + I_FIRST] + state[SHAPE * n + item]) * S_SIZE
+            middle = 2 * (state[X * n + item] + state[C_X * n + cluster] - state[C_LEFT * n + cluster])
+            middle += shapes[s + S_WIDTH]
+            if not main:
+                axis = middle
+            framed = int(not main or middle == 0 or items[item * I_SIZE + I_KIND] == PAIR)
+    width: int = box[2] - box[0]
+    return max(width, 2 * box[2] - axis, axis - 2 * box[0]) if framed else width
 
 
 def wire_length(

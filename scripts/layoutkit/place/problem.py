@@ -21,6 +21,8 @@ from layoutkit.place.packing import (
     CENTRED,
     CLUSTER,
     FREE,
+    I_FRAMES,
+    I_SIZE,
     MIRRORED,
     OFF_AXIS,
     PAIR,
@@ -102,7 +104,7 @@ def make_problem(technology: Technology, blocks: Sequence[Block], options: Place
     rooms = [options.room.get(shape.name, 0) for shape in shapes]
     gaps = clearances.gaps(shapes, inside=True) + np.add.outer(np.repeat(rooms, 4), np.repeat(rooms, 4))
     class_gaps, classes = _class_gaps(clearances, items)
-    nets = _shared_nets(blocks)
+    nets = _wired_nets(blocks, options)
     table = np.array(
         [_shape_row(shape, grid, -(-room // grid)) for shape, room in zip(shapes, rooms, strict=True)], dtype=np.int64
     )
@@ -273,13 +275,13 @@ def _class_gaps(clearances: Clearances, items: Sequence[Item]) -> tuple[IntArray
     return result, first
 
 
-def _shared_nets(blocks: Sequence[Block]) -> tuple[str, ...]:
-    """Return the nets of two blocks or more."""
+def _wired_nets(blocks: Sequence[Block], options: PlacementOptions) -> tuple[str, ...]:
+    """Return the nets of two blocks or more, and of blocks and a wanted side."""
     counts: dict[str, set[str]] = {}
     for block in blocks:
         for net, _, _ in block.pins:
             counts.setdefault(net, set()).add(block.name)
-    return tuple(sorted(net for net, names in counts.items() if len(names) > 1))
+    return tuple(sorted(net for net, names in counts.items() if len(names) > 1 or net in options.sides))
 
 
 def _items_and_pins(
@@ -298,7 +300,7 @@ def _items_and_pins(
         mirrors = item.kind != CENTRED
         leaves = leaving if item.kind == CENTRED and item.block.may_leave_axis else 0
         row = [item.kind, key, first, len(item.shapes), classes[number], ring is not None, len(starts), mirrors, True]
-        rows.append([*row, leaves])
+        rows.append([*row, leaves, between_ports(item.block, item.partner, options)])
         first += len(item.shapes)
         left = _shapes(item.partner) if item.partner else ()
         for index, (_, _, shape) in enumerate(item.shapes):
@@ -308,6 +310,14 @@ def _items_and_pins(
             pins += _pin_rows(left[index][2], nets, options, grid) if left else []
             starts.append(len(pins))
     return rows, starts, pins
+
+
+def between_ports(block: Block, partner: Block | None, options: PlacementOptions) -> bool:
+    """Return whether ports that mirror each other lead to a symmetric block, or one to each of two partners."""
+    if partner is None and not block.symmetric:
+        return False
+    one, other = ({net for net, _, _ in each.pins} for each in (block, partner or block))
+    return any(left in one and right in other for pair in options.mirrored for left, right in (pair, pair[::-1]))
 
 
 def _pin_rows(block: Block, nets: Mapping[str, int], options: PlacementOptions, grid: int) -> list[list[int]]:
@@ -356,7 +366,8 @@ def placement_of(problem: Problem, state: Any, blocks: Sequence[Block]) -> Place
     symmetric = [block for block in blocks if block.symmetric or block.partner]
     main = tuple(block.name for block in symmetric if block.name not in alone)
     islands = [Island(0, main)] if main else []
-    for block in symmetric:
+    frames = {item.block.name for k, item in enumerate(problem.items) if problem.numbers[1][k * I_SIZE + I_FRAMES]}
+    for block in sorted(symmetric, key=lambda each: each.name not in frames):
         if block.name in alone:
             box = boxes[block.name]
             islands.append(Island((box.left + box.right) // 2, (block.name,)))

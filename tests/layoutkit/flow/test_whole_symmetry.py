@@ -1,5 +1,7 @@
 """A circuit that is symmetric as a whole is placed so where that costs little area; the oracle is KLayout's XOR."""
 
+from dataclasses import replace
+
 import klayout.db as kdb
 import pytest
 
@@ -8,6 +10,7 @@ from layoutkit.flow import placing
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.placing import place_modules
+from layoutkit.flow.ports import with_ports
 from layoutkit.place import PlacementOptions
 from layoutkit.technology import load
 
@@ -26,6 +29,26 @@ M10 outn y vss vss nmos W=4u L=0.2u nf=2
 M11 com clk tail vdd pmos W=16u L=0.3u nf=4
 M12 tail bias vdd vdd pmos W=16u L=0.3u nf=4
 M13 vss vss vss vss nmos W=8u L=0.2u nf=4
+.ends
+"""
+MIRRORS = """* a pair whose currents two mirrors at the supply and one at the ground bring to the output
+.subckt mirrors inp inn bias out vdd vss
+M1 tail bias vss vss nmos W=4u L=0.2u nf=4
+M2 bias bias vss vss nmos W=4u L=0.2u nf=4
+M3 x inp tail vss nmos W=8u L=0.2u nf=8
+M4 y inn tail vss nmos W=8u L=0.2u nf=8
+M5 x x vdd vdd pmos W=6u L=0.2u nf=6
+M6 out x vdd vdd pmos W=12u L=0.2u nf=12
+M7 y y vdd vdd pmos W=6u L=0.2u nf=6
+M8 z y vdd vdd pmos W=12u L=0.2u nf=12
+M9 z z vss vss nmos W=16u L=0.2u nf=16
+M10 out z vss vss nmos W=16u L=0.2u nf=16
+.ends
+"""
+INVERTER = """* two transistors
+.subckt inverter a y vdd vss
+MN y a vss vss nmos W=8u L=0.5u nf=8
+MP y a vdd vdd pmos W=8u L=0.5u nf=8
 .ends
 """
 SECOND_STAGE = COMPARATOR.replace(".ends", "M14 late outp vss vss nmos W=4u L=0.2u nf=2\n.ends")
@@ -112,3 +135,18 @@ def test_the_metal_of_the_whole_cell_is_a_mirror_image_to_five_per_cent(tmp_path
     metals = [drawn(layer) for layer in (8, 10, 30, 50, 67)]
     wrong = sum((metal ^ metal.transformed(about)).area() for metal in metals) / 2
     assert wrong <= 0.05 * sum(metal.area() for metal in metals)
+
+
+def test_a_frame_with_ports_that_mirror_each_other_is_little_wider_than_the_modules():
+    design = design_of(MIRRORS, "sky130A")
+    placed, _ = with_ports(place_modules(design, OPTIONS), design, 0)
+    assert placed.frame.wiring.width() < 1.4 * placed.frame.core.width()
+
+
+@pytest.mark.parametrize("technology", ["gf180mcuD", "sg13g2", "sky130A"])
+def test_transistors_lie_at_the_rail_of_their_supply(technology):
+    design = design_of(INVERTER, technology)
+    for seed in (1, 2, 3):
+        placed = place_modules(design, replace(OPTIONS, seed=seed))
+        places = {item.kind: placed.place_of(item.module, item.module.bbox) for item in placed.drawn}
+        assert places["pmos"].bottom > places["nmos"].top

@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from layoutkit.errors import GeometryError
 from layoutkit.flow.rings import transformation
-from layoutkit.place import Block, Placed, Placement, PlacementOptions, Rectangle, place_blocks
+from layoutkit.place import (
+    Block,
+    Placed,
+    Placement,
+    PlacementOptions,
+    Rectangle,
+    annealing,
+    engine,
+    packing,
+    place_blocks,
+    relations,
+)
 from layoutkit.place.clearance import Clearances
 from layoutkit.technology import load
 
@@ -210,6 +221,12 @@ def test_python_and_numba_find_the_same_placement():
     assert python == compiled
 
 
+def test_compiled_functions_are_not_taken_from_the_cache_of_others():
+    namespace = {**vars(packing), **vars(relations), **vars(annealing)}
+    changed = {**namespace, "I_SIZE": namespace["I_SIZE"] + 1}
+    assert engine._version(dict(namespace)) == engine._version(namespace) != engine._version(changed)
+
+
 def test_of_several_shapes_the_one_is_chosen_that_makes_the_layout_small():
     """Arithmetic: three blocks of 2 by 9 um fit side by side into less than 8 by 10 um; one of 9 by 2 um does not."""
     tall, wide = Rectangle(0, 0, 2000, 9000), Rectangle(0, 0, 9000, 2000)
@@ -233,6 +250,39 @@ def test_a_block_leaves_the_axis_only_where_it_may_and_then_has_its_own():
             for name in island.members:
                 box = placement.placed[name].box(blocks[int(name[1])])
                 assert box.left + box.right == 2 * island.axis_x
+
+
+def framed_area(blocks, **wanted):
+    """Return the area of a box around ``blocks`` that is symmetric about the axis of the block s0."""
+    placement = place_blocks(TECHNOLOGY, blocks, PlacementOptions(**wanted))
+    own, box = placement.placed["s0"].box(blocks[0]), placement.box
+    axis = (own.left + own.right) / 2
+    return 2 * max(axis - box.left, box.right - axis) * (box.top - box.bottom)
+
+
+@pytest.mark.parametrize("may_leave_axis", [False, True])
+def test_blocks_lie_on_both_sides_of_the_axis_of_ports_that_mirror_each_other(may_leave_axis):
+    """Arithmetic: the blocks have 400 um2. The frame around ports that mirror each other is symmetric about s0."""
+    pins = (("left", 0, 0), ("right", 4000, 0))
+    first = block("s0", size=(4000, 10_000), symmetric=True, may_leave_axis=may_leave_axis)
+    blocks = [replace(first, pins=pins)]
+    blocks += [block("s1", size=(4000, 7000), symmetric=True, may_leave_axis=may_leave_axis)]
+    blocks += [block(f"f{i}", size=(8000, 10_000)) for i in range(4)]
+    blocks += [replace(block("b", size=(3000, 4000)), pins=pins)]
+    mirrored = framed_area(blocks, mirrored=(("right", "left"),))
+    assert mirrored < 1.25 * 400e6
+    assert framed_area(blocks) > 1.1 * mirrored
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("aspect", [0.6, 1, 1.7, 3])
+def test_an_outline_that_the_blocks_fit_into_is_kept(seed, aspect):
+    """Half as much area again as that of the blocks, which keep their distances, is enough."""
+    blocks = random_blocks(5, seed)
+    height = (1.5 * sum(each.width * each.height for each in blocks) * aspect) ** 0.5
+    placement = place_blocks(TECHNOLOGY, blocks, PlacementOptions(outline=(int(height / aspect), int(height))))
+    assert placement.box.right - placement.box.left <= height / aspect
+    assert placement.box.top - placement.box.bottom <= height
 
 
 def smallest_area(sizes, gap, bound):
