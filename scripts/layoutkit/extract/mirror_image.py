@@ -6,6 +6,10 @@ channels. All shapes in it count, also wires of other nets::
 
       |  A  B | B  A  |      mirrored about the vertical line: each device is its own image
       |  A  A | B  B  |      mirrored about the vertical line: A and B are exchanged
+
+The rails of two gates lie at different heights, so the cuts that join them to equal wires at the left and at the right
+cannot be mirror images. Such cuts do not count, but are listed, if they are as many at both sides, the metal below and
+above them is symmetric, and they lie over no channel of the matched devices: then channels see the same metal.
 """
 
 from __future__ import annotations
@@ -16,12 +20,14 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.technology import Technology
 
 SHOWN = 8
 """Largest number of differences that are listed, the largest first."""
+JOINING = "cuts between metal that is symmetric, over no channel"
+"""What is said of cuts that differ, but do not count."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +35,10 @@ class MirrorImage:
     """How what is drawn compares with its mirror image.
 
     Attributes:
-        symmetric: Whether they are equal on every mask layer.
+        symmetric: Whether they are equal on every mask layer, but for cuts that do not count.
         axis: ``vertical`` or ``horizontal`` line of the mirror: that about which less differs.
-        differences: Largest first: layer, area that differs [um2], and a place where it does [um].
+        differences: Largest first: layer, area that differs [um2], and a place where it does [um]; what does not count
+            is last and says so in ``what``.
     """
 
     symmetric: bool
@@ -75,14 +82,46 @@ def mirror_image(
     for axis in axes:
         mirror = mirrors[axis]
         differences = _differences(drawn, mirror, cell.layout().dbu)
+        joining = _joining_cuts(drawn, mirror, technology, channels)
+        free = [{**each, "what": JOINING} for each in differences if each["layer"] in joining]
+        differences = [each for each in differences if each["layer"] not in joining]
         exchanged = _exchanged(channels, mirror)
         if exchanged:
             what, centre = exchanged
             place = [round(centre.x * cell.layout().dbu, 6), round(centre.y * cell.layout().dbu, 6)]
             differences.insert(0, {"layer": "device", "area_um2": 0.0, "place": place, "what": what})
-        found.append((sum(each["area_um2"] for each in differences), len(differences), axis, differences))
-    _, count, axis, differences = min(found, key=lambda entry: (bool(entry[1]), entry[0], entry[1]))
+        area = sum(each["area_um2"] for each in differences)
+        found.append((area, len(differences), len(free), axis, [*differences, *free]))
+    _, count, _, axis, differences = min(found, key=lambda entry: (bool(entry[1]), *entry[:3]))
     return MirrorImage(count == 0, axis, tuple(differences[:SHOWN]))
+
+
+def _joining_cuts(
+    drawn: Mapping[str, kdb.Region], mirror: kdb.Trans, technology: Technology, channels: Iterable[kdb.Box]
+) -> set[str]:
+    """Return the layers of cuts whose differences do not count; those that join the lowest two conductors always do."""
+    gates = kdb.Region([kdb.Polygon(box) for box in sorted(channels, key=str)])
+    found = set()
+    for cut in technology.cuts[1:]:
+        region = drawn.get(cut.layer, kdb.Region())
+        alone = region - region.transformed(mirror)
+        beside = [technology.conductor(name).layer for name in (cut.below, cut.above)]
+        alike = all((drawn[layer] ^ drawn[layer].transformed(mirror)).is_empty() for layer in beside if layer in drawn)
+        if alike and not _surplus(alone, mirror) and (alone & gates).is_empty():
+            found.add(cut.layer)
+    return found
+
+
+def _surplus(region: kdb.Region, mirror: kdb.Trans) -> int:
+    """Return the area by which more of a region lies at one side of the mirror than at the other. [dbu^2]"""
+    total = 0
+    for polygon in region.each():
+        centre = polygon.bbox().center()
+        image = mirror * centre
+        total += polygon.area() * (
+            (image.x + image.y > centre.x + centre.y) - (image.x + image.y < centre.x + centre.y)
+        )
+    return abs(total)
 
 
 def _area(cell: kdb.Cell, technology: Technology, extent: kdb.Box, channels: set[kdb.Box]) -> kdb.Box:

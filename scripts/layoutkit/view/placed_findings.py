@@ -88,6 +88,6 @@ def _of_currents(currents: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _of_modules(modules: Any) -> Iterator[dict[str, Any]]:
     for module in modules:
-        for each in module["asymmetries"]:
+        for each in () if module["symmetric"] else module["asymmetries"]:
             what = each.get("what") or f"{each['area_um2']:g} um2 of {each['layer']} have no mirror image"
             yield _finding("asymmetry", f"{module['name']}: {what}", _around(*each["place"]), fault=False)

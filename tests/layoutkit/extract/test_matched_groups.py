@@ -164,6 +164,42 @@ def test_symmetry_is_told_only_of_a_mirror_image():
     assert (report["centroid_error_x_um"], report["centroid_error_y_um"]) == (0, 0)
 
 
+def joined_at_ends(row, right=4500, height=4700, over=300):
+    """Join each gate rail to a riser, A at the left and B at the right, as far from the ends as ``over``. [dbu]"""
+    for x in (over, row.end - over):
+        row.box("met2", x - 150, -1200, x + 150, height if x > over else 4700)
+        row.box("met1", x - 150, 300, x + 150, 1700)
+    row.box("via", over - 75, 3425, over + 75, 3575)
+    if right:
+        row.box("via", row.end - over - 75, right - 75, row.end - over + 75, right + 75)
+
+
+def test_equally_many_cuts_between_equal_metal_over_no_gate_do_not_count():
+    row = Row("ABBA")
+    joined_at_ends(row)
+    report = row.report()
+    assert report["symmetric"]
+    ((layer, what),) = ((each["layer"], each["what"]) for each in report["differences"])
+    assert (layer, "over no channel" in what) == ("via", True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"right": None},  # a cut is missing
+        {"height": 4800},  # the metal is not equal
+        {"right": 1000, "over": 2 * PITCH + 250},  # a cut over a gate of M2, none over one of M1
+        {"right": -1000, "over": 2 * PITCH + 250, "height": 4600},
+    ],
+)
+def test_other_cuts_that_have_no_mirror_image_count(wrong):
+    row = Row("ABBA")
+    joined_at_ends(row, **wrong)
+    report = row.report()
+    assert not report["symmetric"]
+    assert "via" in {each["layer"] for each in report["differences"] if "what" not in each}
+
+
 def moved(row):
     row.move("poly", 4, lambda box: box.moved(20, 0))
 

@@ -169,7 +169,11 @@ def test_every_fault_is_a_finding_with_its_rule_and_its_place():
     nowhere = {**mismatch, "layout": [{"name": "a", "x": None, "y": None}]}
     open_net = {"net": "b", "reason": "no way", "blocked_by": [{"box": [0, 0, 1, 1]}]}
     weak = {"net": "c", "verdict": "failed", "text": "too thin", "box": [1, 1, 2, 2]}
-    crooked = {"name": "pair", "asymmetries": [{"layer": "met2", "area_um2": 0.25, "place": [3.0, 4.0]}]}
+    crooked = {
+        "name": "pair",
+        "symmetric": False,
+        "asymmetries": [{"layer": "met2", "area_um2": 0.25, "place": [3.0, 4.0]}],
+    }
     findings = findings_of(
         {
             "lvs": {"mismatches": [mismatch, nowhere]},
@@ -178,7 +182,7 @@ def test_every_fault_is_a_finding_with_its_rule_and_its_place():
                 "single_cuts": [{"cut": "via", "position": [5.0, 6.0], "reason": "no room"}],
             },
             "currents": {"nets": [weak, {"net": "d", "verdict": "passed"}]},
-            "modules": [crooked],
+            "modules": [crooked, {**crooked, "symmetric": True}],
         }
     )
     assert [(each["rule"], each["fault"], each.get("box")) for each in findings] == [
