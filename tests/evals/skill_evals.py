@@ -6,7 +6,8 @@ For every skill, ``prompts.yaml`` has eight prompts that should find it and eigh
 ranks the skills for each; if a model is configured (SKILL_MODEL_URL, see references/registry.md), it chooses one from
 the descriptions, or none. Printed are, for each skill, how many of its prompts find it first, how many near misses find
 the skill that they are about, and how many near misses find this skill, which is wrong. A search nearly always ranks
-some skill first, so whether it refuses a near miss that is about no skill is counted for a model only.
+some skill first, so whether it refuses a near miss that is about no skill is counted for a model only. A second table
+has the prompts of ``held_out.yaml``, which nobody tunes for.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from skillscript import SkillError, Task, ask_model, model_settings
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PROMPTS = HERE / "prompts.yaml"
+HELD_OUT = HERE / "held_out.yaml"
 NONE = "none"
 
 
@@ -37,6 +39,13 @@ def cases():
                 (name, near["prompt"], near["skill"] if near["skill"] in skills else NONE) for near in prompts["near"]
             ]
     return found
+
+
+def held_out():
+    """Return the prompts of ``held_out.yaml`` as ``cases`` does."""
+    skills = SkillLoader(ROOT / "skills").skills
+    prompts = yaml.safe_load(HELD_OUT.read_text(encoding="utf-8"))
+    return [(name, prompt, name) for name, each in prompts.items() if name in skills for prompt in each]
 
 
 def by_search(prompts):
@@ -109,22 +118,22 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", type=Path, help="file for the figures as JSON")
     given = options.parse_args()
-    found = cases()
-    prompts = [prompt for _, prompt, _ in found]
-    judges = {"search": by_search(prompts)}
-    settings = model_settings({})
-    if settings is not None:
-        judges["model"] = by_model(prompts, settings)
     report = {}
-    for judge, judged in judges.items():
-        rows = figures(found, judged, can_refuse=judge == "model")
-        missed = [
-            {"prompt": prompt, "of": name, "wanted": wanted, "found": judged[prompt]}
-            for name, prompt, wanted in found
-            if judged[prompt] != wanted and (judge == "model" or wanted != NONE or judged[prompt] == name)
-        ]
-        report[judge] = {"skills": rows, "missed": missed}
-        print(f"by {judge}\n{table(rows)}\n")
+    settings = model_settings({})
+    for title, found in (("prompts.yaml", cases()), ("held_out.yaml", held_out())):
+        prompts = [prompt for _, prompt, _ in found]
+        judges = {"search": by_search(prompts)}
+        if settings is not None:
+            judges["model"] = by_model(prompts, settings)
+        for judge, judged in judges.items():
+            rows = figures(found, judged, can_refuse=judge == "model")
+            missed = [
+                {"prompt": prompt, "of": name, "wanted": wanted, "found": judged[prompt]}
+                for name, prompt, wanted in found
+                if judged[prompt] != wanted and (judge == "model" or wanted != NONE or judged[prompt] == name)
+            ]
+            report.setdefault(judge, {})[title] = {"skills": rows, "missed": missed}
+            print(f"{title} by {judge}\n{table(rows)}\n")
     if settings is None:
         print("by model: not measured, no model is configured (SKILL_MODEL_URL)")
     if given.out is not None:

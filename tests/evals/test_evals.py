@@ -16,8 +16,9 @@ from skillscript import model_settings
 PROMPTS = yaml.safe_load(evals.PROMPTS.read_text(encoding="utf-8"))
 SKILLS = SkillLoader(evals.ROOT / "skills").skills
 # Measured with 16 skills: 82 of 128 prompts find their skill, 16 of 128 near misses find the skill that they are not
-# about. With layout-edit, which sounds like several others: 87 and 21 of 136.
-LEAST_HIT, MOST_NEAR_WRONG = 0.63, 0.16
+# about. With layout-edit, which sounds like several others: 87 and 21 of 136. With a body's sections below its opening
+# and tags in the terms of the field: 107 and 21 of 136, and 43 of 68 that are held out (before: 25).
+LEAST_HIT, LEAST_HELD_OUT, MOST_NEAR_WRONG = 0.78, 0.62, 0.16
 
 
 def test_every_skill_has_eight_prompts_and_eight_near_misses_that_differ():
@@ -45,6 +46,15 @@ def test_search_finds_skills_at_least_as_often_as_measured():
     total = evals.figures(found, evals.by_search([prompt for _, prompt, _ in found]), can_refuse=False)["all"]
     assert total["hit"][0] >= LEAST_HIT * total["hit"][1]
     assert total["near_wrong"][0] <= MOST_NEAR_WRONG * total["near_wrong"][1]
+
+
+def test_search_finds_held_out_prompts_at_least_as_often_as_measured():
+    found = evals.held_out()
+    prompts = [prompt for _, prompt, _ in found]
+    assert {name: sum(wanted == name for *_, wanted in found) for name in SKILLS} == dict.fromkeys(SKILLS, 4)
+    assert not set(prompts) & {text for each in PROMPTS.values() for text in each["find"]}
+    total = evals.figures(found, evals.by_search(prompts), can_refuse=False)["all"]
+    assert total["hit"][0] >= LEAST_HELD_OUT * total["hit"][1]
 
 
 def test_the_figures_count_what_they_say():

@@ -35,6 +35,21 @@ def test_name_counts_more_than_description_and_that_more_than_body(names):
     assert find("mirror") == ["mirror", "b", "a"]
 
 
+def test_the_opening_of_a_body_counts_more_than_its_sections(names):
+    sections = "# A\n\nDoes a thing.\n\n## Errors\n\nvia via via via"
+    find = names(("a", "x", sections), ("b", "x", "# B\n\n| task |\n| --- |\n| draw a via |"), ("c", "x", "y"))
+    assert find("via") == ["b", "a"]
+
+
+def test_the_structure_of_a_declaration_is_not_searched(write_skill, tmp_path):
+    fields = "tools: [{id: a.b, script: scripts/x.py, intent_tags: [length], context: {need_memory: false}, cost: {}}]"
+    write_skill("a", files={"skill.yaml": fields})
+    search_for = SkillLoader(tmp_path / "skills").search
+    assert [len(search_for(query)["data"]["skills"]) for query in ("length", "memory", "scripts", "cost", "tags")] == [
+        *(1, 0, 0, 0, 0)
+    ]
+
+
 def test_what_only_the_body_says_is_found(names):
     find = names(("a", "Does a thing.", "An OASIS file can be read."), ("b", "Does another.", "Nothing."))
     assert find("read oasis") == ["a"]
@@ -65,6 +80,9 @@ def test_a_word_is_found_in_its_forms_and_not_inside_others(names):
     assert find("route") == ["a"]
     assert find("net") == ["a"]
     assert find("matching pair") == ["c"]
+    find = names(("d", "places blocks", "x"), ("e", "resistors", "x"))
+    assert find("placement") == ["d"]
+    assert find("resistance") == ["e"]
 
 
 def test_words_that_stand_together_tell_apart_what_single_words_do_not(names):

@@ -1,11 +1,11 @@
 """Rank texts by the words of a query, for ``skillpack search`` and for intents.
 
-BM25F over a name, a description, a body and a declaration. Robertson, Zaragoza: "The Probabilistic Relevance Framework:
-BM25 and Beyond" (2009), section 3.6. The length of a field is counted in characters. There is no index: counting the
-few terms of the query in every text costs less than splitting every text into words. A term is a word without its
-English ending, so that "routing" finds "routes", or, in scripts without blanks, each pair of neighbouring characters.
-Two adjacent words are a term of their own: where all skills are about the same subject, each single word
-is common, and only a phrase such as "layout matches" is specific.
+BM25F over a name, a description, a declaration, the opening of a body and its sections. Robertson, Zaragoza: "The
+Probabilistic Relevance Framework: BM25 and Beyond" (2009), section 3.6. The length of a field is counted in
+characters. There is no index: counting the few terms of the query in every text costs less than splitting every text
+into words. A term is a word without its English ending, so that "routing" finds "routes", or, in scripts without
+blanks, each pair of neighbouring characters. Two adjacent words are a term of their own: where all skills are about
+the same subject, each single word is common, and only a phrase such as "layout matches" is specific.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020
 _WORD = rf"[^\W_{_CJK}]"
 _WORDS = re.compile(rf"[{_CJK}]+|{_WORD}+")
 _IS_CJK = re.compile(rf"[{_CJK}]")
-_ENDING = "(?:ations?|ators?|ated|ates?|ating|ings?|ies|ied|ions?|ors?|ers?|ed|es|s|y|e)"
+_ENDING = "(?:ations?|ators?|ated|ates?|ating|ings?|e?ments?|ances?|ences?|ies|ied|ions?|ors?|ers?|ed|es|ly|s|y|e)"
 _ENDINGS = re.compile(f"{_ENDING}$")
 _MIN_STEM = 3
 _JOINING = re.compile(
@@ -40,16 +40,26 @@ _BETWEEN = rf"(?:{_GAP}(?:{_JOINING.pattern})(?!{_WORD})){{0,3}}{_GAP}"  # layou
 
 
 class Fields(NamedTuple):
-    """The texts by which a skill or tool is ranked, folded."""
+    """The texts by which a skill or tool is ranked, folded.
+
+    Attributes:
+        name: Its name.
+        description: What it is for.
+        sections: The sections of its manual. Their examples, formats and errors also name what other skills are for.
+        declaration: What its tools are called, and the intents that they serve.
+        opening: The manual before its first section: title, words of users, table of tasks.
+    """
 
     name: str
     description: str
-    body: str = ""
+    sections: str = ""
     declaration: str = ""
+    opening: str = ""
 
 
-WEIGHTS = (4.0, 3.0, 1.0, 1.5)
-LENGTH_SHARES = (0.0, 0.5, 0.75, 0.75)  # how much the length of a field reduces its weight (b)
+# In the order of the fields.
+WEIGHTS = (4.0, 3.0, 0.3, 3.0, 2.0)
+LENGTH_SHARES = (0.0, 0.5, 0.75, 0.4, 0.4)  # how much the length of a field reduces its weight (b)
 
 
 class Term(NamedTuple):

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 _EXCERPT = 160
 _MAX_DECLARATION_BYTES = 1 << 18
 _NOT_FOR = re.compile(r"\b(?:not (?:for|needed)|(?:do not|don't|never) use)\b[^.;\u3002]*")
+# Keys of skill.yaml, and values that are no words of users. To parse the file would cost more than the search.
+_STRUCTURE = re.compile(
+    r"\b(?:models|context|cost|annotations): ?\{[^}]*\}"
+    r"|\b(?:skill|version|toolsets|script|input_schema|output_schema|composable|dependencies):[^\n,}]*"
+    r"|\b(?:tools|id|display_name|description|intent_tags|en|zh):"
+)
 
 
 class Match(NamedTuple):
@@ -72,7 +78,9 @@ def search(skills: Iterable[Skill], query: str, limit: int) -> tuple[list[Match]
 def _fields(skill: Skill) -> Fields:
     """Return the texts to search, without the part of the description that says what the skill is not for."""
     description = _NOT_FOR.sub("", folded(skill.description))
-    return Fields(folded(skill.name), description, folded(_body(skill)), folded(_declaration(skill)))
+    opening, _, sections = folded(_body(skill)).partition("\n## ")
+    declaration = _STRUCTURE.sub("", folded(_declaration(skill)))
+    return Fields(folded(skill.name), description, sections, declaration, opening)
 
 
 def _declaration(skill: Skill) -> str:
