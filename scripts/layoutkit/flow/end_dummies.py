@@ -1,15 +1,17 @@
-"""How many dummies each end of the rows of a matched group gets: as few as its predicted error allows.
+"""How many dummies each end of the rows of a matched group gets: one at least where matching counts, more by figures.
 
-Dummies cost area: with two at each end, a pair can take twice the room. Rows that face each other, as AB/BA, give both
-devices the same ends, and then dummies change nothing. So the group is planned with none, one and two dummies at each
-end, and the fewest are taken that keep these figures:
+Etching and stress are least exact at the end of a row, so input pairs, their loads, mirrors and what the constraints
+match get a dummy there (``AT_LEAST``); a cross-coupled pair on a supply is a latch, whose input pair decides. Each
+group is planned with this number, and with more until these figures hold:
 
     offset      what stress at the ends of the diffusion does to a pair or mirror by the coefficients of the technology,
                 at most ``LIMIT_MV`` or ``LIMIT_PERCENT``; where it states none, sa and sb equal within 2 %
     junctions   AD, AS, PD and PS per width equal within 1 %, for a pair also what loads its drains
     open ends   of gates up to 1 um long, the part of the edges without a gate beside them is equal
 
-Transistors that switch fully, such as the latch of a level shifter, need no equal currents and get no dummies.
+Where no such number keeps them, fewer are tried too: dummies at one end only of each diffusion, as beside long gates,
+make the distances unequal. Transistors that switch fully, such as the latch of a level shifter or those on a clock,
+need no equal currents and get no dummies.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from layoutkit.draw.mos import DUMMY_LENGTH_UM
 from layoutkit.extract.predicted_offset import Measured, predicted_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from layoutkit.draw.group_plan import GroupPlan
     from layoutkit.flow.groups import Group
@@ -34,6 +36,14 @@ LIMIT_PERCENT = 0.1
 """The same of the currents of a mirror; it is ``LIMIT_MV`` at an overdrive voltage of 0.2 V. [%]"""
 MOST_DUMMIES = 2
 """More dummies at each end change the stress of the gates beside them by less than the limits."""
+AT_LEAST = {
+    "differential_pair": 1,
+    "cross_coupled_pair": 1,
+    "current_mirror": 1,
+    "load_pair": 1,
+    "matched_group": 1,
+}
+"""Dummies at each end by the type of group, where its figures are no better with fewer; other types need none."""
 
 
 @dataclass(frozen=True)
@@ -96,19 +106,20 @@ def chosen_dummies(
     if not isinstance(wanted, str):
         return EndDummies(wanted, "stated in the request"), tuple(plans_with(wanted))
     if group.switching:
-        reason = "a latch without an input pair: its transistors switch fully and need no equal currents"
+        reason = "its transistors switch fully, as a latch without an input pair does, and need no equal currents"
         return EndDummies(0, reason), tuple(plans_with(0))
-    tried: list[tuple[_Judged, tuple[GroupPlan, ...]]] = []
-    for count in range(MOST_DUMMIES + 1):
+    least = 0 if _is_latch(group) else AT_LEAST.get(group.type, 0)
+    tried: dict[int, tuple[_Judged, tuple[GroupPlan, ...]]] = {}
+    for count in (*range(least, MOST_DUMMIES + 1), *range(least - 1, -1, -1)):
         plans = tuple(plans_with(count))
-        tried.append((_judged(technology, group, plans[0]), plans))
-        if tried[-1][0].good:
+        tried[count] = (_judged(technology, group, plans[0]), plans)
+        if tried[count][0].good:
             break
-    fewest = min(len(each.unequal) for each, _ in tried)
-    equal = [(count, each) for count, (each, _) in enumerate(tried) if len(each.unequal) == fewest]
-    least = min(each.error for _, each in equal)
+    fewest = min(len(each.unequal) for each, _ in tried.values())
+    equal = {count: each for count, (each, _) in tried.items() if len(each.unequal) == fewest}
+    smallest = min(each.error for each in equal.values())
     count, found = next(
-        (count, each) for count, each in equal if each.error <= each.limit or each.error - least < each.limit
+        (count, each) for count, each in equal.items() if each.error <= each.limit or each.error - smallest < each.limit
     )
     plans = tried[count][1]
     kept = [
@@ -116,16 +127,26 @@ def chosen_dummies(
         for plan, judged in ((plan, _judged(technology, group, plan)) for plan in plans)
         if judged.good or (len(judged.unequal) <= fewest and judged.error <= found.error)
     ]
-    return EndDummies(count, _reason(count, [each for each, _ in tried])), tuple(kept)
+    return EndDummies(count, _reason(count, least, {count: each for count, (each, _) in tried.items()})), tuple(kept)
 
 
-def _reason(count: int, tried: Sequence[_Judged]) -> str:
-    if count == 0 and tried[0].good:
-        return f"none is needed: {tried[0].text}"
-    found = f"with {count} at each end: {tried[count].text}"
-    if not tried[count].good:
-        found += "; more dummies change it by less than the limit" if count < MOST_DUMMIES else "; this remains"
-    return f"without dummies: {tried[0].text}; {found}" if count else found
+def _is_latch(group: Group) -> bool:
+    """Return whether a group is a cross-coupled pair on a supply: what precedes it decides, and it only completes that.
+
+    One on a tail current, as of an oscillator, amplifies.
+    """
+    return group.type == "cross_coupled_pair" and group.devices[0].terminals["s"] == group.bulk_net
+
+
+def _reason(count: int, least: int, tried: Mapping[int, _Judged]) -> str:
+    found = tried[count]
+    if len(tried) == 1:
+        return f"{count} by default where matching counts: {found.text}" if least else f"none is needed: {found.text}"
+    others = [f"{other or 'none'} at each end: {each.text}" for other, each in tried.items() if other != count]
+    text = f"{count or 'none'} at each end: {found.text}"
+    if not found.good:
+        text += "; this remains"
+    return f"{text}; no better with {'; '.join(others)}"
 
 
 def _judged(technology: Technology, group: Group, plan: GroupPlan) -> _Judged:

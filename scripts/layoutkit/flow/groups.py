@@ -3,8 +3,8 @@
 The devices of a module have the same flavour and body, and in a row the same gate length and finger width. Where a
 netlist writes a ratio in W, all devices get the finger width that divides every W. The cascodes of a mirror share its
 module if they can. A matched group whose devices differ otherwise is split, and the split is reported. A pair of a
-latch between the supplies, without an input pair, switches fully: its devices are two modules that mirror each other,
-which takes less area than a common centroid, unless the constraints state a pattern.
+latch between the supplies, without an input pair, or on a clock or enable switches fully: its devices are two modules
+that mirror each other, which takes less area than a common centroid, unless the constraints state a pattern.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class Group:
         arrangement: ``auto``, ``interdigitated``, ``stacked`` or a pattern, see ``draw.pattern``.
         cascodes: Those of ``devices`` that are the cascodes of the others, in the same order; empty for none.
         deep_well: Nets of the deep well that isolates their body; None where the body is the substrate or an n well.
-        switching: Whether they are a pair of a latch between the supplies, without an input pair: it switches fully.
+        switching: Whether they switch fully: a pair of a latch between the supplies, without an input pair, or a pair
+            on a common gate that a clock or an enable drives.
     """
 
     name: str
@@ -100,7 +101,7 @@ def group_devices(
     deep_wells = deep_wells or {}
     levels = _levels(circuit, constraints)
     recognised = {name: module for module in circuit.modules for name in module.devices}  # no device is in two
-    latches = _switching_pairs(circuit, constraints)
+    switches = _switching_pairs(circuit, constraints)
     notes: list[str] = []
     groups: list[Group] = []
     taken: set[str] = set()
@@ -113,7 +114,7 @@ def group_devices(
         kind = "matched_group"
         if module is not None and MODULE_TYPES[module.type].matched and set(wanted.devices) <= set(module.devices):
             kind = module.type
-        switching = frozenset(wanted.devices) in latches
+        switching = frozenset(wanted.devices) in switches
         if switching and wanted.arrangement == AUTO:
             apart.update(wanted.devices)
             continue
@@ -144,7 +145,7 @@ def group_devices(
 
 
 def _switching_pairs(circuit: Circuit, constraints: Constraints) -> set[frozenset[str]]:
-    """Return the pairs of transistors in symmetry groups that hold a latch, but no input pair and no tail current."""
+    """Return the symmetric pairs that switch fully: on a clock, or with a latch and no input pair or tail current."""
     supplies = find_supplies(circuit)
     kinds = {name: module.type for module in circuit.modules for name in module.devices}
     amplifying = {
@@ -157,7 +158,16 @@ def _switching_pairs(circuit: Circuit, constraints: Constraints) -> set[frozense
     for group in constraints.symmetry:
         if not amplifying & {device for pair in group.pairs for device in pair}:
             found |= {frozenset(pair) for pair in group.pairs if {kinds.get(name) for name in pair} <= _OF_A_LATCH}
+        loads = [pair for pair in group.pairs if {kinds.get(name) for name in pair} == {"load_pair"}]
+        found |= {frozenset(pair) for pair in loads if _is_clock(circuit, circuit.device(pair[0]).terminals["g"])}
     return found
+
+
+def _is_clock(circuit: Circuit, net: str) -> bool:
+    """Return whether a net leads to gates of both types, but to no drain: a bias turns on one type only."""
+    ends = [(circuit.device(end.device), end.terminal) for end in circuit.nets[net]]
+    at_gates = {device.type for device, terminal in ends if device.is_mos and terminal == "g"}
+    return at_gates == {"nmos", "pmos"} and not any(device.is_mos and terminal == "d" for device, terminal in ends)
 
 
 def size(device: Device, technology: Technology, units: int) -> Sizing:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.circuit import Device
 from layoutkit.circuit.port_uses import port_uses
@@ -106,7 +106,8 @@ def draw_groups(layout: kdb.Layout, design: Design, *, common_rings: bool = True
         common_rings: Whether transistors of one flavour and bulk net share tap rings; one without others of its kind
             has its own ring in any case.
     """
-    paired = _paired(design)
+    alike = _twin_groups(design)
+    paired = _paired(design) | {group.devices[0].id for group in design.groups if group.name in alike}
     crowd = Counter(_ring_key(group) for group in design.groups if isinstance(group, Group))
     drawn = []
     for group in design.groups:
@@ -122,7 +123,35 @@ def draw_groups(layout: kdb.Layout, design: Design, *, common_rings: bool = True
             drawn.append(_without_taps(layout, design, group, paired))
         else:
             drawn.append(_with_taps(layout, design, group, paired))
-    return drawn
+    return [_in_one_shape(layout, item) if item.module.name in alike else item for item in drawn]
+
+
+def _twin_groups(design: Design) -> set[str]:
+    """Return the groups with a twin: as large, and with the nets of each pair exchanged, on the same nets.
+
+    Placement mirrors twins only where the constraints pair their devices, and takes one shape for both then. The single
+    transistors that load the two outputs of a pair, for example, may be no pair, and still load it alike.
+    """
+    image = {net: twin for one, other in _twins(design) for net, twin in ((one, other), (other, one))}
+    paired = _paired(design)
+    groups = [group for group in design.groups if isinstance(group, Group) and group.devices[0].id not in paired]
+    ends = {group.name: _ends(group, {}) for group in groups}
+    images = {group.name: _ends(group, image) for group in groups}
+    return {name for name, own in ends.items() if own != images[name] and images[name] in ends.values()}
+
+
+def _ends(group: Group, names: Mapping[str, str]) -> list[tuple[Any, ...]]:
+    """Return flavour, size and nets of each transistor of a group, with nets renamed by ``names``."""
+    return sorted(
+        (group.spec.name, *astuple(sizing), *(names.get(net, net) for _, net in sorted(device.terminals.items())))
+        for device, sizing in zip(group.devices, group.sizing, strict=True)
+    )
+
+
+def _in_one_shape(layout: kdb.Layout, item: Drawn) -> Drawn:
+    for module in item.others:
+        layout.prune_cell(module.cell.cell_index(), -1)
+    return replace(item, others=())
 
 
 def _of_passives(design: Design, group: PassiveGroup) -> int:

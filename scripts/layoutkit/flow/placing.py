@@ -506,17 +506,27 @@ def _core(placed: PlacedModules) -> kdb.Box:
     return core
 
 
+def _bands(placed: PlacedModules, ring: Module) -> kdb.Region:
+    """Return the bands of a ring in the cell, from its outer edge to the inner edge of its metal. [dbu]"""
+    metal = placed.technology.layer(placed.layout, placed.technology.conductors[0].name)
+    inside = kdb.Region(ring.cell.begin_shapes_rec(metal)).merged().holes()
+    return (kdb.Region(ring.bbox) - inside).transformed(placed.trans[ring.name])
+
+
 def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
     """Return size, islands, rings and tries as JSON data; the size is that of ``cell``. [um]
 
-    ``utilisation`` is the area of the modules and the rings around them over that of the cell's boundary, with rails
-    and ports; ``core_utilisation`` that of the modules alone over that of the box of all modules and rings.
+    ``utilisation`` is the area of the modules, and of the bands of the rings around several of them, over that of the
+    cell's boundary, with rails and ports; ``core_utilisation`` that of the modules alone over that of the box of all
+    modules and rings. A module counts with its own ring and all inside of that.
     """
     placed = tried.placed
     box, to_um = cell.bbox(), placed.technology.to_um
     core, outlines = _core(placed), kdb.Region()
-    for module in placed.modules.values():
-        outlines.insert(placed.place_of(module, module.bbox))
+    for item in placed.drawn:
+        outlines.insert(placed.place_of(item.module, item.module.bbox))
+    for ring in placed.rings:
+        outlines += _bands(placed, ring)
     whole = placed.frame.boundary if placed.frame else box
     modules = sum(item.module.bbox.area() for item in placed.drawn)
     return {

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 
-_TWO_OF_A_LATCH = (
-    "drawn as two equal modules: a latch between the supplies switches fully and needs no common centroid; state a "
-    "pattern, such as AB/BA, for one module"
+_TWO_SWITCHES = (
+    "drawn as two equal modules: a latch between the supplies, or a pair on a clock, switches fully and needs no "
+    "common centroid; state a pattern, such as AB/BA, for one module"
 )
 
 
@@ -193,7 +193,7 @@ def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
         error = centroid_error(module, groups[module.name]) if len(modules) == 1 else 0.0
         how = f"drawn as one module, {module.pattern}, with {_apart(design, error)}"
         if len(modules) == 2 and getattr(groups[module.name], "switching", False):
-            reason, how = "", _TWO_OF_A_LATCH
+            reason, how = "", _TWO_SWITCHES
         elif len(modules) > 1:
             names = ", ".join(each.name for each in modules)
             reason = (

@@ -73,16 +73,19 @@ class SecondCuts:
         reasons: list[str] = []
         for changes in self._candidates(ends, on_axis=on_axis):
             entered: list[tuple[str, Shape]] = []
+            before: list[tuple[Drawn, int, Via]] = []
             reason = ""
             for (net, number), via in zip(ends, changes, strict=True):
                 reason = self._reason_against(net, number, via)
                 if reason:
                     break
                 entered += self._enter(net.name, via)
+                before.append((net, number, net.metal.vias[number]))
+                _exchange(net.metal, number, via)  # the image is checked beside it: both may lie near the axis
             if not reason:
-                for (net, number), via in zip(ends, changes, strict=True):
-                    _exchange(net.metal, number, via)
                 return ""
+            for net, number, via in before:
+                _exchange(net.metal, number, via)
             for layer, shape in entered:
                 self.board.occupancy.remove(layer, shape)
             reasons.append(reason)

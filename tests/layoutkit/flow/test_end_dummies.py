@@ -1,4 +1,4 @@
-"""Dummies at the ends of matched rows: none where the figures need none, as many as they need elsewhere."""
+"""Dummies at the ends of matched rows: one at least where matching counts, more or fewer as the figures need."""
 
 from dataclasses import replace
 
@@ -41,6 +41,30 @@ M4 out outb vdd vdd pmos W=2u L=0.15u nf=1
 M5 t clk vss vss nmos W=2u L=0.15u
 .ends
 """
+CLOCKED = """* a clocked comparator: input pair, latch and reset on the clock of the tail
+.subckt clocked inp inn x y clk vdd gnd
+M1 x inp t vdd pmos W=8u L=0.2u nf=4
+M2 y inn t vdd pmos W=8u L=0.2u nf=4
+M3 x y gnd gnd nmos W=4u L=0.2u nf=2
+M4 y x gnd gnd nmos W=4u L=0.2u nf=2
+M5 x clk gnd gnd nmos W=4u L=0.2u nf=2
+M6 y clk gnd gnd nmos W=4u L=0.2u nf=2
+M7 t clk vdd vdd pmos W=8u L=0.2u nf=2
+.ends
+"""
+OSCILLATOR = """* a cross-coupled pair on a tail current
+.subckt oscillator x y bias gnd
+M1 x y t gnd nmos W=4u L=0.15u nf=2
+M2 y x t gnd nmos W=4u L=0.15u nf=2
+M3 t bias gnd gnd nmos W=4u L=0.5u nf=2
+.ends
+"""
+LONG = """* a mirror of two long gates
+.subckt long a b vdd
+M1 a a vdd vdd pmos W=33u L=26.4u nf=2
+M2 b a vdd vdd pmos W=33u L=26.4u nf=2
+.ends
+"""
 
 
 def groups(text, technology):
@@ -61,11 +85,36 @@ def choice(group, technology, *, arrangement="auto", wanted="auto"):
 
 
 @pytest.mark.parametrize("technology", ["sky130A", "sg13g2"])
-def test_rows_that_exchange_the_devices_need_no_dummies(technology):
-    dummies, plans = choice(groups(PAIR, technology)["M1"], technology)
-    assert dummies.count == 0
+def test_an_input_pair_gets_one_dummy_even_where_its_rows_exchange_the_devices(technology):
+    group = groups(PAIR, technology)["M1"]
+    dummies, plans = choice(group, technology)
+    assert dummies.count == 1
     assert all(plan.figures.stress_spread < 1e-9 for plan in plans)
-    assert dummies.reason.startswith("none is needed")
+    assert dummies.reason.startswith("1 by default where matching counts")
+    unmatched, _ = choice(replace(group, type="symmetric_pair"), technology)
+    assert (unmatched.count, unmatched.reason.startswith("none is needed")) == (0, True)
+
+
+def test_a_latch_on_a_supply_gets_no_dummies_and_a_pair_on_a_clock_is_two_modules():
+    found = groups(CLOCKED, "sg13g2")
+    assert {name: choice(group, "sg13g2")[0].count for name, group in found.items()} == {"M1": 1, "M3": 0}
+    biased = groups(CLOCKED.replace(" clk gnd gnd", " bias gnd gnd"), "sg13g2")
+    assert (biased["M5"].type, biased["M5"].switching) == ("load_pair", False)
+    assert choice(biased["M5"], "sg13g2")[0].count == 1
+
+
+def test_a_cross_coupled_pair_on_a_tail_current_gets_a_dummy():
+    oscillator = groups(OSCILLATOR, "sky130A")["M1"]
+    assert (oscillator.type, choice(oscillator, "sky130A")[0].count) == ("cross_coupled_pair", 1)
+
+
+def test_dummies_at_one_end_of_each_diffusion_are_left_out_and_the_reason_says_so():
+    dummies, plans = choice(groups(LONG, "sky130A")["M1"], "sky130A")
+    assert dummies.count == 0
+    assert plans[0].figures.stress_spread < 1e-9
+    assert dummies.reason.startswith("none at each end: ")
+    assert "no better with 1 at each end" in dummies.reason
+    assert "2 at each end" in dummies.reason
 
 
 def test_a_single_row_gets_the_dummies_that_its_offset_needs():
@@ -82,11 +131,10 @@ def test_a_single_row_gets_the_dummies_that_its_offset_needs():
     assert abs(threshold) > LIMIT_MV
 
 
-def test_short_gates_that_stand_unequally_often_at_the_ends_of_rows_get_one_dummy_and_long_ones_none():
-    short, _ = choice(groups(MIRROR.format(length=0.15), "sky130A")["M1"], "sky130A")
-    long, _ = choice(groups(MIRROR.format(length=2), "sky130A")["M1"], "sky130A")
-    assert (short.count, long.count) == (1, 0)
-    assert "gate edges at the ends of rows" in short.reason
+def test_short_gates_that_stand_unequally_often_at_the_ends_of_rows_need_a_dummy_and_long_ones_none():
+    short, long = (replace(groups(MIRROR.format(length=x), "sky130A")["M1"], type="") for x in (0.15, 2))
+    assert [choice(group, "sky130A")[0].count for group in (short, long)] == [1, 0]
+    assert "gate edges at the ends of rows" in choice(short, "sky130A")[0].reason
 
 
 def test_a_number_that_is_stated_is_drawn():
@@ -128,8 +176,8 @@ def test_the_flow_reports_number_and_reason_and_the_measured_offset_keeps_the_li
     request = LayoutRequest(netlist_text=PAIR, technology="sky130A", workspace=str(tmp_path / "ws"))
     report = build_layout(request)
     (pair,) = (module for module in report["modules"] if len(module["devices"]) == 2)
-    assert pair["dummies"]["at_each_end"] == 0
+    assert pair["dummies"]["at_each_end"] == 1
     assert "limit 0.1 mV" in pair["dummies"]["reason"]
-    assert report["lvs"]["dummies"] == 0
+    assert report["lvs"]["dummies"] == 2 * len(pair["pattern"].split("/"))
     (group,) = report["matching"]["groups"]
     assert all(abs(offset["value"]) <= LIMIT_MV for offset in group["predicted_offsets"])

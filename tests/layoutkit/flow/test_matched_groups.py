@@ -2,12 +2,14 @@
 
 from collections import Counter
 
+import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist
 from layoutkit.extract.extractor import extract
 from layoutkit.flow.build import build_layout
-from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
+from layoutkit.flow.modules import draw_groups
 from layoutkit.layout.files import read_layout
 from layoutkit.lvs.compare import compare
 from layoutkit.technology import load, names
@@ -75,3 +77,34 @@ def test_no_dummies_are_drawn_on_request(tmp_path):
     report = build_layout(LayoutRequest(str(tmp_path / "bias.spice"), "sky130A", str(tmp_path / "ws"), dummies=0))
     assert (report["drc"]["passed"], report["lvs"]["matched"], report["lvs"]["dummies"]) == (True, True, 0)
     assert "dummy" not in (tmp_path / "ws/reference.spice").read_text()
+
+
+def test_single_transistors_with_mirrored_roles_are_drawn_alike():
+    """M5 and M6 load the two outputs, but no constraint pairs them: recognition finds them in mirrors."""
+    netlist = """* input pair, and a diode with a mirror of another width at each output
+.subckt loaded inp inn a b bias vdd vss
+M1 x inp t vss nmos W=4u L=1u nf=2
+M2 y inn t vss nmos W=4u L=1u nf=2
+M3 x y vdd vdd pmos W=4.2u L=1u nf=10
+M4 y x vdd vdd pmos W=4.2u L=1u nf=10
+M5 x x vdd vdd pmos W=3.36u L=1u nf=8
+M6 y y vdd vdd pmos W=3.36u L=1u nf=8
+M7 a x vdd vdd pmos W=2u L=1u nf=2
+M8 b y vdd vdd pmos W=2u L=1u nf=2
+M9 t bias vss vss nmos W=4u L=1u nf=2
+.ends
+"""
+    technology = load("sg13g2")
+    request = LayoutRequest(netlist_text=netlist, technology="sg13g2")
+    circuit, _ = read_circuit(request, technology)
+    design, _ = make_design(request, technology, circuit)
+    paired = {name for group in design.constraints.symmetry for pair in group.pairs for name in pair}
+    assert not paired & {"M5", "M6"}
+    layout = kdb.Layout()
+    drawn = {item.module.devices: item for item in draw_groups(layout, design) if len(item.module.devices) == 1}
+    one, other = drawn["M5",], drawn["M6",]
+    assert one.others == other.others == ()
+    for index in layout.layer_indexes():
+        regions = [kdb.Region(item.module.cell.begin_shapes_rec(index)).merged() for item in (one, other)]
+        assert (regions[0] ^ regions[1]).is_empty(), layout.get_info(index)
+    assert drawn["M7",].others  # its drain is no image of that of M8

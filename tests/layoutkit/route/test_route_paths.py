@@ -556,3 +556,22 @@ def test_a_second_cut_keeps_its_distance_to_the_end_of_a_narrow_line():
     SecondCuts(board).add([Drawn("a", metal)])
     assert max(rect[3] for _, rect in metal.cuts(stack)) <= 840 - 60
     assert len(metal.cuts(stack)) == 2
+
+
+def test_second_cuts_on_both_sides_of_the_axis_leave_no_gap_between_their_pads():
+    """Pads of two cuts would end 0.105 um from the axis, 0.21 um apart below the wire; m3.2 asks for 0.3 um."""
+    stack = make_stack(SKY, ["met2", "met3"], [])
+    level = [conductor.name for conductor in stack.conductors].index("met3")
+    wires = [Wire("met3", ((-670, 0), (670, 0)), 300)]
+    wires += [Wire("met2", ((x, 0), (x, 400)), 260) for x in (-670, 670)]
+    vias = [Via("via2", x, 0) for x in (-670, 670)]
+    metal = NetMetal(wires=wires, vias=vias, order=[("via2", x, 0) for x in (-670, 670)])
+    # no room but towards the axis
+    walls = kdb.Region(kdb.Box(-3000, -300, -1150, 300)) + kdb.Region(kdb.Box(1150, -300, 3000, 300))
+    occupancy = Occupancy()
+    for box in (polygon.bbox() for polygon in walls.each()):
+        occupancy.add("met3", Shape((box.left, box.bottom, box.right, box.top), "b", wide=False))
+    board = SimpleNamespace(stack=stack, occupancy=occupancy, own={"a": []}, area=(-4000, -270, 4000, 270))
+    SecondCuts(board).add([Drawn("a", metal)], axis_x=0)
+    drawn = kdb.Region([kdb.Box(*rect) for at, rect in metal.rects(stack) if at == level]).merged()
+    assert drawn.space_check(300).is_empty()
