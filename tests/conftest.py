@@ -1,6 +1,7 @@
 """What tests of several rooms share."""
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -14,6 +15,7 @@ TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))  # forked.py, model_service.py and the like
 from forked import SMALL_PICTURE, run_program  # noqa: E402
 from installed_wheel import build_wheel, install, run_uv  # noqa: E402
+from made_once import Once  # noqa: E402
 
 # A busy machine must not turn a slow example into a failure: Hypothesis' own limits are wall time.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -136,6 +138,53 @@ def uv(tmp_path_factory):
 def wheel_environment(built_wheel, uv, tmp_path_factory):
     """Return an environment with the wheel and its declared dependencies, but no extra; see ``installed_wheel``."""
     return install(next(built_wheel.glob("*.whl")), tmp_path_factory.mktemp("wheel"), uv)
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory):
+    """Return what does a thing once in a test run, in whichever worker it is asked for first; see ``made_once``."""
+    own = tmp_path_factory.getbasetemp()
+    return Once((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "made_once")
+
+
+@pytest.fixture(scope="session")
+def run_once(once):
+    """Return a function that runs a skill's script with the same arguments once in a test run.
+
+    ``run("x/scripts/y.py", netlist, "--flag", value)`` gives it a file with the netlist (a path or text) and a
+    workspace. It returns the exit code, the envelope and the workspace, which tests read; one that changes it takes a
+    copy.
+    """
+
+    def run(script, netlist, *arguments):
+        text = netlist if isinstance(netlist, str) else netlist.read_text(encoding="utf-8")
+
+        def make(folder):
+            (folder / "in.spice").write_text(text, encoding="utf-8")
+            given = ("--netlist-path", folder / "in.spice", "--workspace", folder / "ws", *arguments)
+            done = run_program(script, *given, cwd=folder)
+            assert done.stdout.count("\n") == 1, done.stdout + done.stderr
+            return [done.returncode, json.loads(done.stdout)]
+
+        (code, envelope), folder = once(make, script, text, *map(str, arguments))
+        return code, envelope, folder / "ws"
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def finished_layout(run_once):
+    """Return a function that lays out a netlist (a path or text) once in a test run; it returns report and workspace.
+
+    The workspace is shared: a test that changes it takes a copy.
+    """
+
+    def build(netlist, technology):
+        script = "netlist-to-gds/scripts/build_layout.py"
+        _, envelope, workspace = run_once(script, netlist, "--technology", technology)
+        return envelope["data"], workspace
+
+    return build
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from layoutkit.flow.build import build_layout
-from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load, names
 from netgen_netlists import MEASURED, without_tied
 from patience import WATCHDOG_S
@@ -25,20 +23,10 @@ MP out in vdd vdd pmos W=6u L=0.5u nf=2
 """
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Return a function that lays out a netlist once a technology and returns its report."""
-    done = {}
-
-    def build(technology, name):
-        if (technology, name) not in done:
-            folder = tmp_path_factory.mktemp(f"{name}_{technology}")
-            netlist = folder / f"{name}.spice"
-            netlist.write_text(OTA.read_text() if name == "ota_5t" else INVERTER)
-            done[technology, name] = build_layout(LayoutRequest(str(netlist), technology, str(folder / "ws")))
-        return done[technology, name]
-
-    return build
+@pytest.fixture
+def built(finished_layout):
+    """Return a function that returns the report of a circuit by name."""
+    return lambda technology, name: finished_layout(OTA if name == "ota_5t" else INVERTER, technology)[0]
 
 
 @pytest.mark.parametrize("technology", names())

@@ -39,17 +39,10 @@ def call(runner):
     return call
 
 
-@pytest.fixture(scope="module")
-def finished(call, tmp_path_factory):
-    """Return the workspace of a finished, clean OTA."""
-    workspace = tmp_path_factory.mktemp("edit") / "ota"
-    call("flow.build_layout", workspace, netlist_path=str(OTA), technology="sky130A")
-    return workspace
-
-
 @pytest.fixture
-def ota(finished, tmp_path):
-    return shutil.copytree(finished, tmp_path / "ota")
+def ota(finished_layout, tmp_path):
+    """Return a copy of the workspace of a finished, clean OTA."""
+    return shutil.copytree(finished_layout(OTA, "sky130A")[1], tmp_path / "ota")
 
 
 @pytest.fixture(scope="module")

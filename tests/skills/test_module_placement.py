@@ -16,7 +16,8 @@ from layoutkit.technology import load, names
 PLACE = "module-placement/scripts/place_modules.py"
 ROUTE = "signal-routing/scripts/route_signal_nets.py"
 OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
-FILTER = Path(__file__).with_name("filter.spice").read_text(encoding="utf-8")
+FILTER_FILE = Path(__file__).with_name("filter.spice")
+FILTER = FILTER_FILE.read_text(encoding="utf-8")
 CAPACITOR = ".subckt cap a b\nC1 a b 500f\n.ends"
 PASSIVE = [name for name in names() if load(name).passives]
 
@@ -33,6 +34,18 @@ def place(run_script, tmp_path):
         flags = {"--netlist-path": path, "--technology": technology, "--workspace": tmp_path / workspace}
         flags.update(zip(arguments[::2], arguments[1::2], strict=True))
         return run_script(PLACE, *(part for flag in flags.items() for part in flag))
+
+    return run
+
+
+@pytest.fixture
+def placed(run_once):
+    """Return a function that returns the answer for a netlist, placed once in a test run; tests only read it."""
+
+    def run(netlist, technology="sky130A"):
+        code, envelope, _ = run_once(PLACE, netlist, "--technology", technology)
+        assert (code, envelope["error"]) == (0, None)
+        return envelope["data"]
 
     return run
 
@@ -57,10 +70,8 @@ def faults_of(path, netlist, technology):
 
 
 @pytest.mark.parametrize("technology", names())
-def test_the_layout_has_exactly_the_modules_clean_and_apart(place, technology):
-    code, envelope = place(OTA, technology=technology)
-    assert (code, envelope["error"]) == (0, None)
-    data = envelope["data"]
+def test_the_layout_has_exactly_the_modules_clean_and_apart(placed, technology):
+    data = placed(OTA, technology)
     layout, cell = top_cell(data["layout_path"])
     assert cell.name == data["cell_name"] == "ota_5t"
     inside = {i.cell.name: i for i in cell.each_inst()}
@@ -85,17 +96,17 @@ def test_the_layout_has_exactly_the_modules_clean_and_apart(place, technology):
 
 
 @pytest.mark.parametrize("technology", PASSIVE)
-def test_port_names_lie_on_the_grid(place, technology):
-    layout, cell = top_cell(place(FILTER, technology=technology)[1]["data"]["layout_path"])
+def test_port_names_lie_on_the_grid(placed, technology):
+    layout, cell = top_cell(placed(FILTER, technology)["layout_path"])
     grid = load(technology).grid
     texts = [shape.text for index in layout.layer_indexes() for shape in cell.shapes(index).each() if shape.is_text()]
     assert {text.string for text in texts} == {"in", "out", "mid", "vdd", "vss"}
     assert [(text.string, text.x, text.y) for text in texts if text.x % grid or text.y % grid] == []
 
 
-def test_the_modules_lie_symmetric_about_the_axis(place):
+def test_the_modules_lie_symmetric_about_the_axis(placed):
     """S0.5: the pair's poly and diffusion are their own mirror image about ``axis_x``."""
-    data = place(OTA)[1]["data"]
+    data = placed(OTA)
     assert [m["centroid_error"] for m in data["modules"]] == [0, 0, 0]
     assert data["matched_pairs"] == [["M1", "M2"], ["M3", "M4"], ["M6", "M5"]]
     layout, cell = top_cell(data["layout_path"])
@@ -105,9 +116,9 @@ def test_the_modules_lie_symmetric_about_the_axis(place):
         assert (shapes ^ shapes.transformed(mirror)).is_empty(), name
 
 
-def test_a_net_without_wires_is_open_and_ports_are_labelled(place):
+def test_a_net_without_wires_is_open_and_ports_are_labelled(placed):
     """Nothing is wired: LVS tells it, though every port has its name."""
-    data = place(OTA)[1]["data"]
+    data = placed(OTA)
     layout, cell = top_cell(data["layout_path"])
     layers = [load("sky130A").layer(layout, f"{conductor}.label") for conductor in ("met1", "met2")]
     texts = [text.text_string for layer in layers for text in cell.shapes(layer).each()]
@@ -117,8 +128,8 @@ def test_a_net_without_wires_is_open_and_ports_are_labelled(place):
 
 
 @pytest.mark.parametrize("technology", names())
-def test_the_router_takes_the_request_as_it_is(place, run_script, technology, tmp_path):
-    data = place(OTA, technology=technology)[1]["data"]
+def test_the_router_takes_the_request_as_it_is(placed, run_script, technology, tmp_path):
+    data = placed(OTA, technology)
     request = json.loads(Path(data["routing_path"]).read_text())
     assert request == {name: data[name] for name in request}
     before = Path(data["placed_path"]).read_bytes()
@@ -132,19 +143,19 @@ def test_the_router_takes_the_request_as_it_is(place, run_script, technology, tm
         unmet = [f"{entry['constraint']} ({', '.join(entry['names'])})" for entry in told if not entry["obeyed"]]
         warned = [text.partition(" is not obeyed: ")[0] for text in envelope["data"]["warnings"]]
         assert warned == [f"constraint {name}" for name in unmet]
-        outcomes.append(Path(data["layout_path"]).read_bytes())
-    assert faults_of(data["layout_path"], OTA, technology) == []
+        outcomes.append(Path(envelope["data"]["layout_path"]).read_bytes())
+    assert faults_of(envelope["data"]["layout_path"], OTA, technology) == []
     assert outcomes[0] == outcomes[1] != before == Path(data["placed_path"]).read_bytes()
 
 
 @pytest.mark.parametrize("technology", PASSIVE)
-def test_resistors_and_capacitors_are_placed_and_routed(place, run_script, technology, tmp_path):
-    data = place(FILTER, technology=technology)[1]["data"]
+def test_resistors_and_capacitors_are_placed_and_routed(placed, run_script, technology, tmp_path):
+    data = placed(FILTER, technology)
     assert data["obstacles"]  # vias and wires keep off the capacitor
     where = ("--layout-path", data["placed_path"], "--technology", technology, "--workspace", tmp_path / "ws")
-    code, _ = run_script(ROUTE, "--params", data["routing_path"], *where)
+    code, envelope = run_script(ROUTE, "--params", data["routing_path"], *where)
     assert code == 0
-    assert faults_of(data["layout_path"], tmp_path / "in.spice", technology) == []
+    assert faults_of(envelope["data"]["layout_path"], FILTER_FILE, technology) == []
 
 
 def test_a_single_device_is_wired_to_its_ports(place, run_script, tmp_path):
@@ -158,11 +169,11 @@ def test_a_single_device_is_wired_to_its_ports(place, run_script, tmp_path):
     assert faults_of(data["layout_path"], tmp_path / "in.spice", "sky130A") == []
 
 
-def test_the_same_input_gives_the_same_bytes(place, tmp_path):
-    for name in ("one", "two"):
-        place(FILTER, workspace=name)
+def test_the_same_input_gives_the_same_bytes(place, placed, tmp_path):
+    one = Path(placed(FILTER)["layout_path"]).parent
+    place(FILTER, workspace="two")
     for name in ("layout.gds", "placed.gds", "circuit.json", "routing.json"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+        assert (one / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
 
 
 def test_a_row_gap_is_room_beyond_the_rules_taken_up_to_the_grid(place):
@@ -172,8 +183,8 @@ def test_a_row_gap_is_room_beyond_the_rules_taken_up_to_the_grid(place):
     assert (tight["tries"], tight["attempts"], tight["most_attempts"]) == ([], 1, 6)
 
 
-def test_utilisation_aspect_and_islands_are_those_of_the_boxes(place):
-    data = place(OTA)[1]["data"]
+def test_utilisation_aspect_and_islands_are_those_of_the_boxes(placed):
+    data = placed(OTA)
     layout, cell = top_cell(data["layout_path"])
     placement, boxes = data["placement"], {i.cell.name: i.bbox() for i in cell.each_inst()}
     core = sum(boxes.values(), kdb.Box())

@@ -72,8 +72,8 @@ def build(run_script, tmp_path):
 
 @pytest.mark.parametrize("technology", TECHNOLOGIES)
 @pytest.mark.parametrize("netlist", [OTA, FOLDED_CASCODE, LATCH], ids=["ota", "folded_cascode", "latch"])
-def test_a_netlist_becomes_a_clean_layout(build, technology, netlist):
-    code, envelope = build(netlist, technology=technology)
+def test_a_netlist_becomes_a_clean_layout(run_once, technology, netlist):
+    code, envelope, _ = run_once(SCRIPT, netlist, "--technology", technology)
     data = envelope["data"]
     assert (code, envelope["error"]) == (0, None)
     assert data["drc"]["passed"]
@@ -94,9 +94,9 @@ def test_a_netlist_becomes_a_clean_layout(build, technology, netlist):
     ]  # fmt: skip
 
 
-def test_every_file_is_what_its_name_says(build):
-    _, envelope = build(OTA)
-    files = {kind: Path(path) for kind, path in envelope["data"]["files"].items()}
+def test_every_file_is_what_its_name_says(finished_layout):
+    data, _ = finished_layout(OTA, "sky130A")
+    files = {kind: Path(path) for kind, path in data["files"].items()}
     layout = kdb.Layout()
     layout.read(str(files["gds"]))
     assert layout.top_cell().name == "ota_5t"
@@ -109,13 +109,12 @@ def test_every_file_is_what_its_name_says(build):
     lvs = kdb.LayoutVsSchematic()
     lvs.read(str(files["lvs_report"]))
     assert lvs.xref() is not None
-    assert json.loads(files["summary"].read_text()) == envelope["data"]
+    assert json.loads(files["summary"].read_text()) == data
 
 
-def test_matched_rows_lie_exactly_on_one_axis_and_their_centroids_coincide(build):
+def test_matched_rows_lie_exactly_on_one_axis_and_their_centroids_coincide(finished_layout):
     """S0.5: centroid distance 0 of the input pair and of the mirrors, computed by the metrics from the drawn gates."""
-    _, envelope = build(OTA)
-    data = envelope["data"]
+    data, _ = finished_layout(OTA, "sky130A")
     assert [m["centroid_error"] for m in data["modules"]] == [0, 0, 0]
     assert all(pair["centroid_distance"] == 0 for pair in data["metrics"]["matching_metrics"])
     layout = kdb.Layout()
@@ -128,22 +127,19 @@ def test_matched_rows_lie_exactly_on_one_axis_and_their_centroids_coincide(build
         assert (shapes ^ mirrored).is_empty(), name
 
 
-def test_the_same_input_gives_the_same_bytes(build, tmp_path):
-    build(OTA, workspace="one")
-    build(OTA, workspace="two")
+def test_the_same_input_gives_the_same_bytes(build, finished_layout, tmp_path):
+    _, one = finished_layout(OTA, "sky130A")
+    build(OTA.read_text(encoding="utf-8"), workspace="two")
     for name in ("layout.gds", "reference.spice", "extracted.spice", "layout.png", "circuit.json"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+        assert (one / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
 
 
 @pytest.mark.skipif(shutil.which("klayout") is None, reason="skipped: needs klayout")
-def test_the_klayout_application_opens_the_gds(build, tmp_path):
-    _, envelope = build(OTA)
+def test_the_klayout_application_opens_the_gds(finished_layout, tmp_path):
+    data, _ = finished_layout(OTA, "sky130A")
     script = tmp_path / "count.py"
-    script.write_text(
-        f"import pya\nl = pya.Layout()\nl.read({envelope['data']['files']['gds']!r})\nprint('cells', l.cells())\n"
-    )
+    script.write_text(f"import pya\nl = pya.Layout()\nl.read({data['files']['gds']!r})\nprint('cells', l.cells())\n")
     done = subprocess.run(["klayout", "-b", "-r", str(script)], capture_output=True, text=True, check=True)
-    data = envelope["data"]
     assert f"cells {1 + len(data['modules']) + len(data['placement']['rings'])}\n" in done.stdout
 
 

@@ -11,8 +11,6 @@ import pytest
 from layoutkit.circuit import read_netlist
 from layoutkit.drc.check import check
 from layoutkit.extract.extractor import extract
-from layoutkit.flow.build import build_layout
-from layoutkit.flow.design import LayoutRequest
 from layoutkit.lvs.compare import compare
 from layoutkit.technology import load, names
 from netgen_netlists import MEASURED, without_tied
@@ -89,19 +87,10 @@ def test_what_cannot_be_drawn_is_refused_and_leaves_nothing(tmp_path, run_script
     assert not (tmp_path / "ws" / "layout.gds").exists()
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Return a function that lays the filter out once a technology."""
-    done = {}
-
-    def build(technology):
-        if technology not in done:
-            folder = tmp_path_factory.mktemp(technology)
-            (folder / "filter.spice").write_text(FILTER)
-            done[technology] = build_layout(LayoutRequest(str(folder / "filter.spice"), technology, str(folder / "ws")))
-        return done[technology]
-
-    return build
+@pytest.fixture
+def built(finished_layout):
+    """Return a function that returns the report of the filter."""
+    return lambda technology: finished_layout(FILTER, technology)[0]
 
 
 @pytest.mark.parametrize("technology", REAL)

@@ -13,8 +13,6 @@ import klayout.db as kdb
 import pytest
 
 from browser import CHROMIUM, chromium
-from layoutkit.flow.build import build_layout
-from layoutkit.flow.design import LayoutRequest
 from layoutkit.view.report_page import report_page, with_times
 from report_sample import HOSTILE, inputs_of, nested_layout
 
@@ -27,11 +25,9 @@ COLORS = ["text", "dim", "good", "bad", "warn", "accent", "card", "page", "soft"
 
 
 @pytest.fixture(scope="module")
-def ota(tmp_path_factory):
+def ota(finished_layout):
     """Return the page of the demo."""
-    folder = tmp_path_factory.mktemp("ota")
-    build_layout(LayoutRequest(netlist_path=str(OTA), technology="sky130A", workspace=str(folder)))
-    return folder / "report.html"
+    return finished_layout(OTA, "sky130A")[1] / "report.html"
 
 
 @pytest.fixture(scope="module")
