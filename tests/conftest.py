@@ -76,14 +76,15 @@ SLOW_BY_FOLDER = {
     "layoutkit/circuit": "netlist_fuzz",
     "layoutkit/draw": "bipolars capacitor_arrays flavours matched mos resistors_and_capacitors stack",
     "layoutkit/extract": "matched_groups",
-    "layoutkit/flow": "constraints_in_flow isolated_bodies matched_groups mixed_voltages",
+    "layoutkit/flow": "constraints_in_flow isolated_bodies kept_modules matched_groups mixed_voltages nets_in_flow "
+    "ports shared_cells tries whole_symmetry",
     "layoutkit/pcells": "pcells",
     "layoutkit/route": "blockers path_search route_paths route_random",
     "layoutkit/layout": "export klayout_files",
     "layoutkit/tools": "technology_file_check",
     "layoutkit/view": "report_in_browser",
     "loader": "cli export exported_skills frontmatter handler layer1 pipeline runner search warm_workers",
-    "skills": "constraint_planning design_knowledge_graph drc_check extracted_spice gds_export layout_view "
+    "skills": "constraint_planning design_knowledge_graph drc_check extracted_spice gds_export layout_edit layout_view "
     "lvs_check module_placement netlist_to_gds one_flow passive_devices signal_routing workspace_state",
     "skillscript": "command_line model_call outcomes supervisor",
 }

@@ -45,8 +45,10 @@ def written_ports(path, process):
     return boundary, found
 
 
-@pytest.mark.parametrize("technology", names())
-@pytest.mark.parametrize("supplies", ["rails", "ring"])
+# A ring is drawn from the same rules as rails; test_a_frame_keeps_the_rules_... draws it in every process.
+@pytest.mark.parametrize(
+    ("supplies", "technology"), [*(("rails", name) for name in names()), ("ring", "sky130A"), ("ring", "sg13g2")]
+)
 def test_every_port_of_a_cell_lies_at_its_boundary_and_is_a_pin(tmp_path, technology, supplies):
     wanted = [{"port": "out", "side": "top"}, {"port": "bias", "side": "left"}]
     request = LayoutRequest(str(OTA), technology, str(tmp_path), supplies=supplies, constraints={"port_sides": wanted})
