@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 from importlib import metadata
 
 import pytest
@@ -16,7 +17,7 @@ from installed_wheel import DISTRIBUTION, ROOT, empty_environment, link_dependen
 
 SKILLS = sorted(path.parent.name for path in (ROOT / "skills").glob("*/SKILL.md"))
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"(?:mkdir -p (\S+) && )?uv run (scripts/\w+\.py .*)")
+COMMAND = re.compile(r"(?:(mkdir -p \S+) && )?uv run (scripts/\w+\.py .*)")
 # Runs each program in a child of one process, which has loaded the libraries once.
 SEVERAL = """
 import json, os, runpy, sys
@@ -35,13 +36,16 @@ for folder, arguments, answer in json.loads(sys.argv[1]):
 
 
 def first_example(folder):
-    """Return the program and the arguments of the first command in a body that runs a script."""
+    """Return the program and the arguments of the first command in a body that runs a script; prepare its files."""
     text = (folder / "SKILL.md").read_text(encoding="utf-8")
-    lines = "".join(BLOCK.findall(text.replace("\\\n", " "))).splitlines()
-    made, command = next(filter(None, map(COMMAND.fullmatch, lines))).groups()
-    if made:
-        (folder / made).mkdir(exist_ok=True)
-    return shlex.split(command)
+    for line in "".join(BLOCK.findall(text.replace("\\\n", " "))).splitlines():
+        if found := COMMAND.fullmatch(line):
+            prepared, command = found.groups()
+            subprocess.run(prepared or "true", shell=True, cwd=folder, check=True)
+            return shlex.split(command)
+        if line.startswith("mkdir "):
+            subprocess.run(line, shell=True, cwd=folder, check=True)
+    raise AssertionError(f"{folder} runs no script")
 
 
 def envelope(text):

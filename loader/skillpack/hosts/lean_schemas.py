@@ -34,7 +34,6 @@ MIN_REPEATED = 100  # characters of JSON from which on the fields of an object a
 ANY_NAME = ("^[!-~]+$", r"^\S+$")  # patterns that only exclude spaces, which a model does not write into a name
 _ANY: Types = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
 _NONE: Types = frozenset()
-_CONTAINERS = (frozenset(("array",)), frozenset(("object",)))
 _GROUPS = ("anyOf", "oneOf")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _UNIT = re.compile(r"(.*?)\s*(\[[^\[\]]+\])?$")
@@ -68,17 +67,14 @@ def lean_input(schema: Schema) -> dict[str, Any]:
 
 
 def lean_output(schema: Schema) -> dict[str, Any]:
-    """Return the short form of the schema of an answer's data: the fields at its top, and which are lists or objects.
-
-    The value of any other field shows its type.
+    """Return the short form of the schema of an answer's data: the fields at its top and their types.
 
     Args:
         schema: A whole, self-contained schema.
     """
     shortening = _Shortening(schema)
     parts, _ = shortening.parts(schema)
-    types = {name: shortening.types(rule) for name, rule in shortening.fields(parts).items()}
-    fields = {name: _typed(each) if each in _CONTAINERS else {} for name, each in types.items()}
+    fields = {name: _typed(shortening.types(rule)) for name, rule in shortening.fields(parts).items()}
     if not fields:
         return {"type": "object"}
     others = {} if shortening.is_closed(parts) else {"additionalProperties": True}

@@ -73,7 +73,7 @@ def short_envelope_schema(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the short schema of envelopes whose data follow the schema ``data``."""
     fields = {
         "ok": {"type": "boolean"},
-        "error": {},
+        "error": _nullable_object(),
         "data": {"anyOf": [data, {"type": "null"}]},
     }
     return {"type": "object", "required": ["ok"], "properties": fields}

@@ -109,7 +109,7 @@ def cases_of(rule: Rule, kind: Kind, layers: LayerRegions, all_layers: tuple[str
         faults = list(faults_in(rule, kind, fields, layers.require))
         if faults:
             raise TechnologyError(f"rule {rule.id}: {'; '.join(faults)}")
-        flat = kind.flat or fields.get("nets", "any") != "any"
+        flat = kind.flat or fields.get("nets", "any") != "any" or "one_net" in fields
         cases.append(Case(rule, kind, fields, layers.flat() if flat else layers))
     return cases
 
