@@ -123,13 +123,13 @@ def tools(netlist, tmp_path):
 
 
 def test_every_tool_refuses_another_technology_and_changes_nothing(built, tools):
-    before = {path.name: path.read_bytes() for path in built.iterdir()}
+    before = {path: path.read_bytes() for path in built.rglob("*") if path.is_file()}
     for tool_id, params in tools.items():
         error = run(tool_id, **params, workspace=str(built), technology="sky130A")["error"]
         assert error is not None, tool_id
         assert error["code"] == "INVALID_PARAM", (tool_id, error)
         assert "is drawn in gf180mcuD, not in sky130A; omit technology" in error["message"], tool_id
-    assert {path.name: path.read_bytes() for path in built.iterdir()} == before
+    assert {path: path.read_bytes() for path in built.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize("tool_id", ["drc.run_check", "lvs.run_check", "layout.render_view", "eval.compute_metrics"])
