@@ -41,10 +41,10 @@ def first_example(folder):
     for line in "".join(BLOCK.findall(text.replace("\\\n", " "))).splitlines():
         if found := COMMAND.fullmatch(line):
             prepared, command = found.groups()
-            subprocess.run(prepared or "true", shell=True, cwd=folder, check=True)
+            subprocess.run(["sh", "-c", prepared or "true"], cwd=folder, check=True)
             return shlex.split(command)
         if line.startswith("mkdir "):
-            subprocess.run(line, shell=True, cwd=folder, check=True)
+            subprocess.run(["sh", "-c", line], cwd=folder, check=True)
     raise AssertionError(f"{folder} runs no script")
 
 
