@@ -171,7 +171,8 @@ def tighten(
     whole = _Cell(technology, frame, result, obstacles, keepouts, axis_x)
     upright = whole.tightened((_Way(1, 1),)).tightened((_Way(1, -1),))
     tried = [upright.tightened((_Way(0, 1),)).tightened((_Way(0, -1),))]
-    if axis_x is not None and result.mirrored:
+    box = frame.boundary
+    if axis_x is not None and result.mirrored and box.left + box.right == 2 * axis_x:
         tried.append(upright.tightened((_Way(0, 1, axis_x), _Way(0, -1, axis_x))))
     best = min(tried, key=lambda each: (len(whole.spoiled(each)), each.frame.boundary.area()))
     return best.frame, best.result

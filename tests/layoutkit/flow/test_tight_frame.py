@@ -22,7 +22,7 @@ from layoutkit.technology import load
 CHANNEL = 6000  # dbu: room for many tracks in every process here
 
 
-def routed(process, pins, ports, core, style="rails", image_of=()):
+def routed(process, pins, ports, core, style="rails", image_of=(), **options):
     """Return a cell with pins on the second conductor, wired to a frame, its routes, and the frame it had before.
 
     ``image_of`` holds pairs of a net and the one that it should be the mirror image of.
@@ -41,7 +41,7 @@ def routed(process, pins, ports, core, style="rails", image_of=()):
     images = dict(image_of)
     nets = tuple(WantedNet(name, tuple(points), None, 1, images.get(name)) for name, points in sorted(ends.items()))
     layers = tuple(each.name for each in routing_conductors(process))
-    job = RoutingJob(process, nets, layers, frame.wiring, (), frame=frame)
+    job = RoutingJob(process, nets, layers, frame.wiring, (), frame=frame, **options)
     routes = find_routes(layout, cell, job)
     erase_frame(layout, cell, process, frame)
     with pytest.raises(LayoutkitError, match="cell 'cell' does not hold the frame of the request"):
@@ -97,6 +97,21 @@ def test_nets_that_should_be_mirror_images_are_equally_long_after_the_frame_has_
     (measured,) = routes.mirrored
     assert abs(measured.capacitances[0] - measured.capacitances[1]) <= 0.005 * max(measured.capacitances)
     assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
+
+
+@pytest.mark.parametrize("right", [7600, 20000])
+def test_both_sides_move_alike_only_where_the_axis_is_the_middle_of_the_frame(right, monkeypatch):
+    """Elsewhere the nearer boundary would stay behind its ports."""
+    process, tightened, sides = load("sky130A"), _Cell.tightened, []
+    monkeypatch.setattr(_Cell, "tightened", lambda cell, ways: sides.append(len(ways)) or tightened(cell, ways))
+    pins = pads(process, 2, 6000)
+    axis = (pins["n0"].left + pins["n1"].right) // 2
+    ports = [PortNet("n0", (pins["n0"],), side="left"), PortNet("n1", (pins["n1"],), side="right")]
+    core = kdb.Box(2 * axis - 7600, -600, right, 8000)
+    _, routes, _ = routed(process, pins, ports, core, image_of=[("n1", "n0")], axis_x=axis)
+    assert max(sides) == (2 if right == 7600 else 1)
+    edges = {"left": routes.frame.boundary.left, "right": routes.frame.boundary.right}
+    assert {port.side: getattr(port.pin, port.side) for port in routes.frame.ports} == edges
 
 
 @settings(max_examples=20)
