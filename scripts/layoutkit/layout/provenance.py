@@ -24,6 +24,7 @@ LAYOUT = "layout_sha256"
 CIRCUIT = "circuit_sha256"
 MAX_REPORT_BYTES = 1 << 28
 _NOTE = re.compile(rb"(layout_sha256|circuit_sha256)\W{1,4}([0-9a-f]{64})(?![0-9a-f])")
+_PNG_NOTE = re.compile(rb"tEXt(layout_sha256|circuit_sha256)\0([0-9a-f]{64})")  # a checksum follows, of any bytes
 _PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _PNG_HEAD_BYTES = 33  # the magic number and the chunk IHDR, which must come first
 _LVSDB_MAGIC = b"#%lvsdb"
@@ -71,7 +72,8 @@ def sources_of(path: str | os.PathLike[str]) -> dict[str, str] | None:
     except FileError:
         return None if not os.path.isfile(path) else {}  # noqa: PTH113
     found: dict[str, str] = {}
-    for name, value in _NOTE.findall(report):
+    pattern = _PNG_NOTE if report.startswith(_PNG_MAGIC) else _NOTE
+    for name, value in pattern.findall(report):
         found.setdefault(name.decode(), value.decode())
     return found
 
