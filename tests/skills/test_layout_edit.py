@@ -210,6 +210,15 @@ def test_every_operation_can_be_undone_one_by_one(call, copy):
     call("layout.undo", copy, fails="nothing to undo")
 
 
+def test_a_report_of_any_name_that_undo_restored_is_renamed_by_the_next_change(call, copy):
+    call("drc.run_check", copy, report_path=str(copy / "mine.lyrdb"))
+    for _ in range(2):
+        call("layout.move_device", copy, device_id="M2", by=[0, 5])
+        assert ((copy / "mine.lyrdb").exists(), (copy / "mine.stale.lyrdb").exists()) == (False, True)
+        call("layout.undo", copy)
+        assert ((copy / "mine.lyrdb").exists(), (copy / "mine.stale.lyrdb").exists()) == (True, False)
+
+
 def test_wrong_inputs_give_one_clear_error_and_change_nothing(call, copy, tmp_path):
     before = contents(copy)
     cases = {

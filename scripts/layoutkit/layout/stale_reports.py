@@ -82,12 +82,19 @@ def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
 
 
 def restore_reports(folder: Path) -> None:
-    """Give reports that ``mark_stale`` renamed their names again, where they are about the present layout."""
-    present = _present(folder)
+    """Give reports that ``mark_stale`` renamed their names again, where they are about the present layout.
+
+    They are recorded again, so that the next change renames them again.
+    """
+    present, restored = _present(folder), set()
     for path in sorted(folder.glob("*.stale.*")):
         name = path.with_name(path.name.replace(".stale.", ".", 1))
         if not name.exists() and _changed(sources_of(path), present) == []:
             path.replace(name)
+            restored.add(_name_of(name, folder))
+    if restored:
+        record = read_record(folder / RECORD_FILE) or Record()
+        record.with_reports({*record.reports, *restored}).write(folder / RECORD_FILE)
 
 
 def _present(folder: Path) -> dict[str, str | None]:
