@@ -229,6 +229,8 @@ def test_wrong_inputs_give_one_clear_error_and_change_nothing(call, copy, tmp_pa
         "names net 'tial' (did you mean 'tail'?)": ("layout.unroute_net", {"net_name": "tial"}),
         "net 'in1' has 1 pin": ("layout.route_signal_nets_basic", {"nets": [{"net_name": "in1"}]}),
         "Missing required param": ("layout.redraw_device", {}),
+        "M1 has no r; its sizes are w, l, nf, m": ("layout.redraw_device", {"device_id": "M1", "r": 5000}),
+        "A has no segments and no columns": ("layout.redraw_device", {"device_id": "A", "segments": 2, "columns": 2}),
         "5 were requested": ("layout.undo", {"steps": 5}),
         "holds no device or module 'nope'": ("layout.redraw_device", {"device_id": "nope", "w": 1e-6}),
     }

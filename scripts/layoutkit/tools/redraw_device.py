@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 SIZES = ("w", "l", "nf", "m", "r", "c", "segments", "columns")
+_OF_TRANSISTOR = ("w", "l", "nf", "m")
+TAKEN = {
+    **dict.fromkeys(("nmos", "pmos", "pair", "mirror"), _OF_TRANSISTOR),
+    "resistor": ("w", "l", "r", "m", "segments"),
+    "capacitor": ("w", "l", "c", "m", "columns"),
+    "diode": ("w", "l", "m"),
+    "bipolar": ("w", "l", "m"),
+}
+"""The sizes that each drawing tool takes."""
 ANSWER = (
     *("cell_name", "position", "orientation", "bounding_box", "drawn", "drc", "technology", "layout_path"),
     *("layout_sha256", "warnings"),
@@ -50,9 +59,25 @@ def redraw(params: Mapping[str, Any]) -> dict[str, Any]:
             details={"param_name": "device_id", "provided_value": wanted, "module": module.name},
         )
     entry = found[-1]
+    _check_taken(wanted, entry["drawn_by"], sizes)
     values = _with_sizes({**entry["params"], **_shared(params)}, wanted, sizes)
     answer = _creators()[entry["drawn_by"]](values)
     return {"device_id": wanted, **{name: answer[name] for name in ANSWER}}
+
+
+def _check_taken(device: str, drawn_by: str, sizes: Mapping[str, Any]) -> None:
+    """Check that a device has the sizes that are given.
+
+    Raises:
+        LayoutkitError: If it does not.
+    """
+    taken = TAKEN[drawn_by]
+    foreign = [name for name in sizes if name not in taken]
+    if foreign:
+        raise LayoutkitError(
+            f"{device} has no {' and no '.join(foreign)}; its sizes are {', '.join(taken)}",
+            details={"param_name": foreign[0], "provided_value": sizes[foreign[0]], "allowed": list(taken)},
+        )
 
 
 def _shared(params: Mapping[str, Any]) -> dict[str, Any]:
