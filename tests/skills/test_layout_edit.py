@@ -201,6 +201,14 @@ def test_two_nets_are_routed_mirrored_by_their_names(call, tmp_path):
     assert [(each["nets"], each["exact"]) for each in routed["mirrored"]] == [(["outl", "outr"], True)]
 
 
+@pytest.mark.parametrize("pair", [["tmir", "out"], ["out", "tmir"]])
+def test_two_nets_that_a_build_mirrored_are_routed_mirrored_in_either_order(call, ota, pair):
+    call("layout.unroute_net", ota, net_names=pair)
+    routed = call("layout.route_signal_nets_basic", ota, net_pairs=[pair])
+    assert [(each["nets"], each["exact"]) for each in routed["mirrored"]] == [(pair, True)]
+    assert call("lvs.run_check", ota)["matched"]
+
+
 def test_every_operation_can_be_undone_one_by_one(call, copy):
     operations = call("layout.list_contents", copy)["operations"]
     assert operations == ["route tail", "draw A, B", "draw M2", "draw M1"]

@@ -22,6 +22,7 @@ LAYERS = ("metal1", "metal2")
 VIA = "via1"
 OF_BUILD = ("width", "priority", "mirror_of", "current", "symmetric", "match_length", "shield", "apart_from")
 """What a net has from the build that made the layout, unless the request states it."""
+MIRRORED = ("mirror_of", "symmetric")
 COMMON = ("routing_layers", "via_layer", "obstacles", "routing_area", "axis_x")
 
 
@@ -61,10 +62,13 @@ def with_named_pins(
         known = {net["net_name"]: net for net in build.get("nets", ())}
         common |= {name: build[name] for name in COMMON if name in build}
         names = {net["net_name"] for net in nets}
+        paired = {name for pair in params.get("net_pairs", ()) for name in pair}
         for net in unnamed:
             of_build = {
                 name: known[net["net_name"]][name] for name in OF_BUILD if name in known.get(net["net_name"], {})
             }
+            if net["net_name"] in paired:  # what the request mirrors is not mirrored as the build did
+                of_build = {name: value for name, value in of_build.items() if name not in MIRRORED}
             net.update(
                 {name: value for name, value in of_build.items() if name not in net and _has(value, name, names)}
             )
