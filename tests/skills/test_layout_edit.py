@@ -209,6 +209,12 @@ def test_two_nets_that_a_build_mirrored_are_routed_mirrored_in_either_order(call
     assert call("lvs.run_check", ota)["matched"]
 
 
+def test_a_net_that_is_named_twice_is_unrouted_once(call, copy):
+    unrouted = call("layout.unroute_net", copy, net_names=["tail", "tail"])
+    assert [each["net_name"] for each in unrouted["nets"]] == ["tail"]
+    assert unrouted["warnings"] == []
+
+
 def test_every_operation_can_be_undone_one_by_one(call, copy):
     operations = call("layout.list_contents", copy)["operations"]
     assert operations == ["route tail", "draw A, B", "draw M2", "draw M1"]

@@ -270,7 +270,7 @@ def unroute_net(params: Mapping[str, Any]) -> dict[str, Any]:
         LayoutkitError: If no pin or label has the name of a net.
     """
     edit = _Edit(params)
-    names = params["net_names"] if "net_names" in params else [params["net_name"]]
+    names = list(dict.fromkeys(params["net_names"])) if "net_names" in params else [params["net_name"]]
     nets, warnings = [], []
     with edit.changing(f"unroute {', '.join(names)}") as layout:
         contents = edit.contents(layout)
