@@ -1,4 +1,4 @@
-"""The suite: a line for every circuit, whatever happens to it, and every figure that gets worse is told."""
+"""The suite: a line for every circuit, whatever happens to it, and every figure that gets worse is reported."""
 
 import copy
 import json

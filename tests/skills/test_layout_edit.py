@@ -233,6 +233,20 @@ def test_a_report_of_any_name_that_undo_restored_is_renamed_by_the_next_change(c
         assert ((copy / "mine.lyrdb").exists(), (copy / "mine.stale.lyrdb").exists()) == (True, False)
 
 
+def test_a_module_that_overlaps_one_already_is_not_moved_onto_a_third(call, copy):
+    layout = kdb.Layout()
+    layout.read(str(copy / "layout.gds"))
+    modules = {each.cell.name: each for each in layout.top_cell().each_inst()}
+    first, second = modules.pop("nmos_M1"), modules.pop("nmos_M2")
+    (third,) = modules.values()
+    second.transform(kdb.Trans(first.bbox().p1 - second.bbox().p1 + kdb.Vector(2000, 0)))
+    third.transform(kdb.Trans(first.bbox().left - third.bbox().left, first.bbox().top + 100 - third.bbox().bottom))
+    layout.write(str(copy / "layout.gds"))
+    error = call("layout.move_device", copy, fails="would overlap", device_id="M1", by=[0, 1])
+    assert [each["module"] for each in error.details["overlaps"]] == [third.cell.name]
+    assert call("layout.move_device", copy, device_id="M1", by=[0, -1])["module"]["name"] == "nmos_M1"
+
+
 def test_wrong_inputs_give_one_clear_error_and_change_nothing(call, copy, tmp_path):
     before = contents(copy)
     cases = {
@@ -240,6 +254,10 @@ def test_wrong_inputs_give_one_clear_error_and_change_nothing(call, copy, tmp_pa
         "off the 0.005 um grid": ("layout.move_device", {"device_id": "M1", "by": [0.0012, 0]}),
         "would overlap nmos_M2": ("layout.move_device", {"device_id": "M1", "by": [12, 0]}),
         "give either position": ("layout.move_device", {"device_id": "M1"}),
+        "give only one of position, by": (
+            "layout.move_device",
+            {"device_id": "M1", "position": [0, 5], "by": [0, 5], "orientation": "R0"},
+        ),
         "names net 'tial' (did you mean 'tail'?)": ("layout.unroute_net", {"net_name": "tial"}),
         "net 'in1' has 1 pin": ("layout.route_signal_nets_basic", {"nets": [{"net_name": "in1"}]}),
         "Missing required param": ("layout.redraw_device", {}),

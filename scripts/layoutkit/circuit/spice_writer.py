@@ -75,7 +75,7 @@ def write_spice(
 def longer_sides_first(circuit: Circuit) -> Circuit:
     """Return the circuit with the longer side of each rectangle as its width, as extraction states it.
 
-    netgen compares widths with widths, and a layout does not tell which side of a plate a netlist called its width.
+    netgen compares the widths, and a layout does not show which side of a plate the netlist means by W.
     """
     devices = []
     for device in circuit.devices:

@@ -216,10 +216,7 @@ def delete_wires(contents: Contents, name: str) -> tuple[int, list[str], set[str
     doomed: Metal = {}
     for part, region in wires.items():
         region.merged_semantics = False
-        of_net = kdb.Region()
-        for net, _ in pieces:
-            of_net += _shapes_on(contents, net, part)
-        doomed[part] = region.inside(of_net.merged())
+        doomed[part] = region.inside(metal_of_nets(contents, pieces, part))
     count = _erase(contents, doomed)
     gone = []
     for conductor in contents.technology.conductors:
@@ -232,12 +229,12 @@ def delete_wires(contents: Contents, name: str) -> tuple[int, list[str], set[str
     return count, gone, others
 
 
-def _shapes_on(contents: Contents, net: kdb.Net, part: str) -> kdb.Region:
-    """Return the shapes of connected metal on a conductor or cut, those on plates included."""
+def metal_of_nets(contents: Contents, pieces: Sequence[tuple[kdb.Net, set[str]]], part: str) -> kdb.Region:
+    """Return the merged shapes of pieces of connected metal on a conductor or cut."""
     found = kdb.Region()
-    if part in contents.nets.regions:
+    for net, _ in pieces if part in contents.nets.regions else ():
         found += contents.nets.shapes(net, part)
-    return found
+    return found.merged()
 
 
 def _erase(contents: Contents, regions: Mapping[str, kdb.Region]) -> int:

@@ -54,13 +54,13 @@ def ring_room(technology: Technology, item: Drawn, block: Block) -> RingRoom:
     _draw_ring(sketch, technology, TapRing(Area(*inner)), device, "")
     ring_boxes = _layer_boxes(technology, sketch)
     boxes = {
-        layer: _around([each[layer] for each in (block.layer_boxes, ring_boxes) if layer in each])
+        layer: Rectangle.around([each[layer] for each in (block.layer_boxes, ring_boxes) if layer in each])
         for layer in sorted({*block.layer_boxes, *ring_boxes})
     }
     return RingRoom(
         key=f"{device.name} {block.bulk_net}",
         inner=inner,
-        outside=replace(block, box=_around([box, *ring_boxes.values()]), layer_boxes=boxes),
+        outside=replace(block, box=Rectangle.around([box, *ring_boxes.values()]), layer_boxes=boxes),
         reach=2 * technology.dim("tap_max_distance", device),
         spaces=_spaces_inside(technology, device, sizes),
     )
@@ -100,7 +100,7 @@ def _common_ring(
 ) -> CommonRing:
     members = [placement.placed[block.name].shape(block) for block, _ in inside]
     device = technology.device(inside[0][1].flavour)
-    inner = _around([placement.placed[b.name].rectangle(b.ring.inner) for b in members if b.ring])
+    inner = Rectangle.around([placement.placed[b.name].rectangle(b.ring.inner) for b in members if b.ring])
     net = members[0].bulk_net
     sketch = Sketch()
     taps = TapRing(Area(*inner), rails=(_rail_side(inner, members, placement),))
@@ -121,7 +121,7 @@ def _common_ring(
         bbox=cell.bbox(),
     )
     boxes = _layer_boxes(technology, sketch)
-    box = _around(list(boxes.values()))
+    box = Rectangle.around(list(boxes.values()))
     return CommonRing(module, replace(members[0], name=name, box=box, pins=(), layer_boxes=boxes, ring=None))
 
 
@@ -189,16 +189,6 @@ def _spaces_inside(technology: Technology, device: DeviceSpec, sizes: RowSizes) 
 
 def _layer_boxes(technology: Technology, sketch: Sketch) -> dict[str, Rectangle]:
     return {
-        technology.resolve(layer): _around([Rectangle(*area) for area in areas])
+        technology.resolve(layer): Rectangle.around([Rectangle(*area) for area in areas])
         for layer, areas in sorted(sketch.boxes.items())
     }
-
-
-def _around(boxes: Sequence[Rectangle]) -> Rectangle:
-    """Return the bounding box of ``boxes``."""
-    return Rectangle(
-        min(box.left for box in boxes),
-        min(box.bottom for box in boxes),
-        max(box.right for box in boxes),
-        max(box.top for box in boxes),
-    )

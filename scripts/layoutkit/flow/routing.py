@@ -279,7 +279,7 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
     if job.frame is not None:
         frame, moved = tighten(technology, job.frame, result, obstacles, job.obstacles, axis_x)
         if _unequal(search.equal_lengths, moved) > _unequal(search.equal_lengths, result):
-            frame, moved = job.frame, result  # equal lengths were asked for, a small frame was not
+            frame, moved = job.frame, result  # stated equal lengths matter more than a small frame
         result = moved
         obstacles = with_frame(obstacles, job.frame, frame)
         requests = [_at_frame(net, job.frame, frame) for net in requests]

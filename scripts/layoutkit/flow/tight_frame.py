@@ -8,8 +8,8 @@
     [ modules     ]            [ modules     ]
 
 The metal of each net outside of the modules is cut into blocks, each of which stays rigid: vias, patches, wires across,
-ends of wires along, rails, pins. From the inside to the outside, each block moves inwards as far as the rules between
-it and what lies further inside allow; wires between blocks get shorter. Each side of the cell moves on its own.
+ends of wires along, rails, pins. The blocks move inwards one after the other, the innermost first, each as far as the
+rules allow; wires between blocks get shorter. Each side of the cell moves on its own.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 class Rectangle(NamedTuple):
@@ -16,6 +16,16 @@ class Rectangle(NamedTuple):
     bottom: int
     right: int
     top: int
+
+    @classmethod
+    def around(cls, boxes: Sequence[Rectangle]) -> Rectangle:
+        """Return the bounding box of at least one rectangle."""
+        return cls(
+            min(box.left for box in boxes),
+            min(box.bottom for box in boxes),
+            max(box.right for box in boxes),
+            max(box.top for box in boxes),
+        )
 
 
 @dataclass(frozen=True)

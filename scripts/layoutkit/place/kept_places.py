@@ -1,7 +1,7 @@
 """Put blocks back where an earlier placement had them, when some of them have another size or shape now.
 
-A changed block stays at its old place by its edges or its middle. Where it does not fit there any more, what lies on
-one side of it moves away by as much as the block has grown::
+A changed block keeps the place of one of its edges or of its middle. Where it no longer fits, the blocks on one side
+of it move away by as much as it has grown::
 
         [ c ]                [ c ]      moved up by the growth of b
       [a] [ b ]      ->    [a] [  ]
@@ -242,7 +242,7 @@ class _Keeping:
         return list(dict.fromkeys([low, high - length, middle // self.grid * self.grid]))
 
     def _shifted(self, place: Placed, old: Rectangle, steps: Sequence[int]) -> Placed:
-        """Return a place after what lies left of, right of, below and above ``old`` moved away by ``steps``."""
+        """Return a place after the blocks at each side of ``old`` have moved away from it by ``steps``."""
         box = self._rectangle(place)
         left, right, down, up = steps
         dx = (right if box.left >= old.right else 0) - (left if box.right <= old.left else 0)

@@ -130,12 +130,12 @@ class _State:
     @property
     def area(self) -> int:
         """Area of the box around all rings and blocks. [dbu2]"""
-        left, bottom, right, top = _around([self.outside(ring) for ring in set(self.ring_of.values())])
+        left, bottom, right, top = Rectangle.around([self.outside(ring) for ring in set(self.ring_of.values())])
         return (right - left) * (top - bottom)
 
     def size(self) -> tuple[int, int]:
         """Return width and height of the box around all blocks. [dbu]"""
-        left, bottom, right, top = _around(list(self.boxes.values()))
+        left, bottom, right, top = Rectangle.around(list(self.boxes.values()))
         return right - left, top - bottom
 
     def distance(self, before: _State) -> int:
@@ -207,7 +207,7 @@ class _State:
             if number == ring:
                 box, (left, bottom, right, top) = self.boxes[name], self.around[name]
                 found.append(Rectangle(box.left - left, box.bottom - bottom, box.right + right, box.top + top))
-        return _around(found)
+        return Rectangle.around(found)
 
     def placement(self, before: Placement, blocks: Sequence[Block]) -> Placement:
         """Return the placement with the blocks where they are."""
@@ -223,7 +223,7 @@ class _State:
         ordered = sorted(placed, key=lambda name: (boxes[name].bottom, boxes[name].left, name))
         placed = {name: placed[name] for name in ordered}
         islands = tuple(replace(island, axis_x=island.axis_x + ways[island.members[0]][0]) for island in before.islands)
-        whole = _around(list(boxes.values()))
+        whole = Rectangle.around(list(boxes.values()))
         return replace(before, placed=placed, islands=islands, box=whole, wire_length=wire_length_of(by_name, placed))
 
 
@@ -317,12 +317,3 @@ def _gaps(one: Rectangle, other: Rectangle) -> tuple[int, int]:
 
 def _shifted(box: Rectangle, way: tuple[int, int]) -> Rectangle:
     return Rectangle(box.left + way[0], box.bottom + way[1], box.right + way[0], box.top + way[1])
-
-
-def _around(boxes: Sequence[Rectangle]) -> Rectangle:
-    return Rectangle(
-        min(box.left for box in boxes),
-        min(box.bottom for box in boxes),
-        max(box.right for box in boxes),
-        max(box.top for box in boxes),
-    )

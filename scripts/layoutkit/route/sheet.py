@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Sheet:
-    """What lies where.
+    """The metal and keepouts of a routed cell, found by place.
 
     Args:
         stack: The rules.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import GeometryError, LayoutConflictError, LayoutkitError
 from layoutkit.flow.contents import Contents
-from layoutkit.flow.editing import delete_module, delete_wires, move_module
+from layoutkit.flow.editing import delete_module, delete_wires, metal_of_nets, move_module
 from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.workspace import Saved, Workspace
 from layoutkit.tools.cell_placement import Place, box_um, place_of, transformation
@@ -80,7 +80,6 @@ def list_contents(params: Mapping[str, Any]) -> dict[str, Any]:
         held = {pin.module for pin in contents.pins if pin.net in names}
         modules = [module for module in modules if module.name in held]
     gates = labelled_gates(contents.cell, edit.technology)
-    shown = {device for module in modules for device in module.devices}
     return {
         "cell_name": contents.cell.name,
         "technology": edit.technology.name,
@@ -90,7 +89,6 @@ def list_contents(params: Mapping[str, Any]) -> dict[str, Any]:
             {"device_id": device, "module": module.name, **_gates(gates.get(device, []), edit.technology)}
             for module in modules
             for device in module.devices
-            if device in shown
         ],
         "nets": [_net(contents, name) for name in names],
         "operations": edit.workspace.operations(),
@@ -132,11 +130,7 @@ def _net(contents: Contents, name: str) -> dict[str, Any]:
     wires: dict[str, int] = {}
     box = kdb.Box()
     for part, layer in contents.wire_layers.items():
-        of_net = kdb.Region()
-        for net, _ in pieces:
-            if part in contents.nets.regions:
-                of_net += contents.nets.shapes(net, part)
-        inside = contents.wires(layer).inside(of_net.merged())
+        inside = contents.wires(layer).inside(metal_of_nets(contents, pieces, part))
         if not inside.is_empty():
             wires[part] = inside.count()
             box += inside.bbox()
@@ -174,7 +168,7 @@ def move_device(params: Mapping[str, Any]) -> dict[str, Any]:
         LayoutkitError: If there is no such device, the place is off the grid, or another module lies there.
     """
     edit = _Edit(params)
-    if ("position" in params) == ("by" in params) and "orientation" not in params:
+    if not {"position", "by", "orientation"} & params.keys():
         raise LayoutkitError(
             "give either position (the new lower left corner) or by (how far to move), or an orientation",
             details={"param_name": "position"},
@@ -204,7 +198,7 @@ def _only_one(contents: Contents, name: str) -> HeldModule:
 
 
 def _together(module: HeldModule, asked: str, what: str) -> list[str]:
-    """Return a warning if more devices are concerned than the one that was asked for."""
+    """Return a warning if the request named one device of a module that holds several."""
     others = [device for device in module.devices if device != asked]
     if asked == module.name or not others:
         return []
@@ -229,9 +223,12 @@ def _check_free(contents: Contents, module: HeldModule, trans: kdb.Trans) -> Non
     taken = [
         other
         for other in contents.modules
-        if other.instance != module.instance and other.devices and other.box.overlaps(box)
+        if other.instance != module.instance
+        and other.devices
+        and other.box.overlaps(box)
+        and not other.box.overlaps(module.box)  # such as a capacitor, which lies over it already
     ]
-    if taken and not any(other.box.overlaps(module.box) for other in taken):
+    if taken:
         raise LayoutConflictError(
             f"{module.name} would overlap {', '.join(other.name for other in taken)} there; choose another place",
             details={
