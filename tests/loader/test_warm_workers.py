@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -154,6 +155,18 @@ def test_a_worker_that_died_while_idle_is_replaced(runner):
     os.kill(process, signal.SIGKILL)
     assert gone(process)
     assert total(runner, "pid") != process
+
+
+def test_a_worker_that_dies_as_the_request_arrives_is_replaced(runner):
+    process = total(runner, "pid")
+    supervisor = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(supervisor, signal.SIGSTOP)  # as if it had no time yet to notice the worker's end
+    os.kill(process, signal.SIGKILL)
+    assert gone(process)
+    later = threading.Timer(0.3, os.kill, (supervisor, signal.SIGCONT))
+    later.start()
+    assert total(runner, "pid") != process
+    later.join()
 
 
 @pytest.mark.parametrize("mode", ["hang", "hang in C"])

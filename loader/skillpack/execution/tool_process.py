@@ -148,7 +148,7 @@ def call_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool, files: 
         state = "unusable"
         try:
             outcome = _called(worker, line, request)
-            state = _state_after(outcome)
+            state = "stale" if _had_ended(worker, outcome) else _state_after(outcome)
         finally:
             pool.release(kind, worker, reusable=state == "reusable")
         if state != "stale":
@@ -186,6 +186,15 @@ def _request_line(tool: ToolDeclaration, request: Request) -> bytes:
     if tool.worker:
         fields["tool"] = tool.id
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def _had_ended(worker: WarmWorker, outcome: Outcome) -> bool:
+    """Return whether a worker that answered before had ended when the request came, so that nothing was done.
+
+    A worker that ends during a call is answered for by its supervisor; one that ends while it is idle is not, and its
+    supervisor may still live for a moment when the next request arrives.
+    """
+    return worker.calls > 1 and outcome.returncode >= 0 and not outcome.stdout and not outcome.timed_out
 
 
 def _state_after(outcome: Outcome) -> Literal["reusable", "stale", "unusable"]:
