@@ -18,6 +18,7 @@ from layoutkit.technology import dimensions
 from layoutkit.technology.bipolar_frames import FRAMES, OPTIONAL_FRAMES
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, FileFields, listed_kinds
 from layoutkit.technology.netlist_forms import faults_of_forms
+from layoutkit.technology.parasitic_data import faults_of_parasitics
 from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS
 
 if TYPE_CHECKING:
@@ -90,7 +91,9 @@ class Inspection:
             self._transistor_named(f"matching.{name}", name)
         if "deep_well" in self.data:
             self._deep_well(self._section("deep_well"))
-        for place, message in faults_of_forms(self.data):
+        conductors = [str(entry.get("name")) for entry in self._section("stack").get("conductors", [])]
+        parasitics = faults_of_parasitics(self._section("parasitics"), conductors)
+        for place, message in (*parasitics, *faults_of_forms(self.data)):
             self.add(place, message)
         return self.faults
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.matching_data import MatchingData
+from layoutkit.technology.parasitic_data import ParasiticData
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -143,12 +144,15 @@ class Cut:
 class Silicon:
     """What contacts stand on: its sheet resistance, and resistance and largest direct current of one contact on it.
 
-    A number is None where the technology states none. [ohm per square, ohm, mA]
+    Of poly also the capacitance to the substrate, per area and per length of edge. A number is None where the
+    technology states none. [ohm per square, ohm, mA, aF/um2, aF/um]
     """
 
     sheet_ohm: float | None = None
     contact_ohm: float | None = None
     contact_ma: float | None = None
+    area_af_um2: float | None = None
+    fringe_af_um: float | None = None
 
 
 @dataclass(frozen=True)
@@ -406,6 +410,7 @@ class Technology:
     silicon: Mapping[str, Silicon] = field(default_factory=dict)
     """``ndiff``, ``pdiff`` and ``poly`` -> their resistances and contacts."""
     electrical: ElectricalSources = field(default_factory=ElectricalSources)
+    parasitics: ParasiticData = field(default_factory=ParasiticData)
     deep_well: DeepWell | None = None
     """How bodies are isolated; None where the process has no deep well."""
 

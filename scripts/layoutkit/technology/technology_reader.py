@@ -12,6 +12,7 @@ from layoutkit.technology.bounded_yaml import read_yaml
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
 from layoutkit.technology.matching_data import read_matching
 from layoutkit.technology.netlist_forms import read_forms
+from layoutkit.technology.parasitic_data import read_parasitics, uncertain_parasitics
 from layoutkit.technology.technology import (
     AREA_KINDS,
     DIMENSIONLESS_KINDS,
@@ -175,9 +176,9 @@ def _known(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if key != "uncertain"}
 
 
-def _uncertainties(stack: Mapping[str, Any]) -> list[str]:
-    """Return a note on each electrical number of the stack that the file marks as uncertain."""
-    named = [*stack.get("silicon", {}).items()]
+def _uncertainties(stack: Mapping[str, Any], parasitics: Mapping[str, Any]) -> list[str]:
+    """Return a note on each electrical number that the file marks as uncertain."""
+    named = [*stack.get("silicon", {}).items(), *uncertain_parasitics(parasitics)]
     named += [(str(entry["name"]), entry) for part in ("conductors", "cuts") for entry in stack[part]]
     return [
         f"{name}: {key} is uncertain: {reason}"
@@ -236,7 +237,11 @@ class _Reader:
                 netlists=netlists,
                 silicon={name: Silicon(**_known(entry)) for name, entry in stack.get("silicon", {}).items()},
                 electrical=ElectricalSources(**stack.get("electrical", {})),
-                notes=(*(str(note) for note in data.get("notes", ())), *_uncertainties(stack)),
+                notes=(
+                    *(str(note) for note in data.get("notes", ())),
+                    *_uncertainties(stack, data.get("parasitics", {})),
+                ),
+                parasitics=read_parasitics(data.get("parasitics", {})),
                 deep_well=self._deep_well(),
                 other_layers={
                     name: _layer(name, {"gds": gds, "purpose": purpose})
