@@ -49,6 +49,8 @@ def write_spice(
     terminal that the circuit leaves open, such as the substrate below a resistor, it is on a net of its own and a
     comment says so. Where a card has no place for the number of units, it is repeated for each unit.
 
+    A resistor or capacitor without a model and with a value alone is an ideal element: ``R1 a b 12.5``.
+
     Args:
         circuit: What to write; models are the technology's device names or its model names.
         technology: Process whose netlist form to follow; None for plain cards.
@@ -127,6 +129,13 @@ class _Cards:
 
     def of(self, device: Device) -> list[str]:
         """Return the cards of ``device``, each on one line: one, or one for each of its units."""
+        if not device.model and list(device.params) == [device.kind.value]:
+            ends = [self.nets.of(device.terminals[terminal]) for terminal in device.kind.ends]
+            return [
+                " ".join(
+                    [self._devices.of(device.id, device.kind.letter), *ends, repr(device.params[device.kind.value])]
+                )
+            ]
         spec = self._spec(device)
         if spec is not None and spec.name in self._forms and {"w", "l"} <= device.params.keys():
             return self._of_form(device, spec, self._forms[spec.name])

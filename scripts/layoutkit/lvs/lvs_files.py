@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.circuit.circuit import Device
+    from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.extract.extracted import ExtractedDevice, Extraction
     from layoutkit.extract.surroundings import Surroundings
     from layoutkit.layout.files import PathLike
@@ -103,7 +103,22 @@ def extracted_spice(extraction: Extraction) -> str:
         f"* dummy {finger.device} W={finger.w_um:g}u L={finger.l_um:g}u{at(finger.place)}"
         for finger in extraction.dummies
     ]
-    circuit, technology = extraction.circuit, extraction.technology
+    circuit, idle = measured_circuit(extraction)
+    devices, technology = list(circuit.devices), extraction.technology
+    if "spice" not in technology.netlists:
+        devices, idle = ([_plain(device) for device in listed] for listed in (devices, idle))
+    circuit = replace(circuit, devices=tuple(devices))
+    head, _, rest = write_spice(circuit, technology, dummies=idle).partition("\n")
+    return "\n".join([head, *comments, rest])
+
+
+def measured_circuit(extraction: Extraction) -> tuple[Circuit, list[Device]]:
+    """Return the extracted circuit with what was measured of its transistors, and the dummies, ``MDUMMY1`` and so on.
+
+    Area and perimeter of drain and source (``ad as pd ps`` [m2, m]) and the distances ``sa sb sd`` [m] are among the
+    ``params`` of each transistor; see ``extracted_spice``.
+    """
+    circuit = extraction.circuit
     devices = [_measured(*pair) for pair in zip(circuit.devices, extraction.devices, strict=True)]
     substrate = {"b": extraction.substrate} if extraction.substrate else {}
     devices = [
@@ -114,11 +129,7 @@ def extracted_spice(extraction: Extraction) -> str:
         replace(_measured(extraction.as_device(found), found, apart=True), id=f"MDUMMY{number}")
         for number, found in enumerate(apart, 1)
     ]
-    if "spice" not in technology.netlists:
-        devices, idle = ([_plain(device) for device in listed] for listed in (devices, idle))
-    circuit = replace(circuit, devices=tuple(devices))
-    head, _, rest = write_spice(circuit, technology, dummies=idle).partition("\n")
-    return "\n".join([head, *comments, rest])
+    return replace(circuit, devices=tuple(devices)), idle
 
 
 def _measured(device: Device, found: ExtractedDevice, *, apart: bool = False) -> Device:

@@ -1,0 +1,127 @@
+"""The circuit that a layout holds, under the names of its input netlist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import LayoutkitError
+from layoutkit.lvs.compare import compare
+from layoutkit.lvs.lvs_files import measured_circuit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.extract.extracted import Extraction
+    from layoutkit.lvs.lvs_result import LvsResult
+
+_OTHER_END = {"ad": "as", "as": "ad", "pd": "ps", "ps": "pd"}
+
+
+@dataclass(frozen=True)
+class LayoutCircuit:
+    """What a layout holds, under the names of the netlist.
+
+    Attributes:
+        extraction: What was extracted.
+        circuit: The devices as drawn and measured, with the netlist's names, ports and order of source and drain.
+        dummies: The dummies, likewise.
+        nets: Name of each net of the layout, by number.
+        sources: Index of the extracted device, and whether its ends are exchanged, by name in ``circuit``.
+    """
+
+    extraction: Extraction
+    circuit: Circuit
+    dummies: tuple[Device, ...]
+    nets: Mapping[int, str]
+    sources: Mapping[str, tuple[int, bool]]
+
+    @property
+    def substrate(self) -> str:
+        """Net of the substrate; empty where no named net reaches it."""
+        found = self.extraction.substrate
+        return next((self.nets[net.id] for net in self.extraction.nets.values() if net.name == found), "")
+
+
+def layout_circuit(extraction: Extraction, circuit: Circuit) -> LayoutCircuit:
+    """Return the circuit of a layout under the names of ``circuit``, its input netlist.
+
+    Raises:
+        LayoutkitError: If the layout is not that circuit.
+        NetlistError: If the netlist holds models that the technology does not have.
+    """
+    result = compare(extraction, circuit)
+    if not result.net_pairs and result.mismatches:
+        shown = "; ".join(mismatch.message for mismatch in result.mismatches[:3])
+        raise LayoutkitError(
+            f"the layout of {extraction.cell_name} is not the circuit {circuit.name}, so that its nets have no names: "
+            f"{result.mismatch_count} differences, the first: {shown}; mend what lvs.run_check reports, then try again",
+            details={"mismatch_count": result.mismatch_count},
+        )
+    nets = _net_names(extraction, circuit, result)
+    measured, idle = measured_circuit(extraction)
+    by_layout_name = {net.name: nets[net.id] for net in extraction.nets.values()}
+    devices, sources = [], {}
+    taken: set[str] = set()
+    for index, device in enumerate(measured.devices):
+        drawn = _renamed_nets(device, by_layout_name)
+        names = [name for name in (*result.device_pairs.get(device.id, ()), device.id) if name not in taken]
+        name = names[0] if names else f"{device.id}_{index}"
+        taken.add(name)
+        exchanged = _exchanged(drawn, circuit, name)
+        devices.append(replace(_turned(drawn) if exchanged else drawn, id=name))
+        sources[name] = (index, exchanged)
+    return LayoutCircuit(
+        extraction=extraction,
+        circuit=replace(circuit, devices=tuple(devices), modules=(), subcircuits=()),
+        dummies=tuple(_renamed_nets(device, by_layout_name) for device in idle),
+        nets=nets,
+        sources=sources,
+    )
+
+
+def _net_names(extraction: Extraction, circuit: Circuit, result: LvsResult) -> dict[int, str]:
+    """Return a name of each net of the layout: the netlist's, else its own, made different from all others."""
+    names: dict[int, str] = {}
+    taken = set(circuit.nets)
+    claimed: set[str] = set()
+    for number in sorted(extraction.nets):
+        name = result.nets.get(number)
+        if name is not None and name not in claimed:
+            names[number] = name
+            claimed.add(name)
+    for number, net in sorted(extraction.nets.items()):
+        if number not in names:
+            name = net.name if net.name not in taken else f"{net.name}_{number}"
+            taken.add(name)
+            names[number] = name
+    return names
+
+
+def _renamed_nets(device: Device, names: Mapping[str, str]) -> Device:
+    return replace(device, terminals={terminal: names.get(net, net) for terminal, net in device.terminals.items()})
+
+
+def _exchanged(device: Device, circuit: Circuit, name: str) -> bool:
+    """Return whether the netlist has the two ends of a device the other way round."""
+    wanted = next((each for each in circuit.devices if each.id == name), None)
+    if wanted is None or not device.kind.exchangeable or wanted.kind.ends != device.kind.ends:
+        return False
+    first, second = device.kind.ends
+    own, theirs = ((each.terminals.get(first), each.terminals.get(second)) for each in (device, wanted))
+    return own != theirs and own == theirs[::-1]
+
+
+def _turned(device: Device) -> Device:
+    """Return a device with its ends exchanged, and what was measured at them."""
+    first, second = device.kind.ends
+    swap = {first: second, second: first}
+    params = device.params
+    if device.is_mos:
+        params = {_OTHER_END.get(key, key): value for key, value in params.items()}
+    return replace(
+        device,
+        params=params,
+        terminals={terminal: device.terminals[swap.get(terminal, terminal)] for terminal in device.terminals},
+    )

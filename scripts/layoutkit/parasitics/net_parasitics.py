@@ -1,0 +1,204 @@
+"""What extraction of parasitics finds: elements for a simulator, and figures of each net and pair for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+GROUND = ""
+"""The node below everything: the substrate, or node 0 where no net of the circuit is the substrate."""
+
+
+class Resistor(NamedTuple):
+    """A resistance between two nodes of a net. [ohm]"""
+
+    net: str
+    one: str
+    other: str
+    ohm: float
+
+
+class Capacitor(NamedTuple):
+    """A capacitance between two nodes, the second of which may be ``GROUND``. [fF]"""
+
+    one: str
+    other: str
+    fF: float  # noqa: N815 - the unit
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The parasitic elements of a circuit.
+
+    A net's own node has the name of the net. Terminals that are not in ``nodes`` are on it.
+
+    Attributes:
+        resistors: Between nodes of one net.
+        capacitors: Between nodes.
+        nodes: Node of a device terminal, by device and terminal.
+        net_of: Net of every node that is not the own node of a net.
+    """
+
+    resistors: tuple[Resistor, ...] = ()
+    capacitors: tuple[Capacitor, ...] = ()
+    nodes: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    net_of: Mapping[str, str] = field(default_factory=dict)
+
+
+class TerminalResistance(NamedTuple):
+    """Resistance from the port of a net to a terminal of a device; None where a resistance is not known. [ohm]"""
+
+    device: str
+    terminal: str
+    ohm: float | None
+
+
+@dataclass(frozen=True)
+class NetParasitics:
+    """The figures of one net.
+
+    Attributes:
+        net: Its name in the netlist.
+        ground_fF: Capacitance to the substrate. [fF]
+        coupling_fF: Capacitance to each other net. [fF]
+        start: Where resistances are measured from: ``port``, or ``device.terminal`` on a net without a port.
+        terminals: Resistance to each terminal on it.
+        resistance_error: Largest relative difference between the written network's resistances and these. [1]
+    """
+
+    net: str
+    ground_fF: float = 0.0  # noqa: N815 - the unit
+    coupling_fF: Mapping[str, float] = field(default_factory=dict)  # noqa: N815 - the unit
+    start: str = "port"
+    terminals: tuple[TerminalResistance, ...] = ()
+    resistance_error: float = 0.0
+
+    @property
+    def total_fF(self) -> float:  # noqa: N802 - the unit
+        """Capacitance to everything. [fF]"""
+        return self.ground_fF + sum(self.coupling_fF.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as JSON data, the largest coupling first."""
+        coupling = sorted(self.coupling_fF.items(), key=lambda item: (-item[1], item[0]))
+        return {
+            "net": self.net,
+            "total_ff": round(self.total_fF, 4),
+            "ground_ff": round(self.ground_fF, 4),
+            "coupling": [{"net": net, "ff": round(value, 4)} for net, value in coupling],
+            "from": self.start,
+            "terminals": [
+                {"device": each.device, "terminal": each.terminal, "ohm": _rounded(each.ohm)} for each in self.terminals
+            ],
+            "resistance_error": round(self.resistance_error, 6),
+        }
+
+
+@dataclass(frozen=True)
+class PairMismatch:
+    """How unequal the parasitics of two nets are that should mirror each other.
+
+    Attributes:
+        nets: The two nets.
+        total_fF: Capacitance of each to everything. [fF]
+        capacitance_percent: Difference of the capacitances over their mean; that of one net to the other counts for
+            both. [%]
+        coupling_percent: The same of what each couples to the net that is the worst: the difference over the mean of
+            the totals. [%]
+        coupling_net: That net; empty where the two couple to nothing.
+        resistance_percent: Difference of the mean resistances to terminals over their mean; None where either is not
+            known. [%]
+    """
+
+    nets: tuple[str, str]
+    total_fF: tuple[float, float]  # noqa: N815 - the unit
+    capacitance_percent: float
+    coupling_percent: float
+    coupling_net: str
+    resistance_percent: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as JSON data."""
+        return {
+            "nets": list(self.nets),
+            "total_ff": [round(value, 4) for value in self.total_fF],
+            "c_mismatch_percent": round(self.capacitance_percent, 4),
+            "coupling_mismatch_percent": round(self.coupling_percent, 4),
+            "coupling_net": self.coupling_net,
+            "r_mismatch_percent": _rounded(self.resistance_percent),
+        }
+
+
+@dataclass(frozen=True)
+class Parasitics:
+    """The parasitics of one layout.
+
+    Attributes:
+        cell: Name of the circuit.
+        nets: Figures of each net, sorted by name.
+        pairs: Figures of each symmetric pair of nets.
+        elements: What a simulator needs, as the mode states it.
+        spice: The circuit with its parasitics as SPICE.
+        spef: The parasitics as SPEF (IEEE 1481).
+        unchecked: What could not be computed, and why.
+    """
+
+    cell: str
+    nets: tuple[NetParasitics, ...]
+    pairs: tuple[PairMismatch, ...]
+    elements: Elements
+    spice: str
+    spef: str
+    unchecked: tuple[str, ...] = ()
+
+    @property
+    def total_fF(self) -> float:  # noqa: N802 - the unit
+        """Capacitance of all nets; what lies between two nets counts once. [fF]"""
+        return sum(net.ground_fF + sum(net.coupling_fF.values()) / 2 for net in self.nets)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def pair_mismatch(one: NetParasitics, other: NetParasitics, mirror: Mapping[str, str]) -> PairMismatch:
+    """Return how unequal two nets are.
+
+    Args:
+        one: First net.
+        other: Second net.
+        mirror: Net to its mirror image; nets that are not in it are their own.
+    """
+    totals = (one.total_fF, other.total_fF)
+    mean = sum(totals) / 2
+    reached = sorted({*one.coupling_fF, *(mirror.get(net, net) for net in other.coupling_fF)} - {other.net})
+    differences = {
+        net: abs(one.coupling_fF.get(net, 0.0) - other.coupling_fF.get(mirror.get(net, net), 0.0)) for net in reached
+    }
+    worst = max(differences, key=lambda net: differences[net], default="")
+    return PairMismatch(
+        nets=(one.net, other.net),
+        total_fF=totals,
+        capacitance_percent=_percent(*totals),
+        coupling_percent=100 * differences.get(worst, 0.0) / mean if mean else 0.0,
+        coupling_net=worst,
+        resistance_percent=_resistance_percent(one.terminals, other.terminals),
+    )
+
+
+def _percent(one: float, other: float) -> float:
+    mean = (one + other) / 2
+    return 100 * abs(one - other) / mean if mean else 0.0
+
+
+def _resistance_percent(one: Sequence[TerminalResistance], other: Sequence[TerminalResistance]) -> float | None:
+    means = []
+    for terminals in (one, other):
+        known = [each.ohm for each in terminals if each.ohm is not None]
+        if not known or len(known) < len(terminals):
+            return None
+        means.append(sum(known) / len(known))
+    return _percent(*means)
