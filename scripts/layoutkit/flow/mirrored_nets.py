@@ -64,8 +64,14 @@ class MirroredNets:
         )
         last = "" if load is None else f", in capacitance by {load:.2%}"
         counts = f"in vias by {vias or 0:.2%}, in cuts by {cuts or 0:.2%}"
-        full = "; there is no room for further bumps or stubs" if max(length or 0, load or 0) > LOAD_MISMATCH else ""
+        full = "; there is no room for further bumps or stubs" if self.lacks > 0 else ""
         return f"{self.reason}; the nets differ in length by {length or 0:.2%}, {counts}{last}{full}"
+
+    @property
+    def lacks(self) -> float:
+        """By how much two nets that are no mirror images differ beyond ``LOAD_MISMATCH``."""
+        differences = [_mismatch(each) or 0.0 for each in (self.wire_lengths, self.capacitances)]
+        return 0.0 if self.exact or len(self.nets) < 2 else max(0.0, max(differences) - LOAD_MISMATCH)
 
     def to_json(self, technology: Technology) -> dict[str, Any]:
         """Return it as JSON data, lengths in micrometres, capacitances in femtofarads."""

@@ -17,7 +17,7 @@ from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_meta
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.net_wishes import equal_lengths, wish_outcomes, with_wishes
 from layoutkit.flow.port_frame import draw_frame, erase_frame
-from layoutkit.flow.tight_frame import tighten, with_frame
+from layoutkit.flow.tight_frame import Kept, tighten, with_frame
 from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.equal_loads import Room, equalised
 from layoutkit.route.length_bound import length_bound
@@ -275,17 +275,14 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
         requests = [replace(net, mirror_of=None, symmetric=False) for net in requests]
     search = Search(technology, area, job.layers, axis_x, equal_lengths(job.nets), essential)
     result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search))
-    result, frame = replace(result, mirrored=(*apart, *result.mirrored)), job.frame
-    if job.frame is not None:
-        frame, moved = tighten(technology, job.frame, result, obstacles, job.obstacles, axis_x)
-        if _unequal(search.equal_lengths, moved) > _unequal(search.equal_lengths, result):
-            frame, moved = job.frame, result  # stated equal lengths matter more than a small frame
-        result = moved
-        obstacles = with_frame(obstacles, job.frame, frame)
-        requests = [_at_frame(net, job.frame, frame) for net in requests]
-    result = _with_equal_loads(job, requests, obstacles, frame.wiring if frame else area, result)
+    result = replace(result, mirrored=(*apart, *result.mirrored))
+    state = _Settled(job.frame, result, tuple(requests), obstacles)
+    settled = [_settled(job, state, search, keep_lengths=False)]
+    if any(each.lacks > 0 for each in settled[0].mirrored):  # there may be room to make them equal beside the modules
+        settled.append(_settled(job, state, search, keep_lengths=True))
+    best = min(settled, key=lambda each: sum(pair.lacks for pair in each.mirrored))
+    result, frame, mirrored = best.result, best.frame, best.mirrored
     overloaded.update(_weak_vias(job, result, overloaded))
-    mirrored = measured_mirrors(technology, result, axis_x, obstacles)
     unequal = tuple(unequal_metal(technology, job.obstacles, result))
     widest = max(technology.conductor(name).width for name in job.layers)
     routed = [net for net in requests if result.net(net.name).success]
@@ -293,15 +290,48 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
     return Routes(result, area, mirrored, overloaded, unequal, bound, frame)
 
 
-def _with_equal_loads(
-    job: RoutingJob, requests: Sequence[NetRequest], obstacles: Obstacles, area: kdb.Box, result: RoutingResult
-) -> RoutingResult:
+@dataclass(frozen=True)
+class _Settled:
+    """Routes that end at a frame, with the metal that was there before and what was asked for."""
+
+    frame: Frame | None
+    result: RoutingResult
+    requests: tuple[NetRequest, ...]
+    obstacles: Obstacles
+    mirrored: tuple[MirroredNets, ...] = ()
+
+
+def _settled(job: RoutingJob, state: _Settled, search: Search, *, keep_lengths: bool) -> _Settled:
+    """Return routes with the frame moved inwards, and with equal loads on pairs that are no mirror images there.
+
+    Args:
+        job: What was routed.
+        state: The routes as the router returned them.
+        search: How they were found.
+        keep_lengths: Whether pairs that are equally long keep the frame from moving.
+    """
+    technology, axis_x = job.technology, search.axis_x
+    if state.frame is not None:
+        frame, moved = tighten(
+            technology, state.frame, state.result, state.obstacles, job.obstacles, Kept(axis_x, keep_lengths)
+        )
+        if _unequal(search.equal_lengths, moved) <= _unequal(search.equal_lengths, state.result):
+            # else: stated equal lengths matter more than a small frame
+            requests = tuple(_at_frame(net, state.frame, frame) for net in state.requests)
+            state = _Settled(frame, moved, requests, with_frame(state.obstacles, state.frame, frame))
+    area = state.frame.wiring if state.frame else search.area
+    result = _with_equal_loads(job, state, area)
+    return replace(state, result=result, mirrored=measured_mirrors(technology, result, axis_x, state.obstacles))
+
+
+def _with_equal_loads(job: RoutingJob, state: _Settled, area: kdb.Box) -> RoutingResult:
     """Return routes in which pairs that are no mirror images load equally; nets of stated equal lengths keep theirs."""
-    stated = {name for group in equal_lengths(job.nets) for name in group.nets}
+    result, stated = state.result, {name for group in equal_lengths(job.nets) for name in group.nets}
     pairs = replace(result, mirrored=tuple(each for each in result.mirrored if not stated.intersection(each.nets)))
     keepouts = [(each.layer, _rect(each.box)) for each in job.obstacles if each.kind != "metal"]
     room = Room(_rect(area), job.layers, keepouts)
-    return replace(equalised(job.technology, requests, obstacles, room, pairs), mirrored=result.mirrored)
+    equal = equalised(job.technology, state.requests, state.obstacles, room, pairs)
+    return replace(equal, mirrored=result.mirrored)
 
 
 def _rect(box: kdb.Box) -> Rect:

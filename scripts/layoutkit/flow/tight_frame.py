@@ -50,6 +50,13 @@ KEEPOUT = -1
 """Space of an area that metal may touch."""
 
 
+class Kept(NamedTuple):
+    """Pairs that stay alike: mirror images about ``axis_x`` [dbu], and, with ``lengths``, nets of equal length."""
+
+    axis_x: int | None
+    lengths: bool = False
+
+
 class Piece(NamedTuple):
     """A rectangle of metal or cuts: its layer, its sides, and its distance to others. [dbu]"""
 
@@ -154,7 +161,7 @@ def tighten(
     result: RoutingResult,
     obstacles: Obstacles,
     keepouts: Sequence[Obstacle],
-    axis_x: int | None,
+    kept: Kept,
 ) -> tuple[Frame, RoutingResult]:
     """Return the frame and the routes with the free room between modules and boundary taken out.
 
@@ -164,16 +171,16 @@ def tighten(
         result: The routes; where a net failed, everything is returned as it is.
         obstacles: The metal of modules and frame.
         keepouts: Areas without wires.
-        axis_x: The axis of mirrored nets, which stay mirror images. [dbu]
+        kept: Which pairs of nets stay alike.
     """
     if result.failed:
         return frame, result
-    whole = _Cell(technology, frame, result, obstacles, keepouts, axis_x)
+    whole = _Cell(technology, frame, result, obstacles, keepouts, kept)
     upright = whole.tightened((_Way(1, 1),)).tightened((_Way(1, -1),))
     tried = [upright.tightened((_Way(0, 1),)).tightened((_Way(0, -1),))]
     box = frame.boundary
-    if axis_x is not None and result.mirrored and box.left + box.right == 2 * axis_x:
-        tried.append(upright.tightened((_Way(0, 1, axis_x), _Way(0, -1, axis_x))))
+    if kept.axis_x is not None and result.mirrored and box.left + box.right == 2 * kept.axis_x:
+        tried.append(upright.tightened((_Way(0, 1, kept.axis_x), _Way(0, -1, kept.axis_x))))
     best = min(tried, key=lambda each: (len(whole.spoiled(each)), each.frame.boundary.area()))
     return best.frame, best.result
 
@@ -199,9 +206,9 @@ class _Cell:
         result: RoutingResult,
         obstacles: Obstacles,
         keepouts: Sequence[Obstacle],
-        axis_x: int | None,
+        kept: Kept,
     ) -> None:
-        self.technology, self.frame, self.result, self.axis_x = technology, frame, result, axis_x
+        self.technology, self.frame, self.result, (self.axis_x, self.keep_lengths) = technology, frame, result, kept
         self.stack = make_stack(technology, [conductor.name for conductor in technology.conductors], [])
         self.keepouts = [Piece(each.layer, _rect(each.box), KEEPOUT) for each in keepouts if each.kind != "metal"]
         known = {*(c.name for c in technology.conductors), *(cut.name for cut in technology.cuts)}
@@ -218,12 +225,12 @@ class _Cell:
                     self.fixed += [self._piece(layer, _rect(piece.bbox())) for piece in pieces]
 
     def spoiled(self, other: _Cell) -> frozenset[str]:
-        """Return the nets that are mirror images or equally long here, and are not in ``other``."""
+        """Return the nets that are mirror images, or as long as each other where that counts, here only."""
         lost = [one - two for one, two in zip(self._alike(), other._alike(), strict=True)]
         return frozenset(net for nets in frozenset().union(*lost) for net in nets)
 
     def _alike(self) -> tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]:
-        """Return the nets that are mirror images as the router drew them, and those that are equally long."""
+        """Return the nets that are mirror images as the router drew them, and those whose equal lengths count."""
         if self.axis_x is None:
             return frozenset(), frozenset()
         image = kdb.Trans(2, True, 2 * self.axis_x, 0)  # at the vertical axis
@@ -231,7 +238,7 @@ class _Cell:
         for pair in self.result.mirrored:
             nets = [self.result.net(name) for name in (pair.nets[0], pair.nets[-1])]
             lengths = [net.wire_length for net in nets]
-            if max(lengths) - min(lengths) <= MISMATCH * max(lengths):
+            if self.keep_lengths and max(lengths) - min(lengths) <= MISMATCH * max(lengths):
                 equal.add(pair.nets)
             one, other = (self._metal(net) for net in nets)
             if pair.exact and all((one[n].transformed(image) ^ other[n]).is_empty() for n in {*one, *other}):

@@ -99,6 +99,25 @@ def test_nets_that_should_be_mirror_images_are_equally_long_after_the_frame_has_
     assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
 
 
+@pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
+@pytest.mark.parametrize("room", [True, False])
+def test_equal_lengths_hold_a_side_only_where_there_is_no_room_to_make_them_equal_again(technology, room, monkeypatch):
+    process, pins = load(technology), pads(load(technology), 2, 6000)
+    pins["n1"] = pins["n1"].moved(0, 2000)  # no mirror image of the other pin
+    core = kdb.Box(-4000, -600, pins["n1"].right + 6000, 8000)  # as far to one port as to the other
+    ports = [PortNet("n0", (pins["n0"],), side="left"), PortNet("n1", (pins["n1"],), side="right")]
+    axis = (pins["n0"].left + pins["n1"].right) // 2
+    if not room:
+        monkeypatch.setattr("layoutkit.flow.routing.equalised", lambda *arguments: arguments[-1])
+    _, routes, _ = routed(process, pins, ports, core, image_of=[("n1", "n0")], axis_x=axis)
+    (pair,) = routes.mirrored
+    assert not pair.exact
+    assert abs(pair.wire_lengths[0] - pair.wire_lengths[1]) <= 0.02 * max(pair.wire_lengths)
+    tight = routes.frame.boundary
+    sides = {(tight.left, tight.right)}
+    assert sides == {(core.left, core.right)} if room else tight.width() > core.width() + CHANNEL
+
+
 @pytest.mark.parametrize("right", [7600, 20000])
 def test_both_sides_move_alike_only_where_the_axis_is_the_middle_of_the_frame(right, monkeypatch):
     """Elsewhere the nearer boundary would stay behind its ports."""
