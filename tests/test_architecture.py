@@ -112,6 +112,7 @@ SCRIPTS_BUILD_ON = ("skillscript", "layoutkit.tools", "designgraph")
 ROOMS = (
     {"api"},
     {"tools", "pcells"},
+    {"explore"},
     {"flow"},
     {"parasitics"},
     {"draw", "place", "route", "extract", "drc", "lvs", "view"},
@@ -196,7 +197,7 @@ def test_cycles_are_found():
 
 
 def test_every_room_of_the_engine_imports_only_lower_rooms():
-    """api -> tools -> flow -> parasitics -> draw, place, route, extract, drc, lvs, view -> layout, circuit ..."""
+    """api -> tools -> explore -> flow -> parasitics -> draw, place, ..., lvs, view -> layout, circuit -> technology."""
     offenders = []
     for module, used in import_graph().items():
         for other in used if module.startswith("layoutkit.") else ():

@@ -1,0 +1,1 @@
+"""Run many layout jobs on this machine or on a cluster."""

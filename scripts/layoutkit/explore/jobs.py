@@ -1,0 +1,159 @@
+"""What is to be done many times, within which limits, and what came of it. All of it is plain JSON data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import LayoutkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DONE, FAILED, TIME_LIMIT, MEMORY_LIMIT = "done", "failed", "time limit", "memory limit"
+CRASHED, TOO_LARGE, LOST, NOT_RUN = "crashed", "too large", "lost", "not run"
+FINAL = frozenset({DONE, FAILED})
+"""What another run would answer again; the others depend on the machine, and ``resume`` repeats them."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One layout to make, or any other function to call.
+
+    Attributes:
+        function: ``module:name`` of a function ``(params, folder) -> answer``. It writes its files into ``folder``,
+            which is new. Params and answer are JSON data. Where its module has ``prepare(params)``, this is called
+            before each job in the warm process that the jobs are forked from: it imports and reads what many of them
+            need, and does nothing the next time.
+        params: JSON data for the function.
+        inputs: Text of the files that the function finds in its folder, by relative path.
+        folder: Where the files are kept, relative to the folder of the run; empty for the key. Not part of the key.
+    """
+
+    function: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    folder: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no function's name, no JSON data, or leads out of the folder."""
+        faults = []
+        module, _, name = self.function.partition(":")
+        if not all(part.isidentifier() for part in [*module.split("."), name]):
+            faults.append(f"function {self.function!r} is not MODULE:NAME")
+        paths = [*self.inputs, *([self.folder] if self.folder else [])]
+        faults += [f"path {path!r} is not a relative path within its folder" for path in paths if not is_inside(path)]
+        try:
+            json.dumps(self.params, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            faults.append(f"params are not JSON data: {error}")
+        if faults:
+            raise LayoutkitError(f"a job cannot be run: {'; '.join(faults)}")
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of what the job is: the same key stands for the same work."""
+        content = {"function": self.function, "params": self.params, "inputs": self.inputs}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def home(self) -> str:
+        """Return the folder of its files, relative to the folder of the run."""
+        return self.folder or self.key[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one job may take.
+
+    Attributes:
+        seconds: Wall time. [s]
+        memory_mb: Memory of all its processes. [MB]
+        output_mb: Sum of the sizes of its files. [MB]
+    """
+
+    seconds: float = 600.0
+    memory_mb: int = 1500
+    output_mb: int = 100
+
+    def __post_init__(self) -> None:
+        """Refuse what is not above 0."""
+        wrong = [f"{each.name} {getattr(self, each.name)}" for each in fields(self) if not getattr(self, each.name) > 0]
+        if wrong:
+            raise LayoutkitError(f"limits of a job must be above 0; got {', '.join(wrong)}")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a whole run may take.
+
+    Attributes:
+        jobs: How many jobs are begun; None for all. Those that an earlier run finished do not count.
+        seconds: After this time no job is begun, and those that work are ended; None for no limit. [s]
+        each: Limits of one job.
+    """
+
+    jobs: int | None = None
+    seconds: float | None = None
+    each: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Refuse negative numbers."""
+        if (self.jobs or 0) < 0 or (self.seconds or 0) < 0:
+            raise LayoutkitError(f"a budget must not be negative; got jobs {self.jobs}, seconds {self.seconds}")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one job.
+
+    Attributes:
+        key: That of the job.
+        status: ``done``; ``failed``: the function refused, and would again; ``time limit``, ``memory limit`` or
+            ``too large``: ended by a limit; ``crashed``: its process ended without an answer; ``lost``: workers of a
+            cluster took it and did not answer; ``not run``: the budget ended first. Only ``done`` has files.
+        folder: Where its files are, relative to the folder of the run.
+        answer: What the function returned.
+        error: ``code``, ``message`` and ``details`` where it is not ``done``.
+        files: SHA-256 of each file, by path relative to ``folder``.
+        seconds: Wall time. [s]
+        cpu_s: CPU time of all its processes. [s]
+        peak_mb: Most memory that its processes held. [MB]
+        worker: Where it ran: ``local``, or the address of a worker.
+        resumed: Whether an earlier run did it.
+    """
+
+    key: str
+    status: str
+    folder: str = ""
+    answer: Any = None
+    error: Mapping[str, Any] | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    cpu_s: float = 0.0
+    peak_mb: float = 0.0
+    worker: str = ""
+    resumed: bool = False
+
+    @classmethod
+    def unfinished(cls, job: Job, status: str, message: str, code: str = "INTERNAL_ERROR") -> Outcome:
+        """Return the outcome of ``job`` without an answer."""
+        return cls(job.key, status, job.home, error={"code": code, "message": message, "details": None})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data: one line of the journal."""
+        return asdict(self)
+
+
+def is_inside(path: str) -> bool:
+    """Return whether a path is relative and names something below its folder."""
+    pure = PurePosixPath(path)
+    return bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts and "\\" not in path
