@@ -5,6 +5,7 @@ import subprocess
 
 import klayout.db as kdb
 import pytest
+
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.errors import LayoutkitError
