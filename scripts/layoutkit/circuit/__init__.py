@@ -9,6 +9,7 @@ from layoutkit.circuit.readers.netlist import read_netlist
 from layoutkit.circuit.readers.source import given_netlist
 from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.spice_writer import longer_sides_first, write_spice
+from layoutkit.circuit.stated_sizes import resized
 from layoutkit.circuit.supplies import Supplies, find_supplies
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import narrow_warnings, read_widths
@@ -32,5 +33,6 @@ __all__ = [
     "read_netlist",
     "read_widths",
     "recognise",
+    "resized",
     "write_spice",
 ]

@@ -68,6 +68,8 @@ class LayoutRequest:
         supplies: ``rails`` at the top and bottom, a ``ring`` around the core, or ``ports`` as signals have.
         flatten: Whether every device is laid out by itself; else subcircuits that are used more than once are laid out
             once.
+        sizes: Sizes in place of the netlist's, by device: ``{"M1": {"w": 4e-6, "nf": 2}}``, as ``Device.params`` of the
+            mapped circuit names them.
     """
 
     netlist_path: str | None = None
@@ -92,6 +94,7 @@ class LayoutRequest:
     last_stage: str | None = None
     supplies: SupplyStyle = "rails"
     flatten: bool = False
+    sizes: Mapping[str, Mapping[str, float]] | None = None
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
@@ -213,7 +216,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     Raises:
         LayoutkitError: If the netlist cannot be read or mapped, or holds no devices.
     """
-    from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist, recognise
+    from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist, recognise, resized
 
     netlist = request.netlist
     read = read_netlist(
@@ -223,7 +226,10 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
         black_boxes=request.black_boxes,
         parameters=request.parameters,
     )
-    mapped = map_circuit(read, Target.from_technology(technology), MapOptions(width_per=request.width_per))
+    target = Target.from_technology(technology)
+    mapped = map_circuit(read, target, MapOptions(width_per=request.width_per))
+    if request.sizes:
+        mapped = map_circuit(resized(mapped.circuit, request.sizes), target, MapOptions(width_per="device"))
     if not mapped.circuit.devices:
         raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {netlist}")
     circuit = mapped.circuit.with_modules(recognise(mapped.circuit))
