@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from layoutkit.draw.row import Column, PlannedRow, Stripe
     from layoutkit.draw.row_metal import Metal
     from layoutkit.draw.sizes import RowSizes
+    from layoutkit.technology import Cut
 
 Side = Literal["foot", "head"]
 
@@ -281,11 +282,12 @@ class WiredRow:
             beyond = metal.cuts[metal.strap].enclose_below_end - self._rail_margin(Rail("", level, 0, height))
             between = metal.space(metal.strap, self.pad_width) + 2 * max(0, beyond)
             space = max(space, -self._down(-between))
-        cut = metal.cuts[level - 1]
-        if cut.array_count:  # the cuts of two rails are no array together
-            apart = cut.array_reach + self.sizes.grid - 2 * self._rail_margin(Rail("", level, 0, height))
-            space = max(space, -self._down(-apart))
-        return space
+        apart = self._apart(metal.cuts[level - 1]) - 2 * self._rail_margin(Rail("", level, 0, height))
+        return max(space, -self._down(-apart))
+
+    def _apart(self, cut: Cut) -> int:
+        """Return the distance from which on the cuts of two rails are no array together; 0 without such a rule."""
+        return cut.array_reach + self.sizes.grid if cut.array_count else 0
 
     # ---- gates
 
@@ -395,8 +397,10 @@ class WiredRow:
             low = max(low, self.strap_span[1] + metal.space(1, max(height, self.strap_width)))
         for rail in self.rails:
             low = max(low, rail.high + metal.space(rail.level, max(height, rail.high - rail.low)))
+            if rail.level == 1:
+                low = max(low, rail.high - self._rail_margin(rail) + self._apart(cut) - margin)
         low = -self._down(-low) + self._lift
-        pitch = height + metal.space(1, height)
+        pitch = height - self._down(-max(metal.space(1, height), self._apart(cut) - 2 * margin))
         return [Rail(net, 1, low + i * pitch, low + i * pitch + height) for i, net in enumerate(self.gate_nets)]
 
     def _gate_margin(self) -> int:

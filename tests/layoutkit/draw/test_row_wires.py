@@ -233,10 +233,12 @@ def test_a_large_transistor_is_folded_to_an_aspect_of_at_most_four(process, widt
         assert check(layout, module.cell, process).violated == ()
 
 
-def test_the_cuts_of_neighbouring_rails_are_no_array_together():
+@pytest.mark.parametrize(
+    "size", [MosSize(60e-6, 0.5e-6, 20), MosSize(51.84e-6, 0.28e-6, 16)], ids=["rails", "rail-and-gates"]
+)
+def test_the_cuts_of_neighbouring_rails_are_no_array_together(size):
     """The deck of gf180mcuD joins cuts up to 0.4 um apart to one array, whatever their nets."""
     tech = TECHNOLOGIES["gf180mcuD"]
-    size = MosSize(60e-6, 0.5e-6, 20)
     module = draw_mos(kdb.Layout(), tech, MosSpec(transistor(tech, "M1", "pmos", size), "folded", rows=2))
     joined = shapes(module, tech, tech.cuts[0].layer).sized(200).merged()
     least = 4 * tech.cuts[0].size + 3 * tech.cuts[0].space
