@@ -7,7 +7,6 @@ reports it as unchecked.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import atan, pi
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -60,24 +59,16 @@ class Overlap:
 class Shielding:
     """How much of the fringe field of an edge lies within a distance of it.
 
+    Of the field, ``2 / pi * atan(steepness_um_af * area_af_um2 * distance_um)`` lies within a distance, where
+    ``area_af_um2`` is the capacitance per area of the edge's conductor to what the field goes to.
+
     Attributes:
         reach_um: Neighbours farther away are left out. [um]
-        steepness_um_af: See ``share``. [um/aF]
+        steepness_um_af: See above. [um/aF]
     """
 
     reach_um: float
     steepness_um_af: float
-
-    def share(self, distance_um: float, area_af_um2: float) -> float:
-        """Return the part of an edge's fringe capacitance that lies within a distance of it, 0 to 1.
-
-        Magic's ExtCouple.c has this formula; the field of a thin edge over a plane has the same form.
-
-        Args:
-            distance_um: Distance from the edge. [um]
-            area_af_um2: Capacitance per area of the edge's conductor to what the fringe goes to. [aF/um2]
-        """
-        return 2 / pi * atan(self.steepness_um_af * area_af_um2 * distance_um)
 
 
 @dataclass(frozen=True)

@@ -50,15 +50,6 @@ def test_the_numbers_are_those_of_a_stack(name):
         assert near > 1.5 * far > 0, conductor.name
 
 
-def test_a_fringe_field_is_divided_by_the_distance_of_what_it_reaches():
-    """Half of the field of met1 to the substrate lies within 1 / (0.02 * 25.78) um."""
-    technology = load("sky130A")
-    shielding, area = technology.parasitics.shielding, technology.conductor("met1").area_af_um2
-    assert shielding.share(1 / (0.02 * area), area) == pytest.approx(0.5)
-    assert shielding.share(0.0, area) == 0.0
-    assert 0.8 < shielding.share(shielding.reach_um, area) < 1.0
-
-
 def test_uncertain_numbers_are_among_the_notes():
     notes = load("gf180mcuD").notes
     assert any(note.startswith("Metal1 over diffusion: area_af_um2 is uncertain: ") for note in notes)

@@ -1,0 +1,111 @@
+"""What extraction of capacitances finds: pieces between two nets at a place, and their sums."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from layoutkit.parasitics.net_shapes import GROUND
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from layoutkit.parasitics.rectangles import Integers
+
+    Numbers = NDArray[np.floating]
+
+
+class CapacitancePiece(NamedTuple):
+    """Capacitance between two nets at one place.
+
+    Attributes:
+        net: Number of a net.
+        layer: Its conductor, or ``poly``.
+        other: Number of the other net; None for the substrate.
+        other_layer: Its conductor, ``poly``, ``diffusion``, ``thick_diffusion``, ``well`` or ``substrate``.
+        x: Place. [dbu]
+        y: Place. [dbu]
+        fF: Capacitance. [fF]
+    """
+
+    net: int
+    layer: str
+    other: int | None
+    other_layer: str
+    x: int
+    y: int
+    fF: float  # noqa: N815 - the unit
+
+
+class PieceGroup(NamedTuple):
+    """Pieces between two layers: nets, other nets (``GROUND`` for the substrate), places [dbu] and values [fF]."""
+
+    nets: Integers
+    layer: str
+    others: Integers
+    other_layer: str
+    places: Integers
+    values: Numbers
+
+
+@dataclass(frozen=True)
+class Capacitances:
+    """Capacitances between nets, by their numbers.
+
+    Attributes:
+        groups: All pieces, by layers.
+        merged: Pieces between the same nets and layers within a square of this size are one. [dbu]
+        unchecked: What is not in it, and why.
+    """
+
+    groups: tuple[PieceGroup, ...] = field(repr=False)
+    merged: int
+    unchecked: tuple[str, ...] = ()
+
+    @cached_property
+    def ground_fF(self) -> dict[int, float]:  # noqa: N802 - the unit
+        """Net to its capacitance to the substrate. [fF]"""
+        return {net: value for (other, net), value in self._sums.items() if other == GROUND}
+
+    @cached_property
+    def coupling_fF(self) -> dict[tuple[int, int], float]:  # noqa: N802 - the unit
+        """Two nets, the lower number first, to the capacitance between them. [fF]"""
+        return {pair: value for pair, value in self._sums.items() if pair[0] != GROUND}
+
+    @cached_property
+    def _sums(self) -> dict[tuple[int, int], float]:
+        sums: dict[tuple[int, int], float] = defaultdict(float)
+        for group in self.groups:
+            pairs = np.sort(np.stack([group.nets, group.others], axis=1), axis=1)
+            unique, index = np.unique(pairs, axis=0, return_inverse=True)
+            totals = np.bincount(index.reshape(-1), group.values, len(unique))
+            for (one, other), total in zip(unique.tolist(), totals.tolist(), strict=True):
+                sums[one, other] += total
+        return {pair: value for pair, value in sorted(sums.items()) if value > 0.0}
+
+    def total_fF(self, net: int) -> float:  # noqa: N802 - the unit
+        """Return the capacitance of a net to everything. [fF]"""
+        return self.ground_fF.get(net, 0.0) + sum(value for pair, value in self.coupling_fF.items() if net in pair)
+
+    @cached_property
+    def pieces(self) -> tuple[CapacitancePiece, ...]:
+        """All of it by place: one piece for the same nets and layers in a square, at their mean place; sorted."""
+        totals: dict[tuple[int, str, int, str, int, int], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+        for group in self.groups:
+            keys = np.column_stack([group.nets, group.others, group.places // self.merged])
+            unique, index = np.unique(keys, axis=0, return_inverse=True)
+            weights = (group.values, *(group.values * group.places.T))
+            sums = [np.bincount(index.reshape(-1), each, len(unique)).tolist() for each in weights]
+            for (net, other, column, row), *amounts in zip(unique.tolist(), *sums, strict=True):
+                total = totals[net, group.layer, other, group.other_layer, column, row]
+                for number, amount in enumerate(amounts):
+                    total[number] += amount
+        return tuple(
+            CapacitancePiece(net, layer, None if other == GROUND else other, below, round(x / fF), round(y / fF), fF)
+            for (net, layer, other, below, _, _), (fF, x, y) in sorted(totals.items())
+            if fF > 0.0
+        )
