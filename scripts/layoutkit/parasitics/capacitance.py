@@ -113,6 +113,7 @@ class _Extractor:
             self.unchecked.add(f"metal on no net is counted as grounded: on {', '.join(shapes.floating)}")
 
     def run(self) -> Capacitances:
+        self._wells()
         wires = [level for level in self.levels if level.is_wire]
         for level in wires:
             shielding = self.data.shielding
@@ -180,6 +181,20 @@ class _Extractor:
         return found
 
     # ---- areas
+
+    def _wells(self) -> None:
+        """Add the junctions of n wells and deep n wells with the substrate and with isolated p wells in them."""
+        coefficient = self.data.well_af_um2
+        if coefficient is None:
+            if self.shapes.n_wells:
+                self.unchecked.add(f"junctions of wells: technology {self.technology.name} states no capacitance")
+            return
+        n_wells, p_wells = rectangles_of(self.shapes.n_wells)[0], rectangles_of(self.shapes.p_wells)[0]
+        ground = np.full(len(n_wells), GROUND)
+        self._add(n_wells.nets, WELL, ground, SUBSTRATE, n_wells.boxes, n_wells.areas * self.dbu**2 * coefficient)
+        mine, other, common = overlaps(p_wells.boxes, n_wells.boxes, self.cell)
+        area = (common[:, 2] - common[:, 0]) * (common[:, 3] - common[:, 1]) * self.dbu**2
+        self._add(p_wells.nets[mine], WELL, n_wells.nets[other], WELL, common, area * coefficient)
 
     def _areas(self, level: _Level) -> None:
         own = level.own.cut(round(_PIECE_UM / self.dbu))

@@ -33,12 +33,16 @@ class NetShapes:
         levels: Level (``well``, ``diffusion``, ``thick_diffusion``, ``poly``, conductors) to net to its shapes.
         devices: Where poly is part of a device, whose model has its capacitance: all diffusion.
         plates: Conductor to the plates of capacitors just above it, by net; the devices' models have what is between.
+        n_wells: N wells and deep n wells by net, whose junctions with p silicon have a capacitance.
+        p_wells: P silicon that is isolated from the substrate, by net.
         floating: Conductors with metal on no net.
     """
 
     levels: Mapping[str, ShapesOfNets]
     devices: kdb.Region = field(default_factory=kdb.Region)
     plates: Mapping[str, ShapesOfNets] = field(default_factory=dict)
+    n_wells: ShapesOfNets = field(default_factory=dict)
+    p_wells: ShapesOfNets = field(default_factory=dict)
     floating: tuple[str, ...] = ()
 
 
@@ -57,10 +61,9 @@ def net_shapes(extraction: Extraction) -> NetShapes:
         if layer.purpose == "oxide":
             thick += drawn.layer(name)
     thin, below_thick = _divided(reader.on("n_sd", "p_sd", "n_tap", "p_tap"), thick.merged())
-    wells = reader.on("nwell", "deep_nwell")
-    for net, shapes in reader.on("p_body").items():
-        if not reader.is_substrate(net):
-            wells[net] = wells.get(net, kdb.Region()) + shapes
+    n_wells = reader.on("nwell", "deep_nwell")
+    p_wells = {net: shapes for net, shapes in reader.on("p_body").items() if not reader.is_substrate(net)}
+    wells = reader.on("nwell") | p_wells
     levels = {WELL: wells, DIFFUSION: thin, THICK_DIFFUSION: below_thick, POLY: reader.on("poly")}
     levels |= {conductor.name: reader.on(conductor.name) for conductor in technology.conductors}
     plates: dict[str, ShapesOfNets] = {}
@@ -73,6 +76,8 @@ def net_shapes(extraction: Extraction) -> NetShapes:
         levels=levels,
         devices=(drawn.role("active") + drawn.role("tap")).merged(),
         plates=plates,
+        n_wells=n_wells,
+        p_wells=p_wells,
         floating=tuple(conductor.name for conductor in technology.conductors if GROUND in levels[conductor.name]),
     )
 

@@ -79,12 +79,14 @@ class ParasiticData:
         profiles: Conductor, or ``poly``, to its cross-section.
         pairs: Upper and lower conductor to their capacitance. Below the stack there are ``SILICON_LEVELS``.
         shielding: How neighbours shield fringe fields; None if the file does not state it.
+        well_af_um2: Junction of an n well or deep n well and p silicon; None if the file states none. [aF/um2]
         sources: What the numbers are (``profile``, ``capacitances``, ``shielding``) to where they are from.
     """
 
     profiles: Mapping[str, WireProfile] = field(default_factory=dict)
     pairs: Mapping[tuple[str, str], Overlap] = field(default_factory=dict)
     shielding: Shielding | None = None
+    well_af_um2: float | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -95,6 +97,7 @@ def read_parasitics(section: Mapping[str, Any]) -> ParasiticData:
         profiles={name: WireProfile(**_numbers(entry)) for name, entry in section.get("conductors", {}).items()},
         pairs={(entry["upper"], entry["lower"]): Overlap(**_numbers(entry)) for entry in section.get("pairs", ())},
         shielding=None if shielding is None else Shielding(**shielding),
+        well_af_um2=section.get("wells", {}).get("area_af_um2"),
         sources=dict(section.get("sources", {})),
     )
 
@@ -106,7 +109,7 @@ def _numbers(entry: Mapping[str, Any]) -> dict[str, float]:
 def uncertain_parasitics(section: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the entries of the section that may hold ``uncertain``, each with a name for notes."""
     pairs = [(f"{entry['upper']} over {entry['lower']}", entry) for entry in section.get("pairs", ())]
-    return [*section.get("conductors", {}).items(), *pairs]
+    return [("wells", section.get("wells", {})), *section.get("conductors", {}).items(), *pairs]
 
 
 def faults_of_parasitics(section: Mapping[str, Any], conductors: list[str]) -> list[tuple[str, str]]:

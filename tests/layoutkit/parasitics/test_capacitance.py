@@ -109,6 +109,16 @@ def test_capacitance_over_a_well_is_that_to_its_net():
     assert over.coupling_fF == {(ONE, TWO): pytest.approx((100 * 25.78 + 40 * 40.57 * share(8, 25.78)) / 1000)}
 
 
+def test_an_n_well_has_a_junction_with_the_substrate_and_with_a_p_well_in_it():
+    wells = NetShapes({}, n_wells={ONE: box(0, 0, 20, 10)}, p_wells={TWO: box(5, 2, 10, 6)})
+    one = capacitances(wells, SKY)
+    assert one.ground_fF == {ONE: pytest.approx(200 * 120 / 1000)}
+    assert one.coupling_fF == {(ONE, TWO): pytest.approx(20 * 120 / 1000)}
+    assert capacitances(wells, load("sg13g2")).unchecked == (
+        "junctions of wells: technology sg13g2 states no capacitance",
+    )
+
+
 def test_the_plate_of_a_capacitor_hides_its_bottom_from_above():
     levels = {"met3": {ONE: box(0, 0, 20, 20)}, "met4": {TWO: box(5, 5, 15, 15)}}
     bare = found(**levels)
