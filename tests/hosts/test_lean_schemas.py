@@ -79,6 +79,8 @@ def test_the_schemas_of_this_pack_fit_into_sixty_kilobytes(tools_of_the_trade):
         assert {"error", "message"} & set(fields), tool["name"]
         data = fields["data"].get("anyOf", [fields["data"]])[0]
         assert data["properties"], tool["name"]
+        typed = [*fields.values(), *data["properties"].values()]
+        assert all({"type", "anyOf"} & set(part) for part in typed), tool["name"]  # the MCP Inspector objects to others
         assert not {"oneOf", "anyOf", "allOf", "$ref"} & {*tool["outputSchema"], *data}, tool["name"]
 
 
@@ -319,12 +321,16 @@ def test_only_the_first_paragraph_of_a_description_is_listed_and_a_repeated_name
         "gate_width": {"type": "number", "description": "Gate width [m]\n\nOver all fingers."},
         "top": {"type": "string", "description": "Subcircuit to lay out.\n\nDefault: the only one."},
         "note": {"type": "string", "description": "Free text. It may have\nseveral lines."},
+        "outer_net": {"type": "string", "description": "Net of the outer ring"},
+        "well_nets": {"type": "array", "items": {"type": "string"}, "description": "The nets of a well\n\nMore."},
     }
     shown = lean_input({"type": "object", "properties": properties})["properties"]
     assert [shown[name].get("description") for name in properties] == [
         "[m]",
         "Subcircuit to lay out.",
         "Free text. It may have several lines.",
+        "Net of the outer ring",
+        None,
     ]
 
 
@@ -351,6 +357,30 @@ def test_the_fields_of_a_repeated_object_are_listed_once():
     assert shown["d"]["properties"] == shown["a"]["properties"]
 
 
+def test_the_values_of_a_repeated_long_choice_are_listed_once():
+    stages = {"type": "string", "enum": [f"stage_{number:02}_of_the_flow" for number in range(5)]}
+    short = {"enum": ["a", "b"]}
+    fields = {"from": stages, "until": {**stages, "description": "Last"}, "kind": short, "other": short}
+    assert lean_input({"type": "object", "properties": fields})["properties"] == {
+        "from": stages,
+        "until": {"type": "string", "description": "Last. Like from"},
+        "kind": {"type": "string", **short},
+        "other": {"type": "string", **short},
+    }
+
+
+def test_a_value_that_another_tool_returns_is_listed_without_its_fields():
+    mark = {"type": "object", "required": ["x"], "properties": {"x": {"type": "number"}}}
+    fields = {"marks": {"type": "array", "x-from": "a.b", "items": mark}, "mark": {**mark, "x-from": "a.b"}}
+    assert lean_input({"type": "object", "properties": fields})["properties"] == {
+        "marks": {"type": "array", "items": {"type": "object"}},
+        "mark": {"type": "object"},
+    }
+
+
+POINT = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+
+
 def test_rules_that_say_nothing_to_a_model_are_not_listed():
     fields = {
         "name": {"type": "string", "pattern": "^[!-~]+$"},
@@ -359,6 +389,9 @@ def test_rules_that_say_nothing_to_a_model_are_not_listed():
         "count": {"type": "integer", "minimum": 1},
         "place": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2, "default": [0, 0]},
         "pair": {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2},
+        "corner": {**POINT, "description": "[x, y] of the corner [um]"},
+        "size": {**POINT, "description": "[um]"},
+        "only": {"enum": ["nmos"], "default": "nmos"},
         "width": {"type": "number", "exclusiveMinimum": 0, "maximum": 1000},
         "names": {"type": "array", "items": {"type": "string"}, "maxItems": 10_000},
     }
@@ -369,6 +402,9 @@ def test_rules_that_say_nothing_to_a_model_are_not_listed():
         "count": {"type": "integer"},
         "place": {"type": "array", "items": {"type": "number"}, "default": [0, 0]},
         "pair": fields["pair"],
+        "corner": {"type": "array", "items": {"type": "number"}, "description": "[x, y] of the corner [um]"},
+        "size": {**POINT, "description": "[um]"},
+        "only": {"type": "string", "default": "nmos"},
         "width": {"type": "number"},
         "names": {"type": "array", "items": {"type": "string"}},
     }

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 MAX_SCHEMAS = 2000  # examined per tool; of deeper parts of a larger schema only the type is listed
 MAX_REFERENCES = 32  # in a chain, each to the next
 MIN_LISTED_LENGTH = 2  # a smaller lower limit on a text or a list only says that it is not empty
-MAX_LISTED_LENGTH = 99  # a larger upper limit on a text does not help a model
-MAX_LISTED_BOUND = 100  # larger bounds only keep numbers finite
-MAX_LISTED_COUNT = 99  # a larger upper limit on the items of a list only keeps it finite
-MAX_LISTED_PATTERN = 40  # characters; a model writes values by the description, not by a longer pattern
-MIN_REPEATED = 100  # characters of JSON from which on the fields of an object are not listed again
+MAX_LISTED_LENGTH = 64  # a larger upper limit on a text does not help a model
+MAX_LISTED_BOUND = 99  # larger bounds only keep numbers finite
+MAX_LISTED_COUNT = 9  # a larger upper limit on the items of a list only keeps it finite
+MAX_LISTED_PATTERN = 24  # characters; a model writes values by the description, not by a longer pattern
+MIN_REPEATED = 100  # characters of JSON from which on the fields of an object, or a choice, are not listed again
 ANY_NAME = ("^[!-~]+$", r"^\S+$")  # patterns that only exclude spaces, which a model does not write into a name
 _ANY: Types = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
 _NONE: Types = frozenset()
@@ -38,6 +38,8 @@ _GROUPS = ("anyOf", "oneOf")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _UNIT = re.compile(r"(.*?)\s*(\[[^\[\]]+\])?$")
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
+_FILLERS = frozenset(("a", "an", "of", "the", "to"))  # words that add nothing to a name
+_PLACES = re.compile(r"\[([^\[\]]+)\]")  # what each item of a list is: [x, y]
 _CONDITIONAL = ("if", "then", "else", "not", "dependentSchemas")
 _KEPT_AT_TOP = ("required", "properties", "additionalProperties", "dependentRequired")
 _KEPT = (
@@ -51,8 +53,8 @@ def lean_input(schema: Schema) -> dict[str, Any]:
     """Return the short form of the schema of a tool's parameters.
 
     It keeps names, types, bounds, units, defaults, and of each description the first paragraph. The fields of an object
-    are listed once; where the same object comes again, the name of the first is listed instead: ``Like device_a``. None
-    are listed of what a caller passes on as another tool returned it (``x-from``).
+    and a long choice are listed once; where the same comes again, the name of the first is listed instead: ``Like
+    device_a``. No fields are listed of what a caller passes on as another tool returned it (``x-from``).
 
     Args:
         schema: A whole, self-contained schema.
@@ -61,7 +63,7 @@ def lean_input(schema: Schema) -> dict[str, Any]:
     top = shortening.shortened(schema, frozenset())
     kept: dict[str, Any] = {key: top[key] for key in _KEPT_AT_TOP if key in top}
     if "properties" in kept:
-        _name_repeated_objects(kept["properties"], {})
+        _name_repeated(kept["properties"], {})
     closed = {"additionalProperties": False} if shortening.is_closed(shortening.parts(schema)[0]) else {}
     return {"type": "object", **kept, **closed}
 
@@ -177,7 +179,10 @@ class _Shortening:
         parts, followed = self.parts(schema)
         short = _described(parts, name)
         if self._is_far(followed, above) or any("x-from" in part for part in parts):
-            return {**_typed(self.types(schema)), **short}
+            passed = _typed(self.types(schema))
+            if passed.get("type") == "array":
+                passed["items"] = _typed(self.types(next((part["items"] for part in parts if "items" in part), True)))
+            return {**passed, **short}
         inside = above | followed
         group = next((part[group] for part in parts for group in _GROUPS if group in part), None)
         branches = _distinct([self.shortened(branch, inside) for branch in group] if group else [])
@@ -189,6 +194,8 @@ class _Shortening:
             rule = next((part[keyword] for part in parts if keyword in part), None)
             if rule is not None and _is_listed(keyword, rule):
                 short[keyword] = rule
+        if "default" in short and short.get("enum") == [short["default"]]:
+            del short["enum"]
         if "object" in types:
             self._add_properties(short, parts, inside)
         if "array" in types:
@@ -222,8 +229,10 @@ class _Shortening:
             short["items"] = {} if {} in items else items[0] if len(items) == 1 else {"anyOf": items}
         else:
             short["items"] = self.shortened(rest, inside)
-        if short.get("minItems") == short.get("maxItems") == len(short.get("default", ())):
-            del short["minItems"], short["maxItems"]  # the default shows it
+        places = _PLACES.match(short.get("description", ""))
+        shown = len(places[1].split(",")) if places else len(short.get("default", ()))
+        if short.get("minItems") == short.get("maxItems") == shown:
+            del short["minItems"], short["maxItems"]  # the description or the default shows it
 
 
 def _own_types(part: Schema) -> Types:
@@ -280,35 +289,40 @@ def _described(parts: list[Schema], name: str) -> dict[str, Any]:
     text = next((part["description"] for part in parts if isinstance(part.get("description"), str)), "")
     summary = " ".join(text.strip().partition("\n\n")[0].split())
     words, unit = _UNIT.match(summary).groups("")  # type: ignore[union-attr]
-    if {word.lower() for word in _WORD.findall(words)} <= {word.lower() for word in _WORD.findall(name)}:
+    if _words(words) - _FILLERS <= _words(name):
         summary = unit
     return {"description": summary} if summary else {}
 
 
-def _name_repeated_objects(properties: dict[str, Any], first: dict[str, str], above: str = "") -> None:
-    """Replace, in place, the fields of each object that was listed before by the name of the first one.
+def _words(text: str) -> set[str]:
+    """Return the words of a text or name, without the s of a plural."""
+    return {word.lower().removesuffix("s") for word in _WORD.findall(text)}
+
+
+def _name_repeated(properties: dict[str, Any], first: dict[str, str], above: str = "") -> None:
+    """Replace, in place, each object or choice that was listed before by the name of the first one.
 
     Args:
         properties: Short schemas by name.
-        first: The name of the first property with certain fields, by the JSON of these; filled as they come.
+        first: The name of the first property with certain fields or values, by the JSON of these; filled as they come.
         above: The name of the object that has the properties, with a dot, or "".
     """
     for name, schema in properties.items():
         path, part, inner = above + name, schema, schema
-        while isinstance(inner, dict) and "properties" not in part:
+        while isinstance(inner, dict) and not {"properties", "enum"} & set(part):
             part, inner = inner, inner.get("items", inner.get("additionalProperties"))
-        if "properties" not in part:
+        rules = {key: rule for key, rule in part.items() if key != "description"}
+        text = json.dumps(rules)
+        if len(text) < MIN_REPEATED or not {"properties", "enum"} & set(part):
             continue
-        fields = {key: rule for key, rule in part.items() if key != "description"}
-        text = json.dumps(fields)
         if text in first:
             words = [part["description"]] if "description" in part else []
             part.clear()
-            part.update(type="object", description=". ".join([*words, f"Like {first[text]}"]))
+            kind = {"type": rules["type"]} if "type" in rules else {}
+            part.update(kind, description=". ".join([*words, f"Like {first[text]}"]))
         else:
-            if len(text) >= MIN_REPEATED:
-                first[text] = path
-            _name_repeated_objects(part["properties"], first, f"{path}.")
+            first[text] = path
+            _name_repeated(part.get("properties", {}), first, f"{path}.")
 
 
 def _distinct(schemas: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -65,18 +65,21 @@ def answer_schema(tool: ToolDeclaration) -> dict[str, Any]:
     data = lean_output(tool.output_schema)
     if answers_success(tool):
         fields = {"success": {"type": "boolean"}, "data": data, "error": {"type": "string"}, "code": {"type": "string"}}
-        return {"type": "object", "required": ["success"], "properties": fields}
+        return {"type": "object", "properties": fields}
     return short_envelope_schema(data)
 
 
 def short_envelope_schema(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the short schema of envelopes whose data follow the schema ``data``."""
+    """Return the short schema of envelopes whose data follow the schema ``data``.
+
+    No field is listed as required: the server checks its answers with the full schema.
+    """
     fields = {
         "ok": {"type": "boolean"},
         "error": _nullable_object(),
         "data": {"anyOf": [data, {"type": "null"}]},
     }
-    return {"type": "object", "required": ["ok"], "properties": fields}
+    return {"type": "object", "properties": fields}
 
 
 def answer_codes(tool: ToolDeclaration) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from skillpack.hosts.lean_schemas import lean_input
 from skillpack.skills.layer1 import Budget
 from skillpack.skills.relevance import MAX_QUERY
 from skillpack.skills.resources import Resource
@@ -32,7 +33,7 @@ def described(view: View) -> list[dict[str, Any]]:
             "name": name,
             "title": title,
             "description": describe(view),
-            "inputSchema": _input_schema(name, view),
+            "inputSchema": lean_input(_input_schema(name, view)),
             "outputSchema": _answer_schema(_DATA[name]),
             "annotations": _READ_ONLY,
         }
@@ -123,18 +124,18 @@ def _listing(view: View) -> str:
 
 def _input_schema(name: str, view: View, *, names: bool = True) -> dict[str, Any]:
     """Return the schema of one tool's arguments; skill_request's lists all skills, unless any name is to pass."""
-    skill: dict[str, Any] = {"type": "string", "minLength": 1, "description": "Name of the skill."}
+    skill: dict[str, Any] = {"type": "string", "minLength": 1, "description": "Skill"}
     if names and name == "skill_request" and 0 < len(view.skills) <= MAX_ENUM:
         skill["enum"] = list(view.skills)
-    section = {"type": "string", "minLength": 1, "description": "Heading of the one section wanted. Default: all."}
-    path = {"type": "string", "minLength": 1, "description": "Path relative to the skill's folder."}
+    section = {"type": "string", "minLength": 1, "description": "Heading of one section. Default: all"}
+    path = {"type": "string", "minLength": 1, "description": "In the skill's folder"}
     query = {
         "type": "string",
         "minLength": 1,
         "maxLength": MAX_QUERY,
-        "description": "What the task is about, in words.",
+        "description": "The task in words",
     }
-    limit = {"type": "integer", "minimum": 1, "maximum": 50, "default": MAX_FOUND, "description": "Most to return."}
+    limit = {"type": "integer", "minimum": 1, "maximum": 50, "default": MAX_FOUND}
     properties, required = {
         "skill_request": ({"name": skill, "section": section}, ["name"]),
         "skill_read": ({"name": skill, "path": path}, ["name", "path"]),
@@ -156,7 +157,7 @@ def _answer_schema(data: dict[str, Any]) -> dict[str, Any]:
         "message": _TEXT,
         "suggestions": {"type": "array", "items": _TEXT},
     }
-    return {"type": "object", "required": ["success"], "properties": fields}
+    return {"type": "object", "properties": fields}
 
 
 def _object(**properties: str) -> dict[str, Any]:

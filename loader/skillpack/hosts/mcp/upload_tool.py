@@ -7,6 +7,7 @@ import binascii
 from typing import TYPE_CHECKING, Any
 
 from skillpack.hosts.confined_files import FileExistsAlreadyError
+from skillpack.hosts.lean_schemas import lean_input
 from skillpack.hosts.mcp.work_resources import file_uri, links
 from skillpack.hosts.served_schemas import short_envelope_schema
 from skillpack.hosts.work_files import WorkFile
@@ -28,16 +29,15 @@ _INPUT = {
     "additionalProperties": False,
     "required": ["path"],
     "properties": {
-        "path": {"type": "string", "minLength": 1, "description": "New file, relative to the server's folder."},
-        "text": {"type": "string", "description": "The content as text. Give this or base64."},
-        "base64": {"type": "string", "description": "The content of a binary file."},
-        "overwrite": {"type": "boolean", "default": False, "description": "Replace a file of that name."},
+        "path": {"type": "string", "minLength": 1, "description": "In the server's folder"},
+        "text": {"type": "string", "description": "Content, or give base64"},
+        "base64": {"type": "string", "description": "Binary content"},
+        "overwrite": {"type": "boolean", "default": False, "description": "Replace a file"},
     },
 }
 _OUTPUT = short_envelope_schema(
     {
         "type": "object",
-        "required": ["path", "uri", "size", "created"],
         "properties": {"path": _TEXT, "uri": _TEXT, "size": {"type": "integer"}, "created": {"type": "boolean"}},
     }
 )
@@ -56,7 +56,7 @@ def described(pack: Pack) -> list[dict[str, Any]]:
                 "technology, a layout to check, an asset of a skill as skill_read gives it. Results come back as "
                 "resource links."
             ),
-            "inputSchema": _INPUT,
+            "inputSchema": lean_input(_INPUT),
             "outputSchema": _OUTPUT,
             "annotations": {
                 "readOnlyHint": False,
