@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from layoutkit.parasitics.net_parasitics import TerminalResistance
+from layoutkit.parasitics.resistor_network import resistances
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.parasitics.net_resistance import WireNetwork
     from layoutkit.parasitics.terminal_feeds import Feeds, Place
@@ -24,7 +25,8 @@ class NetNetwork:
     """The resistors of one net.
 
     Attributes:
-        start: Where resistances are measured from: ``port``, or ``device.terminal`` where the net has none.
+        own: The net's own node, where resistances start; empty where no terminal is on a wire.
+        start: What is there: ``port``, or ``device.terminal`` where the net has none.
         terminals: Exact resistance to each terminal.
         resistors: Two nodes and what is between them [ohm]; the net's own node is where it starts.
         nodes: Node of each terminal.
@@ -33,6 +35,7 @@ class NetNetwork:
         cut_off: Terminals that no wire joins to the start: only diffusion, wells or the substrate do.
     """
 
+    own: str = ""
     start: str = "port"
     terminals: tuple[TerminalResistance, ...] = ()
     resistors: tuple[tuple[str, str, float], ...] = ()
@@ -40,6 +43,13 @@ class NetNetwork:
     places: Mapping[str, Place] = field(default_factory=dict)
     error: float = 0.0
     cut_off: tuple[str, ...] = ()
+
+    def between(self, one: str, others: Sequence[str]) -> list[float]:
+        """Return the resistances between one node and others. [ohm]"""
+        names = sorted({one, *others, *(node for a, b, _ in self.resistors for node in (a, b))})
+        number = {name: place for place, name in enumerate(names)}
+        conductances = [(number[a], number[b], 1 / ohm) for a, b, ohm in self.resistors]
+        return resistances(conductances, number[one], [number[each] for each in others])
 
 
 def net_network(net: str, wires: WireNetwork, terminals: Mapping[Terminal, Feeds], port: Place | None) -> NetNetwork:
@@ -118,6 +128,7 @@ class _Reduction:
             TerminalResistance(*terminal, self._ohm(terminal, exact)) for terminal in sorted(self.terminals)
         )
         return NetNetwork(
+            own=self.net,
             start=self.start,
             terminals=terminals,
             resistors=tuple((names[one], names[other], ohm) for one, other, ohm in resistors),

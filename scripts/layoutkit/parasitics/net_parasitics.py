@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 GROUND = ""
 """The node below everything: the substrate, or node 0 where no net of the circuit is the substrate."""
@@ -104,13 +104,11 @@ class PairMismatch:
     Attributes:
         nets: The two nets.
         total_fF: Capacitance of each to everything. [fF]
-        capacitance_percent: Difference of the capacitances over their mean; that of one net to the other counts for
-            both. [%]
-        coupling_percent: The same of what each couples to the net that is the worst: the difference over the mean of
-            the totals. [%]
+        capacitance_percent: Difference of the capacitances over their mean. [%]
+        coupling_percent: Largest difference of what each couples to one net or its mirror image, over the same mean. [%]
         coupling_net: That net; empty where the two couple to nothing.
-        resistance_percent: Difference of the mean resistances to terminals over their mean; None where either is not
-            known. [%]
+        resistance_percent: Largest difference of the resistances to two terminals that mirror each other, over the mean
+            of all; None where none is known. [%]
     """
 
     nets: tuple[str, str]
@@ -163,42 +161,3 @@ class Parasitics:
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
-
-def pair_mismatch(one: NetParasitics, other: NetParasitics, mirror: Mapping[str, str]) -> PairMismatch:
-    """Return how unequal two nets are.
-
-    Args:
-        one: First net.
-        other: Second net.
-        mirror: Net to its mirror image; nets that are not in it are their own.
-    """
-    totals = (one.total_fF, other.total_fF)
-    mean = sum(totals) / 2
-    reached = sorted({*one.coupling_fF, *(mirror.get(net, net) for net in other.coupling_fF)} - {other.net})
-    differences = {
-        net: abs(one.coupling_fF.get(net, 0.0) - other.coupling_fF.get(mirror.get(net, net), 0.0)) for net in reached
-    }
-    worst = max(differences, key=lambda net: differences[net], default="")
-    return PairMismatch(
-        nets=(one.net, other.net),
-        total_fF=totals,
-        capacitance_percent=_percent(*totals),
-        coupling_percent=100 * differences.get(worst, 0.0) / mean if mean else 0.0,
-        coupling_net=worst,
-        resistance_percent=_resistance_percent(one.terminals, other.terminals),
-    )
-
-
-def _percent(one: float, other: float) -> float:
-    mean = (one + other) / 2
-    return 100 * abs(one - other) / mean if mean else 0.0
-
-
-def _resistance_percent(one: Sequence[TerminalResistance], other: Sequence[TerminalResistance]) -> float | None:
-    means = []
-    for terminals in (one, other):
-        known = [each.ohm for each in terminals if each.ohm is not None]
-        if not known or len(known) < len(terminals):
-            return None
-        means.append(sum(known) / len(known))
-    return _percent(*means)

@@ -2,32 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from layoutkit.extract.extractor import extract
 from layoutkit.layout.cells import choose_cell
+from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.layout_circuit import layout_circuit
-from layoutkit.parasitics.net_parasitics import GROUND, Capacitor, Elements, NetParasitics, Parasitics
+from layoutkit.parasitics.layout_networks import layout_networks
+from layoutkit.parasitics.net_parasitics import Elements, NetParasitics, Parasitics, Resistor
+from layoutkit.parasitics.net_shapes import net_shapes
+from layoutkit.parasitics.node_capacitors import net_capacitors, node_capacitors
+from layoutkit.parasitics.pair_mismatches import pair_mismatches
 from layoutkit.parasitics.pex_netlist import pex_spice
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import klayout.db as kdb
 
     from layoutkit.circuit.circuit import Circuit
+    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.parasitics.capacitance import Capacitances
     from layoutkit.parasitics.layout_circuit import LayoutCircuit
+    from layoutkit.parasitics.net_network import NetNetwork
     from layoutkit.technology import Technology
 
 Mode = Literal["c", "cc", "rc"]
-"""``c``: the capacitance of each net to ground. ``cc``: with couplings apart. ``rc``: with resistances as well."""
+MODES: dict[Mode, str] = {
+    "c": "the whole capacitance of each net, to the substrate",
+    "cc": "capacitance of each net to the substrate and to other nets",
+    "rc": "resistance between port and terminals, capacitance to the substrate and between nodes",
+}
+
+
+@dataclass(frozen=True)
+class PexOptions:
+    """How to extract.
+
+    Attributes:
+        mode: What the netlist holds, see ``MODES``.
+        cell_name: Cell to extract; None for the only top cell.
+        constraints: State which nets and devices mirror each other; None for none.
+        waived_layers: Layers that may be drawn without being read.
+    """
+
+    mode: Mode = "rc"
+    cell_name: str | None = None
+    constraints: Constraints | None = None
+    waived_layers: tuple[str, ...] = ()
 
 
 def extract_parasitics(
-    layout: kdb.Layout,
-    circuit: Circuit,
-    technology: Technology,
-    *,
-    cell_name: str | None = None,
-    mode: Mode = "cc",
+    layout: kdb.Layout, circuit: Circuit, technology: Technology, options: PexOptions | None = None
 ) -> Parasitics:
     """Return the parasitics of a layout.
 
@@ -35,55 +62,64 @@ def extract_parasitics(
         layout: The layout.
         circuit: Its input netlist, in models of the technology.
         technology: Its process.
-        cell_name: Cell to extract; None for the only top cell.
-        mode: What the netlist holds.
+        options: How to extract.
 
     Raises:
         LayoutkitError: If the layout is not the circuit.
+        NetlistError: If the netlist holds models that the technology does not have.
     """
-    extraction = extract(layout, choose_cell(layout, cell_name), technology)
+    options = options or PexOptions()
+    cell = choose_cell(layout, options.cell_name)
+    extraction = extract(layout, cell, technology, waived_layers=options.waived_layers)
     found = layout_circuit(extraction, circuit)
-    nets, unchecked = _capacitances(found)
-    elements = Elements(capacitors=_lumped(nets, mode))
+    capacitance = capacitances(net_shapes(extraction), technology)
+    networks, unchecked = layout_networks(found)
+    nets = _nets(found, capacitance, networks, options.mode)
+    if options.mode == "rc":
+        elements = _distributed(found, capacitance, networks)
+    else:
+        elements = Elements(capacitors=net_capacitors(nets, coupled=options.mode == "cc"))
+    by_name = {found.nets[number]: network for number, network in networks.items()}
+    note = f"parasitics: {MODES[options.mode]}"
     return Parasitics(
-        cell=circuit.name,
+        cell=found.circuit.name,
         nets=nets,
-        pairs=(),
+        pairs=pair_mismatches(options.constraints, nets, by_name),
         elements=elements,
-        spice=pex_spice(found, elements),
+        spice=pex_spice(found, elements, [note]),
         spef="",
-        unchecked=unchecked,
+        unchecked=tuple(sorted({*capacitance.unchecked, *unchecked})),
     )
 
 
-def _capacitances(found: LayoutCircuit) -> tuple[tuple[NetParasitics, ...], tuple[str, ...]]:
-    technology = found.extraction.technology
-    dbu = technology.dbu_um
-    nets, unchecked = [], set()
-    for number, name in sorted(found.nets.items(), key=lambda item: item[1]):
-        total = 0.0
-        for conductor in technology.conductors:
-            shapes = found.extraction.shapes(number, conductor.name).merged()
-            if conductor.area_af_um2 is None or conductor.fringe_af_um is None:
-                if not shapes.is_empty():
-                    unchecked.add(f"capacitance of {conductor.name}: technology {technology.name} states none")
-                continue
-            total += shapes.area() * dbu * dbu * conductor.area_af_um2
-            total += shapes.perimeter() * dbu * conductor.fringe_af_um
-        nets.append(NetParasitics(net=name, ground_fF=total / 1000))
-    return tuple(nets), tuple(sorted(unchecked))
+def _nets(
+    found: LayoutCircuit, capacitance: Capacitances, networks: Mapping[int, NetNetwork], mode: Mode
+) -> tuple[NetParasitics, ...]:
+    coupling: dict[int, dict[str, float]] = {number: {} for number in found.nets}
+    for (one, other), value in sorted(capacitance.coupling_fF.items()):
+        coupling[one][found.nets[other]] = value
+        coupling[other][found.nets[one]] = value
+    return tuple(
+        NetParasitics(
+            net=name,
+            ground_fF=capacitance.ground_fF.get(number, 0.0),
+            coupling_fF=coupling[number],
+            start=networks[number].start,
+            terminals=networks[number].terminals,
+            resistance_error=networks[number].error if mode == "rc" else 0.0,
+        )
+        for number, name in sorted(found.nets.items(), key=lambda item: item[1])
+    )
 
 
-def _lumped(nets: tuple[NetParasitics, ...], mode: Mode) -> tuple[Capacitor, ...]:
-    found = []
-    for net in nets:
-        ground = net.total_fF if mode == "c" else net.ground_fF
-        if ground > 0:
-            found.append(Capacitor(net.net, GROUND, ground))
-        if mode != "c":
-            found += [
-                Capacitor(net.net, other, value)
-                for other, value in sorted(net.coupling_fF.items())
-                if net.net < other and value > 0
-            ]
-    return tuple(found)
+def _distributed(
+    found: LayoutCircuit, capacitance: Capacitances, networks: Mapping[int, NetNetwork]
+) -> Elements:
+    """Return the resistors of all nets, and the capacitance on their nodes."""
+    named = sorted((found.nets[number], network) for number, network in networks.items())
+    return Elements(
+        resistors=tuple(Resistor(net, *each) for net, network in named for each in network.resistors),
+        capacitors=node_capacitors(capacitance.pieces, found.nets, networks),
+        nodes={terminal: node for _, network in named for terminal, node in network.nodes.items()},
+        net_of={node: net for net, network in named for node in network.places if node != net},
+    )

@@ -1,0 +1,80 @@
+"""The resistor networks of all nets of a layout."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from layoutkit.parasitics.net_network import NetNetwork, net_network
+from layoutkit.parasitics.net_parasitics import TerminalResistance
+from layoutkit.parasitics.net_resistance import CONTACT, POLY, WireExtractor
+from layoutkit.parasitics.terminal_feeds import Place, channels_of, terminal_feeds
+
+if TYPE_CHECKING:
+    import klayout.db as kdb
+
+    from layoutkit.extract.extracted import Extraction, LayoutNet
+    from layoutkit.parasitics.layout_circuit import LayoutCircuit
+    from layoutkit.parasitics.terminal_feeds import Feeds
+
+    FeedsOfNet = dict[tuple[str, str], Feeds]
+
+
+def layout_networks(found: LayoutCircuit) -> tuple[dict[int, NetNetwork], set[str]]:
+    """Return the network of each net, by its number, and what could not be computed."""
+    extraction = found.extraction
+    wires = WireExtractor(extraction.technology)
+    channels = channels_of(extraction)
+    feeds = _feeds(found)
+    networks, unchecked = {}, set()
+    for number, net in sorted(extraction.nets.items()):
+        regions = {name: extraction.shapes(number, name) for name in wires.layers}
+        unstated = sorted(name for name in wires.unstated if not regions[name].is_empty())
+        if unstated:
+            unchecked |= {f"resistance of {each}: technology {wires.technology.name} states none" for each in unstated}
+            terminals = (TerminalResistance(*terminal, None) for terminal in sorted(feeds[number]))
+            networks[number] = NetNetwork(terminals=tuple(terminals))
+            continue
+        network = _network(found.nets[number], wires, regions, channels, feeds[number], _port(net, extraction))
+        unchecked |= {
+            f"resistance to {terminal}: only diffusion, a well or the substrate joins it to net {found.nets[number]}"
+            for terminal in network.cut_off
+        }
+        networks[number] = network
+    return networks, unchecked
+
+
+def _network(
+    name: str,
+    wires: WireExtractor,
+    regions: dict[str, kdb.Region],
+    channels: kdb.Region,
+    feeds: FeedsOfNet,
+    port: Place | None,
+) -> NetNetwork:
+    crossed = list(channels.interacting(regions[POLY]).each())
+    regions[CONTACT] &= regions[POLY]
+    regions[POLY] -= channels
+    places = [place for each in feeds.values() for place in each.points] + ([] if port is None else [port])
+    return net_network(name, wires.extract(regions, crossed, places), feeds, port)
+
+
+def _feeds(found: LayoutCircuit) -> dict[int, FeedsOfNet]:
+    """Return what feeds the terminals of each net, under the names of the netlist."""
+    names = {index: (name, exchanged) for name, (index, exchanged) in found.sources.items()}
+    feeds: dict[int, FeedsOfNet] = defaultdict(dict)
+    for (index, terminal), each in terminal_feeds(found.extraction).items():
+        name, exchanged = names[index]
+        ends = found.extraction.devices[index].kind.ends
+        own = ends[1 - ends.index(terminal)] if exchanged and terminal in ends else terminal
+        feeds[each.net][name, own] = each
+    return feeds
+
+
+def _port(net: LayoutNet, extraction: Extraction) -> Place | None:
+    """Return where the port of a net is: its first label, one on a pin before all others."""
+    labels = sorted(net.labels, key=lambda label: (not label.on_pin, label.text, label.place, label.conductor))
+    if not labels:
+        return None
+    dbu = extraction.layout.dbu
+    return Place(labels[0].conductor, round(labels[0].place.x / dbu), round(labels[0].place.y / dbu))
