@@ -105,7 +105,7 @@ class PairMismatch:
         nets: The two nets.
         total_fF: Capacitance of each to everything. [fF]
         capacitance_percent: Difference of the capacitances over their mean. [%]
-        coupling_percent: Largest difference of what each couples to one net or its mirror image, over the same mean. [%]
+        coupling_percent: Largest difference of what each couples to a net or its mirror image, over the same mean. [%]
         coupling_net: That net; empty where the two couple to nothing.
         resistance_percent: Largest difference of the resistances to two terminals that mirror each other, over the mean
             of all; None where none is known. [%]
@@ -160,4 +160,3 @@ class Parasitics:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
-

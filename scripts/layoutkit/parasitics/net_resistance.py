@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
-import klayout.pex as pex
+from klayout import pex
 
 from layoutkit.parasitics.resistor_network import ResistorNetwork
 from layoutkit.parasitics.terminal_feeds import Place
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 POLY = "poly"
 CONTACT = "contact"
 _LEAST_OHM = 1e-6
+_PEX: Any = pex  # whose stubs for type checkers are empty
 
 
 @dataclass
@@ -54,7 +55,7 @@ class WireNetwork:
         """Return a new node."""
         node = len(self.places)
         self.places[node] = place
-        self.network.links[node]  # noqa: B018 - it exists from now on
+        self.network.links[node]
         return node
 
 
@@ -83,13 +84,13 @@ class WireExtractor:
         self.unstated |= {name for name, _, _, ohm, _ in cuts if ohm is None}
         self.layers = {name: number for number, name in enumerate([*sheets, *(cut[0] for cut in cuts)])}
         self.names = {number: name for name, number in self.layers.items()}
-        self._tech = pex.RExtractorTech()
+        self._tech = _PEX.RExtractorTech()
         for name, ohm in sheets.items():
-            conductor = pex.RExtractorTechConductor()
+            conductor = _PEX.RExtractorTechConductor()
             conductor.layer, conductor.resistance = self.layers[name], ohm or 0.0
             self._tech.add_conductor(conductor)
         for name, below, above, ohm, size in cuts:
-            via = pex.RExtractorTechVia()
+            via = _PEX.RExtractorTechVia()
             via.cut_layer, via.bottom_conductor, via.top_conductor = (
                 self.layers[each] for each in (name, below, above)
             )
@@ -114,7 +115,7 @@ class WireExtractor:
             ports[self.layers[place.conductor]].append(place)
         geometry = {self.layers[name]: region for name, region in regions.items() if not region.is_empty()}
         points = {number: [kdb.Point(place.x, place.y) for place in found] for number, found in ports.items()}
-        found = pex.RNetExtractor(self.technology.dbu_um).extract(self._tech, geometry, points, {})
+        found = _PEX.RNetExtractor(self.technology.dbu_um).extract(self._tech, geometry, points, {})
         self._read(wires, found, ports)
         for place in wanted:
             if place not in wires.at:
@@ -123,14 +124,14 @@ class WireExtractor:
             wires.channels[box] = self._channel(wires, sides, squares)
         return wires
 
-    def _read(self, wires: WireNetwork, found: pex.RNetwork, ports: Mapping[int, list[Place]]) -> None:
+    def _read(self, wires: WireNetwork, found: Any, ports: Mapping[int, list[Place]]) -> None:
         """Take over the nodes and resistors that KLayout found, sorted by place."""
         dbu = self.technology.dbu_um
         nodes = []
         for node in found.each_node():
             centre = node.location().center()
             place = Place(self.names.get(node.layer(), ""), round(centre.x / dbu), round(centre.y / dbu))
-            port = node.port_index() if node.type() == pex.RNodeType.VertexPort else -1
+            port = node.port_index() if node.type() == _PEX.RNodeType.VertexPort else -1
             nodes.append((place, port, node.layer(), node.object_id()))
         numbers: dict[int, int] = {}
         for place, port, layer, identity in sorted(nodes):
@@ -155,7 +156,7 @@ class WireExtractor:
             return mean
         for node in nodes:
             wires.network.add(node, mean, 6 / ohm)
-        wires.network.add(*nodes, -2 / ohm)
+        wires.network.add(nodes[0], nodes[1], -2 / ohm)
         one, other = sides
         wires.places[mean] = Place(POLY, (one.x + other.x) // 2, (one.y + other.y) // 2)
         return mean
@@ -171,6 +172,8 @@ def _ends(channel: kdb.Polygon, poly: kdb.Region) -> tuple[list[Place], float]:
         "bottom": (kdb.Box(box.left, box.bottom - 1, box.right, box.bottom), (middle.x, box.bottom)),
         "top": (kdb.Box(box.left, box.top, box.right, box.top + 1), (middle.x, box.top)),
     }
-    found = {name: Place(POLY, *point) for name, (strip, point) in sides.items() if not (poly & strip).is_empty()}
+    found = {
+        name: Place(POLY, *point) for name, (strip, point) in sides.items() if not (poly & kdb.Region(strip)).is_empty()
+    }
     squares = box.width() / box.height() if {"left", "right"} <= found.keys() else box.height() / box.width()
     return list(found.values()), squares

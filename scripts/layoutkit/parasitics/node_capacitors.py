@@ -10,7 +10,7 @@ from layoutkit.parasitics.net_parasitics import GROUND, Capacitor
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from layoutkit.parasitics.capacitance import CapacitancePiece
+    from layoutkit.parasitics.capacitance_pieces import CapacitancePiece
     from layoutkit.parasitics.net_network import NetNetwork
     from layoutkit.parasitics.net_parasitics import NetParasitics
 

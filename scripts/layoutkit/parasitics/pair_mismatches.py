@@ -25,7 +25,8 @@ def pair_mismatches(
         networks: Network of each net, by its name.
     """
     groups = () if constraints is None else constraints.symmetry
-    mirror, devices = {}, {}
+    mirror: dict[str, str] = {}
+    devices: dict[str, str] = {}
     for group in groups:
         for images, pairs in ((mirror, group.net_pairs), (devices, group.pairs)):
             for one, other in pairs:

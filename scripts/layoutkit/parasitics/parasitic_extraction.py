@@ -15,6 +15,7 @@ from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.parasitics.node_capacitors import net_capacitors, node_capacitors
 from layoutkit.parasitics.pair_mismatches import pair_mismatches
 from layoutkit.parasitics.pex_netlist import pex_spice
+from layoutkit.parasitics.spef import write_spef
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
-    from layoutkit.parasitics.capacitance import Capacitances
+    from layoutkit.parasitics.capacitance_pieces import Capacitances
     from layoutkit.parasitics.layout_circuit import LayoutCircuit
     from layoutkit.parasitics.net_network import NetNetwork
     from layoutkit.technology import Technology
@@ -87,7 +88,7 @@ def extract_parasitics(
         pairs=pair_mismatches(options.constraints, nets, by_name),
         elements=elements,
         spice=pex_spice(found, elements, [note]),
-        spef="",
+        spef=write_spef(found.circuit, elements, nets),
         unchecked=tuple(sorted({*capacitance.unchecked, *unchecked})),
     )
 
@@ -112,9 +113,7 @@ def _nets(
     )
 
 
-def _distributed(
-    found: LayoutCircuit, capacitance: Capacitances, networks: Mapping[int, NetNetwork]
-) -> Elements:
+def _distributed(found: LayoutCircuit, capacitance: Capacitances, networks: Mapping[int, NetNetwork]) -> Elements:
     """Return the resistors of all nets, and the capacitance on their nodes."""
     named = sorted((found.nets[number], network) for number, network in networks.items())
     return Elements(

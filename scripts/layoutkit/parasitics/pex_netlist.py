@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -48,16 +49,14 @@ def pex_spice(found: LayoutCircuit, elements: Elements, comments: Sequence[str] 
         Device(f"Rpar{number}", "resistor", "", {"r": round(each.ohm, 6)}, {"p": each.one, "n": each.other})
         for number, each in enumerate(elements.resistors, 1)
     ]
+    totals: dict[tuple[str, str], float] = defaultdict(float)
+    for each in elements.capacitors:
+        ends = (each.one, ground if each.other == GROUND else each.other)
+        if ends[0] != ends[1]:
+            totals[min(ends), max(ends)] += each.fF
     devices += [
-        Device(
-            f"Cpar{number}",
-            "capacitor",
-            "",
-            {"c": float(f"{each.fF * _FARADS:.6g}")},
-            {"p": each.one, "n": ground if each.other == GROUND else each.other},
-        )
-        for number, each in enumerate(elements.capacitors, 1)
-        if (ground if each.other == GROUND else each.other) != each.one
+        Device(f"Cpar{number}", "capacitor", "", {"c": float(f"{value * _FARADS:.6g}")}, {"p": one, "n": other})
+        for number, ((one, other), value) in enumerate(sorted(totals.items()), 1)
     ]
     circuit = replace(found.circuit, devices=tuple(devices))
     head, _, rest = write_spice(circuit, technology, dummies=[placed(each) for each in found.dummies]).partition("\n")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LARGE_OHM = 1e6
 _NEGLIGIBLE = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-6)
-"""Conductances below such a part of the largest at both ends are left out: the first part that keeps the error small."""
+"""Conductances below such a part of the largest at their ends are left out: the first that keeps the error small."""
 _NO_OHM = 1e-3
 ERROR = 0.01
 """Relative error of a resistance up to which resistors are left out. [1]"""
@@ -36,7 +36,7 @@ class ResistorNetwork:
 
     def add(self, one: int, other: int, siemens: float) -> None:
         """Add a conductance between two nodes, which may be negative. [S]"""
-        self.links[one], self.links[other]  # noqa: B018 - both exist from now on
+        self.links[one], self.links[other]
         if one != other:
             total = self.links[one].get(other, 0.0) + siemens
             self.links[one][other] = self.links[other][one] = total
@@ -114,7 +114,9 @@ class ResistorNetwork:
 
     def resistances(self, start: int, nodes: Sequence[int]) -> list[float]:
         """Return the resistance between ``start`` and each of ``nodes``, all of which it reaches. [ohm]"""
-        return resistances([(a, b, g) for a, near in self.links.items() for b, g in near.items() if a < b], start, nodes)
+        return resistances(
+            [(a, b, g) for a, near in self.links.items() for b, g in near.items() if a < b], start, nodes
+        )
 
 
 def _error(found: float, exact: float) -> float:

@@ -64,9 +64,8 @@ def terminal_feeds(extraction: Extraction) -> dict[tuple[int, str], Feeds]:
                 continue
             feeds = search.feeds(device, terminal, net)
             total = sum(feeds.points.values()) + sum(feeds.channels.values())
-            for shares in (feeds.points, feeds.channels):
-                for key in shares:
-                    shares[key] /= total
+            feeds.points = {place: share / total for place, share in feeds.points.items()}
+            feeds.channels = {box: share / total for box, share in feeds.channels.items()}
             found[index, terminal] = feeds
     return found
 

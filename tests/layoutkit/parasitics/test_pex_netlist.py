@@ -9,7 +9,7 @@ import pytest
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.errors import LayoutkitError
-from layoutkit.parasitics.parasitic_extraction import extract_parasitics
+from layoutkit.parasitics.parasitic_extraction import MODES, PexOptions, extract_parasitics
 from layoutkit.technology import load
 
 PAIR = """* a pair whose netlist states the source of M2 as its drain
@@ -40,7 +40,7 @@ def cards(text):
 
 
 def test_the_subcircuit_has_the_name_the_pins_and_the_devices_of_the_netlist(pair):
-    text = extract_parasitics(*pair).spice
+    text = extract_parasitics(*pair, PexOptions("cc")).spice
     assert ".subckt pair inp inn outp outn tail vss\n" in text
     found = cards(text)
     assert found["XM1"][1:6] == ["outp", "inp", "tail", "vss", "sky130_fd_pr__nfet_01v8"]
@@ -53,7 +53,9 @@ def test_source_and_drain_are_those_of_the_netlist_and_their_areas_go_with_them(
     turned = read_netlist(
         NetlistText(PAIR.replace("M2 tail inn outn", "M2 outn inn tail").replace("nmos", "nfet_01v8"))
     )
-    as_drawn, other = (cards(extract_parasitics(layout, each, technology).spice)["XM2"] for each in (circuit, turned))
+    as_drawn, other = (
+        cards(extract_parasitics(layout, each, technology, PexOptions("cc")).spice)["XM2"] for each in (circuit, turned)
+    )
     values = [dict(word.split("=") for word in card if "=" in word) for card in (as_drawn, other)]
     assert other[1:4] == ["outn", "inn", "tail"]
     assert values[0]["ad"] != values[0]["as"]
@@ -69,8 +71,9 @@ def test_a_layout_of_another_circuit_is_refused_with_the_first_differences(pair)
 
 
 @pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
-def test_ngspice_reads_the_netlist_in_place_of_the_input_and_sees_its_capacitance(pair, tmp_path):
-    found = extract_parasitics(*pair)
+@pytest.mark.parametrize("mode", MODES)
+def test_ngspice_reads_the_netlist_in_place_of_the_input_and_sees_its_capacitance(pair, tmp_path, mode):
+    found = extract_parasitics(*pair, PexOptions(mode))
     (tmp_path / "pair.pex.spice").write_text(NO_TRANSISTOR + found.spice.replace(".end\n", ""))
     deck = """* capacitance of a gate's net, with no transistor to hide it
 .include pair.pex.spice
