@@ -13,9 +13,11 @@ SUITE  ?= build/suite
 # Folders of netlists whose scoreboard is committed: those of this repository.
 DEVELOPMENT_CIRCUITS := tests/bench/circuits skills/netlist-to-gds/assets
 CIRCUITS ?= $(DEVELOPMENT_CIRCUITS)
-SUITE_OPTIONS := $(if $(TECHNOLOGIES),--technologies $(TECHNOLOGIES)) $(if $(JOBS),--jobs $(JOBS)) $(if $(TIME_LIMIT),--time-limit $(TIME_LIMIT))
+SUITE_OPTIONS := $(if $(TECHNOLOGIES),--technologies $(TECHNOLOGIES)) $(if $(JOBS),--jobs $(JOBS)) $(if $(TIME_LIMIT),--time-limit $(TIME_LIMIT)) $(if $(RESUME),--resume)
+# A run does not begin where an earlier one has left its journal, unless it continues it (RESUME=1).
+RUN_SUITE = @$(if $(RESUME),,rm -f $(SUITE)/journal.jsonl;) $(BIN)/skillpack suite
 # What a skill's script may need beside the package's own requirements; LOCK_OPTIONS=--upgrade takes the newest versions.
-LOCKED_EXTRAS := functions models
+LOCKED_EXTRAS := explore functions models
 SOURCES := loader scripts skills tests
 # pip compiles what it installs, but not what it only links to; without this every start pays for it where
 # PYTHONDONTWRITEBYTECODE is set.
@@ -93,13 +95,13 @@ bench: $(VENV)/.installed-dev ## Print start-up and flow costs as ratios measure
 	@$(BIN)/python tests/bench/run.py
 
 suite: $(VENV)/.installed-dev ## Lay out a folder of netlists (CIRCUITS=DIR TECHNOLOGIES=... JOBS=...) and print the scoreboard
-	@$(BIN)/python tests/bench/suite.py $(CIRCUITS) $(SUITE_OPTIONS) --out $(SUITE)
+	$(RUN_SUITE) $(CIRCUITS) $(SUITE_OPTIONS) --out $(SUITE)
 
 suite-check: $(VENV)/.installed-dev ## Report what got worse by more than 3 % against the committed scoreboard
-	@$(BIN)/python tests/bench/suite.py $(CIRCUITS) $(SUITE_OPTIONS) --out $(SUITE) --against tests/bench/board/board.json
+	$(RUN_SUITE) $(CIRCUITS) $(SUITE_OPTIONS) --out $(SUITE) --against tests/bench/board/board.json
 
 board: $(VENV)/.installed-dev ## Write the committed scoreboard and the pictures of the gallery anew, in tests/bench/board/
-	@$(BIN)/python tests/bench/suite.py $(DEVELOPMENT_CIRCUITS) $(SUITE_OPTIONS) --out $(SUITE)
+	$(RUN_SUITE) $(DEVELOPMENT_CIRCUITS) $(SUITE_OPTIONS) --out $(SUITE)
 	@mkdir -p tests/bench/board && cp $(SUITE)/board.json $(SUITE)/board.html tests/bench/board/
 	@$(BIN)/python tests/board_pictures.py $(SUITE) tests/bench/board
 

@@ -5,6 +5,7 @@ Shared are options, the loader that the options name, and how an answer or a fai
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -124,3 +125,10 @@ def fail(message: str) -> NoReturn:
     text = "\n".join(map(written_out, message.split("\n")))
     click.echo(f"skillpack: {text}", err=True)
     sys.exit(EXIT_BAD_INPUT)
+
+
+def pass_on(chunk: bytes) -> None:
+    """Copy a part of a tool's stderr to ours; a closed stderr is ignored."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.buffer.write(chunk)
+        sys.stderr.buffer.flush()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from skillpack.commands import EXIT_BAD_INPUT, SKILLS_DIR, json_argument, open_loader, open_tools
+from skillpack.commands import EXIT_BAD_INPUT, SKILLS_DIR, json_argument, open_loader, open_tools, pass_on
 
 if TYPE_CHECKING:
     from skillpack.skills.loader import SkillLoader
@@ -74,7 +73,7 @@ def run(skills_dirs: tuple[str, ...], file: str, inputs: str, state: Path | None
     stop_on_signals()
     if resume and state is None:
         raise click.UsageError("--resume needs --state FILE")
-    options = RunOptions(state_path=state, resume=resume, on_step=_report, on_stderr=_pass_on)
+    options = RunOptions(state_path=state, resume=resume, on_step=_report, on_stderr=pass_on)
     try:
         loader = open_loader(skills_dirs)
         pipeline = load_pipeline(_located(loader, file))
@@ -107,10 +106,3 @@ def _located(loader: SkillLoader, file: str) -> str:
 def _report(step: str, status: str) -> None:
     """Print the status of a step on stderr."""
     click.echo(f"{step}: {status}", err=True)
-
-
-def _pass_on(chunk: bytes) -> None:
-    """Copy a part of a tool's stderr to ours; a closed stderr is ignored."""
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.buffer.write(chunk)
-        sys.stderr.buffer.flush()

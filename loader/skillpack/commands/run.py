@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 
 import click
 
-from skillpack.commands import SKILLS_DIR, json_argument, open_loader, open_tools
+from skillpack.commands import SKILLS_DIR, json_argument, open_loader, open_tools, pass_on
 
 
 @click.command("run")
@@ -36,7 +35,7 @@ def command(
         runner = Runner(open_tools(open_loader(skills_dirs)), warm=False)
         values = json_argument("params", params)
         surroundings = None if context is None else json_argument("context", context)
-        call = runner.run(tool, values, context=surroundings, timeout=timeout, on_stderr=_pass_on)
+        call = runner.run(tool, values, context=surroundings, timeout=timeout, on_stderr=pass_on)
         result = call.result
         for note in call.notes:
             click.echo(f"note: {note}", err=True)
@@ -46,10 +45,3 @@ def command(
         result = SkillResult.failure(error_of(stop)[0])
     click.echo(result.to_json(indent=2 if pretty else None))
     sys.exit(result.exit_code)
-
-
-def _pass_on(chunk: bytes) -> None:
-    """Copy a part of the tool's stderr to ours; a closed stderr is ignored."""
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.buffer.write(chunk)
-        sys.stderr.buffer.flush()

@@ -43,6 +43,7 @@ class StatementReader:
         self._files = 0
         self._bytes = 0
         self.skipped_includes: list[str] = []
+        self.included: list[Path] = []
         self.foreign = ""  # the first file without a line of a netlist
 
     def statements(self) -> Iterator[Statement]:
@@ -121,6 +122,7 @@ class StatementReader:
             raise FileError(f"{statement.where}: more than {MAX_INCLUDED_FILES} files are included")
         text = read_text(target, limit=MAX_NETLIST_BYTES - self._bytes)
         self._bytes += len(text)
+        self.included.append(target)
         self._look_at(text, name)
         wanted = statement.words[2] if len(statement.words) > 2 else statement.params.get("section", "")
         yield from self._expand(logical_lines(text), [*stack, target], _unquoted(wanted).strip("()").lower())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.technology import load
+from layoutkit.layout.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +74,7 @@ FIGURES = (
 def row(workspace: Path) -> dict[str, Any]:
     """Return the figures of the finished build in ``workspace``."""
     report = json.loads((workspace / "summary.json").read_text(encoding="utf-8"))
-    technology = load(report["technology"])
+    technology = Workspace(str(workspace)).technology(None)
     layout = kdb.Layout()
     layout.read(str(workspace / "layout.gds"))
     cell = layout.top_cell()
@@ -147,7 +147,8 @@ def _mirror_error(cell: kdb.Cell, technology: Technology) -> float:
 
 def _ports(cell: kdb.Cell, technology: Technology, names: list[str]) -> tuple[int, int]:
     """Return how many ports have a label on metal, and how many of these do not reach the edge of the layout."""
-    layout, found = cell.layout(), {}
+    layout = cell.layout()
+    found: dict[str, bool] = {}
     reach = round(EDGE_UM / layout.dbu)
     core = cell.bbox().enlarged(-reach, -reach)
     for conductor in technology.conductors:

@@ -1,0 +1,243 @@
+"""A search: the layouts of a space are made and measured, and the front of those that no other one beats is reported.
+
+In the folder of a search::
+
+    netlist/           the netlist as it was read, with its includes; the parameters of every layout name it
+    layouts/KEY/       the workspace of each layout
+    journal.jsonl      a line for each layout as it is finished (``run_jobs``)
+    parameters/N.json  parameters of flow.build_layout that make layout N again
+    exploration.json   request, front and all layouts; the same for the same request, whatever ran first
+    front.html         the same for a browser
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import LayoutkitError
+from layoutkit.explore.front_page import PARAMETERS, front_page
+from layoutkit.explore.jobs import DONE, NOT_RUN, Budget, Job, Limits, Outcome
+from layoutkit.explore.measured_job import FUNCTION
+from layoutkit.explore.objectives import front_of
+from layoutkit.explore.run_jobs import run_jobs
+from layoutkit.explore.search_space import TECHNOLOGY
+from layoutkit.explore.space_sampling import planned_points
+from layoutkit.layout.files import write_json, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from layoutkit.explore.netlist_inputs import NetlistInputs
+    from layoutkit.explore.objectives import Objective
+    from layoutkit.explore.run_progress import RunProgress
+    from layoutkit.explore.search_space import Point, Space
+    from layoutkit.explore.workplace import Where
+
+RESULT, PAGE = "exploration.json", "front.html"
+FORMAT = "exploration/1"
+FRONT, BEATEN, UNCLEAN, UNMEASURED, REFUSED = "front", "beaten", "not clean", "not measured", "refused"
+
+
+@dataclass(frozen=True)
+class Search:
+    """What to search, and how far.
+
+    Attributes:
+        netlist: The netlist.
+        space: What may vary.
+        objectives: What is compared.
+        folder: Receives everything.
+        layouts: Most layouts to make.
+        seconds: Time after which no layout is begun; None for no limit. [s]
+        seed: Of the order of the points.
+        where: Local processes by default.
+        limits: Of one layout.
+        resume: Whether to continue the search in ``folder``.
+    """
+
+    netlist: NetlistInputs
+    space: Space
+    objectives: tuple[Objective, ...]
+    folder: Path
+    layouts: int = 16
+    seconds: float | None = None
+    seed: int = 1
+    where: Where | None = None
+    limits: Limits = field(default_factory=Limits)
+    resume: bool = False
+
+
+@dataclass
+class Candidate:
+    """One layout of a search.
+
+    Attributes:
+        number: From 1, in the order of the search.
+        point: One value of each axis.
+        parameters: Those of ``flow.build_layout`` that make it, without a workspace.
+        key: Key of its job; empty if there is none.
+        folder: Its workspace, below the folder of the search.
+        status: ``front``, ``beaten``, ``not clean``, ``not measured``, ``refused`` (no layout can be made of it), or
+            how its job ended.
+        reason: Why it is not in the front.
+        figures: By objective.
+        layout_sha256: Digest of its layout.
+        devices: Of its circuit.
+        notes: What its figures leave out.
+    """
+
+    number: int
+    point: Point
+    parameters: dict[str, Any]
+    key: str = ""
+    folder: str = ""
+    status: str = NOT_RUN
+    reason: str = "the budget ended before it was begun"
+    figures: dict[str, float | None] = field(default_factory=dict)
+    layout_sha256: str = ""
+    devices: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data, without what it does not have."""
+        return {name: value for name, value in vars(self).items() if value not in ("", None, [], {}, 0)}
+
+
+def explore(search: Search, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """Return the front, all layouts, and how far the search came, as JSON data; files are written beside.
+
+    Args:
+        search: What to search.
+        tell: Receives a line for each layout as it is finished.
+
+    Raises:
+        LayoutkitError: If the netlist cannot be read or no point of the space can be built, or the folder holds another
+            search.
+    """
+    running = _Running(search, tell)
+    progress = running.run()
+    running.judge()
+    result = running.result()
+    write_json(search.folder / RESULT, result)
+    for layout in result["layouts"]:
+        write_json(search.folder / PARAMETERS / f"{layout['number']}.json", layout.get("parameters", {}))
+    write_text(search.folder / PAGE, front_page(result, search.folder))
+    return {**result, "progress": progress}
+
+
+class _Running:
+    """One search in progress."""
+
+    def __init__(self, search: Search, tell: Callable[[str], None]) -> None:
+        self.search = search
+        self.tell = tell
+        self.candidates: list[Candidate] = []
+        self.by_key: dict[str, Candidate] = {}
+        self.netlist = Path(os.path.abspath(search.folder)) / search.netlist.main  # noqa: PTH100 - links stay
+        self.sampling = ""
+
+    def run(self) -> dict[str, Any]:
+        """Make the layouts; return how far the run came."""
+        search = self.search
+        search.netlist.save(search.folder)
+        (search.folder / PARAMETERS).mkdir(exist_ok=True)
+        points, self.sampling = planned_points(search.space, search.seed, search.layouts)
+        jobs = list(self._jobs(points))
+        if not jobs:
+            raise LayoutkitError(self.candidates[0].reason, details={"layouts": len(self.candidates)})
+        budget = Budget(seconds=search.seconds, each=search.limits)
+        found: dict[str, Any] = {}
+
+        def on_result(outcome: Outcome, progress: RunProgress) -> None:
+            self._take(outcome)
+            found.update(progress.to_json())
+            self.tell(self._line(outcome, progress))
+
+        for _ in run_jobs(
+            jobs, search.folder, where=search.where, budget=budget, resume=search.resume, on_result=on_result
+        ):
+            pass
+        return found
+
+    def _jobs(self, points: Iterable[Point]) -> Iterator[Job]:
+        """Yield a job for each point that can be built; the others are noted with the reason."""
+        nets = [each.net for each in self.search.objectives if each.net]
+        for number, point in enumerate(points, 1):
+            try:
+                parameters = self.search.space.parameters(point, str(self.netlist))
+            except LayoutkitError as error:
+                self.candidates.append(Candidate(number, point, {}, status=REFUSED, reason=error.message))
+                continue
+            build, inputs = dict(parameters), dict(self.search.netlist.texts)
+            build["netlist_path"] = self.search.netlist.main
+            technology = Path(build[TECHNOLOGY])
+            if technology.suffix in (".yaml", ".yml"):
+                build[TECHNOLOGY] = f"technology/{technology.name}"
+                inputs[build[TECHNOLOGY]] = technology.read_text(encoding="utf-8")
+            job = Job(FUNCTION, {"build": build, "nets": nets}, inputs)
+            job = replace(job, folder=f"layouts/{job.key[:12]}")
+            candidate = Candidate(number, point, parameters, job.key, job.folder)
+            self.candidates.append(candidate)
+            self.by_key[job.key] = candidate
+            yield job
+
+    def _take(self, outcome: Outcome) -> None:
+        """Note what came of a layout."""
+        candidate, answer = self.by_key[outcome.key], outcome.answer
+        candidate.folder = outcome.folder
+        if outcome.status != DONE:
+            candidate.status = outcome.status
+            candidate.reason = (outcome.error or {}).get("message", "")
+            candidate.folder = ""
+            return
+        candidate.figures = answer["figures"]
+        candidate.layout_sha256, candidate.devices = answer["layout_sha256"], answer["devices"]
+        candidate.notes = answer["notes"]
+        missing = [each.name for each in self.search.objectives if each.cost(candidate.figures) is None]
+        if answer["faults"]:
+            candidate.status, candidate.reason = UNCLEAN, "; ".join(answer["faults"])
+        elif missing:
+            candidate.status = UNMEASURED
+            candidate.reason = "; ".join([f"it has no {', '.join(missing)}", *candidate.notes])
+        else:
+            candidate.status, candidate.reason = DONE, ""
+
+    def _line(self, outcome: Outcome, progress: RunProgress) -> str:
+        candidate = self.by_key[outcome.key]
+        known = [(each, each.cost(candidate.figures)) for each in self.search.objectives]
+        figures = ", ".join(
+            f"{each.name} {abs(cost):g} {each.unit}".strip() for each, cost in known if cost is not None
+        )
+        return f"layout {candidate.number}: {candidate.reason[:150] or figures} ({progress})"
+
+    def judge(self) -> None:
+        """Find the front among the clean layouts."""
+        clean = {each.number: each for each in self.candidates if each.status == DONE}
+        costs = {n: [each.cost(one.figures) or 0.0 for each in self.search.objectives] for n, one in clean.items()}
+        best, beaten = front_of(costs)
+        for number in best:
+            clean[number].status = FRONT
+        for number, by in beaten.items():
+            same = costs[number] == costs[by]
+            clean[number].status = BEATEN
+            clean[number].reason = f"equal to layout {by}" if same else f"layout {by} is nowhere worse"
+
+    def result(self) -> dict[str, Any]:
+        """Return everything that is the same however the layouts were run."""
+        space = self.search.space
+        begun = [each.to_json() for each in self.candidates]
+        return {
+            "format": FORMAT,
+            "netlist": self.search.netlist.main,
+            "axes": {name: list(values) for name, values in space.axes.items()},
+            "options": dict(space.options),
+            "space_size": space.size,
+            "sampling": self.sampling,
+            "seed": self.search.seed,
+            "objectives": [each.to_json() for each in self.search.objectives],
+            "front": [each.number for each in self.candidates if each.status == FRONT],
+            "layouts": begun,
+        }

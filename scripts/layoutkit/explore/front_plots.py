@@ -1,0 +1,102 @@
+"""Scatter plots of a search as SVG text: each layout is a point that leads to its description."""
+
+from __future__ import annotations
+
+from html import escape
+from math import floor, log10
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+WIDTH, HEIGHT = 460, 340
+LEFT, RIGHT, TOP, BOTTOM = 64, 14, 12, 46
+COLOURS = 4
+"""Technologies that have a colour of their own; further ones share the last."""
+
+
+class Axis(NamedTuple):
+    """One axis of a plot: its title, the figure that it shows, and the range of the figure."""
+
+    title: str
+    figure: str
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, objective: Mapping[str, Any], values: Sequence[float]) -> Axis:
+        """Return the axis of an objective, with some room at its ends."""
+        unit = f" [{objective['unit']}]" if objective["unit"] else ""
+        best = ", larger is better" if objective["goal"] == "max" else ""
+        low, high = min(values), max(values)
+        room = (high - low) * 0.07 or abs(high) * 0.1 or 1.0
+        return cls(f"{objective['name']}{unit}{best}", objective["name"], low - room, high + room)
+
+    def share(self, value: float) -> float:
+        """Return where a value lies, from 0 to 1."""
+        return (value - self.low) / (self.high - self.low)
+
+    def ticks(self) -> list[float]:
+        """Return four to ten round numbers within the range."""
+        rough = (self.high - self.low) / 5
+        step = 10 ** floor(log10(rough))
+        step *= next(factor for factor in (1, 2, 5, 10) if factor * step >= rough)
+        first = int(-(-self.low // step))
+        return [round(number * step, 12) for number in range(first, int(self.high // step) + 1)]
+
+
+def scatter(
+    layouts: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, Any]], technologies: Sequence[str]
+) -> str:
+    """Return one plot of two objectives.
+
+    Args:
+        layouts: Those that have both figures.
+        objectives: Two of them: that of the x axis and that of the y axis.
+        technologies: In the order of their colours.
+    """
+    across, up = (Axis.of(each, [layout["figures"][each["name"]] for layout in layouts]) for each in objectives)
+    title = f"{up.title} over {across.title}"
+    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="{escape(title)}">', *_frame(across, up)]
+    for layout in sorted(layouts, key=lambda each: each["status"] == "front"):  # the front lies on top
+        x = _x(across.share(layout["figures"][across.figure]))
+        y = _y(up.share(layout["figures"][up.figure]))
+        colour = min(technologies.index(layout["point"]["technology"]), COLOURS - 1)
+        kind = "front" if layout["status"] == "front" else "other"
+        words = ", ".join(f"{axis.title} {layout['figures'][axis.figure]:g}" for axis in (across, up))
+        name = f"layout {layout['number']} ({layout['status']}): {words}"
+        parts.append(
+            f'<a href="#layout-{layout["number"]}" aria-label="{escape(name)}"><title>{escape(name)}</title>'
+            f'<circle class="{kind} t{colour}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if kind == "front" else 4}"/></a>'
+        )
+        if kind == "front":
+            parts.append(f'<text class="number" x="{x + 8:.1f}" y="{y - 6:.1f}">{layout["number"]}</text>')
+    return "\n".join([*parts, "</svg>"])
+
+
+def _frame(across: Axis, up: Axis) -> list[str]:
+    """Return grid, tick labels and titles."""
+    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    parts = []
+    for value in across.ticks():
+        x = _x(across.share(value))
+        parts.append(f'<line class="grid" x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{bottom}"/>')
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{value:g}</text>')
+    for value in up.ticks():
+        y = _y(up.share(value))
+        parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="tick" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
+    middle = (LEFT + right) / 2
+    parts.append(
+        f'<text class="title" x="{middle:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{escape(across.title)}</text>'
+    )
+    turned = f'transform="translate(14 {(TOP + bottom) / 2:.1f}) rotate(-90)"'
+    return [*parts, f'<text class="title" {turned} text-anchor="middle">{escape(up.title)}</text>']
+
+
+def _x(share: float) -> float:
+    return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+
+def _y(share: float) -> float:
+    return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)

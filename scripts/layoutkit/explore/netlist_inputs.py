@@ -1,0 +1,59 @@
+"""A netlist with all files that it includes, as texts: what a worker without the same disk needs to read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.readers.findings import Findings
+from layoutkit.circuit.readers.source import NetlistText, read_text
+from layoutkit.circuit.readers.spice_files import StatementReader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FOLDER = "netlist"
+
+
+@dataclass(frozen=True)
+class NetlistInputs:
+    """The texts of a netlist.
+
+    Attributes:
+        main: Path of the netlist below the folder of its copy.
+        texts: Every file by its path there, the netlist first.
+    """
+
+    main: str
+    texts: Mapping[str, str]
+
+    @classmethod
+    def of(cls, netlist: str | NetlistText) -> NetlistInputs:
+        """Return the texts of a netlist; includes lie in its own folder, all others are not read anyway.
+
+        Raises:
+            LayoutkitError: If it cannot be read.
+        """
+        if isinstance(netlist, NetlistText):
+            name = f"{FOLDER}/{netlist.stem}.spice"
+            return cls(name, {name: read_text(netlist)})
+        path = Path(netlist).resolve()
+        files = [Path(netlist)]
+        if path.suffix.lower() != ".json":
+            reader = StatementReader(Path(netlist), Findings())
+            for _ in reader.statements():  # faults are reported where the circuit is read
+                pass
+            files += reader.included
+        names = [f"{FOLDER}/{path.name}", *(f"{FOLDER}/{each.relative_to(path.parent)}" for each in files[1:])]
+        return cls(names[0], {name: read_text(file) for name, file in zip(names, files, strict=True)})
+
+    def save(self, folder: Path) -> Path:
+        """Write the texts below ``folder`` and return the path of the netlist there."""
+        from layoutkit.layout.files import write_bytes
+
+        for name, text in self.texts.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(path, text.encode("utf-8"))
+        return folder / self.main

@@ -1,0 +1,217 @@
+"""Folders of netlists, each laid out in each process once: the scoreboard of all of them.
+
+Beside NAME.spice, NAME.options.json may hold further options of ``flow.build_layout``, such as
+``{"width_per": "finger"}``. The board is written after every circuit, as ``board.json`` and ``board.html``; the layouts
+are in ``TECHNOLOGY/NAME``.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import klayout.db as kdb
+
+from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.explore.board_page import heading, line, page
+from layoutkit.explore.jobs import DONE, Budget, Job, Limits, Outcome
+from layoutkit.explore.measured_job import FUNCTION
+from layoutkit.explore.netlist_inputs import NetlistInputs
+from layoutkit.explore.run_jobs import run_jobs
+from layoutkit.explore.scoreboard import FORMAT
+from layoutkit.explore.search_space import option_faults
+from layoutkit.layout.files import read_bytes, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from layoutkit.explore.run_progress import RunProgress
+    from layoutkit.explore.workplace import Where
+
+SUFFIXES = frozenset({".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs"})
+BOARD, PAGE = "board.json", "board.html"
+SHOWN = ("devices", "area_um2", "area_over_modules", "aspect", "wire_over_bound", "vias", "single_cuts", "mirror_error",
+         "offset_mv", "ports_inside", "unrouted", "drc", "lvs", "cpu_s", "peak_mb")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """One netlist in one process.
+
+    Attributes:
+        name: Path below the folder that was given, without suffix.
+        netlist: Its file.
+        technology: Name or file of the process.
+    """
+
+    name: str
+    netlist: Path
+    technology: str
+
+    @property
+    def label(self) -> str:
+        """Name of the process in the board."""
+        return Path(self.technology).stem
+
+    @property
+    def key(self) -> str:
+        """Its key in the board."""
+        return f"{self.label} {self.name}"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What to lay out, and how.
+
+    Attributes:
+        folders: Folders of netlists.
+        technologies: Names or files.
+        folder: Receives everything.
+        options: Options of ``flow.build_layout`` that all circuits have; those of NAME.options.json come after them.
+        seconds: Time after which no circuit is begun; None for no limit. [s]
+        where: Local processes by default.
+        limits: Of one circuit.
+        resume: Whether to continue the suite in ``folder``.
+    """
+
+    folders: Sequence[str]
+    technologies: Sequence[str]
+    folder: Path
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float | None = None
+    where: Where | None = None
+    limits: Limits = field(default_factory=Limits)
+    resume: bool = False
+
+
+def circuits(folders: Sequence[str], technologies: Sequence[str]) -> list[Circuit]:
+    """Return the netlists of ``folders`` and of the folders in them, in each technology.
+
+    Raises:
+        FileError: If a folder does not exist, holds no netlist, or two netlists have the same name.
+    """
+    found: dict[str, Path] = {}
+    faults = [f"{folder} is not a folder" for folder in folders if not Path(folder).is_dir()]
+    for folder in map(Path, folders):
+        for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+            if path.suffix.lower() in SUFFIXES and path.is_file():
+                name = path.relative_to(folder).with_suffix("").as_posix()
+                if name in found:
+                    faults.append(f"{found[name]} and {path} have the same name in the board; rename one")
+                found[name] = path
+    if not found and not faults:
+        faults.append(f"no netlist ({', '.join(sorted(SUFFIXES))}) in {', '.join(map(str, folders))}")
+    if faults:
+        raise FileError("; ".join(faults[:10]), details={"param_name": "netlist_folders", "errors": faults})
+    return [Circuit(name, path, technology) for technology in technologies for name, path in sorted(found.items())]
+
+
+def run_suite(suite: Suite, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """Return the board of all circuits; it is written as a file after each of them.
+
+    Args:
+        suite: What to lay out.
+        tell: Receives a line for each circuit as it is finished.
+
+    Raises:
+        LayoutkitError: If there is no netlist, or ``suite.folder`` cannot be used.
+    """
+    suite.folder.mkdir(parents=True, exist_ok=True)
+    todo = circuits(suite.folders, suite.technologies)
+    board: dict[str, Any] = {"format": FORMAT, "reference_cpu_s": reference_cpu_s(), "rows": {}}
+    wanted = [circuit.key for circuit in todo]
+    jobs: list[Job] = []
+    keys: dict[str, list[str]] = {}
+    for circuit, job in _jobs(suite, todo, board["rows"]):
+        jobs.append(job)
+        keys.setdefault(job.key, []).append(circuit.key)
+    tell(heading(SHOWN))
+
+    def on_result(outcome: Outcome, progress: RunProgress) -> None:
+        for key in keys[outcome.key]:
+            board["rows"][key] = _row(outcome)
+            tell(line(key, board["rows"][key], SHOWN))
+        tell(str(progress))
+        write_board(board, suite.folder, wanted)
+
+    for key, row in board["rows"].items():
+        tell(line(key, row, SHOWN))
+    budget = Budget(seconds=suite.seconds, each=suite.limits)
+    for _ in run_jobs(jobs, suite.folder, where=suite.where, budget=budget, resume=suite.resume, on_result=on_result):
+        pass
+    write_board(board, suite.folder, wanted)
+    return board
+
+
+def _jobs(suite: Suite, todo: Sequence[Circuit], rows: dict[str, Any]) -> Iterator[tuple[Circuit, Job]]:
+    """Yield the job of each circuit; those whose files cannot be read get a row at once."""
+    for circuit in todo:
+        try:
+            netlist = NetlistInputs.of(str(circuit.netlist))
+            options = {**suite.options, **_options_beside(circuit.netlist)}
+        except LayoutkitError as error:
+            rows[circuit.key] = {"status": "failed", "error": error.message[:500]}
+            continue
+        build = {**options, "netlist_path": netlist.main, "technology": circuit.technology}
+        inputs = dict(netlist.texts)
+        if circuit.label != circuit.technology:
+            build["technology"] = f"technology/{Path(circuit.technology).name}"
+            inputs[build["technology"]] = Path(circuit.technology).read_text(encoding="utf-8")
+        # A folder of netlists may hold a netlist and a folder of the same name: their workspaces lie side by side.
+        home = f"{circuit.label}/{circuit.name.replace('/', '--')}"
+        yield circuit, Job(FUNCTION, {"build": build, "board": True}, inputs, home)
+
+
+def _options_beside(netlist: Path) -> dict[str, Any]:
+    """Return the options in the file beside a netlist.
+
+    Raises:
+        LayoutkitError: If it is not JSON or holds other options than a layout can have.
+    """
+    path = netlist.with_suffix(".options.json")
+    if not path.is_file():
+        return {}
+    try:
+        options = json.loads(read_bytes(path))
+    except ValueError as error:
+        raise FileError(f"{path} is not JSON: {str(error)[:200]}", details={"path": str(path)}) from error
+    faults = option_faults(options) if isinstance(options, dict) else ["it must hold an object"]
+    if faults:
+        raise LayoutkitError(f"{path}: {'; '.join(faults)}", details={"path": str(path), "errors": faults})
+    return options  # type: ignore[no-any-return]
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    """Return the row of a finished job."""
+    if outcome.status != DONE:
+        return {"status": outcome.status, "error": str((outcome.error or {}).get("message", ""))[:500]}
+    answer = outcome.answer
+    error = {"error": "; ".join(answer["faults"])[:500]} if answer["faults"] else {}
+    cost = {"cpu_s": round(outcome.cpu_s, 2), "peak_mb": round(outcome.peak_mb, 1)}
+    return {"status": "done", **error, **answer["row"], **cost}
+
+
+def write_board(board: dict[str, Any], folder: Path, wanted: Sequence[str]) -> None:
+    """Write the board as JSON and HTML, rows in the order of ``wanted``."""
+    board["rows"] = {key: board["rows"][key] for key in wanted if key in board["rows"]}
+    write_text(folder / BOARD, json.dumps(board, indent=1) + "\n")
+    write_text(folder / PAGE, page(board))
+
+
+def reference_cpu_s() -> float:
+    """Return the CPU time of a fixed computation, to which CPU times are compared. [s]"""
+    times = []
+    for _ in range(3):
+        begun = time.process_time()
+        boxes = kdb.Region()
+        for number in range(40_000):
+            left, bottom = number % 200 * 150, number // 200 * 150
+            boxes.insert(kdb.Box(left, bottom, left + 160, bottom + 90))
+        boxes.merge()
+        boxes.space_check(70)
+        times.append(time.process_time() - begun)
+    return round(statistics.median(times), 4)

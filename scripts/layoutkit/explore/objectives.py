@@ -1,0 +1,130 @@
+"""What a search compares, how it is read from the report of a layout, and which layouts no other one beats."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import LayoutkitError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+CAPACITANCE = "capacitance"
+_FORM = re.compile(r"(?:(min|max) )?([a-z_]+)(?: (\S+))?")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One figure that a search makes small, or large.
+
+    Attributes:
+        name: As the request gives it, without its goal, such as ``area`` or ``capacitance out``.
+        unit: Of its values.
+        largest: Whether the largest value is the best.
+        text: What it is.
+    """
+
+    name: str
+    unit: str
+    largest: bool
+    text: str
+
+    @property
+    def net(self) -> str:
+        """The net of a capacitance; empty for other figures."""
+        word, _, net = self.name.partition(" ")
+        return net if word == CAPACITANCE else ""
+
+    def cost(self, figures: Mapping[str, float | None]) -> float | None:
+        """Return the value, the smaller the better; None if the layout has none."""
+        value = figures.get(self.name)
+        return None if value is None else -value if self.largest else value
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {"name": self.name, "unit": self.unit, "goal": "max" if self.largest else "min", "text": self.text}
+
+
+def _largest(values: Sequence[float | None]) -> float | None:
+    known = [abs(value) for value in values if value is not None]
+    return round(max(known), 6) if known else None
+
+
+def _offset(report: Mapping[str, Any], unit: str) -> float | None:
+    offsets = [each for group in report["matching"]["groups"] for each in group["predicted_offsets"]]
+    return _largest([each["value"] for each in offsets if each["unit"] == unit])
+
+
+def _symmetry_error(report: Mapping[str, Any]) -> float | None:
+    pairs = [each["mirror_error"] for each in report["routing"]["mirrored"] if len(each["nets"]) > 1]
+    return _largest([*pairs, *(each["symmetry_error"] for each in report["metrics"]["matching_metrics"])])
+
+
+FIGURES: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], float | None]]] = {
+    "area": ("um2", "area of the box around the layout", lambda report: report["metrics"]["metrics"]["total_area"]),
+    "wire_length": ("um", "length of all wires", lambda report: report["routing"]["total_wire_length"]),
+    "vias": ("", "vias of the router", lambda report: report["routing"]["via_count"]),
+    "aspect": ("", "longer over shorter side", lambda report: report["placement"]["aspect"]),
+    "symmetry_error": (
+        "",
+        "worst symmetric pair of nets or matched devices: area that its mirror image does not cover",
+        _symmetry_error,
+    ),
+    "offset": ("mV", "largest predicted systematic offset of a pair", lambda report: _offset(report, "mV")),
+    "mirror_error": ("%", "largest predicted systematic error of a mirror", lambda report: _offset(report, "%")),
+}
+"""Name to unit, meaning, and how the report of a build gives it."""
+
+
+def objectives_of(texts: Sequence[str]) -> tuple[Objective, ...]:
+    """Return the objectives that ``area``, ``min capacitance out`` or ``max aspect`` state.
+
+    Raises:
+        LayoutkitError: If there is none, or one is unknown; the details list every fault.
+    """
+    found: dict[str, Objective] = {}
+    faults = [] if texts else ["give at least one objective"]
+    for text in texts:
+        form = _FORM.fullmatch(text)
+        goal, word, net = form.groups() if form else (None, text, None)
+        if word == CAPACITANCE and net:
+            unit, meaning = "fF", f"capacitance of the wires of net {net}"
+        elif word in FIGURES and not net:
+            unit, meaning = FIGURES[word][:2]
+        else:
+            known = [*FIGURES, f"{CAPACITANCE} NET"]
+            faults.append(f"unknown objective {text!r}{did_you_mean(word, known)}; allowed: {', '.join(known)}")
+            continue
+        name = f"{word} {net}" if net else word
+        if name in found:
+            faults.append(f"{name} is stated twice")
+        found[name] = Objective(name, unit, goal == "max", meaning)
+    if faults:
+        raise LayoutkitError("; ".join(faults), details={"param_name": "objectives", "errors": faults})
+    return tuple(found.values())
+
+
+def front_of(costs: Mapping[int, Sequence[float]]) -> tuple[list[int], dict[int, int]]:
+    """Return which entries no other one beats, and for each of the others one of those that beat or equal it.
+
+    One entry beats another if it is nowhere worse and somewhere better. Of equal ones the first is kept.
+
+    Args:
+        costs: By number; the smaller, the better, in each place.
+    """
+    best: list[int] = []
+    beaten: dict[int, int] = {}
+    for number in sorted(costs, key=lambda each: (tuple(costs[each]), each)):
+        # in this order, whatever beats an entry comes before it
+        by = next((each for each in best if _at_most(costs[each], costs[number])), None)
+        if by is None:
+            best.append(number)
+        else:
+            beaten[number] = by
+    return sorted(best), beaten
+
+
+def _at_most(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(a <= b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,306 @@
+"""The space that a search covers: what may vary from layout to layout, and the build that each point stands for.
+
+An axis has a name and its values in order. Names of one word are options of ``flow.build_layout`` (``seed``,
+``aspect``); others name what they change::
+
+    pattern M1 M2   arrangement of a matched group        w M1 M2, l M1, nf M1 M2, m M1   sizes, equal for all named
+    side inp        side of a port                        parameter w0                    parameter of the netlist
+
+A point has one value of each axis. What it stands for is a plain request of ``flow.build_layout``, which gives the same
+bytes again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from math import isfinite, prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from layoutkit.circuit.circuit import INTEGER_PARAMS
+from layoutkit.errors import LayoutkitError, did_you_mean
+from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
+from layoutkit.technology import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+Point = dict[str, Any]
+TECHNOLOGY = "technology"
+SIDES = ("left", "right", "bottom", "top")
+SIZE_GRID_M = 1e-8
+"""Sizes within a range are rounded to this; the mapping to a technology may ask for more. [m]"""
+MAX_VALUES = 10_000
+_WORDS = {"pattern": "devices of a matched group", "side": "a port", "parameter": "a parameter of the netlist"}
+_SIZES = ("w", "l", "nf", "m", "r", "c")
+_PATTERN = re.compile(r"(auto|interdigitated|stacked|([A-Z][0-9]{0,3})+(/([A-Z][0-9]{0,3})+)*)")
+_OUTLINE = re.compile(r"[0-9]{1,6}(\.[0-9]+)?x[0-9]{1,6}(\.[0-9]+)?")
+
+
+class Kind(NamedTuple):
+    """What the values of an axis or an option are: a test, and its words."""
+
+    accepts: Callable[[Any], bool]
+    words: str
+
+
+def _number(value: Any, least: float = 0.0) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= least
+
+
+def _whole(value: Any, least: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _one_of(*words: str) -> Kind:
+    return Kind(lambda value: value in words, f"one of {', '.join(words)}")
+
+
+def _list_of(accepts: Callable[[Any], bool], words: str) -> Kind:
+    return Kind(lambda value: isinstance(value, list) and all(map(accepts, value)), f"a list of {words}")
+
+
+OPTIONS = {
+    "seed": Kind(_whole, "a whole number from 0"),
+    "aspect": Kind(lambda value: _number(value, 1), "a number from 1"),
+    "outline": Kind(lambda value: _text(value) and _OUTLINE.fullmatch(value) is not None, "a text such as 60x40 [um]"),
+    "effort": Kind(lambda value: _whole(value, 1), "a number of tries (seconds give no layout that can be repeated)"),
+    "dummies": Kind(lambda value: value == "auto" or _whole(value), "auto or a whole number from 0"),
+    "supplies": _one_of("rails", "ring", "ports"),
+    "row_gap": Kind(_number, "a number from 0 [um]"),
+    "flatten": Kind(lambda value: isinstance(value, bool), "true or false"),
+    "width_per": _one_of("auto", "device", "finger"),
+    "deep_well_net": Kind(_text, "the name of a net"),
+}
+"""Options of ``flow.build_layout`` that an axis of this name varies."""
+FIXED = {
+    "top": Kind(_text, "the name of a subcircuit"),
+    "parameters": Kind(lambda value: isinstance(value, dict), "an object of values by name"),
+    "black_boxes": _list_of(_text, "names of subcircuits"),
+    "waived_layers": _list_of(_text, "layers"),
+    "net_priorities": _list_of(lambda value: isinstance(value, dict), "objects with net and priority"),
+    "constraints": Kind(lambda value: isinstance(value, dict), "an object of constraints"),
+    "sizes": Kind(
+        lambda value: isinstance(value, dict) and all(isinstance(each, dict) for each in value.values()),
+        'an object such as {"M1": {"w": 2e-6}}',
+    ),
+}
+"""Further options, which all layouts have in common."""
+
+
+def option_faults(options: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with options of ``flow.build_layout`` that all layouts have."""
+    known = {**OPTIONS, **FIXED}
+    faults = []
+    for name, value in options.items():
+        if name not in known:
+            faults.append(
+                f"option {name!r} cannot be given{did_you_mean(name, known) or f'; allowed: {_listed(known)}'}"
+            )
+        elif not known[name].accepts(value):
+            faults.append(f"option {name} must be {known[name].words}, got {_short(value)}")
+    return faults
+
+
+@dataclass(frozen=True)
+class Space:
+    """The axes of a search.
+
+    Attributes:
+        axes: Name of each axis to its values, without repetitions.
+        options: Options that all layouts have; no axis varies them.
+    """
+
+    axes: Mapping[str, tuple[Any, ...]]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], technologies: Sequence[str], options: Mapping[str, Any]) -> Space:
+        """Return the space that a request states.
+
+        Args:
+            given: Name of an axis to a list of values, or to a range ``{"from": 1e-6, "to": 4e-6, "count": 4}``.
+            technologies: Names or files.
+            options: What all layouts have in common.
+
+        Raises:
+            LayoutkitError: If an axis cannot be varied or its values do not fit; the details list every fault.
+        """
+        axes, faults = {TECHNOLOGY: tuple(dict.fromkeys(technologies))}, option_faults(options)
+        for name, stated in given.items():
+            values, found = _values(name, stated)
+            faults += found
+            axes[name] = values
+        faults += [f"{name} is an axis and an option; give one of them" for name in given if name in options]
+        if "outline" in {*given, *options} and "aspect" in {*given, *options}:
+            faults.append("outline and aspect cannot both be given")
+        if faults:
+            raise LayoutkitError(
+                f"the space cannot be searched: {'; '.join(faults[:10])}",
+                details={"param_name": "space", "errors": faults},
+            )
+        return cls(axes, dict(options))
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return prod(len(values) for values in self.axes.values())
+
+    def point(self, indexes: Sequence[int]) -> Point:
+        """Return the point with these indexes of values, one for each axis."""
+        return {name: values[index] for (name, values), index in zip(self.axes.items(), indexes, strict=True)}
+
+    def all_points(self) -> Iterator[Point]:
+        """Yield every point, the last axis changing first."""
+        for values in product(*self.axes.values()):
+            yield dict(zip(self.axes, values, strict=True))
+
+    @cached_property
+    def _recognised(self) -> dict[str, dict[str, Any]]:
+        """Constraints of recognition, by the request that they were found for."""
+        return {}
+
+    def parameters(self, point: Mapping[str, Any], netlist_path: str) -> dict[str, Any]:
+        """Return the parameters of ``flow.build_layout`` that a point stands for, without a workspace.
+
+        Args:
+            point: One value for each axis.
+            netlist_path: The netlist.
+
+        Raises:
+            LayoutkitError: If the netlist or the constraints do not allow it.
+        """
+        made: dict[str, Any] = {"netlist_path": netlist_path, **self.options}
+        for name in (name for name in point if name in OPTIONS or name == TECHNOLOGY):
+            made[name] = point[name]
+        for name, value in point.items():
+            word, *targets = name.split()
+            if word in _SIZES and targets:
+                sizes = made.get("sizes", {})
+                made["sizes"] = {**sizes, **{each: {**sizes.get(each, {}), word: value} for each in targets}}
+            elif word == "parameter":
+                made["parameters"] = {**made.get("parameters", {}), targets[0]: value}
+        changes = [(name.split(), value) for name, value in point.items() if name.split()[0] in ("pattern", "side")]
+        if changes:
+            made["constraints"] = self._constraints(made, changes)
+        return made
+
+    def _constraints(self, made: Mapping[str, Any], changes: Sequence[tuple[list[str], Any]]) -> dict[str, Any]:
+        constraints = made["constraints"] if "constraints" in made else self._suggested(made)
+        constraints = json.loads(json.dumps(constraints))
+        faults = []
+        for (word, *targets), value in changes:
+            if word == "pattern":
+                groups = constraints.get("matching", [])
+                group = next((each for each in groups if set(each["devices"]) == set(targets)), None)
+                if group is None:
+                    known = "; ".join(" ".join(each["devices"]) for each in groups) or "none"
+                    faults.append(f"{' '.join(targets)} is no matched group; the matched groups are: {known}")
+                else:
+                    group["arrangement"] = value
+            else:
+                sides = [each for each in constraints.get("port_sides", []) if each["port"] != targets[0]]
+                constraints["port_sides"] = [*sides, {"port": targets[0], "side": value}]
+        if faults:
+            raise LayoutkitError("; ".join(faults), details={"param_name": "space", "errors": faults})
+        return constraints  # type: ignore[no-any-return]
+
+    def _suggested(self, made: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the constraints that recognition finds for a request."""
+        key = json.dumps({name: value for name, value in made.items() if name not in _NOT_RECOGNISED}, sort_keys=True)
+        if key not in self._recognised:
+            request = replace(LayoutRequest.of(made), constraints=None)
+            technology = load(made[TECHNOLOGY])
+            circuit, _ = read_circuit(request, technology)
+            self._recognised[key] = make_design(request, technology, circuit)[0].whole.to_json()
+        return self._recognised[key]
+
+
+_NOT_RECOGNISED = ("seed", "aspect", "outline", "effort", "row_gap", "waived_layers", "constraints")
+"""Options that recognition does not read."""
+
+
+def _values(name: str, stated: Any) -> tuple[tuple[Any, ...], list[str]]:
+    """Return the values of an axis, and what is wrong with it."""
+    kind, fault = _kind(name)
+    if kind is None:
+        return (), [fault]
+    if isinstance(stated, dict):
+        return _ranged(name, kind, stated)
+    if not isinstance(stated, list) or not 1 <= len(stated) <= MAX_VALUES:
+        return (), [f"{name} needs a list of 1 to {MAX_VALUES} values, or a range from, to, count"]
+    return _listed_values(name, kind, stated)
+
+
+def _listed_values(name: str, kind: Kind, values: Sequence[Any]) -> tuple[tuple[Any, ...], list[str]]:
+    """Return values without repetitions, and what is wrong with them."""
+    wrong = [value for value in values if not kind.accepts(value)]
+    if wrong:
+        return (), [f"{name}: each value must be {kind.words}, got {', '.join(map(_short, wrong[:5]))}"]
+    found: list[Any] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return tuple(found), []
+
+
+def _kind(name: str) -> tuple[Kind | None, str]:
+    """Return what the values of an axis are, or why there is no such axis."""
+    word, *targets = name.split() or [""]
+    if not targets and word in OPTIONS:
+        return OPTIONS[word], ""
+    if word in _SIZES and targets:
+        if word in INTEGER_PARAMS:
+            return Kind(lambda value: _whole(value, 1), "a whole number from 1"), ""
+        return Kind(lambda value: _number(value) and value > 0, "a number above 0 in SI units"), ""
+    if word == "pattern" and len(targets) > 1:
+        accepts = lambda value: _text(value) and _PATTERN.fullmatch(value) is not None  # noqa: E731
+        return Kind(accepts, "auto, interdigitated, stacked or a pattern such as ABBA"), ""
+    if word == "side" and len(targets) == 1:
+        return _one_of(*SIDES), ""
+    if word == "parameter" and len(targets) == 1:
+        return Kind(lambda value: _number(value, -1e300) or _text(value), "a number or an expression"), ""
+    if word in _WORDS or word in _SIZES:
+        return None, f"{name!r} does not say whose: write {word!r} and {_WORDS.get(word, 'devices')}, apart by spaces"
+    hint = did_you_mean(word, [*OPTIONS, *_WORDS, *_SIZES])
+    can = f"{_listed(OPTIONS)}, {_listed(_WORDS)} NAME, and sizes {_listed(_SIZES)} of devices"
+    return None, f"{name!r} cannot be varied{hint}; what can: {can}; technologies have a parameter of their own"
+
+
+def _ranged(name: str, kind: Kind, stated: Mapping[str, Any]) -> tuple[tuple[Any, ...], list[str]]:
+    """Return the values of an axis given as a range, both ends included."""
+    low, high, count = stated.get("from"), stated.get("to"), stated.get("count", 5)
+    known = set(stated) <= {"from", "to", "count"}
+    if not (known and _number(low, -1e300) and _number(high, -1e300) and _whole(count, 2) and count <= MAX_VALUES):
+        return (), [f"{name}: a range has from and to, numbers, and count, a whole number from 2; got {_short(stated)}"]
+    word, *targets = name.split()
+    whole = word in ("seed", "effort", "dummies") or (word in INTEGER_PARAMS and bool(targets))
+    values = [low + (high - low) * step / (count - 1) for step in range(count)]  # type: ignore[operator]
+    if whole:
+        values = [round(value) for value in values]
+    elif word in ("w", "l"):
+        values = [round(round(value / SIZE_GRID_M) * SIZE_GRID_M, 12) for value in values]
+    else:
+        values = [float(f"{value:.9g}") for value in values]
+    wrong = [value for value in values if kind is None or not kind.accepts(value)]
+    if wrong:
+        return (), [
+            f"{name}: each value must be {kind.words if kind else '?'}, got {', '.join(map(_short, wrong[:5]))}"
+        ]
+    return tuple(dict.fromkeys(values)), []
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(names)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,0 +1,145 @@
+"""``flow.explore_layouts``: many layouts of one netlist are compared, or many netlists are laid out once each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit import given_netlist
+from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.explore.exploration import FRONT, PAGE, RESULT, Search, explore
+from layoutkit.explore.jobs import Limits
+from layoutkit.explore.local_processes import LocalProcesses
+from layoutkit.explore.netlist_inputs import NetlistInputs
+from layoutkit.explore.netlist_suite import BOARD, Suite, run_suite
+from layoutkit.explore.netlist_suite import PAGE as BOARD_PAGE
+from layoutkit.explore.objectives import objectives_of
+from layoutkit.explore.scoreboard import slower, worse
+from layoutkit.explore.search_space import Space, option_faults
+from layoutkit.flow.design import read_constraints
+from layoutkit.layout.files import read_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from layoutkit.explore.workplace import Where
+
+SHOWN = 50
+"""Layouts that are not in the front and that an answer lists; the file holds all."""
+OF_A_SEARCH = {"space": {}, "objectives": ["area", "wire_length"], "layouts": 16, "seed": 1, "constraints": None}
+"""Parameters that a suite does not take, with their defaults."""
+Answer = tuple[dict[str, Any], list[str]]
+
+
+def run(params: Mapping[str, Any], tell: Callable[[str], None]) -> Answer:
+    """Return the answer and what is wrong, in words: nothing clean in a search, or worse than an earlier board.
+
+    Args:
+        params: Those of ``flow.explore_layouts``.
+        tell: Receives a line for each layout as it is finished.
+
+    Raises:
+        LayoutkitError: If the request cannot be run.
+    """
+    return _suite(params, tell) if "netlist_folders" in params else _search(params, tell)
+
+
+def _where(params: Mapping[str, Any]) -> Where:
+    return LocalProcesses(params.get("workers"))
+
+
+def _limits(params: Mapping[str, Any]) -> Limits:
+    return Limits(**{name: params[key] for name, key in (("seconds", "seconds_each"),) if key in params})
+
+
+def _search(params: Mapping[str, Any], tell: Callable[[str], None]) -> Answer:
+    if "against" in params:
+        raise LayoutkitError("against compares boards of netlist_folders; give it with those")
+    options = dict(params.get("options", {}))
+    if "constraints" in params:
+        options["constraints"] = read_constraints(params["constraints"]).to_json()
+    search = Search(
+        netlist=NetlistInputs.of(given_netlist(params)),
+        space=Space.of(params.get("space", {}), params.get("technologies", ["generic"]), options),
+        objectives=objectives_of(params.get("objectives", OF_A_SEARCH["objectives"])),
+        folder=Path(params["workspace"]),
+        layouts=params.get("layouts", 16),
+        seconds=params.get("seconds"),
+        seed=params.get("seed", 1),
+        where=_where(params),
+        limits=_limits(params),
+        resume=params.get("resume", False),
+    )
+    result = explore(search, tell)
+    files = {"page": str(search.folder / PAGE), "result": str(search.folder / RESULT)}
+    answer = {
+        **{name: result[name] for name in ("objectives", "space_size", "sampling", "progress")},
+        "front": [_shown(each, search.folder) for each in result["layouts"] if each["status"] == FRONT],
+        "others": [_left_out(each) for each in result["layouts"] if each["status"] != FRONT][:SHOWN],
+        "files": files,
+    }
+    return answer, [] if answer["front"] else ["no layout is clean and has all figures; others says why"]
+
+
+def _shown(layout: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    workspace = folder / layout["folder"]
+    shown = {name: layout[name] for name in ("number", "point", "figures", "layout_sha256", "parameters")}
+    shown["figures"] = {name: value for name, value in layout["figures"].items() if value is not None}
+    return {**shown, "workspace": str(workspace), "report": str(workspace / "report.html")}
+
+
+def _left_out(layout: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: layout.get(name, "") for name in ("number", "status", "reason", "point")}
+
+
+def _suite(params: Mapping[str, Any], tell: Callable[[str], None]) -> Answer:
+    options = dict(params.get("options", {}))
+    stated = [name for name, default in OF_A_SEARCH.items() if params.get(name, default) != default]
+    faults = [f"{name} is of a search of one netlist, not of netlist_folders" for name in stated]
+    faults += [f"{name} and netlist_folders: give one" for name in ("netlist_path", "netlist_text") if name in params]
+    faults += option_faults(options)
+    if faults:
+        raise LayoutkitError("; ".join(faults), details={"param_name": "netlist_folders", "errors": faults})
+    committed = _board(params["against"]) if "against" in params else None
+    folder = Path(params["workspace"])
+    board = run_suite(
+        Suite(
+            folders=params["netlist_folders"],
+            technologies=params.get("technologies", ["generic"]),
+            folder=folder,
+            options=options,
+            seconds=params.get("seconds"),
+            where=_where(params),
+            limits=_limits(params),
+            resume=params.get("resume", False),
+        ),
+        tell,
+    )
+    rows = board["rows"]
+    failed = [
+        {"name": key, "status": "not clean" if row["status"] == "done" else row["status"], "reason": row["error"]}
+        for key, row in rows.items()
+        if row["status"] != "done" or "error" in row
+    ]
+    answer = {
+        "layouts": len(rows),
+        "clean": len(rows) - len(failed),
+        "others": failed,
+        "files": {"page": str(folder / BOARD_PAGE), "result": str(folder / BOARD)},
+    }
+    if committed is None:
+        return answer, []
+    found = worse(board, committed)
+    answer |= {"worse": found, "slower": slower(board, committed)}
+    return answer, [f"{len(found)} figures are worse by more than 3 %"] if found else []
+
+
+def _board(path: str) -> dict[str, Any]:
+    try:
+        board = json.loads(read_bytes(path))
+        if isinstance(board["rows"], dict):
+            return board  # type: ignore[no-any-return]
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise FileError(f"{path} is no board.json of a suite", details={"param_name": "against", "path": path})
