@@ -75,6 +75,7 @@ SLOW_BY_FOLDER = {
     "layoutkit/drc": "drc_application drc_deck drc_hierarchy drc_mutants drc_oracle",
     "layoutkit/circuit": "netlist_fuzz",
     "layoutkit/draw": "bipolars capacitor_arrays flavours matched mos resistors_and_capacitors stack",
+    "layoutkit/explore": "cluster_jobs",
     "layoutkit/extract": "matched_groups",
     "layoutkit/flow": "constraints_in_flow isolated_bodies kept_modules matched_groups mixed_voltages nets_in_flow "
     "ports shared_cells tries whole_symmetry",

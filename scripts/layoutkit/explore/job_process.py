@@ -11,13 +11,15 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import UnsupportedOperationError
-from layoutkit.explore.jobs import CRASHED, TIME_LIMIT, Job, Limits, Outcome
+from layoutkit.explore.jobs import CRASHED, NOT_RUN, TIME_LIMIT, Job, Limits, Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 GRACE_S = 10.0
 """How long beyond its limit a job's answer may take: the process imports modules first, and ends the job. [s]"""
+_POLL_S = 0.5
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Jobs share the cores among themselves, and a process with threads should not fork."""
 
@@ -89,14 +91,16 @@ class JobProcess:
             return Outcome.unfinished(job, TIME_LIMIT, text, "TIMEOUT")
         return None
 
-    def run(self, job: Job, folder: Path) -> Outcome:
-        """Return what came of ``job``; this waits for it."""
+    def run(self, job: Job, folder: Path, is_wanted: Callable[[], bool]) -> Outcome:
+        """Return what came of ``job``; this waits for it, and ends it when it is no longer wanted."""
         self.start(job, folder)
-        while True:
-            ready, _, _ = select.select([self], [], [], 1.0)
+        while is_wanted():
+            ready, _, _ = select.select([self], [], [], _POLL_S)
             found = self.outcome(readable=bool(ready))
             if found is not None:
                 return found
+        self.stop()
+        return Outcome.unfinished(job, NOT_RUN, "nobody waits for it any more")
 
     def stop(self) -> None:
         """End the process and what it runs."""

@@ -97,6 +97,7 @@ class _Run:
             if not self.working:
                 break
             for outcome in place.finished(_TURN_S):
+                self.progress.notes = place.notes
                 yield self._kept(outcome, journal)
         for job in list(self.working.values()) if late else ():
             yield Outcome.unfinished(job, NOT_RUN, f"it was still working after {self.budget.seconds:g} s", "TIMEOUT")

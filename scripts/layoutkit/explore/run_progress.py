@@ -7,6 +7,8 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layoutkit.explore.jobs import Outcome
 
 _RECENT = 50
@@ -23,6 +25,7 @@ class RunProgress:
         counts: Outcomes by status, those of an earlier run included.
         resumed: How many of them an earlier run did.
         dashboard: Address of a page that shows what the workers do, or "".
+        notes: Why some workers of a cluster get no jobs, by their address.
     """
 
     def __init__(self, total: int | None) -> None:
@@ -30,6 +33,7 @@ class RunProgress:
         self.counts: Counter[str] = Counter()
         self.resumed = 0
         self.dashboard = ""
+        self.notes: Mapping[str, str] = {}
         self._begun = time.monotonic()
         self._ends: deque[float] = deque(maxlen=_RECENT)
 
@@ -73,6 +77,7 @@ class RunProgress:
             "per_minute": None if rate is None else round(rate, 2),
             "seconds_left": None if left is None else round(left, 1),
             "dashboard": self.dashboard,
+            "refused_workers": dict(self.notes),
         }
 
     def __str__(self) -> str:
