@@ -9,14 +9,14 @@ from layoutkit.parasitics.net_parasitics import TerminalResistance
 from layoutkit.parasitics.resistor_network import resistances
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.parasitics.net_resistance import WireNetwork
     from layoutkit.parasitics.terminal_feeds import Feeds, Place
 
     Terminal = tuple[str, str]
 
-_NO_FEED_OHM = 1e-3
+_BESIDE_OHM = 1e-3
 _SENSING = frozenset({"g"})
 
 
@@ -30,7 +30,8 @@ class NetNetwork:
         terminals: Exact resistance to each terminal.
         resistors: Two nodes and what is between them [ohm]; the net's own node is where it starts.
         nodes: Node of each terminal.
-        places: Where each node is.
+        places: Where each node is, but for ``inner``.
+        inner: Nodes that are neither the port nor a terminal.
         error: Largest relative error of the resistances from the start to terminals with ``resistors``. [1]
         cut_off: Terminals that no wire joins to the start: only diffusion, wells or the substrate do.
     """
@@ -41,6 +42,7 @@ class NetNetwork:
     resistors: tuple[tuple[str, str, float], ...] = ()
     nodes: Mapping[Terminal, str] = field(default_factory=dict)
     places: Mapping[str, Place] = field(default_factory=dict)
+    inner: tuple[str, ...] = ()
     error: float = 0.0
     cut_off: tuple[str, ...] = ()
 
@@ -77,7 +79,13 @@ class _Reduction:
         for terminal, feeds in sorted(terminals.items()):
             self._add(terminal, feeds)
         self.start = "port"
-        self.origin = wires.at[port] if port is not None else self._first()
+        self.origin = self._behind(wires.at[port]) if port is not None else self._first()
+
+    def _behind(self, node: int) -> int:
+        """Return a new node right beside another one, which may feed several terminals."""
+        new = self.wires.new_node(self.wires.places[node])
+        self.network.add(node, new, 1 / _BESIDE_OHM)
+        return new
 
     def _add(self, terminal: Terminal, feeds: Feeds) -> None:
         """Add the node of one terminal, in the middle of what feeds it."""
@@ -87,21 +95,16 @@ class _Reduction:
         if not shares:
             return
         nearest = self.wires.places[max(shares, key=lambda node: (shares[node], -node))]
-        series = feeds.series_ohm or 0.0
-        if len(shares) == 1 and not series:
-            (self.nodes[terminal],) = shares
-            return
         node = self.wires.new_node(nearest)
         self.nodes[terminal] = node
-        if series:
+        if feeds.series_ohm:
             inner = self.wires.new_node(nearest)
-            self.network.add(inner, node, 1 / series)
+            self.network.add(inner, node, 1 / feeds.series_ohm)
             node = inner
         if len(shares) == 1:
-            self.network.add(node, next(iter(shares)), 1 / _NO_FEED_OHM)
-            return
-        star = self.wires.new_node(nearest)
-        self.network.add_terminal(node, star, shares)
+            self.network.add(node, next(iter(shares)), 1 / _BESIDE_OHM)
+        else:
+            self.network.add_terminal(node, self.wires.new_node(nearest), shares)
 
     def _first(self) -> int | None:
         """Return the node of the first terminal that carries current, else of the first one."""
@@ -122,8 +125,8 @@ class _Reduction:
         kept = {self.origin, *(node for node in self.nodes.values() if node in reached)}
         self.network.eliminate(kept)
         exact = self._exact(kept)
-        resistors, error = self.network.resistors(self.origin)
-        names = self._names()
+        written = self.network.written(self.origin)
+        names = self._names(written.inner)
         terminals = tuple(
             TerminalResistance(*terminal, self._ohm(terminal, exact)) for terminal in sorted(self.terminals)
         )
@@ -131,10 +134,11 @@ class _Reduction:
             own=self.net,
             start=self.start,
             terminals=terminals,
-            resistors=tuple((names[one], names[other], ohm) for one, other, ohm in resistors),
+            resistors=tuple((names[one], names[other], ohm) for one, other, ohm in written.resistors),
             nodes={terminal: names[node] for terminal, node in sorted(self.nodes.items()) if node in reached},
             places={names[node]: self.wires.places[node] for node in sorted(self.network.links)},
-            error=error,
+            inner=tuple(names[node] for node in written.inner),
+            error=written.error,
             cut_off=cut_off,
         )
 
@@ -148,9 +152,10 @@ class _Reduction:
             return 0.0  # nothing but silicon, which the device's model contains
         return exact.get(node)
 
-    def _names(self) -> dict[int, str]:
-        """Return the name of each node that is left: the net's own, or that of a terminal."""
+    def _names(self, inner: Iterable[int]) -> dict[int, str]:
+        """Return the name of each node that is left: the net's own, that of a terminal, or a number."""
         names = {self.origin: self.net} if self.origin is not None else {}
         for terminal, node in sorted(self.nodes.items()):
             names.setdefault(node, f"{self.net}:{'.'.join(terminal)}")
+        names.update({node: f"{self.net}:{number}" for number, node in enumerate(inner, 1)})
         return names

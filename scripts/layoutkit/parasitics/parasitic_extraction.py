@@ -120,5 +120,5 @@ def _distributed(found: LayoutCircuit, capacitance: Capacitances, networks: Mapp
         resistors=tuple(Resistor(net, *each) for net, network in named for each in network.resistors),
         capacitors=node_capacitors(capacitance.pieces, found.nets, networks),
         nodes={terminal: node for _, network in named for terminal, node in network.nodes.items()},
-        net_of={node: net for net, network in named for node in network.places if node != net},
+        net_of={node: net for net, network in named for node in (*network.places, *network.inner) if node != net},
     )

