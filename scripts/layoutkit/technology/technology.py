@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from layoutkit.technology.device_kinds import DeviceKind
     from layoutkit.technology.netlist_forms import CardForm
+    from layoutkit.technology.simulation_models import SimulationModels
 
 PURPOSES = {
     "active": "diffusion",
@@ -413,6 +414,8 @@ class Technology:
     parasitics: ParasiticData = field(default_factory=ParasiticData)
     deep_well: DeepWell | None = None
     """How bodies are isolated; None where the process has no deep well."""
+    simulation: SimulationModels | None = None
+    """Where its models for ngspice are; None where the file does not say."""
 
     def role(self, role: str) -> str | None:
         """Return the layer name of ``role`` (active, tap, poly, contact, ...), None where the process has none."""

@@ -13,6 +13,7 @@ from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, F
 from layoutkit.technology.matching_data import read_matching
 from layoutkit.technology.netlist_forms import read_forms
 from layoutkit.technology.parasitic_data import read_parasitics, uncertain_parasitics
+from layoutkit.technology.simulation_models import read_simulation_models
 from layoutkit.technology.technology import (
     AREA_KINDS,
     DIMENSIONLESS_KINDS,
@@ -243,6 +244,7 @@ class _Reader:
                 ),
                 parasitics=read_parasitics(data.get("parasitics", {})),
                 deep_well=self._deep_well(),
+                simulation=read_simulation_models(data.get("simulation")),
                 other_layers={
                     name: _layer(name, {"gds": gds, "purpose": purpose})
                     for purpose, named in data.get("other_layers", {}).items()

@@ -1,0 +1,149 @@
+"""The test bench of an amplifier: operating point, DC gain, unity-gain frequency, phase margin, offset, supply current.
+
+One output: a coil closes the loop for direct current and a capacitor opens it for all other frequencies, so that one
+run tells the offset and the open-loop response. A source in the loop keeps the output at the level at which the
+schematic's is with equal inputs; the offset is then the difference of the inputs.
+
+                  inp --|+\
+            cm + AC     |  >---+--------- out
+                  inn --|-/    |
+                   |--- 1 GH --(level - cm)
+                  1 GF
+                   0
+
+Two outputs: the inputs are driven by plus and minus half, and the offset is the output's difference over the gain.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutkit.simulate.fixture import Measurement
+from layoutkit.simulate.ngspice import SimulationError
+from layoutkit.simulate.operating_point import operating_point
+
+if TYPE_CHECKING:
+    from layoutkit.simulate.fixture import Fixture
+    from layoutkit.simulate.raw_file import Plot
+
+SWEEP = ".ac dec 40 1 100g"
+LARGEST_OFFSET = 0.1
+"""Largest difference of the inputs, as a part of the supply, at which an amplifier is in its operating range."""
+_POSITIVE_NAME = re.compile(r".*(p|\+|plus|pos|1|a)\d*", re.IGNORECASE)
+
+
+def measure_amplifier(fixture: Fixture) -> dict[str, Measurement]:
+    """Return the measurements of an amplifier by name.
+
+    Raises:
+        SimulationError: If the amplifier has no output, or its loop finds no operating point.
+    """
+    if not fixture.roles.outputs:
+        raise SimulationError("no output was found; name its port so that it begins with out, or give a deck")
+    if len(fixture.roles.outputs) == 2:
+        return _two_outputs(fixture)
+    first, second = fixture.roles.inputs
+    if not _POSITIVE_NAME.fullmatch(first) and _POSITIVE_NAME.fullmatch(second):
+        first, second = second, first
+    plots = _one_output(fixture, first, second)
+    if _inverts(plots[1], fixture):  # the loop was closed to the other input
+        plots = _one_output(fixture, second, first)
+        first, second = second, first
+    if _inverts(plots[1], fixture):
+        raise SimulationError(f"neither {first} nor {second} is the inverting input: the output follows none of them")
+    operating, sweep = plots
+    output = fixture.nodes[fixture.roles.outputs[0]]
+    offset = operating.of("v(tbn)")[0] - operating.of("v(tbp)")[0]
+    if abs(offset) > LARGEST_OFFSET * fixture.values.supply_v:
+        raise SimulationError(
+            f"the loop holds the output only with {offset:.3f} V between the inputs: the common mode "
+            f"({fixture.values.common_mode_v:g} V) or a bias does not suit this amplifier; give others in values"
+        )
+    return {
+        **_response(sweep.scale, sweep.of(f"v({output})")),
+        "offset": Measurement(float(offset), "V"),
+        **operating_point(fixture, operating),
+    }
+
+
+def quiet_output(fixture: Fixture) -> float | None:
+    """Return the output voltage with equal inputs; None where that is near a supply, as with a high gain. [V]"""
+    if len(fixture.roles.outputs) != 1 or len(fixture.roles.inputs) != 2:
+        return None
+    first, second = fixture.roles.inputs
+    level = fixture.values.common_mode_v
+    (plot,) = fixture.run([f"vp tbp 0 {level:g}", f"vn tbn 0 {level:g}", ".op"], 1, {first: "tbp", second: "tbn"})
+    output, supply = float(plot.of(f"v({fixture.nodes[fixture.roles.outputs[0]]})")[0]), fixture.values.supply_v
+    return round(output, 4) if 0.1 * supply < output < 0.9 * supply else None
+
+
+def _level(fixture: Fixture) -> float:
+    """Return the voltage at which the loop keeps the output. [V]"""
+    level = fixture.values.output_v
+    return fixture.values.common_mode_v if level is None else level
+
+
+def _one_output(fixture: Fixture, positive: str, negative: str) -> list[Plot]:
+    output = fixture.nodes[fixture.roles.outputs[0]]
+    cards = [
+        f"vin tbp 0 {fixture.values.common_mode_v:g} ac 1",
+        f"vlevel {output} tbf {_level(fixture) - fixture.values.common_mode_v:g}",
+        "lfb tbf tbn 1e9",
+        "cfb tbn 0 1e9",
+        f"cl {output} 0 {fixture.values.load_f:g}",
+        ".op",
+        SWEEP,
+    ]
+    return fixture.run(cards, 2, {positive: "tbp", negative: "tbn"})
+
+
+def _two_outputs(fixture: Fixture) -> dict[str, Measurement]:
+    values, inputs = fixture.values, fixture.roles.inputs
+    first, second = (fixture.nodes[port] for port in fixture.roles.outputs)
+    cards = [
+        f"vinp tbp 0 {values.common_mode_v:g} ac 0.5",
+        f"vinn tbn 0 {values.common_mode_v:g} ac -0.5",
+        f"cl1 {first} 0 {values.load_f:g}",
+        f"cl2 {second} 0 {values.load_f:g}",
+        ".op",
+        SWEEP,
+    ]
+    operating, sweep = fixture.run(cards, 2, {inputs[0]: "tbp", inputs[1]: "tbn"})
+    response = sweep.of(f"v({first})") - sweep.of(f"v({second})")
+    difference = float(operating.of(f"v({first})")[0] - operating.of(f"v({second})")[0])
+    return {
+        **_response(sweep.scale, response),
+        "offset": Measurement(-difference / float(np.real(response[0])), "V"),
+        **operating_point(fixture, operating),
+    }
+
+
+def _inverts(sweep: Plot, fixture: Fixture) -> bool:
+    """Whether the output follows the driven input upside down at the lowest frequency."""
+    return bool(np.real(sweep.of(f"v({fixture.nodes[fixture.roles.outputs[0]]})")[0]) < 0)
+
+
+def _response(frequency: np.ndarray, response: np.ndarray) -> dict[str, Measurement]:
+    """Return DC gain [dB], unity-gain frequency [Hz] and phase margin [degrees]; no unity gain, no margin.
+
+    The frequency is found between two points of the sweep on logarithmic scales.
+    """
+    gain = 20 * np.log10(np.maximum(np.abs(response), 1e-30))
+    found = {"dc_gain": Measurement(float(gain[0]), "dB")}
+    below = np.nonzero(gain < 0)[0]
+    if gain[0] <= 0 or not below.size:
+        return found
+    last = below[0]
+    part = gain[last - 1] / (gain[last - 1] - gain[last])
+    decades = np.log10(frequency)
+    phase = np.degrees(np.unwrap(np.angle(response)))
+    at_unity = phase[last - 1] + part * (phase[last] - phase[last - 1])
+    unity = 10 ** (decades[last - 1] + part * (decades[last] - decades[last - 1]))
+    return {
+        **found,
+        "gbw": Measurement(float(unity), "Hz"),
+        "phase_margin": Measurement(float(180 + at_unity - phase[0]), "deg"),
+    }

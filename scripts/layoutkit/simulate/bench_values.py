@@ -1,0 +1,129 @@
+"""Voltages, currents and loads of a test bench: a user's, else from the technology and the sizes of the devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import LayoutkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.simulate.port_roles import Roles
+    from layoutkit.technology import Technology
+
+OVERDRIVE_V = 0.2
+"""Overdrive voltage at which a bias current puts the transistor that takes it. [V]"""
+FALLBACK_A = 10e-6
+"""Bias current where the technology states no saturation current. [A]"""
+COMMON_MODE = {"nmos": 0.6, "pmos": 0.4}
+"""Common-mode voltage of an input pair as a part of the supply, which leaves its tail some room."""
+
+
+@dataclass(frozen=True)
+class BenchValues:
+    """What the sources and loads of a bench are; every value is told in the answer.
+
+    Attributes:
+        supply_v: Voltage of the supplies above ground. [V]
+        common_mode_v: Voltage of the inputs. [V]
+        output_v: Voltage at which the loop of an amplifier keeps its output; None for that of the schematic with equal
+            inputs, so that the offset is what the layout adds and not the error of a finite gain. [V]
+        load_f: Capacitance at each output. [F]
+        source_ohm: Resistance of the sources at the inputs of a comparator. [ohm]
+        period_s: Period of a comparator's clock. [s]
+        overdrive_v: Input voltage at which the delay of a comparator is measured. [V]
+        temperature_c: Temperature of the devices. [degrees Celsius]
+        currents_a: Port to the current of its source, which flows into an NMOS and out of a PMOS. [A]
+        voltages_v: Port to the voltage of its source. [V]
+    """
+
+    supply_v: float
+    common_mode_v: float
+    output_v: float | None = None
+    load_f: float = 50e-15
+    source_ohm: float = 1000.0
+    period_s: float = 20e-9
+    overdrive_v: float = 0.01
+    temperature_c: float = 27.0
+    currents_a: Mapping[str, float] = field(default_factory=dict)
+    voltages_v: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the values as JSON data."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def choose_values(
+    circuit: Circuit, technology: Technology, roles: Roles, given: Mapping[str, Any] | None = None
+) -> BenchValues:
+    """Return the values of a bench: those given, and for the others what fits the technology and the devices.
+
+    Raises:
+        LayoutkitError: If a given value is of a port that the circuit does not have.
+    """
+    given = dict(given or {})
+    ports = {port.lower(): port for port in circuit.ports}
+    named = {
+        name: {ports.get(port.lower(), port): value for port, value in given.pop(name, {}).items()}
+        for name in ("currents_a", "voltages_v")
+    }
+    strange = sorted({port for values in named.values() for port in values} - set(circuit.ports))
+    if strange:
+        raise LayoutkitError(
+            f"values: the circuit has no port {', '.join(strange)}; it has {', '.join(circuit.ports)}",
+            details={"param_name": "values", "provided_value": strange[0]},
+        )
+    supply = given.pop("supply_v", None) or supply_voltage(circuit, technology)
+    share = COMMON_MODE.get(_input_type(circuit, roles), 0.5)
+    common = given.pop("common_mode_v", None)
+    takers = {**roles.currents, **roles.gates, **_reference(circuit, roles)}
+    currents = {port: bias_current(device, technology) for port, device in takers.items()}
+    kept = {port: value for port, value in currents.items() if port not in named["voltages_v"]}
+    return BenchValues(
+        supply_v=supply,
+        common_mode_v=round(share * supply, 3) if common is None else common,
+        currents_a={**kept, **named["currents_a"]},
+        voltages_v=named["voltages_v"],
+        **given,
+    )
+
+
+def supply_voltage(circuit: Circuit, technology: Technology) -> float:
+    """Return the lowest of the supply voltages that the circuit's transistors are made for. [V]"""
+    stated = [
+        technology.devices[device.model].supply_v
+        for device in circuit.devices
+        if device.is_mos and device.model in technology.devices
+    ]
+    return min((voltage for voltage in stated if voltage), default=1.8)
+
+
+def bias_current(device: Device, technology: Technology) -> float:
+    """Return the current that puts a transistor at ``OVERDRIVE_V``, to two digits. [A]
+
+    The saturation current of the technology at three quarters of the supply as overdrive, scaled with the power 1.5 as
+    of a transistor between velocity saturation and square law, and with the length.
+    """
+    spec = technology.devices.get(device.model)
+    if spec is None or not spec.saturation_ma_um or not spec.supply_v:
+        return FALLBACK_A
+    width_um, shorter = 1e6 * device.w * device.m, spec.min_l * technology.dbu_um / (1e6 * device.l)
+    current = 1e-3 * spec.saturation_ma_um * width_um * shorter * (OVERDRIVE_V / (0.75 * spec.supply_v)) ** 1.5
+    return float(f"{current:.1e}")
+
+
+def _input_type(circuit: Circuit, roles: Roles) -> str:
+    """Return the type of the transistors at the first input."""
+    ends = circuit.nets.get(roles.inputs[0], ()) if roles.inputs else ()
+    return next((circuit.device(end.device).type for end in ends if end.terminal == "g"), "")
+
+
+def _reference(circuit: Circuit, roles: Roles) -> dict[str, Device]:
+    """Return the transistor that takes the input current of a mirror."""
+    if roles.bench != "mirror":
+        return {}
+    ends = circuit.nets[roles.inputs[0]]
+    return {roles.inputs[0]: next(circuit.device(end.device) for end in ends if end.terminal == "g")}

@@ -1,0 +1,66 @@
+"""The test bench of an oscillator: its frequency, swing and supply current once the oscillation is steady."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from layoutkit.simulate.fixture import Measurement
+from layoutkit.simulate.ngspice import SimulationError
+from layoutkit.simulate.raw_file import mean_over_time
+
+if TYPE_CHECKING:
+    from layoutkit.simulate.fixture import Fixture
+
+SPANS_S = (20e-9, 200e-9, 2e-6, 20e-6)
+"""Simulated times, each tried until the output has enough periods. [s]"""
+PERIODS = 6
+STEADY = 0.01
+"""Largest difference between the last periods, as a part of their mean."""
+
+
+def measure_oscillator(fixture: Fixture) -> dict[str, Measurement]:
+    """Return frequency, peak-to-peak swing and mean supply current over the last periods.
+
+    The supply rises within the first hundredth of the time, which starts the oscillation.
+
+    Raises:
+        SimulationError: If there is no output port, or it does not oscillate steadily within the longest time.
+    """
+    if not fixture.roles.outputs:
+        raise SimulationError("no output was found; name its port so that it begins with out, or give a deck")
+    output = fixture.nodes[fixture.roles.outputs[0]]
+    for span in SPANS_S:
+        step = span / 4000
+        cards = [
+            f"cl {output} 0 {fixture.values.load_f:g}",
+            f".ic v({output})=0",
+            f".tran {step:g} {span:g} 0 {step:g}",
+            f".save v({output}) " + " ".join(f"i(v{fixture.nodes[net]})" for net in fixture.roles.power),
+        ]
+        (run,) = fixture.run(cards, 1)
+        time, level = run.scale, run.of(f"v({output})")
+        edges = rising_edges(time, level, fixture.values.supply_v / 2)
+        periods = np.diff(edges)[-PERIODS:]
+        if periods.size == PERIODS and np.ptp(periods) <= STEADY * periods.mean():
+            last = time >= edges[-PERIODS - 1]
+            currents = {
+                f"supply_current({net})" if len(fixture.roles.power) > 1 else "supply_current": Measurement(
+                    -mean_over_time(time[last], run.of(f"i(v{fixture.nodes[net]})")[last]), "A"
+                )
+                for net in fixture.roles.power
+            }
+            return {
+                "frequency": Measurement(float(1 / periods.mean()), "Hz"),
+                "swing": Measurement(float(np.ptp(level[last])), "V"),
+                **currents,
+            }
+    raise SimulationError(f"the output does not oscillate steadily within {SPANS_S[-1]:g} s")
+
+
+def rising_edges(time: np.ndarray, level: np.ndarray, threshold: float) -> np.ndarray:
+    """Return the times at which a level rises through a threshold, each between two points. [s]"""
+    before = np.nonzero((level[:-1] < threshold) & (level[1:] >= threshold))[0]
+    part = (threshold - level[before]) / (level[before + 1] - level[before])
+    return np.asarray(time[before] + part * (time[before + 1] - time[before]))

@@ -1,0 +1,48 @@
+"""The deck of a user: it calls the circuit by its name, and its ``.meas`` cards state what is measured."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import NetlistError
+from layoutkit.simulate.fixture import Measurement
+from layoutkit.simulate.netlist_cards import IN_DECKS, IN_NETLISTS, harmless_cards
+from layoutkit.simulate.ngspice import SimulationError, trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutkit.simulate.fixture import Fixture
+
+_VALUE = re.compile(r"^\s*([a-z_]\w*)\s*=\s*([+-]?\d[\d.]*(?:e[+-]?\d+)?)(?:\s|$)", re.IGNORECASE | re.MULTILINE)
+
+
+def read_deck(text: str, cell: str) -> tuple[list[str], tuple[str, ...]]:
+    """Return the cards of a deck and the names of its measurements.
+
+    Raises:
+        NetlistError: If it holds cards that are not simulated, measures nothing or does not call the circuit.
+    """
+    cards = harmless_cards(text, "the deck", IN_DECKS | IN_NETLISTS)
+    words = [card.lower().split() for card in cards]
+    names = tuple(each[2] for each in words if each[0] in (".meas", ".measure") and len(each) > 2)
+    if not names:
+        raise NetlistError("the deck has no .meas card, so it measures nothing")
+    if not any(each[0].startswith("x") and cell.lower() in each for each in words):
+        raise NetlistError(f"the deck does not call subcircuit {cell}; add a card such as Xdut ... {cell}")
+    return cards, names
+
+
+def measure_deck(fixture: Fixture, cards: Sequence[str], names: Sequence[str]) -> dict[str, Measurement]:
+    """Return the measurements of a deck that ngspice could make.
+
+    Raises:
+        SimulationError: If it made none; the message holds what it said.
+    """
+    log = fixture.log_of(cards)
+    values = {match[1].lower(): float(match[2]) for match in _VALUE.finditer(log)}
+    found = {name: Measurement(values[name], "") for name in names if name in values}
+    if not found:
+        raise SimulationError(f"the deck gave no measurement: {trouble(log)}")
+    return found

@@ -1,0 +1,241 @@
+"""What the ports of a circuit are for, and which test bench measures it.
+
+The circuit's recognised modules and the names of its ports decide: the gates of a differential pair are the inputs, a
+port on gates of both kinds is a clock, a diode-connected transistor takes a bias current, and so on. What is decided is
+told in the answer, and a user's values replace it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.supplies import find_supplies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
+
+OPERATING_POINT = "operating_point"
+BENCHES = ("amplifier", "comparator", "oscillator", "mirror", OPERATING_POINT)
+_OUTPUT_NAME = re.compile(r"v?_?out.*|vo[pnm+\-]?\d*|q(n|b|bar)?", re.IGNORECASE)
+_CLOCK_NAME = re.compile(r"(c(l?k|lock)|phi|latch|strobe|en_?clk).*", re.IGNORECASE)
+_COMMON_MODE_NAME = re.compile(r"v_?(cm|ref|com).*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the ports of a circuit are for.
+
+    Attributes:
+        bench: The test bench, one of ``BENCHES``.
+        reason: Why, in words.
+        power: Supply nets.
+        ground: Ground nets.
+        inputs: Both inputs of a differential pair, or the reference of a mirror.
+        outputs: What is measured: one net, or two that mirror each other; of a mirror, all of them.
+        clock: What starts a comparison.
+        currents: Port that takes a bias current, to the transistor that takes it.
+        gates: Port on gates alone, to the transistor whose gate it biases.
+        common: Ports at the common-mode voltage.
+        open: Ports that nothing is connected to.
+    """
+
+    bench: str
+    reason: str
+    power: tuple[str, ...]
+    ground: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    clock: str = ""
+    currents: Mapping[str, Device] = field(default_factory=dict)
+    gates: Mapping[str, Device] = field(default_factory=dict)
+    common: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+
+
+def find_roles(circuit: Circuit, bench: str = "") -> Roles:
+    """Return what the ports of a recognised circuit are for.
+
+    Args:
+        circuit: With its modules.
+        bench: The test bench to use; empty to choose one.
+    """
+    return _Finder(circuit, bench).roles()
+
+
+class _Finder:
+    def __init__(self, circuit: Circuit, bench: str) -> None:
+        self.circuit = circuit
+        self.supplies = find_supplies(circuit)
+        self.signals = [port for port in circuit.ports if port not in self.supplies]
+        self.wanted = bench
+        self.ends = {
+            port: [(circuit.device(end.device), end.terminal) for end in circuit.nets[port]] for port in self.signals
+        }
+
+    def roles(self) -> Roles:
+        inputs, clock = self._inputs(), self._clock()
+        bench, reason = self._bench(inputs, clock)
+        mirror = self._mirror() if bench == "mirror" else None
+        if mirror is not None:
+            inputs = (self.circuit.device(mirror.properties["reference"]).terminals["g"],)
+            tops = [self._driven(self.circuit.device(each)) for each in mirror.properties["outputs"]]
+            outputs = tuple(dict.fromkeys(net for net in tops if net in self.signals))
+        else:
+            outputs = self._outputs({*inputs, clock}, single=bench == "oscillator")
+        left = [port for port in self.signals if port not in {*inputs, *outputs, clock}]
+        currents = {port: taker for port in left if (taker := self._takes_current(port)) is not None}
+        gates = {
+            port: self.ends[port][0][0]
+            for port in left
+            if self.ends[port] and all(end == "g" for _, end in self.ends[port]) and port not in currents
+        }
+        common = tuple(port for port in gates if _COMMON_MODE_NAME.fullmatch(port))
+        return Roles(
+            bench=bench,
+            reason=reason,
+            power=tuple(net for net in self.supplies.power if net in self.circuit.ports),
+            ground=tuple(net for net in self.supplies.ground if net in self.circuit.ports),
+            inputs=inputs,
+            outputs=outputs,
+            clock=clock if bench == "comparator" else "",
+            currents=currents,
+            gates={port: device for port, device in gates.items() if port not in common},
+            common=common,
+            open=tuple(port for port in left if port not in currents and port not in gates),
+        )
+
+    def _bench(self, inputs: tuple[str, ...], clock: str) -> tuple[str, str]:
+        if self.wanted:
+            return self.wanted, "asked for"
+        latch = next((m for m in self._of("cross_coupled_pair")), None)
+        if inputs and clock and latch is not None:
+            return "comparator", f"clock {clock}, latch {latch.id}, inputs {' and '.join(inputs)}"
+        if inputs:
+            return "amplifier", f"differential pair with inputs {' and '.join(inputs)}, no clocked latch"
+        ring = self._ring()
+        if ring:
+            return "oscillator", f"a ring of inverters: {', '.join(ring)}"
+        mirror = self._mirror()
+        if mirror is not None:
+            return "mirror", f"{mirror.id}, and no differential pair with both gates on ports"
+        return OPERATING_POINT, "no differential pair on ports, ring of inverters or mirror on ports was recognised"
+
+    def _of(self, kind: str) -> Iterable[RecognisedModule]:
+        return (module for module in self.circuit.modules if module.type == kind)
+
+    def _inputs(self) -> tuple[str, ...]:
+        """Return the ports at the gates of a differential pair, the positive one first where the names tell."""
+        for module in self._of("differential_pair"):
+            nets = [self.circuit.device(name).terminals["g"] for name in module.devices]
+            if all(net in self.signals for net in nets):
+                return tuple(nets)
+        return ()
+
+    def _clock(self) -> str:
+        """Return the port that leads to gates of both kinds, or whose name is that of a clock."""
+        on_gates = [port for port in self.signals if self.ends[port] and all(end == "g" for _, end in self.ends[port])]
+        named = [port for port in on_gates if _CLOCK_NAME.fullmatch(port)]
+        both = [port for port in on_gates if {device.type for device, _ in self.ends[port]} >= {"nmos", "pmos"}]
+        return next(iter([*named, *both]), "")
+
+    def _outputs(self, known: set[str], *, single: bool) -> tuple[str, ...]:
+        """Return the port that drains drive and that is farthest from the inputs; its mirror image with it."""
+        driven = [
+            port
+            for port in self.signals
+            if port not in known and self._takes_current(port) is None and any(end == "d" for _, end in self.ends[port])
+        ]
+        named = [port for port in driven if _OUTPUT_NAME.fullmatch(port)]
+        depth = self._depths(known)
+        ordered = sorted(named or driven, key=lambda port: (-depth.get(port, 0), self.signals.index(port)))
+        farthest = [port for port in ordered if depth.get(port, 0) == depth.get(ordered[0], 0)]
+        pair = farthest[:2] if len(farthest) == 2 else ordered[:2] if len(named) == 2 else farthest[:1]
+        return tuple(sorted(pair[:1] if single else pair, key=self.signals.index))
+
+    def _depths(self, start: set[str]) -> dict[str, int]:
+        """Return how many transistors a signal passes, from gate or source to drain, to each net."""
+        depth = dict.fromkeys(filter(None, start), 0)
+        waiting = deque(depth)
+        while waiting:
+            net = waiting.popleft()
+            for end in self.circuit.nets.get(net, ()):
+                device = self.circuit.device(end.device)
+                reached = device.terminals.get("d", "") if device.is_mos and end.terminal in "gs" else ""
+                if reached and reached not in self.supplies and reached not in depth:
+                    depth[reached] = depth[net] + 1
+                    waiting.append(reached)
+        return depth
+
+    def _takes_current(self, port: str) -> Device | None:
+        """Return the transistor that takes a bias current from a port: a diode, a cascoded one, or a pair's source."""
+        ends = self.ends[port]
+        gates = [device for device, end in ends if end == "g"]
+        drains = [device for device, end in ends if end == "d"]
+        below = {device.terminals["s"] for device in drains}
+        for device in gates:
+            if device in drains or device.terminals["d"] in below:
+                return device
+        sources = [device for device, end in ends if end == "s"]
+        return sources[0] if len(sources) == len(ends) and sources else None
+
+    def _driven(self, device: Device) -> str:
+        """Return the drain of a transistor, or of the cascodes above it."""
+        for _ in range(4):
+            above = [
+                self.circuit.device(end.device)
+                for end in self.circuit.nets[device.terminals["d"]]
+                if end.terminal == "s" and self.circuit.device(end.device).type == device.type
+            ]
+            if len(above) != 1 or device.terminals["d"] in self.circuit.ports:
+                break
+            device = above[0]
+        return device.terminals["d"]
+
+    def _mirror(self) -> RecognisedModule | None:
+        """Return the current mirror whose reference and an output are on ports."""
+        for module in self._of("current_mirror"):
+            reference = self.circuit.device(module.properties["reference"])
+            outputs = [self._driven(self.circuit.device(name)) for name in module.properties["outputs"]]
+            if reference.terminals["g"] in self.signals and any(net in self.signals for net in outputs):
+                return module
+        return None
+
+    def _ring(self) -> tuple[str, ...]:
+        """Return the nets of a ring of an odd number of inverters, each net driving the next; nothing without one."""
+        drivers: dict[tuple[str, str], set[str]] = {}
+        for device in self.circuit.devices:
+            gate, drain = device.terminals.get("g", ""), device.terminals.get("d", "")
+            if device.is_mos and gate not in self.supplies and drain not in self.supplies and gate != drain:
+                drivers.setdefault((gate, drain), set()).add(device.type)
+        drives: dict[str, list[str]] = {}
+        for (gate, drain), types in sorted(drivers.items()):
+            if types == {"nmos", "pmos"}:
+                drives.setdefault(gate, []).append(drain)
+        for start in drives:
+            ring = _shortest_way_back(drives, start)
+            if len(ring) > 2 and len(ring) % 2:
+                return ring
+        return ()
+
+
+def _shortest_way_back(drives: Mapping[str, list[str]], start: str) -> tuple[str, ...]:
+    """Return the shortest path of a graph from ``start`` to itself, without its end; nothing where there is none."""
+    before: dict[str, str] = {}
+    waiting = deque([start])
+    while waiting:
+        net = waiting.popleft()
+        for following in drives.get(net, ()):
+            if following == start:
+                path = [net]
+                while path[-1] != start:
+                    path.append(before[path[-1]])
+                return tuple(reversed(path))
+            if following not in before:
+                before[following] = net
+                waiting.append(following)
+    return ()

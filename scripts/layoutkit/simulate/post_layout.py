@@ -1,0 +1,239 @@
+"""Schematic and layout side by side: the same test bench on the netlist and on what was extracted from its layout."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit.spice_writer import write_spice
+from layoutkit.simulate.amplifier import measure_amplifier, quiet_output
+from layoutkit.simulate.bench_values import choose_values
+from layoutkit.simulate.comparator import measure_comparator
+from layoutkit.simulate.device_models import DeviceModels, ModelCards, NoModelsError, find_models
+from layoutkit.simulate.fixture import Fixture, Measurement
+from layoutkit.simulate.measurement_limits import judge, limits_of
+from layoutkit.simulate.mirror import measure_mirror
+from layoutkit.simulate.netlist_cards import CardNetlist, read_cards
+from layoutkit.simulate.ngspice import DEFAULT_TIMEOUT_S, SimulationError, Start, ngspice_program, ngspice_version
+from layoutkit.simulate.operating_point import measure_operating_point
+from layoutkit.simulate.oscillator import measure_oscillator
+from layoutkit.simulate.own_deck import measure_deck, read_deck
+from layoutkit.simulate.port_roles import OPERATING_POINT, find_roles
+from layoutkit.technology.simulation_models import TYPICAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.technology import Technology
+
+    _Measured = dict[str, Measurement]
+
+MEASURE: dict[str, Callable[[Fixture], _Measured]] = {
+    "amplifier": measure_amplifier,
+    "comparator": measure_comparator,
+    "oscillator": measure_oscillator,
+    "mirror": measure_mirror,
+    OPERATING_POINT: measure_operating_point,
+}
+SCHEMATIC, EXTRACTED = "schematic", "extracted"
+MAX_SAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to simulate.
+
+    Attributes:
+        circuit: The circuit as drawn, mapped to the technology, with its modules.
+        technology: Its process.
+        extracted: SPICE with a subcircuit of the same ports, extracted from the layout.
+        models: Folder of the models; None for those below ``$PDK_ROOT``.
+        bench: Test bench; empty to choose one.
+        deck: A deck of the user, instead of a test bench; empty for none.
+        values: Values of the bench, over the defaults.
+        corners: Corners of the models, each compared by itself.
+        samples: Runs with random differences between devices, on the extracted netlist; 0 for none.
+        seed: Seed of the first of them.
+        limits: What each measurement has to keep, as ``limits_of`` reads it.
+        jobs: Simulations at the same time.
+        timeout_s: Longest time of one simulation. [s]
+    """
+
+    circuit: Circuit
+    technology: Technology
+    extracted: str
+    models: str | None = None
+    bench: str = ""
+    deck: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    corners: Sequence[str] = (TYPICAL,)
+    samples: int = 0
+    seed: int = 1
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    jobs: int = 1
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One simulation to make: which netlist, at which corner, and the seed of its random differences, 0 for none."""
+
+    netlist: str
+    corner: str
+    seed: int = 0
+
+
+def compare_post_layout(request: Request) -> dict[str, Any]:
+    """Return both sides of each measurement, their change and the verdicts on the limits, as JSON data.
+
+    ``unchecked`` says what was not measured and why; ``faults`` which limits are broken or could not be checked.
+
+    Raises:
+        MissingProgramError: If ngspice is not installed.
+        LayoutkitError: If a netlist, the deck, a value, a limit or a corner cannot be used.
+    """
+    return _Comparison(request).run()
+
+
+class _Comparison:
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.limits = limits_of(request.limits)
+        self.roles = find_roles(request.circuit, request.bench)
+        self.values = choose_values(request.circuit, request.technology, self.roles, request.values)
+        self.program = ngspice_version(ngspice_program())
+        text, name = write_spice(request.circuit, request.technology), request.circuit.name or "top"
+        declared = request.technology.simulation
+        ignored = () if declared is None else declared.ignored_parameters
+        self.netlists = {
+            SCHEMATIC: read_cards(text, "the circuit's netlist", ignored=ignored),
+            EXTRACTED: read_cards(request.extracted, "the extracted netlist", name, ignored),
+        }
+        self.deck = read_deck(request.deck, self.netlists[SCHEMATIC].cell) if request.deck else None
+        self.unchecked: list[str] = []
+        self.outputs_v: dict[str, float | None] = {}
+
+    def run(self) -> dict[str, Any]:
+        """Return the answer."""
+        found: dict[_Run, _Measured] = {}
+        source = ""
+        try:
+            models = find_models(self.request.technology, self.request.models)
+            source = "generic" if models.declared.generic else str(models.folder)
+            found = self._measure_all(models)
+        except NoModelsError as error:
+            self.unchecked.append(error.message)
+        corners = [self._corner(corner, found) for corner in self.request.corners]
+        judged, faults = judge(corners, self.limits)
+        return {
+            "bench": self._bench(),
+            "models": {"source": source, "simulator": self.program},
+            "corners": judged,
+            **self._statistics(found),
+            "unchecked": list(dict.fromkeys(self.unchecked)),
+            "faults": faults,
+        }
+
+    def _bench(self) -> dict[str, Any]:
+        if self.deck is not None:
+            return {"name": "deck", "reason": "a deck was given", "values": {}}
+        roles = self.roles
+        ports = {
+            "inputs": list(roles.inputs), "outputs": list(roles.outputs), "clock": roles.clock,
+            "supplies": list(roles.power), "open": list(roles.open),
+        }  # fmt: skip
+        told = {name: value for name, value in ports.items() if value}
+        return {"name": roles.bench, "reason": roles.reason, "ports": told, "values": self.values.to_json()}
+
+    def _measure_all(self, models: DeviceModels) -> dict[_Run, _Measured]:
+        """Return the measurements of every run that finished."""
+        request = self.request
+        fixtures: dict[_Run, Fixture] = {}
+        for corner in request.corners:
+            cards = models.cards(self._names(), corner)
+            for name, netlist in self.netlists.items():
+                fixtures[_Run(name, corner)] = self._fixture(netlist, cards, 0)
+            self._keep_output(fixtures, corner)
+        if request.samples:
+            try:
+                random = models.cards(self._names(), request.corners[0], random=True)
+            except NoModelsError as error:
+                self.unchecked.append(error.message)
+            else:
+                for seed in range(request.seed, request.seed + min(request.samples, MAX_SAMPLES)):
+                    run = _Run(EXTRACTED, request.corners[0], seed)
+                    level = fixtures[_Run(EXTRACTED, request.corners[0])].values
+                    fixtures[run] = replace(self._fixture(self.netlists[EXTRACTED], random, seed), values=level)
+        with ThreadPoolExecutor(max(1, request.jobs)) as pool:
+            outcomes = list(pool.map(self._measured, fixtures, fixtures.values()))
+        return {run: outcome for run, outcome in zip(fixtures, outcomes, strict=True) if outcome is not None}
+
+    def _names(self) -> set[str]:
+        """Return the models that the netlists, the copies for bias and the deck may call."""
+        return {name for netlist in self.netlists.values() for name in netlist.models}
+
+    def _fixture(self, netlist: CardNetlist, models: ModelCards, seed: int) -> Fixture:
+        request = self.request
+        start = Start(models.osdi, seed, request.timeout_s)
+        return Fixture(request.circuit, request.technology, self.roles, self.values, netlist, models.text, start)
+
+    def _keep_output(self, fixtures: dict[_Run, Fixture], corner: str) -> None:
+        """Let the amplifiers of a corner keep their outputs where the schematic's is with equal inputs."""
+        if self.deck is not None or self.roles.bench != "amplifier" or self.values.output_v is not None:
+            return
+        try:
+            level = quiet_output(fixtures[_Run(SCHEMATIC, corner)])
+        except SimulationError:
+            return  # the measurement itself reports it
+        for run in [run for run in fixtures if run.corner == corner]:
+            fixtures[run] = replace(fixtures[run], values=replace(self.values, output_v=level))
+        self.outputs_v[corner] = level
+
+    def _measured(self, run: _Run, fixture: Fixture) -> _Measured | None:
+        try:
+            if self.deck is not None:
+                return measure_deck(fixture, *self.deck)
+            return MEASURE[self.roles.bench](fixture)
+        except SimulationError as error:
+            sample = f", sample {run.seed}" if run.seed else ""
+            self.unchecked.append(f"{run.netlist}, {run.corner}{sample}: {error.message}")
+            return None
+
+    def _corner(self, corner: str, found: Mapping[_Run, _Measured]) -> dict[str, Any]:
+        sides = {name: found.get(_Run(name, corner), {}) for name in self.netlists}
+        names = dict.fromkeys([*sides[SCHEMATIC], *sides[EXTRACTED]])
+        level = self.outputs_v.get(corner)
+        told = {} if level is None else {"output_v": level}
+        return {"corner": corner, **told, "measurements": [_side_by_side(name, sides) for name in names]}
+
+    def _statistics(self, found: Mapping[_Run, _Measured]) -> dict[str, Any]:
+        """Return mean and standard deviation of each measurement over the samples."""
+        if not self.request.samples:
+            return {}
+        samples = [measured for run, measured in found.items() if run.seed]
+        names = dict.fromkeys(name for measured in samples for name in measured)
+        told = []
+        for name in names:
+            values = [measured[name].value for measured in samples if name in measured]
+            unit = next(measured[name].unit for measured in samples if name in measured)
+            sigma = stdev(values) if len(values) > 1 else 0.0
+            told.append({"name": name, "unit": unit, "mean": fmean(values), "sigma": sigma, "samples": len(values)})
+        asked = min(self.request.samples, MAX_SAMPLES)
+        if samples and len(samples) < asked:
+            self.unchecked.append(f"{asked - len(samples)} of {asked} samples did not finish")
+        return {"monte_carlo": told}
+
+
+def _side_by_side(name: str, sides: Mapping[str, _Measured]) -> dict[str, Any]:
+    """Return both values of a measurement and the change, where there are both."""
+    values = {side: measured[name].value for side, measured in sides.items() if name in measured}
+    unit = next(measured[name].unit for measured in sides.values() if name in measured)
+    told: dict[str, Any] = {"name": name, "unit": unit, **values}
+    if len(values) == 2:
+        told["change"] = values[EXTRACTED] - values[SCHEMATIC]
+        if abs(values[SCHEMATIC]) > 1e-15 and unit != "dB" and name != "offset":
+            told["change_percent"] = 100 * told["change"] / abs(values[SCHEMATIC])
+    return told

@@ -1,0 +1,231 @@
+"""Schematic and layout side by side, on the generic level 1 models, whose results are plain arithmetic."""
+
+import math
+import shutil
+from dataclasses import replace
+
+import pytest
+from tests.layoutkit.simulate.test_port_roles import LATCH, OTA, RING, SIMPLE_MIRROR
+
+from layoutkit.circuit import Target, map_circuit, read_netlist, recognise
+from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.circuit.spice_writer import write_spice
+from layoutkit.errors import LayoutkitError, MissingProgramError, NetlistError, TimeLimitError
+from layoutkit.simulate.ngspice import PROGRAM_VARIABLE, SimulationError, Start, simulate
+from layoutkit.simulate.post_layout import Request, compare_post_layout
+from layoutkit.technology import load
+
+needs_ngspice = pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
+AMPLIFIER = OTA.format(ports="inp inn out bias vdd vss", more="M6 bias bias vss vss nmos W=8u L=1u")
+BIAS_A, LOAD_F, KP, LAMBDA = 20e-6, 1e-12, 300e-6, 0.1
+
+
+def circuit_of(text, technology="generic"):
+    read = read_netlist(NetlistText(text), identify_modules=False)
+    mapped = map_circuit(read, Target.from_technology(load(technology))).circuit
+    return mapped.with_modules(recognise(mapped))
+
+
+def compared(text, change=lambda netlist: netlist, **options):
+    """Compare a circuit with its own netlist after ``change``, which stands for its layout."""
+    circuit, technology = circuit_of(text), load("generic")
+    return compare_post_layout(Request(circuit, technology, change(write_spice(circuit, technology)), **options))
+
+
+def values_of(answer, side="extracted"):
+    return {each["name"]: each[side] for each in answer["corners"][0]["measurements"] if side in each}
+
+
+def with_cards(*cards):
+    return lambda netlist: netlist.replace(".ends", "\n".join(cards) + "\n.ends")
+
+
+@needs_ngspice
+def test_gain_and_bandwidth_of_an_amplifier_are_those_of_arithmetic():
+    """gm = sqrt(2 KP W/L I), gain = gm / (LAMBDA I (N and P)), gbw = gm / (2 pi C); 1 pF hides the transistors' C."""
+    more = with_cards("Cwire out vss 200f")
+    answer = compared(AMPLIFIER, more, values={"currents_a": {"bias": BIAS_A}, "load_f": LOAD_F})
+    transconductance = math.sqrt(2 * KP * 8 / 0.5 * BIAS_A / 2)
+    before, after = values_of(answer, "schematic"), values_of(answer)
+    assert before["gbw"] == pytest.approx(transconductance / (2 * math.pi * LOAD_F), rel=0.06)
+    assert before["dc_gain"] == pytest.approx(20 * math.log10(transconductance / (LAMBDA * BIAS_A)), abs=1.0)
+    assert before["supply_current"] == pytest.approx(2 * BIAS_A, rel=0.06)
+    own = transconductance / (2 * math.pi * before["gbw"])  # what is charged, the transistors' own included
+    assert after["gbw"] == pytest.approx(before["gbw"] * own / (own + 200e-15), rel=0.02)
+    assert abs(before["offset"]) < 1e-6
+    assert abs(after["offset"]) < 1e-6
+
+
+@needs_ngspice
+def test_an_offset_is_that_of_unequal_widths():
+    """With dW/W = 5 %, the offset is dW/W times half the overdrive voltage, sqrt(2 I / (KP W/L))."""
+
+    def wider(netlist):
+        return netlist.replace("M2 out inn tail vss nmos_1v8 W=8u", "M2 out inn tail vss nmos_1v8 W=8.4u")
+
+    answer = compared(AMPLIFIER, wider, values={"currents_a": {"bias": BIAS_A}})
+    overdrive = math.sqrt(BIAS_A / (KP * 8 / 0.5))
+    assert abs(values_of(answer)["offset"]) == pytest.approx(0.05 * overdrive / 2, rel=0.1)
+
+
+@needs_ngspice
+def test_exchanged_inputs_are_found_by_the_loop():
+    text = AMPLIFIER.replace("inp", "first").replace("inn", "inp").replace("first", "inn")
+    assert values_of(compared(text), "schematic")["dc_gain"] > 20
+
+
+@needs_ngspice
+def test_the_staircase_finds_the_offset_of_a_comparator():
+    def shift(netlist):
+        return netlist.replace("M1 dp inp com", "VOFF inp shifted 3m\nM1 dp shifted com")
+
+    values = values_of(compared(LATCH, shift, jobs=2))
+    assert values["offset"] == pytest.approx(3e-3, abs=60e-6 + values["memory"] / 8)
+    assert 1e-11 < values["delay"] < 5e-9
+    assert values["kickback"] > values["kickback_difference"] > 0
+
+
+@needs_ngspice
+def test_unequal_capacitances_behind_the_pair_are_an_offset_of_a_comparator():
+    answer = compared(LATCH, with_cards("Cwire dp vss 2f"))
+    assert abs(values_of(answer)["offset"]) > 5e-4
+    assert abs(values_of(answer, "schematic")["offset"]) < 1e-4
+
+
+@needs_ngspice
+def test_the_frequency_of_a_ring_is_that_of_a_deck_of_ones_own():
+    deck = """Vdd vdd 0 1.8
+    Xdut out vdd 0 ring
+    CL out 0 50f
+    .ic v(out)=0
+    .tran 1p 6n
+    .meas tran span trig v(out) val=0.9 rise=3 targ v(out) val=0.9 rise=8
+    .meas tran highest max v(out)"""
+    by_deck = values_of(compared(RING, deck=deck))
+    assert values_of(compared(RING))["frequency"] == pytest.approx(5 / by_deck["span"], rel=0.01)
+    assert 1.4 < by_deck["highest"] < 1.9
+
+
+@needs_ngspice
+def test_the_ratio_of_a_mirror_is_that_of_widths_and_output_voltage():
+    values = values_of(compared(SIMPLE_MIRROR, values={"currents_a": {"iref": BIAS_A}}))
+    gate = values["v(iref)"]
+    assert values["ratio(io1)"] == pytest.approx(2 * (1 + LAMBDA * 0.9) / (1 + LAMBDA * gate), rel=1e-3)
+    assert values["ratio_at_quarter(io2)"] == pytest.approx((1 + LAMBDA * 0.45) / (1 + LAMBDA * gate), rel=1e-3)
+
+
+@needs_ngspice
+def test_any_other_circuit_gets_its_operating_point():
+    values = values_of(compared(AMPLIFIER, bench="operating_point", values={"currents_a": {"bias": BIAS_A}}))
+    assert values["supply_current"] == pytest.approx(2 * BIAS_A, rel=0.1)
+
+
+@needs_ngspice
+@pytest.mark.parametrize(
+    ("bounds", "broken"),
+    [
+        ({"max_loss_percent": 10}, True),
+        ({"max_loss_percent": 40}, False),
+        ({"max_change_percent": 10}, True),
+        ({"min": 1e6, "max": 1e12}, False),
+        ({"min": 1e12}, True),
+        ({"max": 1e6}, True),
+        ({"max_change": 1e3}, True),
+    ],
+)
+def test_a_limit_is_kept_or_broken(bounds, broken):
+    answer = compared(AMPLIFIER, with_cards("Cwire out vss 50f"), limits={"gbw": bounds})
+    [gbw] = [each for each in answer["corners"][0]["measurements"] if each["name"] == "gbw"]
+    assert (gbw["passed"], bool(answer["faults"])) == (not broken, broken)
+
+
+@needs_ngspice
+def test_a_limit_on_what_was_not_measured_is_no_pass():
+    assert compared(AMPLIFIER, limits={"delay": {"max": 1}})["faults"] == [
+        "typical: delay: not measured, so its limit max 1 is not checked"
+    ]
+
+
+@needs_ngspice
+def test_without_models_nothing_is_measured_and_the_answer_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.delenv("PDK_ROOT", raising=False)
+    circuit, technology = circuit_of(AMPLIFIER, "sky130A"), load("sky130A")
+    request = Request(circuit, technology, write_spice(circuit, technology), limits={"gbw": {"min": 1}})
+    for answer in [compare_post_layout(request), compare_post_layout(replace(request, models=str(tmp_path)))]:
+        assert answer["corners"][0]["measurements"] == []
+        assert "set PDK_ROOT" in answer["unchecked"][0]
+        assert answer["faults"]
+
+
+@needs_ngspice
+def test_compiled_models_that_are_not_there_are_named(monkeypatch, tmp_path):
+    models = tmp_path / "ihp-sg13g2" / "libs.tech" / "ngspice" / "models"
+    models.mkdir(parents=True)
+    library = ".lib {0}\n.model sg13_lv_nmos psp103va type=1\n.model sg13_lv_pmos psp103va type=-1\n.endl\n"
+    for family, section in [("MOSlv", "mos_tt"), ("MOShv", "mos_tt"), ("RES", "res_typ"), ("CAP", "cap_typ"),
+                            ("DIO", "dio_tt"), ("HBT", "hbt_typ")]:  # fmt: skip
+        (models / f"corner{family}.lib").write_text(library.format(section))
+    monkeypatch.setenv("PDK_ROOT", str(tmp_path))
+    circuit, technology = circuit_of(AMPLIFIER, "sg13g2"), load("sg13g2")
+    answer = compare_post_layout(Request(circuit, technology, write_spice(circuit, technology)))
+    assert "psp103.osdi; compile them with OpenVAF" in answer["unchecked"][0]
+
+
+@needs_ngspice
+def test_generic_models_have_one_corner_and_no_random_differences():
+    assert "do not vary at random" in compared(RING, samples=2)["unchecked"][0]
+    with pytest.raises(LayoutkitError, match="no corner 'ss'; the technology has typical"):
+        compared(RING, corners=("ss",))
+
+
+@needs_ngspice
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda netlist: netlist + ".control\nshell touch stolen\n.endc\n", "holds cards that are not simulated"),
+        (lambda netlist: netlist.replace("ota", "other"), "has no subcircuit ota"),
+        (
+            lambda netlist: netlist.replace("vdd vss\n", "vdd vss more\n", 1),
+            "ports that the circuit does not have: more",
+        ),
+    ],
+)
+def test_an_extracted_netlist_that_cannot_be_used_is_refused(change, message):
+    with pytest.raises(NetlistError, match=message):
+        compared(AMPLIFIER, change)
+
+
+@needs_ngspice
+def test_what_ngspice_says_of_a_faulty_netlist_is_told():
+    answer = compared(AMPLIFIER, lambda netlist: netlist.replace("nmos_1v8 W=8u", "nmos_1v8 strange=8u", 1))
+    assert "strange" in answer["unchecked"][0]
+    assert values_of(answer, "schematic")["gbw"] > 0
+
+
+@needs_ngspice
+def test_a_deck_that_measures_nothing_is_refused():
+    for deck, message in [
+        ("R1 a 0 1\n.op", "no .meas"),
+        (".meas tran x max v(a)\n.tran 1p 1n", "does not call subcircuit"),
+    ]:
+        with pytest.raises(NetlistError, match=message):
+            compared(RING, deck=deck)
+
+
+@needs_ngspice
+def test_a_simulation_ends_at_its_time_limit():
+    deck = "endless\nv1 a 0 sin(0 1 1g)\nr1 a 0 1\n.tran 1p 1 0 1p\n.save v(a)\n.end\n"
+    with pytest.raises(TimeLimitError, match=r"did not end within 0\.5 s"):
+        simulate(deck, Start(timeout_s=0.5), 1)
+
+
+@needs_ngspice
+def test_an_analysis_that_does_not_finish_is_an_error_with_its_reason():
+    with pytest.raises(SimulationError, match="finished 0 of 1 analyses"):
+        simulate("title\nv1 a 0 1\nv2 a 0 2\n.op\n.end\n", Start(), 1)
+
+
+def test_a_missing_ngspice_is_told_with_how_to_get_it(monkeypatch):
+    monkeypatch.setenv(PROGRAM_VARIABLE, "no-such-program")
+    with pytest.raises(MissingProgramError, match="apt-get install ngspice"):
+        compared(RING)
