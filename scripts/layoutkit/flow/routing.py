@@ -285,7 +285,7 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
     overloaded.update(_weak_vias(job, result, overloaded))
     unequal = tuple(unequal_metal(technology, job.obstacles, result))
     widest = max(technology.conductor(name).width for name in job.layers)
-    routed = [net for net in requests if result.net(net.name).success]
+    routed = [net for net in best.requests if result.net(net.name).success]
     bound = sum(length_bound(net, max(net.width or 0, widest) // 2) for net in routed)
     return Routes(result, area, mirrored, overloaded, unequal, bound, frame)
 
