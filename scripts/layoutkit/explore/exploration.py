@@ -144,6 +144,7 @@ class _Running:
         search = self.search
         search.netlist.save(search.folder)
         (search.folder / PARAMETERS).mkdir(exist_ok=True)
+        search.space.check_names(str(self.netlist))
         points, self.sampling = planned_points(search.space, search.seed, search.layouts)
         jobs = list(self._jobs(points))
         if not jobs:

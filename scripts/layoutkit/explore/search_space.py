@@ -162,6 +162,31 @@ class Space:
         for values in product(*self.axes.values()):
             yield dict(zip(self.axes, values, strict=True))
 
+    def check_names(self, netlist_path: str) -> None:
+        """Refuse axes of devices and ports that the circuit does not have.
+
+        Raises:
+            LayoutkitError: If there are such axes, all at once, or the netlist cannot be read.
+        """
+        first = {name: values[0] for name, values in self.axes.items() if name.split()[0] not in (*_SIZES, "pattern")}
+        made = self.parameters(
+            {name: value for name, value in first.items() if not name.startswith("side ")}, netlist_path
+        )
+        circuit, _ = read_circuit(LayoutRequest.of(made), load(made[TECHNOLOGY]))
+        sizes = {device.id: device.params for device in circuit.devices}
+        faults = []
+        for word, *targets in (name.split() for name in self.axes):
+            for target in targets if word in _SIZES else ():
+                if target not in sizes:
+                    faults.append(f"the circuit has no device {target!r}{did_you_mean(target, sizes)}")
+                elif word not in sizes[target]:
+                    faults.append(f"{target} has no size {word!r}; it has {_listed(sorted(sizes[target]))}")
+            if word == "side" and targets[0] not in circuit.ports:
+                faults.append(f"the circuit has no port {targets[0]!r}{did_you_mean(targets[0], circuit.ports)}")
+        if faults:
+            details = {"param_name": "space", "errors": faults}
+            raise LayoutkitError(f"the space does not fit the circuit: {'; '.join(faults[:10])}", details=details)
+
     @cached_property
     def _recognised(self) -> dict[str, dict[str, Any]]:
         """Constraints of recognition, by the request that they were found for."""

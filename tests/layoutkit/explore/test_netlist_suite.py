@@ -2,15 +2,19 @@
 
 import copy
 import json
+import subprocess
 import sys
-from pathlib import Path
 
 import klayout.db as kdb
 import pytest
 
+from layoutkit.errors import FileError
+from layoutkit.explore import scoreboard
+from layoutkit.explore.board_page import page
+from layoutkit.explore.netlist_suite import circuits
 from layoutkit.technology import load
+from patience import WATCHDOG_S
 
-HERE = Path(__file__).parent
 NETLIST = """
 .subckt mirror in out vss
 M1 in in vss vss nmos W=4u L=1u nf=2
@@ -20,64 +24,55 @@ M2 out in vss vss nmos W=4u L=1u nf=2
 
 
 @pytest.fixture(scope="module")
-def bench():
-    """Return the modules of the suite, which are programs beside this file."""
-    sys.path.insert(0, str(HERE))
-    try:
-        import board_page
-        import scoreboard
-        import suite
-    finally:
-        sys.path.remove(str(HERE))
-    return type("Bench", (), {"scoreboard": scoreboard, "suite": suite, "page": staticmethod(board_page.page)})
-
-
-@pytest.fixture(scope="module")
-def run(bench, tmp_path_factory):
-    """Return the board, the folder and the exit code of a run over a good, a garbled and an endless circuit."""
+def run(tmp_path_factory):
+    """Return board, folder, exit code and output of a suite: a good and a garbled netlist, and two with options."""
     home = tmp_path_factory.mktemp("suite")
     (home / "in/more").mkdir(parents=True)
     (home / "in/mirror.sp").write_text(NETLIST, encoding="utf-8")
     (home / "in/more/no_netlist.cdl").write_text("nothing\n", encoding="utf-8")
-    (home / "in/other.sp").write_text(NETLIST.replace("W=", "W='wide'*1 x="), encoding="utf-8")
+    (home / "in/other.sp").write_text(NETLIST, encoding="utf-8")
     (home / "in/other.options.json").write_text('{"top": "absent"}', encoding="utf-8")
-    code = _main(bench, [home / "in", "--technologies", "sky130A", "--jobs", 2, "--out", home / "out"])
-    return json.loads((home / "out/board.json").read_text()), home, code
+    (home / "in/wrong.sp").write_text(NETLIST, encoding="utf-8")
+    (home / "in/wrong.options.json").write_text('{"tops": "mirror", "seed": -1}', encoding="utf-8")
+    done = suite(home / "in", "--technologies", "sky130A", "--jobs", 2, "--out", home / "out")
+    return json.loads((home / "out/board.json").read_text()), home, done
 
 
-def _main(bench, arguments):
-    former, sys.argv = sys.argv, ["suite.py", *map(str, arguments)]
-    try:
-        return bench.suite.main()
-    finally:
-        sys.argv = former
+def suite(*arguments):
+    command = [sys.executable, "-m", "skillpack", "suite", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
 
 
-def test_every_circuit_is_a_row_and_a_bad_one_says_why(run, bench):
-    board, home, code = run
-    assert code == 0
-    assert list(board["rows"]) == ["sky130A mirror", "sky130A more/no_netlist", "sky130A other"]
+def test_every_circuit_is_a_row_and_a_bad_one_says_why(run):
+    board, home, done = run
+    assert done.returncode == 0, done.stderr
+    assert list(board["rows"]) == [f"sky130A {name}" for name in ("mirror", "more/no_netlist", "other", "wrong")]
+    assert "1 of 4 layouts are clean" in done.stdout
+    assert "sky130A mirror  " in done.stderr  # a line of figures as it is finished
+    assert (home / "out/sky130A/mirror/report.html").is_file()
     good = board["rows"]["sky130A mirror"]
     assert (good["status"], good["devices"], good["drc"], good["lvs"], good["unrouted"]) == ("done", 2, 0, 0, 0)
-    assert set(good) >= {figure.name for figure in bench.scoreboard.FIGURES}
+    assert set(good) >= {figure.name for figure in scoreboard.FIGURES}
     assert good["cpu_s"] > 0
     assert good["peak_mb"] > 50
     assert {"place", "route", "drc", "lvs"} < set(good["stages"])
     assert good["wire_over_bound"] is None or good["wire_over_bound"] >= 1
     assert board["rows"]["sky130A more/no_netlist"]["status"] == "failed"
     assert "absent" in board["rows"]["sky130A other"]["error"]  # the options beside the netlist are used
+    assert "did you mean 'top'" in board["rows"]["sky130A wrong"]["error"]
+    assert "seed must be a whole number" in board["rows"]["sky130A wrong"]["error"]
     html = (home / "out/board.html").read_text()
-    assert "1 of 3 layouts" in html
+    assert "1 of 4 layouts" in html
     assert "more/no_netlist" in html
     assert "prefers-color-scheme: dark" in html
     assert "http" not in html  # nothing is loaded from elsewhere
 
 
-def test_what_gets_worse_is_told_and_ends_with_an_error(run, bench):
+def test_what_gets_worse_is_told_and_ends_with_an_error(run):
     board, home, _ = run
-    worse = bench.scoreboard.worse
+    worse = scoreboard.worse
     assert worse(board, board) == []
-    for figure in bench.scoreboard.FIGURES:
+    for figure in scoreboard.FIGURES:
         later = copy.deepcopy(board)
         found = later["rows"]["sky130A mirror"]
         found[figure.name] = (
@@ -95,27 +90,41 @@ def test_what_gets_worse_is_told_and_ends_with_an_error(run, bench):
     assert worse(board, failed) == []
     slow = copy.deepcopy(board)
     slow["rows"]["sky130A mirror"]["cpu_s"] += 5
-    assert len(bench.scoreboard.slower(slow, board)) == 1
+    assert len(scoreboard.slower(slow, board)) == 1
     slow["reference_cpu_s"] *= 100  # on a machine that is as much slower
-    assert bench.scoreboard.slower(slow, board) == []
-    assert "&lt;b&gt;" in bench.page({**failed, "rows": {"x <b>": {"status": "crashed", "error": "<i>"}}})
+    assert scoreboard.slower(slow, board) == []
+    assert "&lt;b&gt;" in page({**failed, "rows": {"x <b>": {"status": "crashed", "error": "<i>"}}})
     assert home.is_dir()
 
 
-def test_a_program_that_hangs_is_ended_with_its_children(bench, tmp_path):
-    (tmp_path / "out").touch()
-    with (tmp_path / "out").open("wb") as sink:
-        endless = [sys.executable, "-c", "import os, time; os.fork(); time.sleep(600)"]
-        code, usage = bench.suite._run(endless, sink, sink, 0.5)
-        assert code is None
-        code, usage = bench.suite._run([sys.executable, "-c", "raise SystemExit(7)"], sink, sink, 60)
-    assert code == 7
-    assert usage[1] > 1
-    (tmp_path / "envelope.json").write_text("")
-    assert bench.suite._outcome(tmp_path, -11, 1)["status"] == "crashed"
+def test_a_suite_is_compared_with_an_earlier_one_and_resumed(run, tmp_path):
+    board, home, _ = run
+    better = copy.deepcopy(board)
+    better["rows"]["sky130A mirror"]["area_um2"] *= 0.5
+    (tmp_path / "board.json").write_text(json.dumps(better))
+    again = [home / "in", "--technologies", "sky130A", "--out", home / "out", "--against", tmp_path / "board.json"]
+    refused = suite(*again)
+    assert refused.returncode == 2
+    assert "resume" in refused.stderr
+    before = (home / "out/sky130A/mirror/layout.gds").stat().st_mtime_ns
+    done = suite(*again, "--resume")
+    assert done.returncode == 1
+    assert "WORSE   sky130A mirror: area um2" in done.stdout
+    assert (home / "out/sky130A/mirror/layout.gds").stat().st_mtime_ns == before  # not made again
 
 
-def test_symmetry_and_ports_are_measured_in_the_layout(bench):
+def test_a_suite_needs_netlists_with_names_of_their_own(tmp_path):
+    for name in ("a/one.sp", "b/one.cdl"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(NETLIST)
+    assert [each.key for each in circuits([tmp_path], ["sky130A"])] == ["sky130A a/one", "sky130A b/one"]
+    with pytest.raises(FileError, match="same name in the board"):
+        circuits([tmp_path / "a", tmp_path / "b"], ["sky130A"])
+    with pytest.raises(FileError, match="is not a folder"):
+        circuits([tmp_path / "c"], ["sky130A"])
+
+
+def test_symmetry_and_ports_are_measured_in_the_layout():
     technology, layout = load("sky130A"), kdb.Layout()
     cell = layout.create_cell("top")
 
@@ -126,12 +135,12 @@ def test_symmetry_and_ports_are_measured_in_the_layout(bench):
     draw("poly", -100, -100, 100, 600)
     draw("met1", -3000, 0, -2000, 1000)
     draw("met1", 2000, 0, 3000, 1000)
-    assert bench.scoreboard._mirror_error(cell, technology) == 0
+    assert scoreboard._mirror_error(cell, technology) == 0
     draw("met2", 1000, 5000, 2000, 6000)  # a third of the metal has no mirror image
-    assert bench.scoreboard._mirror_error(cell, technology) == round(1 / 3, 4)
+    assert scoreboard._mirror_error(cell, technology) == round(1 / 3, 4)
     label = technology.conductor("met1").label_layer
     for name, x in (("left", -2500), ("right", 2500), ("unknown", 0)):
         cell.shapes(technology.layer(layout, label)).insert(kdb.Text(name, kdb.Trans(x, 500)))
     draw("met2", 4000, -3000, 4200, 9000)  # now only the left one reaches the edge
-    assert bench.scoreboard._ports(cell, technology, ["left", "right", "absent"]) == (2, 1)
-    assert bench.scoreboard._core(cell, technology) == kdb.Box(-1000, -100, 1000, 600)
+    assert scoreboard._ports(cell, technology, ["left", "right", "absent"]) == (2, 1)
+    assert scoreboard._core(cell, technology) == kdb.Box(-1000, -100, 1000, 600)

@@ -1,0 +1,161 @@
+"""A search by its tool: a front of clean layouts, each of which its parameters make again byte for byte."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.explore import exploration
+from layoutkit.explore.jobs import Outcome
+from layoutkit.tools.explore_layouts import run
+from layoutkit.tools.whole_flow import build
+from patience import WATCHDOG_S
+
+SCRIPT = Path(__file__).parents[3] / "skills/layout-exploration/scripts/explore_layouts.py"
+PAIR = """
+.subckt stage inp inn outp outn tail vss
+M1 outp inp tail vss nmos W=4u L=1u nf=2
+M2 outn inn tail vss nmos W=4u L=1u nf=2
+.ends
+"""
+ASKED = {
+    "netlist_text": PAIR,
+    "technologies": ["sky130A"],
+    "space": {"pattern M1 M2": ["ABBA", "AB/BA", "ABABA"], "nf M1 M2": [2, 4], "side outp": ["left", "right"]},
+    "objectives": ["area", "wire_length", "capacitance outp"],
+    "layouts": 5,
+}
+
+
+def search(folder, **changes):
+    lines = []
+    answer, faults = run({**ASKED, "workspace": str(folder), **changes}, lines.append)
+    return answer, faults, lines
+
+
+@pytest.fixture(scope="module")
+def found(once):
+    """Return the answer of a search and its folder."""
+
+    def make(folder):
+        answer, faults, lines = search(folder)
+        return [answer, faults, lines]
+
+    pytest.importorskip("scipy", reason="skipped: needs the extra explore")
+    (answer, faults, lines), folder = once(make, "exploration", json.dumps(ASKED))
+    return answer, faults, lines, folder
+
+
+def test_the_front_holds_clean_layouts_and_the_others_say_why_not(found):
+    answer, faults, lines, folder = found
+    assert (answer["space_size"], answer["sampling"], faults) == (12, "sobol", [])
+    assert len(answer["front"]) + len(answer["others"]) == 5
+    assert len(lines) == 5
+    assert all(re.match(r"layout \d+: ", line) for line in lines)
+    for layout in answer["front"]:
+        summary = json.loads((Path(layout["workspace"]) / "summary.json").read_text())
+        assert summary["drc"]["passed"]
+        assert summary["lvs"]["matched"]
+        assert summary["routing"]["failed"] == []
+        assert summary["layout_sha256"] == layout["layout_sha256"]
+        assert layout["figures"]["wire_length"] == summary["routing"]["total_wire_length"]
+        assert layout["figures"]["capacitance outp"] > 0
+        assert Path(layout["report"]).is_file()
+    everything = json.loads((folder / "exploration.json").read_text())
+    assert everything["front"] == [layout["number"] for layout in answer["front"]]
+    bad = [each for each in answer["others"] if each["point"]["pattern M1 M2"] == "ABABA"]
+    assert {each["status"] for each in bad} <= {"failed", "refused"}  # a pattern that no pair can have
+    assert bad
+    assert all(each["reason"] for each in answer["others"])
+
+
+def test_the_parameters_of_a_layout_make_the_same_bytes_again(found, tmp_path):
+    answer, _, _, folder = found
+    layout = answer["front"][-1]
+    stored = json.loads((folder / "parameters" / f"{layout['number']}.json").read_text())
+    assert stored == layout["parameters"]
+    report, faults = build({**stored, "workspace": str(tmp_path)}, lambda _: None)
+    assert faults == []
+    again, first = tmp_path / "layout.gds", Path(layout["workspace"]) / "layout.gds"
+    assert again.read_bytes() == first.read_bytes()
+    assert hashlib.sha256(first.read_bytes()).hexdigest() == layout["layout_sha256"] == report["layout_sha256"]
+
+
+def test_a_search_is_the_same_whatever_ends_first_and_continues_where_it_was_stopped(found, tmp_path, monkeypatch):
+    """What was done before is not done again: here nothing can be done, and the order is another."""
+    _, _, _, folder = found
+    first = json.loads((folder / "exploration.json").read_text())
+    outcomes = {}
+    for text in (folder / "journal.jsonl").read_text().splitlines()[1:]:
+        outcome = Outcome(**json.loads(text))
+        outcomes[outcome.key] = outcome
+
+    class Progress:
+        def to_json(self):
+            return {}
+
+    def backwards(jobs, _folder, *, on_result, **_options):
+        for job in reversed(list(jobs)):
+            on_result(outcomes[job.key], Progress())
+            yield outcomes[job.key]
+
+    (tmp_path / "layouts").symlink_to(folder / "layouts")
+    with monkeypatch.context() as patched:
+        patched.setattr(exploration, "run_jobs", backwards)
+        search(tmp_path)
+    second = json.loads((tmp_path / "exploration.json").read_text().replace(str(tmp_path), str(folder)))
+    assert second == first
+    with pytest.raises(FileError, match="resume"):
+        search(folder)
+    answer, _, _ = search(folder, resume=True)
+    assert answer["progress"]["resumed"] == sum(each["status"] != "refused" for each in first["layouts"])
+
+
+def test_a_layout_that_a_time_limit_ended_is_reported_and_nothing_is_in_the_front(tmp_path):
+    space = {"seed": [1, 2]}
+    answer, faults, _ = search(tmp_path, space=space, objectives=["area"], layouts=2, seconds=0.01)
+    assert {each["status"] for each in answer["others"]} == {"not run"}
+    assert len(answer["others"]) == 2
+    assert faults == ["no layout is clean and has all figures; others says why"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"objectives": ["arae"]}, "did you mean 'area'"),
+        ({"space": {"colour": ["red"]}}, "'colour' cannot be varied"),
+        ({"space": {"pattern M1 M3": ["ABBA"]}}, "M1 M3 is no matched group; the matched groups are: M1 M2"),
+        ({"space": {"w M9": [1e-6]}}, "no device 'M9'"),
+        ({"space": {"c M1": [1e-15]}}, "M1 has no size 'c'; it has l, m, nf, w"),
+        ({"space": {"side tale": ["left"]}}, "no port 'tale' (did you mean 'tail'?)"),
+        ({"options": {"workspaces": "x"}}, "option 'workspaces' cannot be given"),
+        ({"against": "board.json"}, "with those"),
+        ({"netlist_folders": ["."]}, "netlist_text and netlist_folders: give one"),
+    ],
+)
+def test_a_request_that_cannot_be_run_is_refused(changes, words, tmp_path):
+    with pytest.raises(LayoutkitError) as raised:
+        search(tmp_path, **{"layouts": 1, **changes})
+    assert words in raised.value.message
+
+
+def test_a_figure_that_a_layout_does_not_have_keeps_it_out_of_the_front(tmp_path):
+    request = {"netlist_text": PAIR, "technologies": ["sky130A"], "objectives": ["capacitance none"], "layouts": 1}
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "--params", json.dumps({**request, "workspace": str(tmp_path)})],
+        capture_output=True,
+        text=True,
+        timeout=WATCHDOG_S,
+        check=False,
+    )
+    envelope = json.loads(done.stdout)
+    assert (done.returncode, envelope["error"]["code"]) == (1, "LAYOUT_CONFLICT")
+    (left_out,) = envelope["data"]["others"]
+    assert left_out["status"] == "not measured"
+    assert "has no net none" in left_out["reason"]
+    assert "layout 1" in done.stderr
