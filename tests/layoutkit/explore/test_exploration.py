@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from browser import CHROMIUM, chromium
 from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.explore import exploration
+from layoutkit.explore.front_page import front_page
 from layoutkit.explore.jobs import Outcome
 from layoutkit.tools.explore_layouts import run
 from layoutkit.tools.whole_flow import build
@@ -159,3 +161,64 @@ def test_a_figure_that_a_layout_does_not_have_keeps_it_out_of_the_front(tmp_path
     assert left_out["status"] == "not measured"
     assert "has no net none" in left_out["reason"]
     assert "layout 1" in done.stderr
+
+
+# The page of the front.
+
+
+def test_the_page_holds_plots_pictures_parameters_and_reasons_and_loads_nothing(found):
+    answer, _, _, folder = found
+    html = (folder / "front.html").read_text()
+    assert html.count("<svg") == 3  # each two of three objectives
+    assert html.count("data:image/png;base64,") == len(answer["front"])
+    assert "<script" not in html
+    assert not re.search(r"""(?:src|href)=["'](?:https?:)?//""", html)
+    for layout in answer["front"]:
+        link = f"layouts/{Path(layout['workspace']).name}/report.html"
+        assert f'href="{link}"' in html
+        assert (folder / link).is_file()
+        assert layout["layout_sha256"] in html
+    assert all(f'id="layout-{number}"' in html for number in range(1, 6))
+    assert all(f'href="#layout-{layout["number"]}"' in html for layout in answer["front"])
+
+
+def test_names_are_never_read_as_markup(tmp_path):
+    layout = {"number": 1, "point": {"technology": "<b>", "x <i>": "<u>"}, "status": "failed", "reason": "<script>"}
+    result = {
+        "netlist": "netlist/<s>.sp",
+        "axes": {"technology": ["<b>"], "x <i>": ["<u>"]},
+        "options": {},
+        "space_size": 1,
+        "sampling": "all",
+        "seed": 1,
+        "objectives": [{"name": "<em>", "unit": "<q>", "goal": "min", "text": ""}],
+        "front": [],
+        "layouts": [layout],
+    }
+    html = front_page(result, tmp_path)
+    for tag in ("<b>", "<i>", "<u>", "<script>", "<s>", "<em>", "<q>"):
+        assert tag not in html
+    assert "No layout is clean" in html
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="skipped: needs chromium")
+def test_the_page_is_used_by_keyboard_on_light_dark_and_small_screens(found):
+    answer, _, _, folder = found
+    number = answer["front"][0]["number"]
+    with chromium() as page:
+        for scheme, dark in (("light", False), ("dark", True)):
+            page.prefer(scheme)
+            page.open(folder / "front.html")
+            paper = page.run("getComputedStyle(document.body).backgroundColor")
+            assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 200) is dark
+        page.size(390, 800)
+        page.open(folder / "front.html")
+        assert page.run("document.documentElement.scrollWidth <= innerWidth")
+        page.run(f"""document.querySelector('svg a[href="#layout-{number}"]').focus()""")
+        page.press("Enter")
+        assert page.run("location.hash") == f"#layout-{number}"
+        assert page.run("document.querySelector(':target').localName") == "article"
+        top = page.run("document.querySelector(':target').getBoundingClientRect().top")
+        assert 0 <= top < 800
+        assert page.problems == []
+        assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
