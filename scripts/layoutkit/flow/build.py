@@ -392,13 +392,14 @@ class _Job:
 
     def _route(self) -> dict[str, Any]:
         from layoutkit.flow.placing import placement_data
-        from layoutkit.flow.ports import supplies_data
+        from layoutkit.flow.ports import supplies_data, weak_supplies
         from layoutkit.flow.routing_figures import routing_data
 
         tried = self._routed
         self._unsaved["route"] = {ROUTES: self._stored(self.routes)}
         routing = routing_data(self.routes, tried.attempts, self.technology)
         routing["supplies"] = supplies_data(tried.placed, self.routes.result)
+        self._warnings += weak_supplies(routing["supplies"])
         return {"routing": routing, "placement": placement_data(tried, self.cell)}
 
     def _currents(self) -> dict[str, Any]:

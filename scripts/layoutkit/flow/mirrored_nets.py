@@ -30,7 +30,7 @@ class MirroredNets:
 
     Attributes:
         nets: Their names.
-        exact: Whether wires and cuts are mirror images, to the database unit.
+        exact: Whether wires and cuts are mirror images as they are drawn in the end, to the database unit.
         reason: Why not; empty where they are.
         wire_lengths: Of each net. [dbu]
         via_counts: Of each net; a via has one cut or several.
@@ -127,16 +127,18 @@ def _measured(
     technology: Technology, mirrored: Mirrored, nets: Sequence[RoutedNet], axis_x: int | None, fixed: Obstacles
 ) -> MirroredNets:
     wires = [_regions(technology, net) for net in nets]
+    wires_error = mirror_error(wires[0], wires[-1], axis_x)
+    reason = mirrored.reason or ("wires changed when the frame moved" if wires_error else "")
     whole = [_with_fixed(regions, net.name, fixed, technology) for regions, net in zip(wires, nets, strict=True)]
     return MirroredNets(
         mirrored.nets,
-        mirrored.exact,
-        mirrored.reason,
+        mirrored.exact and not wires_error,
+        reason,
         tuple(net.wire_length for net in nets),
         tuple(net.via_count for net in nets),
         tuple(sum(via.columns * via.rows for via in net.vias) for net in nets),
         tuple(found for regions in wires for found in [capacitance(technology, regions)] if found is not None),
-        mirror_error(wires[0], wires[-1], axis_x),
+        wires_error,
         mirror_error(whole[0], whole[-1], axis_x),
     )
 

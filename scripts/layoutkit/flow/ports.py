@@ -15,7 +15,7 @@ from layoutkit.flow.port_frame import RAIL_SIDES, PortNet, draw_frame, plan_fram
 from layoutkit.flow.routing import track_pitch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.flow.design import Design
@@ -75,8 +75,8 @@ def ports_data(frame: Frame, technology: Technology) -> list[dict[str, Any]]:
 def supplies_data(placed: PlacedModules, result: RoutingResult) -> list[dict[str, Any]]:
     """Return how each supply with rails joins its modules, as JSON data.
 
-    ``rail_width`` is that of its narrowest rail [um]; ``least_cuts`` are the cuts of its weakest via, 0 where it needs
-    none, so that no connection of a module has fewer.
+    ``rail_width`` is that of its narrowest rail [um]; ``least_cuts`` are the cuts that every connection of a module has
+    at least, 0 where the supply needs no via; ``weak_connections`` are the cuts that a module depends on alone.
     """
     frame = placed.frame
     rails = [port for port in frame.ports if port.rail] if frame else []
@@ -85,16 +85,29 @@ def supplies_data(placed: PlacedModules, result: RoutingResult) -> list[dict[str
         widths = [min(port.box.width(), port.box.height()) for port in rails if port.name == net]
         routed = next((each for each in result.nets if each.name == net), None)
         vias = routed.vias if routed else ()
+        weak = [each for each in routed.single_cuts if each.alone] if routed else []
         found.append(
             {
                 "net": net,
                 "rail_width": placed.technology.to_um(min(widths)),
                 "modules": sorted(name for name, module in placed.modules.items() if module.pins_of(net)),
                 "routed": routed is not None and routed.success,
-                "least_cuts": min((via.columns * via.rows for via in vias), default=0),
+                "least_cuts": 1 if weak else min((max(via.columns * via.rows, 2) for via in vias), default=0),
+                "weak_connections": [{"net": net, **each.to_json(placed.technology.to_um)} for each in weak],
             }
         )
     return found
+
+
+def weak_supplies(supplies: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return each connection in ``supplies_data`` that has one cut instead of two, in words."""
+    return [
+        f"supply {supply['net']}: modules depend on a single {weak['cut']} at ({x:g}, {y:g}) um, where two cuts are "
+        f"required: {weak['reason']}"
+        for supply in supplies
+        for weak in supply["weak_connections"]
+        for x, y in [weak["position"]]
+    ]
 
 
 def touches_boundary(port: Port, boundary: kdb.Box) -> bool:

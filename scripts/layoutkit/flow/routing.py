@@ -21,7 +21,7 @@ from layoutkit.flow.tight_frame import Kept, tighten, with_frame
 from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.equal_loads import Room, equalised
 from layoutkit.route.length_bound import length_bound
-from layoutkit.route.mirroring import axis_between, misfits
+from layoutkit.route.mirroring import axis_between
 from layoutkit.route.routes import Mirrored, NetRequest, Terminal
 from layoutkit.route.routing_stack import make_stack
 
@@ -84,6 +84,7 @@ class WantedNet:
         apart_from: Nets beside whose wires this net's cost more.
         shield: Net whose wires are drawn at both sides of this net's.
         current: Largest direct current; None where nobody states it. [A]
+        least_cuts: With 2, no endpoint should depend on a single cut.
     """
 
     name: str
@@ -96,6 +97,7 @@ class WantedNet:
     apart_from: tuple[str, ...] = ()
     shield: str | None = None
     current: float | None = None
+    least_cuts: int = 1
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,6 @@ class RoutingJob:
         warnings: What was decided while the request was read.
         labels: Names to write on metal of the layout.
         axis_x: Symmetry axis of mirrored nets; None for that of the first two that have one.
-        unfit: Each net that cannot mirror the net that constraints pair it with, and why.
         frame: What ports and rails the wires end at, to be moved inwards after routing; None for none.
     """
 
@@ -125,7 +126,6 @@ class RoutingJob:
     warnings: tuple[str, ...] = ()
     labels: tuple[tuple[str, Endpoint], ...] = ()
     axis_x: int | None = None
-    unfit: Mapping[str, str] = field(default_factory=dict)
     frame: Frame | None = None
 
 
@@ -192,16 +192,16 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
             mirror_of=images.get(net) if images.get(net) in wired else None,
             symmetric=bool(constraints.symmetry) and net not in paired,
             current=loads.get(net),
+            least_cuts=2 if net in design.supplies else 1,
         )
         for net in sorted(wired)
     )
     nets = with_wishes(nets, constraints, design)
     margin = (CELL_MARGIN_TRACKS if design.is_cell else MARGIN_TRACKS) * track_pitch(technology)
     axis_x = placed.placement.axis_x
-    unfit = misfits([_request(technology, net, {}) for net in nets])
     return RoutingJob(
         technology,
-        tuple(replace(net, mirror_of=None) if net.name in unfit else net for net in nets),
+        nets,
         tuple(conductor.name for conductor in routing_conductors(technology)),
         placed.frame.wiring if placed.frame else placed.cell.bbox().enlarged(margin, margin),
         tuple(
@@ -217,7 +217,6 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
             for keepout in module.keepouts
         ),
         axis_x=axis_x,
-        unfit=unfit,
         frame=placed.frame,
     )
 
@@ -267,6 +266,7 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
             overloaded[net.name] = reason
         request = _request(technology, replace(net, width=width), clusters)
         requests.append(replace(request, current_ma=None if net.current is None else net.current * 1e3))
+    requests = _equally_wide(requests)
     axis_x = job.axis_x if job.axis_x is not None else _common_axis(requests)
     apart: list[Mirrored] = []
     if axis_x is None:
@@ -288,6 +288,18 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
     routed = [net for net in best.requests if result.net(net.name).success]
     bound = sum(length_bound(net, max(net.width or 0, widest) // 2) for net in routed)
     return Routes(result, area, mirrored, overloaded, unequal, bound, frame)
+
+
+def _equally_wide(nets: Sequence[NetRequest]) -> list[NetRequest]:
+    """Return nets, those that mirror each other with the wires and vias that the one with more current needs."""
+    found = {net.name: net for net in nets}
+    for net in nets:
+        if net.mirror_of in found:
+            pair = found[net.mirror_of], net
+            width = max((each.width for each in pair if each.width is not None), default=None)
+            current = max((each.current_ma for each in pair if each.current_ma is not None), default=None)
+            found.update({each.name: replace(each, width=width, current_ma=current) for each in pair})
+    return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -390,7 +402,7 @@ def net_outcomes(
         return Outcome(path, nets, obeyed=not reasons, reason="; ".join(reasons) or how)
 
     measured = {net: each for each in (routes.mirrored if routes else ()) if len(each.nets) == 2 for net in each.nets}
-    unmirrored = {**job.unfit, **{net: each.text for net, each in measured.items() if not each.exact}}
+    unmirrored = {net: each.text for net, each in measured.items() if not each.exact}
     overloaded = routes.overloaded if routes else {}
     found = []
     for number, group in enumerate(constraints.symmetry):
@@ -593,4 +605,5 @@ def _request(technology: Technology, net: WantedNet, clusters: Mapping[tuple[str
         net.symmetric,
         net.apart_from,
         net.shield,
+        least_cuts=net.least_cuts,
     )

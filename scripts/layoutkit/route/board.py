@@ -101,6 +101,8 @@ class Board(Sheet):
                 "give a smaller routing area or fewer layers"
             )
         self.routed: dict[str, list[tuple[int, Rect]]] = {}
+        self.closed_vias: dict[str, set[tuple[str, int, int]]] = {}
+        """Net to cut and place of vias that it may not have. [dbu]"""
         self._own_shapes: dict[str, list[tuple[int, Shape]]] = {net.name: [] for net in nets}
         self._fixed: dict[int | None, EdgeCounts] = {}
         self._routed: dict[int | None, EdgeCounts] = {}
@@ -240,6 +242,10 @@ class Board(Sheet):
             for level, shape in own:
                 fixed.add_metal(level, shape)
         self._raise_beside(costs, net)
+        levels = {cut.name: number for number, cut in enumerate(self.stack.cuts)}
+        for cut, x, y in self.closed_vias.get(net.name, ()):
+            if x in self.tracks.xs and y in self.tracks.ys:
+                costs.via[levels[cut], self.tracks.ys.index(y), self.tracks.xs.index(x)] = -1
         return costs
 
     def _raise_beside(self, costs: EdgeCosts, net: NetRequest) -> None:

@@ -16,12 +16,23 @@ if TYPE_CHECKING:
     from layoutkit.route.routing_stack import Stack
 
 
-def joins_all(stack: Stack, net: NetRequest, metal: NetMetal) -> bool:
+def joins_all(
+    stack: Stack,
+    net: NetRequest,
+    metal: NetMetal,
+    own: tuple[Sequence[tuple[int, Rect]], Sequence[tuple[int, Rect]]] = ((), ()),
+) -> bool:
     """Return whether the wires, vias and patches of a net and its terminals are one piece.
 
     Terminals that are joined already count as such; each is the metal of its box.
+
+    Args:
+        stack: The rules.
+        net: The net.
+        metal: What it draws.
+        own: Further metal and cuts of the net, which were there before, as (level or cut index, rectangle). [dbu]
     """
-    pieces = metal.rects(stack)
+    pieces = [*metal.rects(stack), *own[0]]
     terminals = [(stack.index(each.layer), each.box) for each in net.terminals]
     pieces = [*pieces, *((level, (box.left, box.bottom, box.right, box.top)) for level, box in terminals)]
     parent = list(range(len(pieces)))
@@ -41,7 +52,7 @@ def joins_all(stack: Stack, net: NetRequest, metal: NetMetal) -> bool:
     for its in by_level.values():
         for one, other in _touching([pieces[i][1] for i in its], [pieces[i][1] for i in its]):
             join(its[one], its[other])
-    cuts = metal.cuts(stack)
+    cuts = [*metal.cuts(stack), *own[1]]
     for cut in sorted({cut for cut, _ in cuts}):
         rects = [rect for at, rect in cuts if at == cut]
         above, below = by_level.get(cut + 1, []), by_level.get(cut, [])

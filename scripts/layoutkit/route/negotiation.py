@@ -7,7 +7,7 @@ the end is taken out, the least important first, and reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.route.blockers import blockers
@@ -20,6 +20,7 @@ from layoutkit.route.mirroring import Mirror, Unit
 from layoutkit.route.routes import Blocker, NetRequest, RoutedNet, RoutingResult
 from layoutkit.route.second_cuts import Drawn, SecondCuts
 from layoutkit.route.shielding import Shielding
+from layoutkit.route.strong_vias import strengthen, weak_vias
 from layoutkit.route.tree import grow
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ NOT_TRIED = "not tried, because an essential net finds no way"
 
 
 @dataclass
-class _State:
+class State:
     """The route of one net so far."""
 
     metal: NetMetal | None = None
@@ -53,7 +54,7 @@ class Negotiation:
 
     def __init__(self, board: Board, nets: Sequence[NetRequest]) -> None:
         self.board, self.stack, self.nets = board, board.stack, list(nets)
-        self.state = {net.name: _State() for net in nets}
+        self.state = {net.name: State() for net in nets}
         self.order = sorted(nets, key=lambda net: (net.priority, _half_perimeter(net), net.name))
         self.mirror = Mirror(board, nets)
         self.rounds = 0
@@ -67,22 +68,25 @@ class Negotiation:
         for number in range(1, rounds + 1):
             self.rounds = number
             for unit in todo:
-                self._route_again(unit, weight)
-            todo = [unit for unit in self.mirror.units(self.order) if any(self._is_bad(net) for net in unit.nets)]
+                self.route_again(unit, weight)
+            todo = [unit for unit in self.mirror.units(self.order) if any(self.is_bad(net) for net in unit.nets)]
             if not todo:
                 break
             if 2 * number >= rounds:  # the other half of the rounds is for ways that are not mirror images
                 for unit in todo:
                     if unit.is_mirrored:
                         self.mirror.dissolve(unit, "other nets left no symmetric way")
-                todo = [each for each in self.mirror.units(self.order) if any(self._is_bad(net) for net in each.nets)]
+                todo = [each for each in self.mirror.units(self.order) if any(self.is_bad(net) for net in each.nets)]
             weight = min(2 * weight, HIGHEST_WEIGHT)
-        self._give_up([net for unit in todo for net in unit.nets if self._is_bad(net)])
+        self._give_up([net for unit in todo for net in unit.nets if self.is_bad(net)])
         for net in self.nets:
             self._find_blockers(net)
         self._equalise()
         self._shield()
-        self._add_second_cuts()
+        self.add_second_cuts(self.mirror.units(self.order))
+        for net in self.nets:
+            if net.least_cuts > 1 and self.state[net.name].entered:
+                strengthen(self, net)
         for net in self.nets:
             self._take_out_open(net)
         return self._result()
@@ -94,7 +98,7 @@ class Negotiation:
             if net.name in self.board.options.essential:
                 closed[net.name] = grow(self.board, net, self.board.costs(net, 1)).reason
         if any(closed.values()):
-            self.state = {net.name: _State(reason=closed.get(net.name) or NOT_TRIED) for net in self.nets}
+            self.state = {net.name: State(reason=closed.get(net.name) or NOT_TRIED) for net in self.nets}
         return any(closed.values())
 
     def _result(self) -> RoutingResult:
@@ -107,11 +111,17 @@ class Negotiation:
             mirrored=self.mirror.outcomes(metal),
         )
 
-    def _route_again(self, unit: Unit, weight: int) -> None:
+    def exact(self) -> set[tuple[str, ...]]:
+        """Return the nets and pairs whose routes are mirror images now."""
+        metal = {name: state.metal for name, state in self.state.items() if state.entered}
+        return {each.nets for each in self.mirror.outcomes(metal) if each.exact}
+
+    def route_again(self, unit: Unit, weight: int) -> None:
+        """Route the nets of a unit that have no reason to fail, instead of the way that they have now."""
         if any(self.state[net.name].reason is not None for net in unit.nets):
             return
         for net in unit.nets:
-            self._leave(net)
+            self.leave(net)
         for net in unit.nets:
             metal = self.state[net.name].metal
             if metal is not None:
@@ -125,7 +135,7 @@ class Negotiation:
         """Route a net and enter it, or note why it has no path."""
         growth = grow(self.board, net, self.board.costs(net, weight))
         if growth.reason is not None:
-            self.state[net.name] = _State(reason=growth.reason)
+            self.state[net.name] = State(reason=growth.reason)
             return
         metal = metal_of_paths(self.stack, self.board.tracks, growth.paths, net.width)
         self._finisher(net).finish(metal, net.width, net.current_ma)
@@ -153,7 +163,7 @@ class Negotiation:
             self._enter(net, metal)
         if not all(joins_all(self.stack, net, metal) for net, metal in zip(nets, metals, strict=True)):
             for net in nets:
-                self._leave(net)
+                self.leave(net)
             self.mirror.dissolve(unit, "the mirrored ways do not join all terminals")
             return False
         for net in nets:
@@ -178,12 +188,13 @@ class Negotiation:
         return [metal, image]
 
     def _enter(self, net: NetRequest, metal: NetMetal) -> None:
-        state = self.state[net.name] = _State(metal)
+        state = self.state[net.name] = State(metal)
         state.flaws = tuple(self._finisher(net).flaws(metal))
         self.board.change(net, metal, 1)
         state.entered = True
 
-    def _leave(self, net: NetRequest) -> None:
+    def leave(self, net: NetRequest) -> None:
+        """Take the route of a net out of the board, if it is there."""
         state = self.state[net.name]
         if state.entered and state.metal is not None:
             self.board.change(net, state.metal, -1)
@@ -192,7 +203,7 @@ class Negotiation:
     def _finisher(self, net: NetRequest) -> Finisher:
         return Finisher(self.stack, self.board.occupancy, net.name, self.board.own[net.name])
 
-    def _is_bad(self, net: NetRequest) -> bool:
+    def is_bad(self, net: NetRequest) -> bool:
         """Return whether an entered route conflicts with others or breaks a rule by itself."""
         state = self.state[net.name]
         return state.entered and bool(state.flaws or self._conflicts(net))
@@ -222,17 +233,17 @@ class Negotiation:
             state = self.state[victim.name]
             state.conflicts = tuple(sorted(self._conflicts(victim)))
             state.reason = self._why(victim)
-            self._leave(victim)
+            self.leave(victim)
             out.append(victim)
-            remaining = [net for net in remaining if net is not victim and self._is_bad(net)]
+            remaining = [net for net in remaining if net is not victim and self.is_bad(net)]
         for net in reversed(out):
             state = self.state[net.name]
             reason, conflicts, flaws = state.reason, state.conflicts, state.flaws
             self._try(net, HARD)
-            if self.state[net.name].entered and not self._is_bad(net):
+            if self.state[net.name].entered and not self.is_bad(net):
                 continue
-            self._leave(net)
-            self.state[net.name] = _State(reason=reason, conflicts=conflicts, flaws=flaws)
+            self.leave(net)
+            self.state[net.name] = State(reason=reason, conflicts=conflicts, flaws=flaws)
 
     def _find_blockers(self, net: NetRequest) -> None:
         """Note what is in the way of a net that failed."""
@@ -250,8 +261,8 @@ class Negotiation:
         """Take a net out whose metal does not join all its terminals, whatever its paths say."""
         state = self.state[net.name]
         if state.entered and state.metal is not None and not joins_all(self.stack, net, state.metal):
-            self._leave(net)
-            self.state[net.name] = _State(reason="the wires found do not join all terminals")
+            self.leave(net)
+            self.state[net.name] = State(reason="the wires found do not join all terminals")
 
     def _equalise(self) -> None:
         """Make the shorter nets of pairs that are no mirror images, and of groups of equal length, longer."""
@@ -278,12 +289,12 @@ class Negotiation:
             if entered and by is not None and metal is not None and its is not None:
                 self.state[net.name].shielded = Shielding(self.board).shield(metal, by, its)
 
-    def _add_second_cuts(self) -> None:
+    def add_second_cuts(self, units: Sequence[Unit]) -> None:
         """Give vias a second cut where there is room; a via and its mirror image get one together, or neither does."""
         widening = SecondCuts(self.board)
-        for unit in self.mirror.units(self.order):
+        for unit in units:
             drawn = [
-                Drawn(net.name, metal)
+                Drawn(net, metal)
                 for net in unit.nets
                 for metal in [self.state[net.name].metal]
                 if metal is not None and self.state[net.name].entered
@@ -314,6 +325,9 @@ class Negotiation:
                 blocked_by=state.blocked_by,
             )
         metal = state.metal
+        weak = weak_vias(self.board, net, metal) if net.least_cuts > 1 else ()
+        alone = {(via.cut, via.x, via.y) for via in weak}
+        singles = (replace(each, alone=(each.cut, each.x, each.y) in alone) for each in state.single_cuts)
         return RoutedNet(
             name=net.name,
             success=True,
@@ -324,7 +338,7 @@ class Negotiation:
             metal=metal.layers(self.stack),
             wire_length=metal.wire_length,
             via_count=len(metal.vias),
-            single_cuts=state.single_cuts,
+            single_cuts=tuple(singles),
             shielded=state.shielded,
         )
 

@@ -46,6 +46,7 @@ class NetRequest:
         apart_from: Names of nets beside whose wires this net's cost more.
         shield: Net of this request whose wires are drawn at both sides of this net's, where there is room.
         current_ma: Largest direct current; vias get cuts for it. [mA]
+        least_cuts: With 2, no terminal should depend on a single cut: other nets give way to a second one.
     """
 
     name: str
@@ -57,6 +58,7 @@ class NetRequest:
     apart_from: tuple[str, ...] = ()
     shield: str | None = None
     current_ma: float | None = None
+    least_cuts: int = 1
 
 
 @dataclass(frozen=True)
@@ -129,12 +131,16 @@ class Patch:
 
 @dataclass(frozen=True)
 class SingleCut:
-    """A via at (x, y) that has one cut only, and why there is no room for a second one. [dbu]"""
+    """A via at (x, y) that has one cut only, and why there is no room for a second one. [dbu]
+
+    ``alone`` is True where terminals of a net that wants two cuts are joined by it only.
+    """
 
     cut: str
     x: int
     y: int
     reason: str
+    alone: bool = False
 
     def to_json(self, to_um: Callable[[float], float]) -> dict[str, Any]:
         """Return it as JSON data, with the position in the unit that ``to_um`` converts to."""

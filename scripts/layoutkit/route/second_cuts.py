@@ -20,16 +20,21 @@ from layoutkit.route.routes import SingleCut
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from layoutkit.route.board import Board
     from layoutkit.route.metal import NetMetal
-    from layoutkit.route.routes import Rect, Via
+    from layoutkit.route.routes import NetRequest, Rect, Via
+    from layoutkit.route.sheet import Sheet
 
 
 class Drawn(NamedTuple):
     """A net that has its wires."""
 
-    name: str
+    net: NetRequest
     metal: NetMetal
+
+    @property
+    def name(self) -> str:
+        """Name of the net."""
+        return self.net.name
 
 
 class SecondCuts:
@@ -39,8 +44,9 @@ class SecondCuts:
         board: Holds the metal of all nets.
     """
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Sheet) -> None:
         self.board, self.stack = board, board.stack
+        self._entered: list[tuple[str, Shape]] = []
 
     def add(self, nets: Sequence[Drawn], axis_x: int | None = None) -> dict[str, tuple[SingleCut, ...]]:
         """Give single cuts of ``nets`` a second one and return, per net, those that remain and why.
@@ -50,6 +56,7 @@ class SecondCuts:
             axis_x: Where it is given, a via and its mirror image get a second cut together, or neither does. [dbu]
         """
         left: dict[str, list[SingleCut]] = {net.name: [] for net in nets}
+        before = [replace(net.metal, vias=list(net.metal.vias)) for net in nets]
         places = {(via.cut, via.x, via.y): (net, number) for net in nets for number, via in enumerate(net.metal.vias)}
         done: set[tuple[str, int, int]] = set()
         for (cut, x, y), place in list(places.items()):
@@ -66,7 +73,37 @@ class SecondCuts:
             for net, number in ends if reason else ():
                 at = net.metal.vias[number]
                 left[net.name].append(SingleCut(at.cut, at.x, at.y, reason))
+        if self._entered:
+            for layer, shape in self._entered:
+                self.board.occupancy.remove(layer, shape)
+            self._entered = []
+            for (request, metal), old in zip(nets, before, strict=True):
+                self.board.change(request, old, -1)
+                self.board.change(request, metal, 1)
         return {name: tuple(singles) for name, singles in left.items()}
+
+    def in_the_way(self, net: Drawn, number: int, axis_x: int | None = None) -> Iterator[set[str]]:
+        """Yield, for each place of two cuts instead of a via, whose metal and cuts are too close.
+
+        Args:
+            net: A net.
+            number: Index of its via.
+            axis_x: Where it is given, its mirror image gets two cuts, too. [dbu]
+        """
+        at = net.metal.vias[number]
+        ends = [(net, number)]
+        places = {(via.cut, via.x, via.y): index for index, via in enumerate(net.metal.vias)}
+        image = None if axis_x is None or at.x == axis_x else places.get((at.cut, 2 * axis_x - at.x, at.y))
+        if image is not None:
+            ends.append((net, image))
+        finisher = Finisher(self.stack, self.board.occupancy, net.name, self.board.own[net.name])
+        for changes in self._candidates(ends, on_axis=at.x == axis_x):
+            names: set[str] = set()
+            for (_, index), via in zip(ends, changes, strict=True):
+                for level, rect in pads(self.stack, via):
+                    names |= {shape.net or "an obstacle" for shape in finisher.in_the_way(level, rect)}
+                names |= self._cuts_too_close(net, index, via)
+            yield names
 
     def _widen(self, ends: Sequence[tuple[Drawn, int]], *, on_axis: bool) -> str:
         """Give a via, or it and its mirror image, a second cut; return why there is no room, empty if there is."""
@@ -83,6 +120,7 @@ class SecondCuts:
                 before.append((net, number, net.metal.vias[number]))
                 _exchange(net.metal, number, via)  # the image is checked beside it: both may lie near the axis
             if not reason:
+                self._entered += entered
                 return ""
             for net, number, via in before:
                 _exchange(net.metal, number, via)
@@ -98,12 +136,19 @@ class SecondCuts:
         half = (self.stack.cuts[cut].size + self.stack.cut_space(cut, 2)) // 2
         sideways = self.stack.horizontal[cut + 1]
         for columns, rows in ((2, 1), (1, 2)) if sideways else ((1, 2), (2, 1)):
-            for step in (0,) if on_axis and columns == 2 else (0, half, -half):
+            for step in (0,) if on_axis and columns == 2 else self._steps(half):
                 dx, dy = (step, 0) if columns == 2 else (0, step)
                 yield [
                     replace(via, x=via.x + (-dx if number else dx), y=via.y + dy, columns=columns, rows=rows)
                     for number, via in enumerate(vias)
                 ]
+
+    def _steps(self, half: int) -> Iterator[int]:
+        """Yield how far two cuts may lie beside the place of one: on it, beside it, or wherever they just fit. [dbu]"""
+        yield from (0, half, -half)
+        step = 2 * self.stack.technology.grid
+        for distance in range(step, half, step):
+            yield from (distance, -distance)
 
     def _reason_against(self, net: Drawn, number: int, via: Via) -> str:
         """Return why a net cannot have this via, empty if it can."""
@@ -116,8 +161,7 @@ class SecondCuts:
             near = {shape.net or "an obstacle" for shape in finisher.in_the_way(level, rect)}
             if near:
                 return f"{names[level].name} would come too close to {', '.join(sorted(near))}"
-        cut = cut_index(self.stack, via.cut)
-        if self._cuts_too_close(net, number, via, cut):
+        if self._cuts_too_close(net, number, via):
             return f"{via.cut} would come too close to another"
         for level, rect in pads(self.stack, via):
             after = self._metal_around(net, finisher, level, rect) + kdb.Region(kdb.Box(*rect))
@@ -127,8 +171,10 @@ class SecondCuts:
                 return f"{names[level].name} would come too close to other metal of the net"
         return ""
 
-    def _cuts_too_close(self, net: Drawn, number: int, via: Via, cut: int) -> bool:
-        space = self.stack.cuts[cut].space
+    def _cuts_too_close(self, net: Drawn, number: int, via: Via) -> set[str]:
+        """Return whose cuts would be too close to those of a via."""
+        cut = cut_index(self.stack, via.cut)
+        space, found = self.stack.cuts[cut].space, set()
         kept = {
             rect
             for other in [net.metal.vias[number]]
@@ -137,8 +183,8 @@ class SecondCuts:
         for rect in self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows):
             for shape in self.board.occupancy.near(via.cut, rect, space):
                 if not (shape.net == net.name and shape.rect in kept) and shape.hinders(rect, space):
-                    return True
-        return False
+                    found.add(shape.net or "an obstacle")
+        return found
 
     def _spoils_own_metal(self, net: Drawn, finisher: Finisher, level: int, rect: Rect) -> bool:
         """Return whether a pad would leave a gap, neck or small hole in the net's own metal, or make it wide."""

@@ -1,5 +1,7 @@
 """Wires keep off the gates of matched devices; a net without another way crosses them, and the report says so."""
 
+from dataclasses import replace
+
 import klayout.db as kdb
 import pytest
 
@@ -7,7 +9,9 @@ from layoutkit.flow import placing
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.placing import find_placement
+from layoutkit.flow.ports import supplies_data, weak_supplies
 from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, draw_job, find_routes, narrower_supplies
+from layoutkit.route.routes import SingleCut
 from layoutkit.technology import load
 
 SKY = load("sky130A")
@@ -106,6 +110,15 @@ def test_supplies_are_wired_as_narrowly_as_their_rails_where_wider_wires_find_no
     for name in ("vdd", "vss"):
         narrowest = min(min(pin.box.width(), pin.box.height()) for pin in pins if pin.net == name)
         assert [net.width for net in tried.job.nets if net.name == name] == [narrowest]
+    # each supply wants two cuts at every connection; one that has a single cut is reported with place and reason
+    assert {net.name for net in tried.job.nets if net.least_cuts == 2} == {"vdd", "vss"}
+    routed, weak = tried.routes.result, SingleCut("via", 1500, -250, "met2 would come too close to m", alone=True)
+    nets = tuple(replace(net, single_cuts=(weak,) if net.name == "vdd" else ()) for net in routed.nets)
+    supplies = supplies_data(tried.placed, replace(routed, nets=nets))
+    assert [each["least_cuts"] > 1 for each in supplies] == [each["net"] != "vdd" for each in supplies]
+    (text,) = weak_supplies(supplies)
+    assert "supply vdd: modules depend on a single via at (1.5, -0.25) um" in text
+    assert text.endswith(weak.reason)
 
 
 @pytest.mark.parametrize(("width", "rounds"), [(1000, 0), (280, 1)])

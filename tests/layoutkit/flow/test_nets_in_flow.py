@@ -1,14 +1,19 @@
 """Nets that should be mirror images, equally long, shielded or apart: what the whole flow draws and says of them."""
 
 import json
+from dataclasses import replace
 
 import klayout.db as kdb
 import pytest
 
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.mirrored_nets import measured_mirrors
+from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, find_routes, width_for_current
 from layoutkit.flow.summary import faults
 from layoutkit.technology import load
+
+SKY = load("sky130A")
 
 COMPARATOR = """* clocked comparator: PMOS pair, cross-coupled NMOS, two inverters
 .subckt comparator vdd gnd inp inn clk outp outn vbias
@@ -122,3 +127,41 @@ def test_the_exact_pair_of_a_comparator_is_exact_in_the_finished_layout(comparat
     )
     assert pair["exact"] is (differs == 0 or pair["mirror_error"] > 0)
     assert (differs == 0) is (pair["mirror_error"] == 0)
+
+
+def mirrored_pair():
+    """Return a cell with pins of two nets at both sides of x = 0, and the nets, of which one carries more current."""
+    layout = kdb.Layout()
+    layout.dbu = SKY.dbu_um
+    cell = layout.create_cell("TOP")
+    nets = []
+    for name, sign, current in (("p", -1, 2e-3), ("n", 1, 0.5e-3)):
+        ends = []
+        for x, y in ((3000 * sign, 0), (6000 * sign, 8000)):
+            rect = (x - 1500, y - 500, x + 1500, y + 500)
+            cell.shapes(SKY.layer(layout, "met2")).insert(kdb.Box(*rect))
+            ends.append(Endpoint("met2", x, y, rect))
+        nets.append(WantedNet(name, tuple(ends), None, 1, current=current))
+    pair = nets[0], replace(nets[1], mirror_of="p")
+    area = kdb.Box(-12000, -6000, 12000, 14000)
+    return layout, cell, RoutingJob(SKY, pair, ("met2", "met3"), area, (), axis_x=0)
+
+
+def test_nets_of_different_currents_mirror_each_other_as_wide_as_the_larger_current_needs():
+    layout, cell, job = mirrored_pair()
+    routes = find_routes(layout, cell, job)
+    assert [(each.nets, each.exact, each.wires_error) for each in routes.mirrored] == [(("p", "n"), True, 0)]
+    needed = {net.name: width_for_current(job, net)[0] for net in job.nets}
+    assert needed["p"] > needed["n"]
+    assert {wire.width for net in routes.result.nets for wire in net.wires} == {needed["p"]}
+
+
+def test_nets_that_are_no_images_when_all_is_drawn_are_not_called_exact():
+    layout, cell, job = mirrored_pair()
+    result = find_routes(layout, cell, job).result
+    net = result.net("n")
+    moved = replace(net, metal=tuple((layer, (a + 5, b, c + 5, d)) for layer, (a, b, c, d) in net.metal))
+    (found,) = measured_mirrors(SKY, replace(result, nets=(result.net("p"), moved)), 0, {})
+    assert not found.exact
+    assert found.reason
+    assert found.wires_error > 0

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 from collections import deque
-from types import SimpleNamespace
 
 import klayout.db as kdb
 import pytest
@@ -20,6 +19,7 @@ from layoutkit.route.path_search import EdgeCosts, Search
 from layoutkit.route.routes import Via, Wire
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.second_cuts import Drawn, SecondCuts
+from layoutkit.route.sheet import Sheet
 from layoutkit.route.tracks import coordinates
 from layoutkit.technology import load, names
 
@@ -552,8 +552,9 @@ def test_a_second_cut_keeps_its_distance_to_the_end_of_a_narrow_line():
     wires = [Wire("Metal2", ((0, 140), (0, 700)), 280), Wire("Metal3", ((0, 100), (0, 140)), 280)]
     metal = NetMetal(wires=wires, vias=[Via("Via2", 0, 140)], order=[("Via2", 0, 140)])
     area = (-2000, -60, 2000, 2000)
-    board = SimpleNamespace(stack=stack, occupancy=Occupancy(), own={"a": []}, area=area)
-    SecondCuts(board).add([Drawn("a", metal)])
+    board, net = Sheet(stack, ["a"], area), two("a", Terminal("Metal2", kdb.Box()), Terminal("Metal3", kdb.Box()))
+    board.change(net, metal, 1)
+    SecondCuts(board).add([Drawn(net, metal)])
     assert max(rect[3] for _, rect in metal.cuts(stack)) <= 840 - 60
     assert len(metal.cuts(stack)) == 2
 
@@ -568,10 +569,11 @@ def test_second_cuts_on_both_sides_of_the_axis_leave_no_gap_between_their_pads()
     metal = NetMetal(wires=wires, vias=vias, order=[("via2", x, 0) for x in (-670, 670)])
     # no room but towards the axis
     walls = kdb.Region(kdb.Box(-3000, -300, -1150, 300)) + kdb.Region(kdb.Box(1150, -300, 3000, 300))
-    occupancy = Occupancy()
+    board = Sheet(stack, ["a"], (-4000, -270, 4000, 270))
     for box in (polygon.bbox() for polygon in walls.each()):
-        occupancy.add("met3", Shape((box.left, box.bottom, box.right, box.top), "b", wide=False))
-    board = SimpleNamespace(stack=stack, occupancy=occupancy, own={"a": []}, area=(-4000, -270, 4000, 270))
-    SecondCuts(board).add([Drawn("a", metal)], axis_x=0)
+        board.occupancy.add("met3", Shape((box.left, box.bottom, box.right, box.top), "b", wide=False))
+    net = two("a", Terminal("met2", kdb.Box()), Terminal("met3", kdb.Box()))
+    board.change(net, metal, 1)
+    SecondCuts(board).add([Drawn(net, metal)], axis_x=0)
     drawn = kdb.Region([kdb.Box(*rect) for at, rect in metal.rects(stack) if at == level]).merged()
     assert drawn.space_check(300).is_empty()

@@ -1,0 +1,153 @@
+"""A second cut for every connection of a net that wants two: other nets give way, or the net takes another way.
+
+A via with a single cut is weak where terminals of the net are joined by it only. Vias that have a way around them are
+not weak: both ways would have to break.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.route.board import HARD
+from layoutkit.route.connection import joins_all
+from layoutkit.route.metal import pads
+from layoutkit.route.occupancy import overlaps
+from layoutkit.route.routes import Patch
+from layoutkit.route.second_cuts import Drawn, SecondCuts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from layoutkit.route.board import Board
+    from layoutkit.route.metal import NetMetal
+    from layoutkit.route.negotiation import Negotiation, State
+    from layoutkit.route.routes import NetRequest, Rect, Via
+
+MOST_GIVING_WAY = 3
+"""Nets that are routed again at most so that one via gets a second cut."""
+MOST_PLACES = 4
+"""Sets of nets that may give way to one via, of which the smaller ones are tried first."""
+NEAR = 20
+"""Track pitches around a via within which other metal of its net is looked at."""
+MOST_WAYS = 4
+"""Further ways of a net that are tried, each without the weak vias of those before."""
+
+
+def weak_vias(board: Board, net: NetRequest, metal: NetMetal) -> list[Via]:
+    """Return the vias of a single cut without which the metal of a net would not join all its terminals."""
+    stack, found = board.stack, []
+    for number, via in enumerate(metal.vias):
+        if via.columns * via.rows > 1:
+            continue
+        rest = [*metal.vias[:number], *metal.vias[number + 1 :]]
+        kept = [Patch(stack.conductors[level].name, rect) for level, rect in pads(stack, via)]
+        without = replace(metal, vias=rest, patches=[*metal.patches, *kept])
+        if not joins_all(stack, net, without) and not joins_all(stack, net, without, _own_near(board, net, via)):
+            found.append(via)
+    return found
+
+
+def _own_near(board: Board, net: NetRequest, via: Via) -> tuple[list[tuple[int, Rect]], list[tuple[int, Rect]]]:
+    """Return metal and cuts of a net that were there before, around a via: they may join what the via joins."""
+    reach = NEAR * board.pitch
+    window = via.x - reach, via.y - reach, via.x + reach, via.y + reach
+    cuts = [
+        (index, shape.rect)
+        for index, cut in enumerate(board.stack.cuts)
+        for shape in board.occupancy.near(cut.name, window, 0)
+        if shape.net == net.name and shape.rect != board.stack.cut_rects(index, via.x, via.y, 1, 1)[0]
+    ]
+    return [(level, rect) for level, rect in board.own[net.name] if overlaps(rect, window)], cuts
+
+
+def strengthen(job: Negotiation, net: NetRequest) -> None:
+    """Give each weak via of a routed net a second cut where this costs no other net its way or its mirror image."""
+    left: set[Via] = set()
+    while True:
+        via = next((via for via in _weak(job, net) if via not in left), None)
+        if via is None:
+            break
+        if not any(_tried(job, net, names) for names in _in_the_way(job, net, via)):
+            left.add(via)
+    closed = job.board.closed_vias.setdefault(net.name, set())
+    for _ in range(MOST_WAYS):
+        weak = _weak(job, net)
+        closed.update((via.cut, x, via.y) for via in weak for x in (via.x, 2 * job.mirror.axis - via.x))
+        if not weak or _tried(job, net, (net.name,)):
+            break
+
+
+def _weak(job: Negotiation, net: NetRequest) -> list[Via]:
+    metal = job.state[net.name].metal
+    return [] if metal is None else weak_vias(job.board, net, metal)
+
+
+def _in_the_way(job: Negotiation, net: NetRequest, via: Via) -> list[tuple[str, ...]]:
+    """Return sets of routed nets that would give way to two cuts in the place of a via, the smallest first."""
+    metal = job.state[net.name].metal
+    if metal is None:
+        return []
+    wanted = {each.shield for each in job.nets} | {each.name for each in job.nets if each.shield}
+    stay = {net.name, *wanted, *(name for group in job.board.options.equal_lengths for name in group.nets)}
+    movable = {each.name for each in job.nets if job.state[each.name].entered} - stay
+    axis = job.mirror.axis if net.name in job.mirror.own_images else None
+    offers = SecondCuts(job.board).in_the_way(Drawn(net, metal), metal.vias.index(via), axis)
+    found = {tuple(sorted(names)) for names in offers if names <= movable and 0 < len(names) <= MOST_GIVING_WAY}
+    return sorted(found, key=lambda each: (len(each), each))[:MOST_PLACES]
+
+
+def _tried(job: Negotiation, net: NetRequest, names: Sequence[str]) -> bool:
+    """Take nets out, give the vias of ``net`` a second cut, route the others again; return whether that is better.
+
+    Where it is not, all is as it was.
+    """
+    units = [unit for unit in job.mirror.units(job.order) if any(each.name in names for each in unit.nets)]
+    own = [unit for unit in job.mirror.units(job.order) if net in unit.nets]
+    touched = {each.name: each for unit in (*units, *own) for each in unit.nets}
+    before, weak, exact = _Before.of(job, touched), len(_weak(job, net)), job.exact()
+    for unit in units:
+        for each in unit.nets:
+            job.leave(each)
+    if net.name not in names:
+        job.add_second_cuts(own)
+    if net.name in names or len(_weak(job, net)) < weak:
+        for unit in units:
+            job.route_again(unit, HARD)
+        job.add_second_cuts(units)
+        routed = all(job.state[name].entered and not job.is_bad(each) for name, each in touched.items())
+        if routed and len(_weak(job, net)) < weak and exact <= job.exact():
+            return True
+    before.restore(job, touched)
+    return False
+
+
+@dataclass(frozen=True)
+class _Before:
+    """The routes of some nets, and what is mirrored, before a try."""
+
+    states: Mapping[str, State]
+    drawn: Mapping[str, tuple[list[Via], list[Any]]]
+    mirror: tuple[dict[str, NetRequest], set[str], dict[str, str]]
+
+    @classmethod
+    def of(cls, job: Negotiation, nets: Iterable[str]) -> _Before:
+        states = {name: copy(job.state[name]) for name in nets}
+        drawn = {
+            name: (list(state.metal.vias), list(state.metal.order))
+            for name, state in states.items()
+            if state.metal is not None
+        }
+        mirror = job.mirror
+        return cls(states, drawn, (dict(mirror.twins), set(mirror.own_images), dict(mirror.reasons)))
+
+    def restore(self, job: Negotiation, nets: Mapping[str, NetRequest]) -> None:
+        for net in nets.values():
+            job.leave(net)
+        job.mirror.twins, job.mirror.own_images, job.mirror.reasons = self.mirror
+        for name, state in self.states.items():
+            job.state[name] = state
+            if state.metal is not None and state.entered:
+                state.metal.vias, state.metal.order = self.drawn[name]
+                job.board.change(nets[name], state.metal, 1)
