@@ -1,0 +1,111 @@
+"""``sim.compare_post_layout``: a test bench on the netlist and on what its layout made of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit import Target, map_circuit, read_netlist, recognise
+from layoutkit.layout.files import read_bytes
+from layoutkit.layout.workspace import Workspace
+from layoutkit.simulate.netlist_cards import MAX_TEXT
+from layoutkit.simulate.post_layout import Request, compare_post_layout
+from layoutkit.tools.current_layout import CurrentLayout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.circuit import Circuit
+    from layoutkit.technology import Technology
+
+SUMMARY = "summary.json"
+OF_A_REQUEST = {"models": "models", "bench": "bench", "values": "values", "corners": "corners", "seed": "seed",
+                "monte_carlo": "samples", "limits": "limits", "jobs": "jobs", "timeout_s": "timeout_s"}  # fmt: skip
+
+
+def compare(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the comparison as JSON data.
+
+    The circuit is ``netlist_path``, else that of the workspace. The layout's netlist is ``extracted_path``, else
+    extracted now from the workspace's layout.
+
+    Raises:
+        LayoutkitError: If ngspice is missing, or an input cannot be read or used.
+    """
+    current = CurrentLayout(params)
+    technology = current.technology()
+    circuit = _circuit(params, technology)
+    warnings = [*circuit.warnings]
+    text, told = _extracted(params, current, circuit, technology)
+    given = {field: params[name] for name, field in OF_A_REQUEST.items() if name in params}
+    deck = _text(params["deck_path"]) if "deck_path" in params else ""
+    answer = compare_post_layout(Request(circuit, technology, text, deck=deck, **given))
+    return {
+        **answer,
+        "unchecked": [*answer["unchecked"], *told],
+        **offsets_apart(answer, _groups(params)),
+        "technology": technology.name,
+        "warnings": [*warnings, *current.warnings],
+    }
+
+
+def offsets_apart(answer: Mapping[str, Any], groups: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the offset by its causes: what the layout adds, what its figures predict, and what is random.
+
+    Args:
+        answer: Of ``compare_post_layout``.
+        groups: The matched groups of a build's ``matching``.
+    """
+    told: dict[str, Any] = {}
+    layout = [each for each in answer["corners"][0]["measurements"] if each["name"] == "offset" and "change" in each]
+    random = [each for each in answer.get("monte_carlo", ()) if each["name"] == "offset"]
+    predicted = [
+        {**{name: offset[name] for name in ("devices", "value", "unit")}, **_sigma(offset)}
+        for group in groups
+        for offset in group.get("predicted_offsets", ())
+    ]
+    if layout:
+        told["layout"] = layout[0]["change"]
+    if random:
+        told["random_sigma"] = random[0]["sigma"]
+    if predicted:
+        told["predicted"] = predicted
+    return {"offset": told} if told else {}
+
+
+def _sigma(offset: Mapping[str, Any]) -> dict[str, float]:
+    """Return the random part that the technology states, in the unit of the offset."""
+    random = offset.get("random_sigma")
+    return {} if random is None else {"random_sigma": random["value"]}
+
+
+def _circuit(params: Mapping[str, Any], technology: Technology) -> Circuit:
+    source = params.get("netlist_path") or str(Workspace(params.get("workspace")).circuit_path)
+    read = read_netlist(source, top=params.get("top"), identify_modules=False)
+    mapped = map_circuit(read, Target.from_technology(technology)).circuit
+    return mapped.with_modules(recognise(mapped))
+
+
+def _extracted(
+    params: Mapping[str, Any], current: CurrentLayout, circuit: Circuit, technology: Technology
+) -> tuple[str, list[str]]:
+    """Return the layout's netlist, and what its extraction left out."""
+    if "extracted_path" in params:
+        return _text(params["extracted_path"]), []
+    from layoutkit.parasitics.parasitic_extraction import extract_parasitics
+
+    found = extract_parasitics(current.read(), circuit, technology)
+    return found.spice, [f"parasitics: {text}" for text in found.unchecked]
+
+
+def _text(path: str) -> str:
+    return read_bytes(path, max_bytes=MAX_TEXT).decode("utf-8", "replace")
+
+
+def _groups(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the matched groups that a build measured in this workspace."""
+    workspace = Workspace(params.get("workspace"))
+    if "extracted_path" in params or not workspace.path(SUMMARY).is_file():
+        return []
+    summary = workspace.read_json(SUMMARY)
+    matching = summary.get("matching") if isinstance(summary, dict) else None
+    return list(matching.get("groups", ())) if isinstance(matching, dict) else []
