@@ -319,11 +319,16 @@ class Finisher:
     def _cut_flaws(self, metal: NetMetal) -> list[tuple[str, str, Rect]]:
         found: list[tuple[str, str, Rect]] = []
         cuts = metal.cuts(self.stack)
-        for i, (cut, rect) in enumerate(cuts):
+        side = max((max(rect[2] - rect[0], rect[3] - rect[1]) for _, rect in cuts), default=0)
+        buckets: dict[tuple[int, int, int], list[Rect]] = {}  # cut, column and row of a lower left corner
+        for cut, rect in cuts:
             name, space = self.stack.cuts[cut].name, self.stack.cuts[cut].space
-            near = [other for at, other in cuts[:i] if at == cut]
+            column, row = rect[0] // (side + space), rect[1] // (side + space)
+            around = [(cut, column + right, row + up) for right in (-1, 0, 1) for up in (-1, 0, 1)]
+            near = [other for place in around for other in buckets.get(place, ())]
             near += [s.rect for s in self.occupancy.near(name, rect, space) if s.net == self.net]
             found += [("minimum space", name, rect) for other in near if too_close(other, rect, space)]
+            buckets.setdefault((cut, column, row), []).append(rect)
         return found
 
     def _close_gaps(self, metal: NetMetal, level: int) -> None:

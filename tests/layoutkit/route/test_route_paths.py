@@ -535,6 +535,22 @@ def test_a_long_hole_that_fixed_metal_closes_far_from_the_wire_is_a_flaw():
     assert ("minimum area of holes", "met1", (70, 140, 930, 290)) in finisher.flaws(metal)
 
 
+@pytest.mark.parametrize("gap", [0, 10])
+def test_cuts_of_one_net_that_are_too_close_are_found_wherever_they_lie(gap):
+    """met2 vias of sky130A are 0.15 um wide and 0.17 um apart; each cut of an array stands beside one of the next."""
+    stack = make_stack(SKY, ["met1", "met2"], [])
+    step = 150 + 170 - gap
+    places = [(step * column - 1000, 900 * row - 3000) for column in range(7) for row in range(7)]
+    metal = NetMetal(vias=[Via("via", x, y, 1, 1) for x, y in places])
+    found = Finisher(stack, Occupancy(), "a", [])._cut_flaws(metal)
+    boxes = [rect for _, rect in metal.cuts(stack)]
+    near = [
+        kdb.Region(kdb.Box(*a)).separation_check(kdb.Region(kdb.Box(*b)), 170)
+        for a, b in itertools.combinations(boxes, 2)
+    ]
+    assert len(found) == sum(not pairs.is_empty() for pairs in near) == (6 * 7 if gap else 0)
+
+
 def test_wide_metal_of_uneven_height_is_not_taken_for_more_than_is_drawn():
     """A decomposition cuts it into slabs of 5 nm; what sticks out of the metal would call for patches in the gap."""
     technology = load("sg13g2")
