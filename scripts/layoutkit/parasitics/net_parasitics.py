@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 GROUND = ""
 """The node below everything: the substrate, or node 0 where no net of the circuit is the substrate."""
 
+LEAST_PART = 1e-3
+"""Part of a net's capacitance below which an answer leaves out a coupling. [1]"""
+
 
 class Resistor(NamedTuple):
     """A resistance between two nodes of a net. [ohm]"""
@@ -82,8 +85,9 @@ class NetParasitics:
         return self.ground_fF + sum(self.coupling_fF.values())
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as JSON data, the largest coupling first."""
+        """Return the figures as JSON data, the largest coupling first; without those below a thousandth of the net's."""
         coupling = sorted(self.coupling_fF.items(), key=lambda item: (-item[1], item[0]))
+        coupling = [(net, value) for net, value in coupling if value >= LEAST_PART * self.total_fF]
         return {
             "net": self.net,
             "total_ff": round(self.total_fF, 4),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from layoutkit.parasitics.net_network import NetNetwork
 from layoutkit.parasitics.net_parasitics import PairMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.constraints import Constraints
-    from layoutkit.parasitics.net_network import NetNetwork
     from layoutkit.parasitics.net_parasitics import NetParasitics
 
 
@@ -22,7 +22,7 @@ def pair_mismatches(
     Args:
         constraints: State the pairs of nets and of devices; None for none.
         nets: Figures of all nets.
-        networks: Network of each net, by its name.
+        networks: Network of each net, by its name; empty where resistances are not known.
     """
     groups = () if constraints is None else constraints.symmetry
     mirror: dict[str, str] = {}
@@ -31,9 +31,9 @@ def pair_mismatches(
         for images, pairs in ((mirror, group.net_pairs), (devices, group.pairs)):
             for one, other in pairs:
                 images[one], images[other] = other, one
-    by_name = {net.net: net for net in nets}
+    by_name, empty = {net.net: net for net in nets}, NetNetwork()
     return tuple(
-        _mismatch(by_name[one], by_name[other], mirror, _mirrored_ohms(networks[one], networks[other], devices))
+        _mismatch(by_name[one], by_name[other], mirror, _mirrored_ohms(networks.get(one, empty), networks.get(other, empty), devices))
         for group in groups
         for one, other in group.net_pairs
         if one in by_name and other in by_name
@@ -50,7 +50,7 @@ def _mirrored_ohms(one: NetNetwork, other: NetNetwork, devices: Mapping[str, str
         for (device, terminal), node in sorted(one.nodes.items())
         if (image := (devices.get(device, device), terminal)) in other.nodes
     ]
-    if one.start == other.start == "port":
+    if one.own and one.start == other.start == "port":
         starts = (one.own, other.own)
     elif common:
         starts = common.pop(0)

@@ -1,0 +1,265 @@
+"""Extraction by other programs: Magic and KPEX, where they are installed, with what the process kit gives them.
+
+A program gets a copy of the layout in a folder of its own and a time limit. Its netlist is kept as it is, but for the
+order of the pins, which is that of the input netlist. The figures of nets are read from its capacitors.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.spice_writer import write_spice
+from layoutkit.errors import KlayoutError, LayoutkitError, MissingProgramError, TimeLimitError
+from layoutkit.layout.cells import choose_cell
+from layoutkit.parasitics.net_parasitics import GROUND, Capacitor, Elements, NetParasitics, Parasitics
+from layoutkit.parasitics.pair_mismatches import pair_mismatches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.parasitics.parasitic_extraction import PexOptions
+    from layoutkit.technology import Technology
+
+HINTS = {
+    "magic": "install Magic 8.3 (http://opencircuitdesign.com/magic, built with Tcl) and put it on PATH",
+    "kpex": "install KLayout-PEX (pip install klayout-pex) and put its command kpex on PATH",
+}
+_KPEX_KITS = {"sky130A": "sky130A", "sg13g2": "ihp_sg13g2", "gf180mcuD": "gf180mcuD"}
+_SUBSTRATES = frozenset({"0", "vsubs", "gnd!", "vsubstrate"})
+_SCALES = {"a": 1e-18, "f": 1e-15, "p": 1e-12, "n": 1e-9, "u": 1e-6}
+_CAPACITOR = re.compile(r"C\S*\s+(\S+)\s+(\S+)\s+([-+.\deE]+)([afpnu]?)", re.IGNORECASE)
+_MAX_LOG = 2000
+_LEAST_AF = 1.0
+
+
+@dataclass(frozen=True)
+class ExternalRun:
+    """How to run another program.
+
+    Attributes:
+        engine: ``magic`` or ``kpex``.
+        timeout_s: Longest time. [s]
+    """
+
+    engine: str
+    timeout_s: float = 300.0
+
+
+def external_parasitics(
+    layout: kdb.Layout, circuit: Circuit, technology: Technology, options: PexOptions, run: ExternalRun
+) -> Parasitics:
+    """Return the parasitics that another program extracts.
+
+    Raises:
+        MissingProgramError: If the program, or what the process kit has for it, is not installed.
+        TimeLimitError: If it took longer than allowed.
+        LayoutkitError: If it wrote no netlist of the circuit.
+    """
+    program = shutil.which(run.engine)
+    if program is None:
+        raise MissingProgramError(
+            f"engine {run.engine} needs the program {run.engine}, which is not on PATH; {HINTS[run.engine]}, or use "
+            "engine builtin",
+            details={"program": run.engine},
+        )
+    cell = choose_cell(layout, options.cell_name)
+    with tempfile.TemporaryDirectory(prefix="pex-") as name:
+        folder = Path(name)
+        commands = _magic if run.engine == "magic" else _kpex
+        written = folder / "out.spice"
+        command = commands(program, technology, circuit, cell.name, options, folder)
+        layout.write(str(folder / "layout.gds"))
+        log = _bounded(command, folder, run)
+        text = written.read_text(errors="replace") if written.is_file() else ""
+        if run.engine == "magic" and (folder / f"{cell.name}.ext").is_file():
+            text = _with_gate_nets(text, (folder / f"{cell.name}.ext").read_text(errors="replace"))
+    if f".subckt {cell.name}".lower() not in text.lower():
+        raise LayoutkitError(f"{run.engine} wrote no netlist of cell {cell.name}; it said: {log[-_MAX_LOG:].strip()}")
+    spice, unchecked = _with_pins(text, cell.name, circuit)
+    nets, elements = _figures(text, circuit)
+    unchecked += [f"resistances to terminals: engine {run.engine} states them in its netlist only"]
+    return Parasitics(
+        cell=circuit.name,
+        nets=nets,
+        pairs=pair_mismatches(options.constraints, nets, {}),
+        elements=elements,
+        spice=spice,
+        spef="",
+        unchecked=tuple(unchecked),
+    )
+
+
+def kit_folder(technology: Technology) -> Path:
+    """Return the folder of the process kit below ``$PDK_ROOT``.
+
+    Raises:
+        MissingProgramError: If there is none.
+    """
+    root = os.environ.get("PDK_ROOT")
+    names = [os.environ.get("PDK", ""), *(technology.simulation.pdk if technology.simulation else ()), technology.name]
+    for name in filter(None, names):
+        if root and (Path(root) / name).is_dir():
+            return Path(root) / name
+    raise MissingProgramError(
+        f"the process kit of {technology.name} is not below PDK_ROOT ({root or 'not set'}); install it (open_pdks or "
+        f"volare, the IHP-Open-PDK) and set PDK_ROOT to the folder that holds {names[-1]}, or use engine builtin",
+        details={"program": "PDK_ROOT"},
+    )
+
+
+def _magic(
+    program: str, technology: Technology, circuit: Circuit, cell: str, options: PexOptions, folder: Path
+) -> list[str]:
+    """Return the command that runs Magic, and write its script."""
+    magic = kit_folder(technology) / "libs.tech" / "magic"
+    found = sorted(magic.glob("*.magicrc"))
+    if not found:
+        raise MissingProgramError(f"{magic} holds no .magicrc for Magic", details={"program": "PDK_ROOT"})
+    del circuit
+    resistances = [
+        "extract do resistance",
+        "extract all",
+        "ext2sim labels on",
+        "ext2sim",
+        "extresist tolerance 10",
+        "extresist all",
+    ]
+    script = [
+        "drc off",
+        "gds read layout.gds",
+        f"load {{{cell}}}",
+        "select top cell",
+        "flatten pex_flat",
+        "load pex_flat",
+        f"cellname delete {{{cell}}}",
+        f"cellname rename pex_flat {{{cell}}}",
+        "select top cell",
+        "extract path .",
+        "extract do local",
+        *(resistances if options.mode == "rc" else ["extract all"]),
+        "ext2spice lvs",
+        "ext2spice cthresh 0",
+        "ext2spice rthresh 0" if options.mode == "rc" else "ext2spice rthresh infinite",
+        f"ext2spice extresist {'on' if options.mode == 'rc' else 'off'}",
+        "ext2spice -o out.spice",
+        "quit -noprompt",
+    ]
+    (folder / "pex.tcl").write_text("\n".join(script) + "\n")
+    return [program, "-dnull", "-noconsole", "-rcfile", str(found[0]), "pex.tcl"]
+
+
+def _with_gate_nets(text: str, extracted: str) -> str:
+    """Return Magic's netlist with the capacitance to the substrate that ext2spice leaves out.
+
+    It leaves out that of ports which only gates are on; the .ext file has it, in aF.
+    """
+    substrate = re.search(r'^substrate "([^"]+)"', extracted, re.MULTILINE)
+    ground = substrate[1] if substrate else "VSUBS"
+    stated = {name for pair in re.findall(r"^C\S*\s+(\S+)\s+(\S+)", text, re.MULTILINE) if ground in pair for name in pair}
+    missing = [
+        (name, float(value) * 1e-3)
+        for name, value in re.findall(r'^node "([^"]+)" \S+ ([\d.eE+-]+)', extracted, re.MULTILINE)
+        if name not in stated and name != ground and float(value) >= _LEAST_AF and re.search(rf"\s{re.escape(name)}\s", text)
+    ]
+    cards = [f"Cgates{number} {name} {ground} {value:.5f}f" for number, (name, value) in enumerate(missing, 1)]
+    note = ["* to the substrate, from the .ext file: ext2spice leaves out nets that only gates are on"] if cards else []
+    return re.sub(r"^\.ends", "\n".join([*note, *cards, ".ends"]), text, count=1, flags=re.MULTILINE | re.IGNORECASE)
+
+
+def _kpex(
+    program: str, technology: Technology, circuit: Circuit, cell: str, options: PexOptions, folder: Path
+) -> list[str]:
+    """Return the command that runs KPEX's own engine, and write its schematic."""
+    if technology.name not in _KPEX_KITS:
+        raise LayoutkitError(f"kpex knows {', '.join(sorted(_KPEX_KITS))}, not {technology.name}; use engine builtin")
+    (folder / "schematic.spice").write_text(write_spice(circuit, technology, "lvs_deck"))
+    command = [program, "--pdk", _KPEX_KITS[technology.name], "--gds", "layout.gds", "--cell", cell]
+    command += ["--schematic", "schematic.spice", "--2.5D", "--mode", "RC" if options.mode == "rc" else "CC"]
+    return [*command, "--out_dir", "kpex", "--out_spice", "out.spice"]
+
+
+def _bounded(command: Sequence[str], folder: Path, run: ExternalRun) -> str:
+    """Run a program within its time limit, with all that it starts, and return what it said."""
+    log = folder / "log.txt"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            process.wait(run.timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise TimeLimitError(
+                f"{run.engine} took longer than {run.timeout_s:g} s and was stopped; allow more with timeout_s",
+                details={"timeout_s": run.timeout_s},
+            ) from error
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    return log.read_text(errors="replace")
+
+
+def _with_pins(text: str, cell: str, circuit: Circuit) -> tuple[str, list[str]]:
+    """Return the netlist with name and pins of the input netlist, and what could not be done."""
+    joined = re.sub(r"\n\+[ \t]*", " ", text)
+    head = re.search(rf"^\.subckt[ \t]+{re.escape(cell)}(?=\s)(.*)$", joined, re.IGNORECASE | re.MULTILINE)
+    if head is None:
+        raise KlayoutError(f"no .subckt {cell} in the netlist")
+    pins = head[1].split()
+    wanted = {pin.lower(): pin for pin in pins}
+    if sorted(wanted) != sorted(port.lower() for port in circuit.ports):
+        return joined, [f"order of pins: the netlist has {' '.join(pins)}, the input {' '.join(circuit.ports)}"]
+    ports = " ".join(wanted[port.lower()] for port in circuit.ports)
+    return f"{joined[: head.start()]}.subckt {circuit.name} {ports}{joined[head.end() :]}", []
+
+
+def _figures(text: str, circuit: Circuit) -> tuple[tuple[NetParasitics, ...], Elements]:
+    """Return the capacitance of each net and the capacitors; nodes of one net count as that net."""
+    names = {net.lower(): net for net in circuit.nets}
+    ground: dict[str, float] = defaultdict(float)
+    coupling: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for line in re.sub(r"\n\+[ \t]*", " ", text).splitlines():
+        found = _CAPACITOR.match(line)
+        if found is None:
+            continue
+        value = float(found[3]) * _SCALES.get(found[4].lower(), 1.0) * 1e15
+        one, other = (_net_of(found[place], names) for place in (1, 2))
+        if one in _SUBSTRATES or other in _SUBSTRATES:
+            ground[other if one in _SUBSTRATES else one] += value
+        elif one != other:
+            coupling[one][other] += value
+            coupling[other][one] += value
+    nets = tuple(
+        NetParasitics(net=net, ground_fF=ground.get(net, 0.0), coupling_fF=dict(sorted(coupling[net].items())))
+        for net in sorted({*ground, *coupling} - _SUBSTRATES)
+    )
+    capacitors = [Capacitor(net.net, GROUND, net.ground_fF) for net in nets if net.ground_fF]
+    capacitors += [Capacitor(net.net, each, fF) for net in nets for each, fF in net.coupling_fF.items() if net.net < each]
+    return nets, Elements(capacitors=tuple(capacitors))
+
+
+def _net_of(node: str, names: Mapping[str, str]) -> str:
+    """Return the net of a node: Magic calls the nodes of a net ``net.n1``, ``net.t0``, KPEX ``net.1``."""
+    plain = node.lower()
+    if plain in _SUBSTRATES:
+        return plain
+    if plain not in names:
+        plain = re.sub(r"[.:$](n|t)?\d+$", "", plain)
+    return names.get(plain, plain)

@@ -1,0 +1,125 @@
+"""The tool pex.extract_parasitics through its command line: figures, files, engines and bad input."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+SCRIPT = "parasitics/scripts/extract_parasitics.py"
+ASSETS = Path(__file__).resolve().parents[2] / "skills" / "parasitics" / "assets"
+EXAMPLE = ("--layout-path", ASSETS / "pair.gds", "--netlist-path", ASSETS / "pair.spice", "--technology", "sky130A")
+
+
+def test_the_example_has_figures_of_each_net_and_pair_and_writes_both_files(run_script, tmp_path):
+    code, envelope = run_script(SCRIPT, *EXAMPLE, "--output-dir", tmp_path)
+    data = envelope["data"]
+    assert (code, data["unchecked"]) == (0, [])
+    nets = {net["net"]: net for net in data["nets"]}
+    assert sorted(nets) == ["bias", "inn", "inp", "outn", "outp", "tail", "vss"]
+    assert nets["inp"]["total_ff"] == pytest.approx(6.29, rel=0.05)  # Magic 8.3.677 says 6.278
+    assert [each["device"] for each in nets["inp"]["terminals"]] == ["M1"]
+    assert nets["tail"]["from"] == "M1.s"
+    assert {tuple(pair["nets"]) for pair in data["pairs"]} == {("outp", "outn"), ("inp", "inn")}
+    assert data["files"]["spice"] == str(tmp_path / "pair.pex.spice")
+    assert data["layout_sha256"] in (tmp_path / "pair.pex.spice").read_text()
+    assert (tmp_path / "pair.spef").read_text().startswith("*SPEF ")
+
+
+def test_the_modes_differ_in_what_the_netlist_holds(run_script):
+    found = {}
+    for mode in ("c", "cc", "rc"):
+        _, envelope = run_script(SCRIPT, *EXAMPLE, "--mode", mode)
+        found[mode] = envelope["data"]["elements"], envelope["data"]["nets"][0]["total_ff"]
+    assert found["c"][0]["resistors"] == found["cc"][0]["resistors"] == 0 < found["rc"][0]["resistors"]
+    assert found["c"][0]["capacitors"] < found["cc"][0]["capacitors"] < found["rc"][0]["capacitors"]
+    assert len({total for _, total in found.values()}) == 1
+
+
+def test_a_workspace_gets_the_files_and_they_age_with_its_layout(run_script, finished_layout, copied):
+    workspace = copied(finished_layout((ASSETS / "pair.spice").read_text(), "sky130A")[1])
+    code, envelope = run_script(SCRIPT, "--workspace", workspace)
+    assert (code, envelope["data"]["files"]["spice"]) == (0, str(workspace / "pair.pex.spice"))
+    record = json.loads((workspace / "layout_workspace.json").read_text())
+    assert "pair.pex.spice" in json.dumps(record)
+
+
+@pytest.mark.parametrize("engine", ["magic", "kpex"])
+def test_a_missing_engine_is_exit_code_3_with_a_hint(run_script, engine, tmp_path):
+    code, envelope = run_script(SCRIPT, *EXAMPLE, "--engine", engine, PATH=str(tmp_path))
+    assert (code, envelope["error"]["code"]) == (3, "SERVICE_UNAVAILABLE")
+    assert f"install {'Magic 8.3' if engine == 'magic' else 'KLayout-PEX'}" in envelope["error"]["message"]
+
+
+def test_a_missing_process_kit_is_exit_code_3_with_a_hint(run_script, program):
+    code, envelope = run_script(SCRIPT, *EXAMPLE, "--engine", "magic", PATH=program("magic", ""), PDK_ROOT="/nowhere")
+    assert (code, envelope["error"]["code"]) == (3, "SERVICE_UNAVAILABLE")
+    assert "set PDK_ROOT to the folder that holds sky130A" in envelope["error"]["message"]
+
+
+NETLIST = """.subckt pair vss inp inn outp
++ outn bias
+C1 inp inn 2f
+C2 inp vss 1.5f
+R1 outp outp.n1 3
+C3 outp.n1 VSUBS 4f
+.ends
+"""
+EXT = 'substrate "vss" 0 0\nnode "inn" 12 2500.5 0 0 m1\nnode "inp" 12 9 0 0 m1\n'
+
+
+def test_magics_netlist_gets_the_pins_of_the_input_and_what_ext2spice_leaves_out(run_script, program, tmp_path):
+    kit = tmp_path / "kits" / "sky130A" / "libs.tech" / "magic"
+    kit.mkdir(parents=True)
+    (kit / "sky130A.magicrc").touch()
+    path = program("magic", f"cat > out.spice <<'E'\n{NETLIST}E\ncat > pair.ext <<'E'\n{EXT}E\ncp pex.tcl {tmp_path}\n")
+    arguments = (*EXAMPLE, "--engine", "magic", "--output-dir", tmp_path)
+    code, envelope = run_script(SCRIPT, *arguments, PATH=path, PDK_ROOT=str(tmp_path / "kits"))
+    assert code == 0, envelope
+    nets = {net["net"]: net for net in envelope["data"]["nets"]}
+    assert (nets["inp"]["total_ff"], nets["inn"]["total_ff"], nets["outp"]["total_ff"]) == (3.5, 4.5005, 4.0)
+    written = (tmp_path / "pair.pex.spice").read_text()
+    assert ".subckt pair inp inn outp outn bias vss\n" in written
+    assert "extresist" in (tmp_path / "pex.tcl").read_text()
+    assert "spef" not in envelope["data"]["files"]
+
+
+def test_an_engine_that_does_not_end_is_stopped(run_script, program, tmp_path):
+    kit = tmp_path / "sky130A" / "libs.tech" / "magic"
+    kit.mkdir(parents=True)
+    (kit / "sky130A.magicrc").touch()
+    arguments = (*EXAMPLE, "--engine", "magic", "--timeout-s", "0.2")
+    code, envelope = run_script(SCRIPT, *arguments, PATH=program("magic", "sleep 60"), PDK_ROOT=str(tmp_path))
+    assert (code, envelope["error"]["code"]) == (2, "TIMEOUT")
+
+
+def test_another_circuit_is_refused_with_its_differences(run_script):
+    netlist = (ASSETS / "pair.spice").read_text().replace("M2 outn", "M2 outp")
+    code, envelope = run_script(
+        SCRIPT, "--layout-path", ASSETS / "pair.gds", "--netlist-text", netlist, "--technology", "sky130A"
+    )
+    assert code == 2
+    assert "is not the circuit pair" in envelope["error"]["message"]
+
+
+def test_all_faults_of_the_constraints_are_told_at_once(run_script):
+    wrong = {"symmetry": [{"net_pairs": [["inp", "no"], ["nowhere", "inn"]]}]}
+    code, envelope = run_script(SCRIPT, *EXAMPLE, "--constraints", json.dumps(wrong))
+    assert code == 2
+    assert "'no'" in envelope["error"]["message"]
+    assert "'nowhere'" in envelope["error"]["message"]
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Return a function that makes a program of a shell script; it returns a PATH on which it is first."""
+
+    def make(name, script):
+        folder = tmp_path / "bin"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(stat.S_IRWXU)
+        return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+    return make
