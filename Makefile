@@ -13,7 +13,7 @@ SUITE  ?= build/suite
 # Folders of netlists whose scoreboard is committed: those of this repository.
 DEVELOPMENT_CIRCUITS := tests/bench/circuits skills/netlist-to-gds/assets
 CIRCUITS ?= $(DEVELOPMENT_CIRCUITS)
-SUITE_OPTIONS := $(if $(TECHNOLOGIES),--technologies $(TECHNOLOGIES)) $(if $(JOBS),--jobs $(JOBS)) $(if $(TIME_LIMIT),--time-limit $(TIME_LIMIT)) $(if $(RESUME),--resume)
+SUITE_OPTIONS := $(if $(TECHNOLOGIES),--technologies $(TECHNOLOGIES)) $(if $(JOBS),--jobs $(JOBS)) $(if $(TIME_LIMIT),--time-limit $(TIME_LIMIT)) $(if $(SCHEDULER),--scheduler $(SCHEDULER)) $(if $(RESUME),--resume)
 # A run does not begin where an earlier one has left its journal, unless it continues it (RESUME=1).
 RUN_SUITE = @$(if $(RESUME),,rm -f $(SUITE)/journal.jsonl;) $(BIN)/skillpack suite
 # What a skill's script may need beside the package's own requirements; LOCK_OPTIONS=--upgrade takes the newest versions.

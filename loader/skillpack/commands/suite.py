@@ -14,6 +14,7 @@ TOOL = "flow.explore_layouts"
 LONGEST_S = 1e6
 PARAMETERS = {
     "workspace": "out", "seconds_each": "time_limit", "workers": "jobs", "against": "against", "resume": "resume",
+    "scheduler": "scheduler", "tls_ca": "tls_ca", "tls_cert": "tls_cert", "tls_key": "tls_key",
 }  # fmt: skip
 """Parameters of the tool and the options that give them."""
 
@@ -26,6 +27,10 @@ PARAMETERS = {
 @click.option("--out", default="build/suite", show_default=True, help="Folder that receives everything.")
 @click.option("--time-limit", type=float, default=600.0, show_default=True, help="Of one layout. [s]")
 @click.option("--against", type=click.Path(exists=True, dir_okay=False), help="board.json to compare with.")
+@click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster, such as tcp://HOST:8786 or tls://HOST:8786.")
+@click.option("--tls-ca", metavar="FILE", help="Certificates that the cluster's are checked against (PEM).")
+@click.option("--tls-cert", metavar="FILE", help="Certificate of this client (PEM).")
+@click.option("--tls-key", metavar="FILE", help="Its private key (PEM).")
 @click.option("--resume", is_flag=True, help="Continue the suite in --out.")
 def command(skills_dirs: tuple[str, ...], folders: tuple[str, ...], **options: Any) -> None:
     """Lay out all netlists in DIR... in several processes and write the scoreboard.

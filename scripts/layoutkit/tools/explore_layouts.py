@@ -46,7 +46,21 @@ def run(params: Mapping[str, Any], tell: Callable[[str], None]) -> Answer:
 
 
 def _where(params: Mapping[str, Any]) -> Where:
-    return LocalProcesses(params.get("workers"))
+    """Return where the layouts are made.
+
+    Raises:
+        LayoutkitError: If a cluster and what is of this machine are both given.
+    """
+    tls = {name: params[f"tls_{name}"] for name in ("ca", "cert", "key") if f"tls_{name}" in params}
+    if "scheduler" not in params:
+        if tls:
+            raise LayoutkitError("tls_ca, tls_cert and tls_key are of a cluster; give its scheduler")
+        return LocalProcesses(params.get("workers"))
+    if "workers" in params:
+        raise LayoutkitError("workers is of this machine; a cluster has as many as its scheduler knows")
+    from layoutkit.explore.dask_cluster import DaskCluster
+
+    return DaskCluster(params["scheduler"], **tls)
 
 
 def _limits(params: Mapping[str, Any]) -> Limits:

@@ -30,8 +30,14 @@ except ImportError as problem:  # the same lines in every script: any Python 3 w
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the front of a search, or the board of a suite; raise with the same data where nothing is clean."""
-    from layoutkit.tools.explore_layouts import run
+    import os
 
+    from layoutkit.tools.explore_layouts import run
+    from skillscript.confinement import VARIABLE
+
+    if "scheduler" in params and os.environ.get(VARIABLE):
+        text = "this server connects to no scheduler that a call names, because a scheduler can run programs here"
+        raise SkillError(ErrorCode.UNSUPPORTED_OPERATION, text, {"param_name": "scheduler"})
     data, faults = run(params, _print_progress)
     if faults:
         raise SkillError(ErrorCode.LAYOUT_CONFLICT, "; ".join(faults), {"faults": faults}, data)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from browser import CHROMIUM, chromium
+from clusters import Cluster
 from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.explore import exploration
 from layoutkit.explore.front_page import front_page
@@ -17,6 +19,7 @@ from layoutkit.explore.jobs import Outcome
 from layoutkit.tools.explore_layouts import run
 from layoutkit.tools.whole_flow import build
 from patience import WATCHDOG_S
+from skillscript.confinement import VARIABLE
 
 SCRIPT = Path(__file__).parents[3] / "skills/layout-exploration/scripts/explore_layouts.py"
 PAIR = """
@@ -137,6 +140,9 @@ def test_a_layout_that_a_time_limit_ended_is_reported_and_nothing_is_in_the_fron
         ({"space": {"side tale": ["left"]}}, "no port 'tale' (did you mean 'tail'?)"),
         ({"options": {"workspaces": "x"}}, "option 'workspaces' cannot be given"),
         ({"against": "board.json"}, "with those"),
+        ({"tls_ca": "ca.pem"}, "give its scheduler"),
+        ({"scheduler": "tcp://127.0.0.1:1", "workers": 2}, "workers is of this machine"),
+        ({"scheduler": "tls://127.0.0.1:1"}, "needs the TLS files"),
         ({"netlist_folders": ["."]}, "netlist_text and netlist_folders: give one"),
     ],
 )
@@ -161,6 +167,35 @@ def test_a_figure_that_a_layout_does_not_have_keeps_it_out_of_the_front(tmp_path
     assert left_out["status"] == "not measured"
     assert "has no net none" in left_out["reason"]
     assert "layout 1" in done.stderr
+
+
+def test_a_cluster_makes_the_same_layouts_as_this_machine(found, tmp_path):
+    """Its worker has a folder of its own; a smaller budget makes the first layouts of a larger one."""
+    pytest.importorskip("distributed", reason="skipped: needs dask.distributed")
+    _, _, _, folder = found
+    here = json.loads((folder / "exploration.json").read_text())["layouts"][:2]
+    cluster = Cluster(tmp_path)
+    try:
+        cluster.worker()
+        search(tmp_path / "out", layouts=2, seconds=WATCHDOG_S, scheduler=cluster.address)
+    finally:
+        cluster.close()
+    there = json.loads((tmp_path / "out/exploration.json").read_text())["layouts"]
+    assert [(each["key"], each.get("layout_sha256")) for each in there] == [
+        (each["key"], each.get("layout_sha256")) for each in here
+    ]
+    made = next(each for each in there if "layout_sha256" in each)
+    layout = tmp_path / "out" / made["folder"] / "layout.gds"
+    assert hashlib.sha256(layout.read_bytes()).hexdigest() == made["layout_sha256"]
+
+
+def test_a_server_takes_no_scheduler_from_a_call(tmp_path):
+    request = {"netlist_text": PAIR, "scheduler": "tcp://127.0.0.1:1", "workspace": str(tmp_path / "out")}
+    command = [sys.executable, str(SCRIPT), "--params", json.dumps(request)]
+    environment = {**os.environ, VARIABLE: str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=WATCHDOG_S, check=False)
+    assert done.returncode == 2
+    assert "connects to no scheduler" in json.loads(done.stdout)["error"]["message"]
 
 
 # The page of the front.
