@@ -21,7 +21,7 @@ from layoutkit.errors import LayoutkitError
 from layoutkit.explore.front_page import PARAMETERS, front_page
 from layoutkit.explore.jobs import DONE, NOT_RUN, Budget, Job, Limits, Outcome
 from layoutkit.explore.measured_job import FUNCTION
-from layoutkit.explore.objectives import front_of
+from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, front_of
 from layoutkit.explore.run_jobs import run_jobs
 from layoutkit.explore.search_space import TECHNOLOGY
 from layoutkit.explore.space_sampling import planned_points
@@ -165,7 +165,12 @@ class _Running:
 
     def _jobs(self, points: Iterable[Point]) -> Iterator[Job]:
         """Yield a job for each point that can be built; the others are noted with the reason."""
-        nets = [each.net for each in self.search.objectives if each.net]
+        wanted = {
+            "nets": [net for each in self.search.objectives if (net := each.named(CAPACITANCE))],
+            "measurements": sorted(
+                {name for each in self.search.objectives if (name := each.named(POST_LAYOUT, CHANGE))}
+            ),
+        }
         for number, point in enumerate(points, 1):
             try:
                 parameters = self.search.space.parameters(point, str(self.netlist))
@@ -178,7 +183,7 @@ class _Running:
             if technology.suffix in (".yaml", ".yml"):
                 build[TECHNOLOGY] = f"technology/{technology.name}"
                 inputs[build[TECHNOLOGY]] = technology.read_text(encoding="utf-8")
-            job = Job(FUNCTION, {"build": build, "nets": nets}, inputs)
+            job = Job(FUNCTION, {"build": build, **wanted}, inputs)
             job = replace(job, folder=f"layouts/{job.key[:12]}")
             candidate = Candidate(number, point, parameters, job.key, job.folder)
             self.candidates.append(candidate)

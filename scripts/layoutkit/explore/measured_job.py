@@ -8,15 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.explore import layout_job
-from layoutkit.explore.objectives import CAPACITANCE, FIGURES
+from layoutkit.explore.objectives import CAPACITANCE, CHANGE, FIGURES, POST_LAYOUT
 from layoutkit.explore.scoreboard import row
 from layoutkit.flow.summary import faults
+from layoutkit.simulate.post_layout import Request, compare_post_layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 FUNCTION = f"{__name__}:build_and_measure"
+Figures = dict[str, float | None]
 
 
 def prepare(params: Mapping[str, Any]) -> None:
@@ -28,8 +30,9 @@ def build_and_measure(params: Mapping[str, Any], folder: Path) -> dict[str, Any]
     """Return the verdict and the figures of a layout.
 
     Args:
-        params: ``build``: those of ``flow.build_layout``; ``nets``: those whose capacitance is wanted; ``board``:
-            whether the figures of the scoreboard are wanted.
+        params: ``build``: those of ``flow.build_layout``; ``nets``: those whose capacitance is wanted;
+            ``measurements``: those of the post-layout test bench; ``board``: whether the figures of the scoreboard are
+            wanted.
         folder: The workspace.
 
     Returns:
@@ -43,9 +46,9 @@ def build_and_measure(params: Mapping[str, Any], folder: Path) -> dict[str, Any]
     found = faults(report)
     figures = {name: read(report) for name, (_, _, read) in FIGURES.items()}
     notes: list[str] = []
-    if params.get("nets") and not found:
-        capacitances, notes = _capacitances(folder, params["nets"])
-        figures |= capacitances
+    if not found and (params.get("nets") or params.get("measurements")):
+        extracted, notes = _extracted(folder, params)
+        figures |= extracted
     answer = {
         "faults": found,
         "layout_sha256": report["layout_sha256"],
@@ -56,16 +59,43 @@ def build_and_measure(params: Mapping[str, Any], folder: Path) -> dict[str, Any]
     return {**answer, "row": row(folder)} if params.get("board") else answer
 
 
-def _capacitances(folder: Path, nets: Sequence[str]) -> tuple[dict[str, float | None], list[str]]:
-    """Return the capacitance of nets by objective, and why one is not known. [fF]"""
-    from layoutkit.circuit import read_netlist
+def _extracted(folder: Path, params: Mapping[str, Any]) -> tuple[Figures, list[str]]:
+    """Return the figures that need the parasitics of the layout, and why one is not known."""
+    from layoutkit.circuit import read_netlist, recognise
     from layoutkit.layout.workspace import Workspace
-    from layoutkit.parasitics.parasitic_extraction import extract_parasitics
+    from layoutkit.parasitics.parasitic_extraction import PexOptions, extract_parasitics
 
     workspace = Workspace(str(folder))
-    circuit = read_netlist(str(workspace.circuit_path), identify_modules=False)
-    found = extract_parasitics(workspace.read_layout(), circuit, workspace.technology(None))
+    read = read_netlist(str(workspace.circuit_path), identify_modules=False)
+    circuit, technology = read.with_modules(recognise(read)), workspace.technology(None)
+    nets, measurements = params.get("nets", []), params.get("measurements", [])
+    options = PexOptions(waived_layers=tuple(params["build"].get("waived_layers", ())))
+    found = extract_parasitics(workspace.read_layout(), circuit, technology, options)
     known = {each.net: each.total_fF for each in found.nets}
-    figures = {f"{CAPACITANCE} {net}": round(known[net], 4) if net in known else None for net in nets}
+    figures: Figures = {f"{CAPACITANCE} {net}": round(known[net], 4) if net in known else None for net in nets}
     missing = [f"the layout has no net {net}, whose capacitance is wanted" for net in nets if net not in known]
-    return figures, [*missing, *found.unchecked]
+    notes = [*missing, *found.unchecked]
+    if measurements:
+        simulated, more = _simulated(Request(circuit, technology, found.spice), measurements)
+        figures |= simulated
+        notes += more
+    return figures, notes
+
+
+def _simulated(request: Request, names: Sequence[str]) -> tuple[Figures, list[str]]:
+    """Return what a test bench measures with the parasitics, and how much it changes; the offset without its sign."""
+    compared = compare_post_layout(request)
+    found = {each["name"]: each for each in compared["corners"][0]["measurements"]}
+    figures: Figures = {}
+    missing = []
+    for name in names:
+        measured = found.get(name, {})
+        value, change = measured.get("extracted"), measured.get("change_percent", measured.get("change"))
+        figures[f"{POST_LAYOUT} {name}"] = abs(value) if name == "offset" and value is not None else value
+        figures[f"{CHANGE} {name}"] = None if change is None else abs(change)
+        if value is None:
+            bench = compared["bench"]["name"]
+            missing.append(
+                f"the test bench {bench} did not measure {name}; it measured {', '.join(found) or 'nothing'}"
+            )
+    return figures, [*missing, *compared["unchecked"]]

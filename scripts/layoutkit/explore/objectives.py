@@ -11,7 +11,17 @@ from layoutkit.errors import LayoutkitError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-CAPACITANCE = "capacitance"
+CAPACITANCE, POST_LAYOUT, CHANGE = "capacitance", "post_layout", "post_layout_change"
+OF_A_NAME = {
+    CAPACITANCE: ("fF", "capacitance of the wires of net {}", "NET"),
+    POST_LAYOUT: ("", "{} as simulated with the parasitics of the layout, in its own unit", "MEASUREMENT"),
+    CHANGE: (
+        "",
+        "change of {} from netlist to layout, either way, in %; in its own unit for dB and offsets",
+        "MEASUREMENT",
+    ),
+}
+"""Objectives that say of what: unit, meaning, and what is named."""
 _FORM = re.compile(r"(?:(min|max) )?([a-z_]+)(?: (\S+))?")
 
 
@@ -31,11 +41,10 @@ class Objective:
     largest: bool
     text: str
 
-    @property
-    def net(self) -> str:
-        """The net of a capacitance; empty for other figures."""
-        word, _, net = self.name.partition(" ")
-        return net if word == CAPACITANCE else ""
+    def named(self, *words: str) -> str:
+        """Return what the objective is of, such as the net of a capacitance, if its first word is one of ``words``."""
+        word, _, name = self.name.partition(" ")
+        return name if word in words else ""
 
     def cost(self, figures: Mapping[str, float | None]) -> float | None:
         """Return the value, the smaller the better; None if the layout has none."""
@@ -88,16 +97,16 @@ def objectives_of(texts: Sequence[str]) -> tuple[Objective, ...]:
     faults = [] if texts else ["give at least one objective"]
     for text in texts:
         form = _FORM.fullmatch(text)
-        goal, word, net = form.groups() if form else (None, text, None)
-        if word == CAPACITANCE and net:
-            unit, meaning = "fF", f"capacitance of the wires of net {net}"
-        elif word in FIGURES and not net:
+        goal, word, of = form.groups() if form else (None, text, None)
+        if word in OF_A_NAME and of:
+            unit, meaning = OF_A_NAME[word][0], OF_A_NAME[word][1].format(of)
+        elif word in FIGURES and not of:
             unit, meaning = FIGURES[word][:2]
         else:
-            known = [*FIGURES, f"{CAPACITANCE} NET"]
+            known = [*FIGURES, *(f"{each} {what}" for each, (_, _, what) in OF_A_NAME.items())]
             faults.append(f"unknown objective {text!r}{did_you_mean(word, known)}; allowed: {', '.join(known)}")
             continue
-        name = f"{word} {net}" if net else word
+        name = f"{word} {of}" if of else word
         if name in found:
             faults.append(f"{name} is stated twice")
         found[name] = Objective(name, unit, goal == "max", meaning)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +18,12 @@ from layoutkit.explore import exploration
 from layoutkit.explore.front_page import front_page
 from layoutkit.explore.jobs import Outcome
 from layoutkit.tools.explore_layouts import run
+from layoutkit.tools.post_layout_comparison import compare
 from layoutkit.tools.whole_flow import build
 from patience import WATCHDOG_S
 from skillscript.confinement import VARIABLE
 
+OTA = Path(__file__).parents[3] / "skills/layout-exploration/assets/ota_5t.spice"
 SCRIPT = Path(__file__).parents[3] / "skills/layout-exploration/scripts/explore_layouts.py"
 PAIR = """
 .subckt stage inp inn outp outn tail vss
@@ -196,6 +199,20 @@ def test_a_server_takes_no_scheduler_from_a_call(tmp_path):
     done = subprocess.run(command, capture_output=True, env=environment, timeout=WATCHDOG_S, check=False)
     assert done.returncode == 2
     assert "connects to no scheduler" in json.loads(done.stdout)["error"]["message"]
+
+
+@pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
+def test_post_layout_figures_are_those_of_the_simulation_with_parasitics(tmp_path):
+    wanted = ["max post_layout gbw", "post_layout_change gbw", "post_layout offset"]
+    changes = {"netlist_path": str(OTA), "technologies": ["generic"], "space": {}, "layouts": 1, "objectives": wanted}
+    request = {**{name: value for name, value in ASKED.items() if name != "netlist_text"}, **changes}
+    answer, _ = run({**request, "workspace": str(tmp_path), "seconds": WATCHDOG_S}, lambda _: None)
+    (layout,) = answer["front"]
+    compared = compare({"workspace": layout["workspace"]})
+    found = {each["name"]: each for each in compared["corners"][0]["measurements"]}
+    assert layout["figures"]["post_layout gbw"] == pytest.approx(found["gbw"]["extracted"])
+    assert layout["figures"]["post_layout_change gbw"] == pytest.approx(abs(found["gbw"]["change_percent"]))
+    assert layout["figures"]["post_layout offset"] == pytest.approx(abs(found["offset"]["extracted"]))
 
 
 # The page of the front.

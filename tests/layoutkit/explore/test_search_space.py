@@ -132,7 +132,7 @@ def test_without_scipy_a_space_within_the_budget_is_searched_and_a_larger_one_sa
 def test_objectives_state_their_goal_and_unknown_ones_are_all_reported():
     area, wide, net = objectives_of(["area", "max aspect", "capacitance out"])
     assert (area.cost({"area": 3.0}), wide.cost({"aspect": 2.0}), area.cost({})) == (3.0, -2.0, None)
-    assert (net.net, net.unit, net.cost({"capacitance out": 1.5})) == ("out", "fF", 1.5)
+    assert (net.named("capacitance"), net.unit, net.cost({"capacitance out": 1.5})) == ("out", "fF", 1.5)
     with pytest.raises(LayoutkitError, match="did you mean 'area'") as raised:
         objectives_of(["arae", "capacitance", "offset", "offset"])
     assert len(raised.value.details["errors"]) == 3
