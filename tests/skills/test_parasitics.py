@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -37,8 +38,9 @@ def test_the_modes_differ_in_what_the_netlist_holds(run_script):
     assert len({total for _, total in found.values()}) == 1
 
 
-def test_a_workspace_gets_the_files_and_they_age_with_its_layout(run_script, finished_layout, copied):
-    workspace = copied(finished_layout((ASSETS / "pair.spice").read_text(), "sky130A")[1])
+def test_a_workspace_gets_the_files_and_they_age_with_its_layout(run_script, finished_layout, tmp_path):
+    made = finished_layout((ASSETS / "pair.spice").read_text(), "sky130A")[1]
+    workspace = shutil.copytree(made, tmp_path / "ws")
     code, envelope = run_script(SCRIPT, "--workspace", workspace)
     assert (code, envelope["data"]["files"]["spice"]) == (0, str(workspace / "pair.pex.spice"))
     record = json.loads((workspace / "layout_workspace.json").read_text())
@@ -91,7 +93,7 @@ def test_an_engine_that_does_not_end_is_stopped(run_script, program, tmp_path):
     (kit / "sky130A.magicrc").touch()
     arguments = (*EXAMPLE, "--engine", "magic", "--timeout-s", "0.2")
     code, envelope = run_script(SCRIPT, *arguments, PATH=program("magic", "sleep 60"), PDK_ROOT=str(tmp_path))
-    assert (code, envelope["error"]["code"]) == (2, "TIMEOUT")
+    assert (code, envelope["error"]["code"]) == (4, "TIMEOUT")
 
 
 def test_another_circuit_is_refused_with_its_differences(run_script):

@@ -167,11 +167,16 @@ def _with_gate_nets(text: str, extracted: str) -> str:
     """
     substrate = re.search(r'^substrate "([^"]+)"', extracted, re.MULTILINE)
     ground = substrate[1] if substrate else "VSUBS"
-    stated = {name for pair in re.findall(r"^C\S*\s+(\S+)\s+(\S+)", text, re.MULTILINE) if ground in pair for name in pair}
+    stated = {
+        name for pair in re.findall(r"^C\S*\s+(\S+)\s+(\S+)", text, re.MULTILINE) if ground in pair for name in pair
+    }
     missing = [
         (name, float(value) * 1e-3)
         for name, value in re.findall(r'^node "([^"]+)" \S+ ([\d.eE+-]+)', extracted, re.MULTILINE)
-        if name not in stated and name != ground and float(value) >= _LEAST_AF and re.search(rf"\s{re.escape(name)}\s", text)
+        if name not in stated
+        and name != ground
+        and float(value) >= _LEAST_AF
+        and re.search(rf"\s{re.escape(name)}\s", text)
     ]
     cards = [f"Cgates{number} {name} {ground} {value:.5f}f" for number, (name, value) in enumerate(missing, 1)]
     note = ["* to the substrate, from the .ext file: ext2spice leaves out nets that only gates are on"] if cards else []
@@ -251,7 +256,9 @@ def _figures(text: str, circuit: Circuit) -> tuple[tuple[NetParasitics, ...], El
         for net in sorted({*ground, *coupling} - _SUBSTRATES)
     )
     capacitors = [Capacitor(net.net, GROUND, net.ground_fF) for net in nets if net.ground_fF]
-    capacitors += [Capacitor(net.net, each, fF) for net in nets for each, fF in net.coupling_fF.items() if net.net < each]
+    capacitors += [
+        Capacitor(net.net, each, fF) for net in nets for each, fF in net.coupling_fF.items() if net.net < each
+    ]
     return nets, Elements(capacitors=tuple(capacitors))
 
 

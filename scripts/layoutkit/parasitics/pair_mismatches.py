@@ -33,7 +33,12 @@ def pair_mismatches(
                 images[one], images[other] = other, one
     by_name, empty = {net.net: net for net in nets}, NetNetwork()
     return tuple(
-        _mismatch(by_name[one], by_name[other], mirror, _mirrored_ohms(networks.get(one, empty), networks.get(other, empty), devices))
+        _mismatch(
+            by_name[one],
+            by_name[other],
+            mirror,
+            _mirrored_ohms(networks.get(one, empty), networks.get(other, empty), devices),
+        )
         for group in groups
         for one, other in group.net_pairs
         if one in by_name and other in by_name
