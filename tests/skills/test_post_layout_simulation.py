@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutkit.tools.post_layout_comparison import compare, offsets_apart
+from layoutkit.simulate.offset_causes import offsets_apart
+from layoutkit.tools.post_layout_comparison import compare
 
 SKILL = Path(__file__).parents[2] / "skills" / "post-layout-simulation"
 EXAMPLE = {name: str(SKILL / "assets" / file) for name, file in

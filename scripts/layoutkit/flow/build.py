@@ -50,6 +50,7 @@ FILES = {
     "reference_netlist": "reference.spice",
     "deck_netlist": "reference.cdl",
     "extracted_netlist": "extracted.spice",
+    "parasitics_netlist": "extracted.pex.spice",
     "drc_report": "drc.lyrdb",
     "lvs_report": "lvs.lvsdb",
     "summary": "summary.json",
@@ -485,11 +486,31 @@ class _Job:
         straps = strap_losses(cell, technology)
         gates = labelled_gates(cell, technology)
         metrics = compute(cell, technology, gates, matched_pairs=matched_pairs(placed)).to_json()
+        matching = matching_data(self.placed_design.whole, self.circuit, self.compared, cell, straps)
         return {
             "metrics": {**metrics, "straps": straps_data(straps)},
-            "matching": matching_data(self.placed_design.whole, self.circuit, self.compared, cell, straps),
+            "matching": matching,
             "modules": modules_data(placed, technology, cell),
+            **(self._post_layout(matching["groups"]) if self.request.post_layout else {}),
         }
+
+    def _post_layout(self, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        from layoutkit.flow.post_layout_figures import post_layout_figures
+        from layoutkit.layout import files
+        from layoutkit.layout.provenance import noted
+        from layoutkit.parasitics.parasitic_extraction import PexOptions
+
+        options = PexOptions(
+            cell_name=self.cell.name,
+            constraints=self.placed_design.whole,
+            waived_layers=tuple(self.request.waived_layers),
+        )
+        layout = self.cell.layout()
+        figures, spice = post_layout_figures(layout, self.circuit, self.technology, options, groups)
+        if spice:
+            path = self.workspace.path(FILES["parasitics_netlist"])
+            files.write_bytes(path, noted(spice.encode(), self._sources("layout")))
+        return {"post_layout": figures, "files": ["parasitics_netlist"] if spice else []}
 
     def _view(self) -> dict[str, Any]:
         from layoutkit.flow.build_page import build_page

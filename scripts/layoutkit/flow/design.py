@@ -66,6 +66,7 @@ class LayoutRequest:
         first_stage: Stage to begin with; the workspace holds what the earlier ones made. None for the first of all.
         last_stage: Stage to stop after; None for the last of all.
         supplies: ``rails`` at the top and bottom, a ``ring`` around the core, or ``ports`` as signals have.
+        post_layout: Whether parasitics are extracted and the circuit is simulated before and after layout.
         flatten: Whether every device is laid out by itself; else subcircuits that are used more than once are laid out
             once.
         sizes: Sizes in place of the netlist's, by device: ``{"M1": {"w": 4e-6, "nf": 2}}``, as ``Device.params`` of the
@@ -94,6 +95,7 @@ class LayoutRequest:
     last_stage: str | None = None
     supplies: SupplyStyle = "rails"
     flatten: bool = False
+    post_layout: bool = False
     sizes: Mapping[str, Mapping[str, float]] | None = None
 
     @classmethod

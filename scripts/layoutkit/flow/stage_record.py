@@ -37,6 +37,7 @@ OPTIONS = {
     "recognise": ("dummies", "constraints", "net_priorities", "deep_well_net", "flatten"),
     "place": ("seed", "row_gap", "outline", "aspect", "effort"),
     "drc": ("waived_layers",),
+    "metrics": ("post_layout",),
 }
 """The options of the request that a stage is the first to read; the other options are those of ``parse``."""
 COMPARED = ("netlist_path", "netlist_text", "constraints")

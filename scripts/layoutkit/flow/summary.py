@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.flow.design import RECOGNITION
 from layoutkit.flow.measured_matching import lines as lines_of_groups
+from layoutkit.flow.post_layout_figures import lines as lines_after_layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,6 +130,7 @@ def summary(report: Mapping[str, Any]) -> str:
     if "matching" in report:
         lines += lines_of_groups(report["matching"]["groups"])
     lines += [line for name, text in _LINES.items() if name in report for line in [text(report)]]
+    lines += lines_after_layout(report["post_layout"]) if "post_layout" in report else []
     lines.append(f"  time      {sum(stage['duration_ms'] for stage in report['stages']) / 1000:.1f} s")
     lines += [f"  warning   {text}" for text in report["warnings"]]
     lines += [f"  FAULT     {text}" for text in found]

@@ -141,7 +141,8 @@ def _corrected(
     missing = {
         node: ohm - found[node] for node, ohm in exact.items() if ohm - found[node] > max(_NO_OHM, _SMALL_PART * ohm)
     }
-    numbers = {node: max(exact, default=0) + place for place, node in enumerate(sorted(missing), 1)}
+    highest = max([start, *exact])
+    numbers = {node: highest + place for place, node in enumerate(sorted(missing), 1)}
     resistors = [(numbers.get(a, a), numbers.get(b, b), 1 / siemens) for a, b, siemens in conductances]
     resistors += [(number, node, missing[node]) for node, number in numbers.items()]
     wrong = [abs(found[node] + missing.get(node, 0.0) - ohm) / ohm for node, ohm in exact.items() if ohm > 2 * _NO_OHM]

@@ -301,6 +301,17 @@ def _verdicts(report: Mapping[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]
         reasons = [str(entry.get("message", entry)) for entry in lvs.get("mismatches", ())[:20]]
         passed = bool(lvs.get("matched")) and lvs.get("complete", True) is True
         yield "lvs", {"kind": "LVS", "passed": passed, "mismatches": reasons, **judged}
+    after = report.get("post_layout")
+    simulation = after.get("simulation") if isinstance(after, dict) else None
+    if isinstance(simulation, dict):
+        changes = {
+            str(each["name"]): {side: each.get(side) for side in ("schematic", "extracted", "unit")}
+            for corner in simulation.get("corners", ())[:1]
+            for each in corner.get("measurements", ())[:50]
+        }
+        open_ends = [str(text) for text in simulation.get("unchecked", ())[:20]]
+        facts = {"kind": "post-layout simulation", "passed": bool(changes) and not open_ends, "measured": changes}
+        yield "post_layout", {**facts, "unchecked": open_ends, **judged}
     if isinstance(routing, dict):
         failed = [str(entry.get("net", entry)) for entry in routing.get("failed", ())[:50]]
         facts = {"kind": "routing", "passed": not failed, "routed": routing.get("routed"), "failed": failed}

@@ -8,6 +8,7 @@ from layoutkit.circuit import Target, map_circuit, read_netlist, recognise
 from layoutkit.layout.files import read_bytes
 from layoutkit.layout.workspace import Workspace
 from layoutkit.simulate.netlist_cards import MAX_TEXT
+from layoutkit.simulate.offset_causes import offsets_apart
 from layoutkit.simulate.post_layout import Request, compare_post_layout
 from layoutkit.tools.current_layout import CurrentLayout
 
@@ -46,36 +47,6 @@ def compare(params: Mapping[str, Any]) -> dict[str, Any]:
         "technology": technology.name,
         "warnings": [*warnings, *current.warnings],
     }
-
-
-def offsets_apart(answer: Mapping[str, Any], groups: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the offset by its causes: what the layout adds, what its figures predict, and what is random.
-
-    Args:
-        answer: Of ``compare_post_layout``.
-        groups: The matched groups of a build's ``matching``.
-    """
-    told: dict[str, Any] = {}
-    layout = [each for each in answer["corners"][0]["measurements"] if each["name"] == "offset" and "change" in each]
-    random = [each for each in answer.get("monte_carlo", ()) if each["name"] == "offset"]
-    predicted = [
-        {**{name: offset[name] for name in ("devices", "value", "unit")}, **_sigma(offset)}
-        for group in groups
-        for offset in group.get("predicted_offsets", ())
-    ]
-    if layout:
-        told["layout"] = layout[0]["change"]
-    if random:
-        told["random_sigma"] = random[0]["sigma"]
-    if predicted:
-        told["predicted"] = predicted
-    return {"offset": told} if told else {}
-
-
-def _sigma(offset: Mapping[str, Any]) -> dict[str, float]:
-    """Return the random part that the technology states, in the unit of the offset."""
-    random = offset.get("random_sigma")
-    return {} if random is None else {"random_sigma": random["value"]}
 
 
 def _circuit(params: Mapping[str, Any], technology: Technology) -> Circuit:

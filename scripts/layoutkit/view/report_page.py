@@ -21,6 +21,7 @@ from layoutkit.view.report_sections import (
     circuit_section,
     constraints_section,
     matching_section,
+    post_layout_section,
     reproduction_section,
     times_section,
 )
@@ -52,6 +53,7 @@ def report_page(inputs: ReportInputs) -> str:
         circuit_section(inputs),
         constraints_section(inputs),
         matching_section(inputs),
+        post_layout_section(inputs),
         checks_section(inputs),
         figures_section(inputs),
         TIMES,

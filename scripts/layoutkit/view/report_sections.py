@@ -117,6 +117,36 @@ def constraints_section(inputs: ReportInputs) -> str:
     )
 
 
+def post_layout_section(inputs: ReportInputs) -> str:
+    """Return the simulation before and after layout, the parasitics of nets and how unequal mirrored nets are."""
+    figures = inputs.report.get("post_layout")
+    if figures is None:
+        return ""
+    simulation, parasitics = figures["simulation"], figures["parasitics"]
+    measured: list[list[Cell]] = [
+        [corner["corner"], each["name"], each.get("schematic"), each.get("extracted"), each.get("change_percent"),
+         each["unit"]]
+        for corner in simulation.get("corners", ()) for each in corner["measurements"]
+    ]  # fmt: skip
+    nets: list[list[Cell]] = [[net_button(each["net"]), each["total_ff"]] for each in parasitics.get("nets", ())]
+    pairs: list[list[Cell]] = [
+        [buttons(net_button(net) for net in each["nets"]), each["c_mismatch_percent"], each["r_mismatch_percent"]]
+        for each in parasitics.get("pairs", ())
+    ]
+    models = simulation.get("models", {}).get("source", "")
+    generic = " The models are those of no real process." if models == "generic" else ""
+    note = f'<p class="note">One test bench on the netlist and on the extracted layout.{generic}</p>'
+    return section(
+        "post-layout",
+        "After layout",
+        note,
+        table("Simulation", ("corner", "measurement", "schematic", "layout", "change [%]", "unit"), measured),
+        table("Capacitance", ("net", "total [fF]"), nets),
+        table("Pairs of nets", ("nets", "mismatch of C [%]", "mismatch of R [%]"), pairs),
+        bullets(dict.fromkeys([*simulation.get("unchecked", ()), *parasitics.get("unchecked", ())])),
+    )
+
+
 def _escaped(text: str) -> str:
     from html import escape
 

@@ -7,7 +7,7 @@ import pytest
 from layoutkit.extract.metal_mesh import ladder, mean_resistance, mesh_of
 from layoutkit.parasitics.net_network import net_network
 from layoutkit.parasitics.net_resistance import WireExtractor
-from layoutkit.parasitics.resistor_network import ResistorNetwork, resistances
+from layoutkit.parasitics.resistor_network import ResistorNetwork, _corrected, resistances
 from layoutkit.parasitics.terminal_feeds import Feeds, Place
 from layoutkit.technology import load
 
@@ -148,3 +148,10 @@ def test_a_small_network_is_written_as_it_is_and_a_large_one_with_at_most_one_pe
     found = few.between("n", [few.nodes[each.device, "t"] for each in few.terminals])
     assert found == pytest.approx([each.ohm for each in few.terminals], rel=0.01 + 1e-9)
     assert all(ohm > 0 for _, _, ohm in few.resistors)
+
+
+def test_nodes_that_are_added_are_not_the_start_whatever_its_number():
+    """The nodes 0 and 1 are 2 ohm from node 2 in the kept part and 5 ohm in truth, so each gets 3 ohm in front."""
+    written = _corrected([(0, 2, 0.5), (1, 2, 0.5)], 2, {0: 5.0, 1: 5.0})
+    assert set(written.inner) == {3, 4}
+    assert all(one != other for one, other, _ in written.resistors)
