@@ -165,7 +165,7 @@ class _Plates:
         """Return where other nets may not go: around the bottom plate, and with a via below it."""
         names = [conductor.name for conductor in self.tech.conductors]
         level = names.index(self.bottom.name)
-        beyond = self.rules.dim("bottom_to_others")
+        beyond = self.rules.beside_bottom(min(bottom.width(), bottom.height()))
         found = [(self.bottom.name, bottom.enlarged(beyond, beyond)), (self.top.name, bottom)]
         found += [(cut.name, bottom) for cut in self.tech.cuts[level - 1 : level + 1]]
         return tuple(Keepout(layer, box, by_rule=True) for layer, box in found)

@@ -367,7 +367,7 @@ class _Array:
     def _keepouts(self, inside: kdb.Box) -> tuple[Keepout, ...]:
         """Return where no wire may go: over and under all plates, so that each has the same metal around it."""
         tech, level = self.tech, self.rules.level()
-        beyond = self.rules.dim("bottom_to_others")
+        beyond = self.rules.beside_bottom(min(inside.width(), inside.height()))
         found = [Keepout(conductor.name, inside) for conductor in tech.conductors[: level + 1]]
         found += [Keepout(cut.name, inside) for cut in tech.cuts[:level]]
         return (*found, Keepout(self.rules.bottom.name, inside.enlarged(beyond, beyond), by_rule=True))

@@ -102,6 +102,18 @@ class PlateRules:
         others = (wide_space(conductor) for conductor in self.tech.conductors[1 : self.level() + 1])
         return max(self.dim("bottom_to_others"), *others)
 
+    def beside_bottom(self, side: int) -> int:
+        """Return how far wires stay from bottom plates whose shorter side is ``side``. [dbu]
+
+        Rules for very wide metal, such as M5.f of sg13g2, concern plates only; conductors state those for wires.
+        """
+        layer, found = self.tech.resolve(self.bottom.layer), [self.dim("bottom_to_others")]
+        for rule in self.tech.rules:
+            if rule.kind == "wide_space" and rule.severity == "error" and rule.value is not None:
+                same = self.tech.resolve(str(rule.options["layer"])) == layer
+                found += [rule.value] if same and self.tech.to_dbu(rule.options["wide_um"]) < side else []
+        return max(found)
+
 
 def wide_space(conductor: Conductor) -> int:
     """Return the distance that wide shapes of a conductor keep. [dbu]"""

@@ -160,8 +160,8 @@ class TriedPlacement:
 def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     """Return the first placement in which every net is routed, else the one in which the fewest nets fail.
 
-    After a try in which nets fail, the modules in their way get more room. Where ``request.row_gap`` is given, it is
-    the only room that is tried, and nothing is routed.
+    After a try in which nets fail, or the nets of a pair are unequal, there is more room. Where ``request.row_gap`` is
+    given, it is the only room that is tried, and nothing is routed.
 
     Raises:
         LayoutkitError: If a module cannot be drawn, or constraints contradict one another.
@@ -180,7 +180,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         found.append((tried, routes))
         failed = tuple(net.name for net in routes.result.failed)
         tries.append(Try(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
-        if not failed and (not routes.unequal or not _improved(found)):
+        if not any(_lacks(found[-1])[:-1]) or not (failed or _improved(found)):
             break
         room = more_room(room, tried.placed, routes)
     best, routes = min(found, key=_lacks)
@@ -208,15 +208,16 @@ def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutReque
     return replace(tried, kept=kept, warnings=(*tried.warnings, *([text] if text else [])))
 
 
-def _lacks(found: tuple[TriedPlacement, Routes]) -> tuple[int, int, int]:
-    """Return what a try lacks: nets, wires that are equal over matched gates, and area. [dbu2]"""
+def _lacks(found: tuple[TriedPlacement, Routes]) -> tuple[int, int, int, int]:
+    """Return what a try lacks: nets, wires that are equal over matched gates, pairs of equal nets, and area. [dbu2]"""
     tried, routes = found
-    return len(routes.result.failed), len(routes.unequal), _area(tried.placed.placement)
+    pairs = sum(pair.lacks > 0 for pair in routes.mirrored)
+    return len(routes.result.failed), len(routes.unequal), pairs, _area(tried.placed.placement)
 
 
 def _improved(found: Sequence[tuple[TriedPlacement, Routes]]) -> bool:
-    """Return whether the last try lacks fewer nets, or has fewer wires over matched gates, than all before it."""
-    return all(_lacks(found[-1])[:2] < _lacks(earlier)[:2] for earlier in found[:-1])
+    """Return whether the last try lacks less than all before it, apart from area."""
+    return all(_lacks(found[-1])[:-1] < _lacks(earlier)[:-1] for earlier in found[:-1])
 
 
 def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes]:

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 MOST_TRIES = 6
 """Budget: placements that are tried, each with a trial routing, until every net is routed."""
-FIRST_TRACKS = 1
-"""Room between all blocks in the first try, in track pitches."""
+FIRST_TRACKS = 0
+"""Room between all blocks in the first try, in track pitches: wires run over modules, on the upper conductors."""
+NEXT_TRACKS = 1
+"""The same in the second try."""
 MORE_TRACKS = 2
 """Room that is added around a module in the way of a net, in track pitches; twice that where it was not enough."""
 
@@ -67,10 +69,14 @@ def first_room(technology: Technology) -> Room:
 
 
 def more_room(room: Room, placed: PlacedModules, routes: Routes) -> Room:
-    """Return more room at the modules that stood in the way; between all modules where none is known to.
+    """Return more room: between all modules after the first try, then at the modules that stood in the way.
 
-    Where capacitors lie over modules, they lie beside them next.
+    Where no module is known to, there is more between all of them. Where capacitors lie over modules, they lie beside
+    them next.
     """
+    least = NEXT_TRACKS * track_pitch(placed.technology)
+    if room.between < least:
+        return replace(room, between=least)
     step = MORE_TRACKS * track_pitch(placed.technology)
     if routes.result.failed and placed.overlays:
         return replace(room, cover=False)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.flow.rail_links import rail_links, touches_strap, without_links
 from layoutkit.route.metal import cut_index, pads
 from layoutkit.route.routes import Wire
 from layoutkit.route.routing_stack import make_stack
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
 
     from layoutkit.flow.keepouts import Obstacle, Obstacles
     from layoutkit.flow.port_frame import Frame, Port
+    from layoutkit.flow.rail_links import Link
     from layoutkit.place.port_places import Side
     from layoutkit.route.routes import Point, Rect, RoutedNet, RoutingResult
-    from layoutkit.technology import Technology
+    from layoutkit.technology import Conductor, Technology
 
 ROUNDS = 12
 """How often blocks are joined because shorter wires would break a rule, before a side is left as it is."""
@@ -213,7 +215,7 @@ class _Cell:
         self.keepouts = [Piece(each.layer, _rect(each.box), KEEPOUT) for each in keepouts if each.kind != "metal"]
         known = {*(c.name for c in technology.conductors), *(cut.name for cut in technology.cuts)}
         drawn = _drawn(frame)
-        self.fixed: list[Piece] = []
+        self.fixed: list[tuple[str, Piece]] = []
         self.own: dict[tuple[str, str], kdb.Region] = {}
         for layer, shapes in obstacles.items():
             for shape, net in shapes:
@@ -222,7 +224,7 @@ class _Cell:
                     self.own.setdefault((net, layer), kdb.Region()).insert(region)
                 if layer in known:
                     pieces = region.decompose_trapezoids_to_region().each()
-                    self.fixed += [self._piece(layer, _rect(piece.bbox())) for piece in pieces]
+                    self.fixed += [(net or "", self._piece(layer, _rect(piece.bbox()))) for piece in pieces]
 
     def spoiled(self, other: _Cell) -> frozenset[str]:
         """Return the nets that are mirror images, or as long as each other where that counts, here only."""
@@ -255,10 +257,60 @@ class _Cell:
 
     def tightened(self, ways: tuple[_Way, ...]) -> _Cell:
         """Return the cell with one side moved inwards, or with two opposite sides moved equally far."""
+        beside = self.moved_inwards(ways, over=False)
+        links = beside.links(ways)
+        for start in [*([beside.without(links)] if any(links.values()) else []), beside]:
+            over = start.moved_inwards(ways, over=True)
+            whole = start is beside or over.joins(links)
+            if whole and over.faults_at_rails(ways) <= beside.faults_at_rails(ways):
+                return over
+        return beside
+
+    def links(self, ways: tuple[_Way, ...]) -> dict[int, list[Link]]:
+        """Return what joins each rail at the sides in question to straps of its net, by the number of the rail."""
+        sides = {side for side, way in WAYS.items() if way in {(each.axis, each.sign) for each in ways}}
+        routed = {net.name: net for net in self.result.nets if net.success}
+        return {
+            number: rail_links(self.stack, routed[port.name], port, self._straps(port))
+            for number, port in enumerate(self.frame.ports)
+            if port.rail and port.side in sides and port.name in routed
+        }
+
+    def without(self, links: Mapping[int, Sequence[Link]]) -> _Cell:
+        """Return the cell without these links."""
+        other, nets = copy(self), {net.name: net for net in self.result.nets}
+        for number, found in links.items():
+            name = self.frame.ports[number].name
+            nets[name] = without_links(self.stack, nets[name], found)
+        other.result = replace(self.result, nets=tuple(nets[net.name] for net in self.result.nets))
+        return other
+
+    def joins(self, links: Mapping[int, Sequence[Link]]) -> bool:
+        """Return whether the rails touch the straps that were linked to them."""
+        rails = [(self.frame.ports[number], link.at_strap) for number, found in links.items() for link in found]
+        return all(touches_strap(self.stack, rail, via, self._straps(rail)) for rail, via in rails)
+
+    def _straps(self, rail: Port) -> kdb.Region:
+        """Return the metal in modules that is on the net and the conductor of a rail."""
+        return self.own.get((rail.name, rail.layer), kdb.Region()).merged()
+
+    def faults_at_rails(self, ways: tuple[_Way, ...]) -> int:
+        """Return the number of places where metal of a net with a rail is too near to itself, or too small."""
+        found = 0
+        sides = [side for side, way in WAYS.items() if way in {(each.axis, each.sign) for each in ways}]
+        for net in sorted({port.name for port in self.frame.ports if port.rail and port.side in sides}):
+            for level, conductor in enumerate(self.technology.conductors):
+                region = self._mobile_metal(net, conductor) + self.own.get((net, conductor.name), kdb.Region())
+                found += region.merged().space_check(self.stack.space(level, wide=False)).count()
+                found += sum(polygon.area() < conductor.area for polygon in region.merged().each())
+        return found
+
+    def moved_inwards(self, ways: tuple[_Way, ...], *, over: bool) -> _Cell:
+        """Return the cell with sides moved inwards; with ``over``, rails may lie over metal of their nets then."""
         rigid: dict[str, list[tuple[int, int]]] = {}
         still: set[str] = set()
         for _ in range(ROUNDS):
-            squeeze = _Squeeze(self, ways, rigid)
+            squeeze = _Squeeze(self, ways, rigid, over=over)
             move = squeeze.move()
             broken = list(self._broken(move))
             if not broken:
@@ -275,12 +327,8 @@ class _Cell:
     def _broken(self, move: _Move) -> Iterator[tuple[str, tuple[int, int]]]:
         """Yield net and extent of metal, or of holes in it, that the move would make smaller than the rules allow."""
         for net in sorted({*(net.name for net in self.result.nets), *(port.name for port in self.frame.ports)}):
-            pieces = self._pieces_of(net)
             for level, conductor in enumerate(self.technology.conductors):
-                mobile = kdb.Region()
-                for piece in pieces:
-                    if piece.layer == conductor.name:
-                        mobile.insert(kdb.Box(*piece.rect))
+                mobile = self._mobile_metal(net, conductor)
                 if mobile.is_empty():
                     continue
                 region = mobile + self.own.get((net, conductor.name), kdb.Region())
@@ -326,9 +374,16 @@ class _Cell:
         level = self.stack.index(layer)
         return Piece(layer, rect, self.stack.space(level, wide=self.stack.is_wide(level, rect)))
 
-    def _pieces_of(self, net: str) -> list[Piece]:
-        found = [Piece(layer, rect) for each in self.result.nets if each.name == net for layer, rect in each.metal]
-        return found + [Piece(port.layer, _rect(port.box)) for port in self.frame.of(net)]
+    def _mobile_metal(self, net: str, conductor: Conductor) -> kdb.Region:
+        """Return the wires, ports and rails of a net on one conductor."""
+        found = kdb.Region()
+        for layer, rect in (entry for each in self.result.nets if each.name == net for entry in each.metal):
+            if layer == conductor.name:
+                found.insert(kdb.Box(*rect))
+        for port in self.frame.of(net):
+            if port.layer == conductor.name:
+                found.insert(port.box)
+        return found
 
     def _moved(self, move: _Move) -> _Cell:
         other = copy(self)
@@ -340,11 +395,16 @@ class _Cell:
 class _Squeeze:
     """The blocks at one side of a cell, or at two opposite ones, and how far each may move inwards."""
 
-    def __init__(self, cell: _Cell, ways: tuple[_Way, ...], rigid: Mapping[str, list[tuple[int, int]]]) -> None:
-        self.cell, self.ways = cell, ways
+    def __init__(
+        self, cell: _Cell, ways: tuple[_Way, ...], rigid: Mapping[str, list[tuple[int, int]]], *, over: bool
+    ) -> None:
+        self.cell, self.ways, self.over = cell, ways, over
+        self.cuts = {cut.name for cut in cell.stack.cuts}
         frame, lowest = cell.frame, {cell.stack.conductors[0].name, cell.stack.cuts[0].name}
         self.edge = max(way.of(frame.boundary) for way in ways)
-        self.modules = max((w.span(p).high for w in ways for p in cell.fixed if p.layer not in lowest), default=-FREE)
+        self.modules = max(
+            (w.span(p).high for w in ways for _, p in cell.fixed if p.layer not in lowest), default=-FREE
+        )
         self.core = max(way.of(frame.core) for way in ways)
         self.inset = min(way.of(frame.boundary) - way.of(frame.wiring) for way in ways)
         pairs = [pair.nets for pair in cell.result.mirrored if len(pair.nets) == 2]
@@ -353,10 +413,10 @@ class _Squeeze:
         self.near: list[dict[str, list[_Entry]]] = [{} for _ in ways]
         found: dict[str, list[_Entry]] = {}
         for side, way in enumerate(ways):
-            for piece in (*cell.fixed, *cell.keepouts):
-                self._enter(side, way.span(piece))
+            for net, piece in (*cell.fixed, *(("", piece) for piece in cell.keepouts)):
+                self._enter(side, way.span(piece), net)
             for net, span in cell.mobile(way):
-                found.setdefault(self.images.get(net, net), []).append(self._enter(side, span))
+                found.setdefault(self.images.get(net, net), []).append(self._enter(side, span, net))
         self.still: dict[str, _Block] = {}
         self.blocks: list[tuple[str, _Block, list[_Entry]]] = []
         for net, entries in sorted(found.items()):
@@ -367,8 +427,9 @@ class _Squeeze:
                 here = [each for each in entries if low <= each.span.low <= high]
                 self.blocks.append((net, _Block(low, high), here))
 
-    def _enter(self, side: int, span: _Span) -> _Entry:
-        entry = _Entry(span, side)
+    def _enter(self, side: int, span: _Span, net: str) -> _Entry:
+        whole = self.ways[side].span(Piece("", _rect(self.cell.frame.boundary)))
+        entry = _Entry(span, side, net, (span.start, span.end) == (whole.start, whole.end))
         self.near[side].setdefault(span.layer, []).append(entry)
         return entry
 
@@ -389,7 +450,7 @@ class _Squeeze:
             gap = self.edge - entry.span.high
             if entry.span.space != KEEPOUT and gap >= 0 and id(entry) not in own:
                 limit = min(limit, entry.by + gap - min(self.inset, gap))
-        by = self._limit(with_edge, limit)
+        by = self._over(with_edge, limit) if self.over else self._limit(with_edge, limit)
         for net, block, _ in outer:
             moved[net].append(block._replace(by=by))
         blocks = {net: tuple(sorted(each)) for net, each in moved.items()}
@@ -403,21 +464,49 @@ class _Squeeze:
 
     def _limit(self, entries: Sequence[_Entry], limit: int) -> int:
         """Return how far some spans may move together, at most ``limit``."""
+        rooms = (_room(one.span, other.span, other.by) for one, other in self._further_in(entries))
+        return self._on_grid(min(limit, *rooms, FREE))
+
+    def _over(self, entries: Sequence[_Entry], limit: int) -> int:
+        """Return the same where metal may end up over metal of its own net that lies further in.
+
+        The two touch, or keep their distance. No wire gets shorter than it is wide.
+        """
+        between: list[tuple[int, int]] = []
+        for one, other in self._further_in(entries):
+            gap = one.span.low - other.span.high + other.by
+            if one.net != other.net or one.span.layer in self.cuts or not _meet(one.span, other.span):
+                limit = min(limit, _room(one.span, other.span, other.by))
+                continue
+            between.append((gap - max(one.span.space, other.span.space), gap))
+            if not one.rail:
+                limit = min(limit, one.span.low - other.span.low + other.by)
+        for least, most in sorted(between, reverse=True):
+            if least < limit < most:
+                limit = least
+        return self._on_grid(limit)
+
+    def _further_in(self, entries: Sequence[_Entry]) -> Iterator[tuple[_Entry, _Entry]]:
+        """Yield each of ``entries`` with every other span of its layer that lies further in."""
         own = {id(entry) for entry in entries}
         for entry in entries:
             for other in self.near[entry.side].get(entry.span.layer, ()):
                 if other.span.high <= entry.span.low and id(other) not in own:
-                    limit = min(limit, _room(entry.span, other.span, other.by))
+                    yield entry, other
+
+    def _on_grid(self, length: int) -> int:
         grid = self.cell.technology.grid
-        return max(0, limit) // grid * grid
+        return max(0, length) // grid * grid
 
 
 @dataclass
 class _Entry:
-    """A span at one of the sides in question, and how far it moves."""
+    """A span at one of the sides in question, and how far it moves; a rail reaches from boundary to boundary."""
 
     span: _Span
     side: int
+    net: str
+    rail: bool = False
     by: int = 0
 
 
@@ -428,6 +517,11 @@ def _room(span: _Span, other: _Span, moved: int) -> int:
         return FREE  # they pass each other
     gap = span.low - other.high
     return moved + gap - min(space, gap)
+
+
+def _meet(one: _Span, other: _Span) -> bool:
+    """Return whether two spans would touch if one moved far enough."""
+    return one.start < other.end and other.start < one.end
 
 
 def _owner(frame: Frame, box: kdb.Box) -> str:

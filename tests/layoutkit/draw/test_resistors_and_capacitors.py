@@ -219,3 +219,14 @@ def test_unequal_resistors_do_not_share_a_bank():
         draw_resistors(layout, tech, ResistorSpec("X", pair, "b"))
     with pytest.raises(GeometryError, match="ring"):
         draw_resistors(layout, tech, ResistorSpec("X", pair[:1], "b", dummies=1, ring=False))
+
+
+@pytest.mark.parametrize(("side", "distance"), [(8e-6, 240), (20e-6, 600)])
+def test_wires_stay_away_from_a_plate_that_is_very_wide_metal(side, distance):
+    """M5.f of sg13g2: 0.6 um to Metal5 wider than 10 um; M5.e: 0.24 um to any that is wider than 0.39 um."""
+    spec = load("sg13g2").passive("cap_cmim")
+    device = capacitor(load("sg13g2"), "C1", "cap_cmim", PassiveSize(side, side, 1), {"p": "a", "n": "b"})
+    tech, module = drawn("sg13g2", lambda layout, tech: draw_capacitor(layout, tech, CapacitorSpec("X", device)))
+    drawn_there = shapes_of(tech, module, spec.parts["bottom"]).bbox()  # with the foot, which lies lower
+    (around,) = [each.box for each in module.keepouts if each.layer == spec.parts["bottom"]]
+    assert (around.left, around.top) == (drawn_there.left - distance, drawn_there.top + distance)

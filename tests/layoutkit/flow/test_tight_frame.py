@@ -100,6 +100,28 @@ def test_nets_that_should_be_mirror_images_are_equally_long_after_the_frame_has_
 
 
 @pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
+@pytest.mark.parametrize("below", [200, 1000, 1100, 1600])
+def test_a_rail_touches_the_strap_of_a_tap_ring_of_its_net_or_keeps_its_distance(technology, below):
+    """``below`` [dbu] lies the edge of the core below the strap; the rail is 1000 wide."""
+    process = load(technology)
+    space = process.conductors[1].space
+    pins = {"n0": kdb.Box(0, 0, 12000, 400), "n1": kdb.Box(0, 3000, 1000, 4000)}
+    core = kdb.Box(-600, -below, 12600, 5000)
+    ports = [PortNet("n0", (pins["n0"],), "ground"), PortNet("n1", (pins["n1"],), side="right")]
+    layout, routes, _ = routed(process, pins, ports, core)
+    (rail,) = routes.frame.of("n0")
+    gap = -rail.box.top
+    assert rail.box.bottom == routes.frame.boundary.bottom
+    assert gap == below - 1000 if below != 1100 else space <= gap < 2 * space  # 100 would be too near
+    assert (not routes.result.net("n0").vias) == (below <= 1000)
+    assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
+    metal = wiring(layout.top_cell(), process)
+    nets = Nets(metal.regions, metal.joins, layout.dbu)
+    places = rail.label, kdb.Point(6000, 200)
+    assert len({nets.at(process.conductors[1].name, place).cluster_id for place in places}) == 1
+
+
+@pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
 @pytest.mark.parametrize("room", [True, False])
 def test_equal_lengths_hold_a_side_only_where_there_is_no_room_to_make_them_equal_again(technology, room, monkeypatch):
     process, pins = load(technology), pads(load(technology), 2, 6000)
