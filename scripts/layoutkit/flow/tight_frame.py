@@ -259,6 +259,8 @@ class _Cell:
         """Return the cell with one side moved inwards, or with two opposite sides moved equally far."""
         beside = self.moved_inwards(ways, over=False)
         links = beside.links(ways)
+        if not links:
+            return beside
         for start in [*([beside.without(links)] if any(links.values()) else []), beside]:
             over = start.moved_inwards(ways, over=True)
             whole = start is beside or over.joins(links)
