@@ -9,7 +9,7 @@ import yaml
 from layoutkit.technology import load
 from layoutkit.technology.inspection import Inspection
 
-PROCESSES = ("sky130A", "gf180mcuD", "sg13g2")
+PROCESSES = ("generic", "sky130A", "gf180mcuD", "sg13g2")
 
 
 def levels(technology):
@@ -20,7 +20,9 @@ def levels(technology):
 def test_every_conductor_and_every_pair_of_conductors_is_stated_with_its_source(name):
     technology = load(name)
     data, order = technology.parasitics, levels(technology)
-    diffusions = {"diffusion"} | ({"thick_diffusion"} if name != "sky130A" else set())
+    diffusions = {"diffusion"}
+    if any(layer.purpose == "oxide" for layer in technology.layers.values()):
+        diffusions.add("thick_diffusion")
     stated = {(upper, lower) for lower, upper in combinations(order, 2)}
     stated |= {(upper, diffusion) for upper in order[1:] for diffusion in diffusions}
     assert set(data.pairs) == stated
