@@ -94,7 +94,7 @@ def test_a_model_reads_the_names_types_bounds_and_units_of_all_parameters(pack_t
         short = lean_input(tool.input_schema)
         assert list(short["properties"]) == list(tool.input_schema["properties"])
         assert short.get("required", []) == tool.input_schema.get("required", [])
-        assert short["additionalProperties"] is False
+        assert "additionalProperties" not in short  # true of every tool, and the check of a call says it
         for example in tool.input_schema.get("examples", ()):
             assert accepts(short, example)
     frame = lean_input(pack_tools["layout.route_signal_nets_basic"].input_schema)["properties"]["frame"]
@@ -376,6 +376,13 @@ def test_a_value_that_another_tool_returns_is_listed_without_its_fields():
         "marks": {"type": "array", "items": {"type": "object"}},
         "mark": {"type": "object"},
     }
+    point = {"type": "object", "properties": {"x": {"type": "number"}, "box": {"type": "object", "x-from": "a.b"}}}
+    assert lean_input({"properties": {"point": point}})["properties"]["point"] == {
+        "type": "object",
+        "properties": {"x": {"type": "number"}},
+    }
+    named = {"point": {**point, "additionalProperties": {"type": "string"}}}
+    assert "box" in lean_input({"properties": named})["properties"]["point"]["properties"]
 
 
 POINT = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
@@ -392,6 +399,7 @@ def test_rules_that_say_nothing_to_a_model_are_not_listed():
         "corner": {**POINT, "description": "[x, y] of the corner [um]"},
         "size": {**POINT, "description": "[um]"},
         "only": {"enum": ["nmos"], "default": "nmos"},
+        "folder": {"type": "string", "default": "./here", "x-env": "FOLDER"},
         "width": {"type": "number", "exclusiveMinimum": 0, "maximum": 1000},
         "names": {"type": "array", "items": {"type": "string"}, "maxItems": 10_000},
     }
@@ -405,6 +413,7 @@ def test_rules_that_say_nothing_to_a_model_are_not_listed():
         "corner": {"type": "array", "items": {"type": "number"}, "description": "[x, y] of the corner [um]"},
         "size": {**POINT, "description": "[um]"},
         "only": {"type": "string", "default": "nmos"},
+        "folder": {"type": "string"},
         "width": {"type": "number"},
         "names": {"type": "array", "items": {"type": "string"}},
     }

@@ -54,7 +54,9 @@ def lean_input(schema: Schema) -> dict[str, Any]:
 
     It keeps names, types, bounds, units, defaults, and of each description the first paragraph. The fields of an object
     and a long choice are listed once; where the same comes again, the name of the first is listed instead: ``Like
-    device_a``. No fields are listed of what a caller passes on as another tool returned it (``x-from``).
+    device_a``. No fields are listed of what a caller passes on as another tool returned it (``x-from``), nor is, inside
+    an object, a field that only such a value has. That no other parameter may be given is not listed; the check of the
+    call says so, and hosts whose models want it add it.
 
     Args:
         schema: A whole, self-contained schema.
@@ -64,8 +66,7 @@ def lean_input(schema: Schema) -> dict[str, Any]:
     kept: dict[str, Any] = {key: top[key] for key in _KEPT_AT_TOP if key in top}
     if "properties" in kept:
         _name_repeated(kept["properties"], {})
-    closed = {"additionalProperties": False} if shortening.is_closed(shortening.parts(schema)[0]) else {}
-    return {"type": "object", **kept, **closed}
+    return {"type": "object", **kept}
 
 
 def lean_output(schema: Schema) -> dict[str, Any]:
@@ -178,7 +179,7 @@ class _Shortening:
         self._room -= 1
         parts, followed = self.parts(schema)
         short = _described(parts, name)
-        if self._is_far(followed, above) or any("x-from" in part for part in parts):
+        if self._is_far(followed, above) or _is_passed_on(parts):
             passed = _typed(self.types(schema))
             if passed.get("type") == "array":
                 passed["items"] = _typed(self.types(next((part["items"] for part in parts if "items" in part), True)))
@@ -196,6 +197,8 @@ class _Shortening:
                 short[keyword] = rule
         if "default" in short and short.get("enum") == [short["default"]]:
             del short["enum"]
+        if any("x-env" in part for part in parts):
+            short.pop("default", None)  # a variable of the server's environment may replace it
         if "object" in types:
             self._add_properties(short, parts, inside)
         if "array" in types:
@@ -207,9 +210,11 @@ class _Shortening:
         if required:
             short["required"] = required
         fields = self.fields(parts)
+        others = next((rule for part in parts if isinstance(rule := part.get("additionalProperties"), dict)), None)
+        if others is None and not any(part is self._root for part in parts):
+            fields = {name: rule for name, rule in fields.items() if not _is_passed_on(self.parts(rule)[0])}
         if fields:
             short["properties"] = {name: self.shortened(rule, inside, name) for name, rule in fields.items()}
-        others = next((rule for part in parts if isinstance(rule := part.get("additionalProperties"), dict)), None)
         if others is not None and not any("patternProperties" in part for part in parts):
             rule = self.shortened(others, inside)
             if "anyOf" not in rule:  # the description states alternatives more briefly
@@ -233,6 +238,11 @@ class _Shortening:
         shown = len(places[1].split(",")) if places else len(short.get("default", ()))
         if short.get("minItems") == short.get("maxItems") == shown:
             del short["minItems"], short["maxItems"]  # the description or the default shows it
+
+
+def _is_passed_on(parts: list[Schema]) -> bool:
+    """Return whether a caller has the value from another tool."""
+    return any("x-from" in part for part in parts)
 
 
 def _own_types(part: Schema) -> Types:
