@@ -94,7 +94,8 @@ class Fixture:
         return "\n".join([*self._head(), call, *cards, ".end"]) + "\n"
 
     def _head(self) -> list[str]:
-        return ["test bench", self.models, self.netlist.text, f".temp {self.values.temperature_c:g}"]
+        seed = [f".option seed={self.start.seed}"] if self.start.seed else []
+        return ["test bench", *seed, self.models, self.netlist.text, f".temp {self.values.temperature_c:g}"]
 
     def bias_cards(self) -> list[str]:
         """Return the sources of supplies and biases."""

@@ -63,8 +63,7 @@ class Start:
 
     def lines(self) -> list[str]:
         """Return the start-up file."""
-        seed = [f"setseed {self.seed}"] if self.seed else []
-        return [*SETTINGS, *(f"osdi '{path}'" for path in self.osdi), *seed]
+        return [*SETTINGS, *(f"osdi '{path}'" for path in self.osdi)]
 
 
 def ngspice_program() -> str:

@@ -1,8 +1,10 @@
 """Schematic and layout side by side, on the generic level 1 models, whose results are plain arithmetic."""
 
 import math
+import os
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.layoutkit.simulate.test_port_roles import LATCH, OTA, RING, SIMPLE_MIRROR
@@ -11,6 +13,7 @@ from layoutkit.circuit import Target, map_circuit, read_netlist, recognise
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import LayoutkitError, MissingProgramError, NetlistError, TimeLimitError
+from layoutkit.simulate.device_models import find_models
 from layoutkit.simulate.ngspice import PROGRAM_VARIABLE, SimulationError, Start, simulate
 from layoutkit.simulate.post_layout import Request, compare_post_layout
 from layoutkit.technology import load
@@ -229,3 +232,32 @@ def test_a_missing_ngspice_is_told_with_how_to_get_it(monkeypatch):
     monkeypatch.setenv(PROGRAM_VARIABLE, "no-such-program")
     with pytest.raises(MissingProgramError, match="apt-get install ngspice"):
         compared(RING)
+
+
+def kit(name):
+    """Return the folder of models in a kit below PDK_ROOT; skip the test where there is none."""
+    folder = Path(os.environ.get("PDK_ROOT", "/nowhere")) / name / "libs.tech" / "ngspice"
+    if not folder.is_dir():
+        pytest.skip("skipped: needs PDK_ROOT")
+    return folder
+
+
+@needs_ngspice
+def test_the_part_of_a_kit_gives_the_current_that_the_whole_kit_gives():
+    """In gf180mcuD, which loads in seconds; sky130A's whole library, which takes minutes, was compared by hand."""
+    library = next(kit("gf180mcuD").glob("sm141064.[sn]*"))
+    whole = f'.include "{library.with_stem("design")}"\n.lib "{library}" typical\n'
+    part = find_models(load("gf180mcuD")).cards(["nfet_03v3"]).text
+    cards = "xm d g 0 0 nfet_03v3 w=2u l=0.5u\nvd d 0 1.2\nvg g 0 1\n.op\n.end\n"
+    currents = [simulate(f"title\n{models}{cards}", Start(), 1)[0].of("i(vd)")[0] for models in (part, whole)]
+    assert currents[0] == currents[1] != 0
+
+
+@needs_ngspice
+def test_samples_differ_from_each_other_and_repeat_with_their_seed():
+    kit("sky130A")
+    circuit, technology = circuit_of(SIMPLE_MIRROR, "sky130A"), load("sky130A")
+    request = Request(circuit, technology, write_spice(circuit, technology), samples=3, jobs=2)
+    [first, again] = [compare_post_layout(request)["monte_carlo"] for _ in range(2)]
+    assert first == again
+    assert next(each for each in first if each["name"] == "ratio(io1)")["sigma"] > 1e-4
