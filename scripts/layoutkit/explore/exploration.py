@@ -177,6 +177,8 @@ class _Running:
             except LayoutkitError as error:
                 self.candidates.append(Candidate(number, point, {}, status=REFUSED, reason=error.message))
                 continue
+            if wanted["measurements"]:
+                parameters["post_layout"] = True
             build, inputs = dict(parameters), dict(self.search.netlist.texts)
             build["netlist_path"] = self.search.netlist.main
             technology = Path(build[TECHNOLOGY])

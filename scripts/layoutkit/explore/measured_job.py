@@ -11,7 +11,6 @@ from layoutkit.explore import layout_job
 from layoutkit.explore.objectives import CAPACITANCE, CHANGE, FIGURES, POST_LAYOUT
 from layoutkit.explore.scoreboard import row
 from layoutkit.flow.summary import faults
-from layoutkit.simulate.post_layout import Request, compare_post_layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,8 +30,8 @@ def build_and_measure(params: Mapping[str, Any], folder: Path) -> dict[str, Any]
 
     Args:
         params: ``build``: those of ``flow.build_layout``; ``nets``: those whose capacitance is wanted;
-            ``measurements``: those of the post-layout test bench; ``board``: whether the figures of the scoreboard are
-            wanted.
+            ``measurements``: those of the post-layout test bench, which ``build`` asks for; ``board``: whether the
+            figures of the scoreboard are wanted.
         folder: The workspace.
 
     Returns:
@@ -46,8 +45,8 @@ def build_and_measure(params: Mapping[str, Any], folder: Path) -> dict[str, Any]
     found = faults(report)
     figures = {name: read(report) for name, (_, _, read) in FIGURES.items()}
     notes: list[str] = []
-    if not found and (params.get("nets") or params.get("measurements")):
-        extracted, notes = _extracted(folder, params)
+    if not found:
+        extracted, notes = _extracted(report, params, folder)
         figures |= extracted
     answer = {
         "faults": found,
@@ -59,33 +58,43 @@ def build_and_measure(params: Mapping[str, Any], folder: Path) -> dict[str, Any]
     return {**answer, "row": row(folder)} if params.get("board") else answer
 
 
-def _extracted(folder: Path, params: Mapping[str, Any]) -> tuple[Figures, list[str]]:
+def _extracted(report: Mapping[str, Any], params: Mapping[str, Any], folder: Path) -> tuple[Figures, list[str]]:
     """Return the figures that need the parasitics of the layout, and why one is not known."""
-    from layoutkit.circuit import read_netlist, recognise
-    from layoutkit.layout.workspace import Workspace
-    from layoutkit.parasitics.parasitic_extraction import PexOptions, extract_parasitics
-
-    workspace = Workspace(str(folder))
-    read = read_netlist(str(workspace.circuit_path), identify_modules=False)
-    circuit, technology = read.with_modules(recognise(read)), workspace.technology(None)
+    after = report.get("post_layout")
     nets, measurements = params.get("nets", []), params.get("measurements", [])
-    options = PexOptions(waived_layers=tuple(params["build"].get("waived_layers", ())))
-    found = extract_parasitics(workspace.read_layout(), circuit, technology, options)
-    known = {each.net: each.total_fF for each in found.nets}
-    figures: Figures = {f"{CAPACITANCE} {net}": round(known[net], 4) if net in known else None for net in nets}
-    missing = [f"the layout has no net {net}, whose capacitance is wanted" for net in nets if net not in known]
-    notes = [*missing, *found.unchecked]
-    if measurements:
-        simulated, more = _simulated(Request(circuit, technology, found.spice), measurements)
+    known, notes = ({}, []) if not nets else _of_report(after) if after else _capacitances(folder, params)
+    figures: Figures = {f"{CAPACITANCE} {net}": known.get(net) for net in nets}
+    notes += [f"the layout has no net {net}, whose capacitance is wanted" for net in nets if net not in known]
+    if after and measurements:
+        simulated, more = _simulated(after["simulation"], measurements)
         figures |= simulated
         notes += more
     return figures, notes
 
 
-def _simulated(request: Request, names: Sequence[str]) -> tuple[Figures, list[str]]:
+def _of_report(after: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
+    """Return the capacitance of each net as the build extracted it, and what it could not. [fF]"""
+    parasitics = after["parasitics"]
+    return {each["net"]: each["total_ff"] for each in parasitics.get("nets", ())}, list(parasitics["unchecked"])
+
+
+def _capacitances(folder: Path, params: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
+    """Return the capacitance of each net of the layout, and what could not be extracted. [fF]"""
+    from layoutkit.circuit import read_netlist
+    from layoutkit.layout.workspace import Workspace
+    from layoutkit.parasitics.parasitic_extraction import PexOptions, extract_parasitics
+
+    workspace = Workspace(str(folder))
+    circuit = read_netlist(str(workspace.circuit_path), identify_modules=False)
+    options = PexOptions(mode="c", waived_layers=tuple(params["build"].get("waived_layers", ())))
+    found = extract_parasitics(workspace.read_layout(), circuit, workspace.technology(None), options)
+    return {each.net: round(each.total_fF, 4) for each in found.nets}, list(found.unchecked)
+
+
+def _simulated(compared: Mapping[str, Any], names: Sequence[str]) -> tuple[Figures, list[str]]:
     """Return what a test bench measures with the parasitics, and how much it changes; the offset without its sign."""
-    compared = compare_post_layout(request)
-    found = {each["name"]: each for each in compared["corners"][0]["measurements"]}
+    corners = compared.get("corners", ())
+    found = {each["name"]: each for each in corners[0]["measurements"]} if corners else {}
     figures: Figures = {}
     missing = []
     for name in names:
@@ -94,8 +103,5 @@ def _simulated(request: Request, names: Sequence[str]) -> tuple[Figures, list[st
         figures[f"{POST_LAYOUT} {name}"] = abs(value) if name == "offset" and value is not None else value
         figures[f"{CHANGE} {name}"] = None if change is None else abs(change)
         if value is None:
-            bench = compared["bench"]["name"]
-            missing.append(
-                f"the test bench {bench} did not measure {name}; it measured {', '.join(found) or 'nothing'}"
-            )
-    return figures, [*missing, *compared["unchecked"]]
+            missing.append(f"the test bench did not measure {name}; it measured {', '.join(found) or 'nothing'}")
+    return figures, [*missing, *compared.get("unchecked", ())]

@@ -87,6 +87,7 @@ FIXED = {
     "waived_layers": _list_of(_text, "layers"),
     "net_priorities": _list_of(lambda value: isinstance(value, dict), "objects with net and priority"),
     "constraints": Kind(lambda value: isinstance(value, dict), "an object of constraints"),
+    "post_layout": Kind(lambda value: isinstance(value, bool), "true or false"),
     "sizes": Kind(
         lambda value: isinstance(value, dict) and all(isinstance(each, dict) for each in value.values()),
         'an object such as {"M1": {"w": 2e-6}}',
