@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.drc.etched_nets import NET
 from layoutkit.errors import TechnologyError
 from layoutkit.extract.connectivity import Nets, electrical_layers, wiring
 
 if TYPE_CHECKING:
+    from layoutkit.drc.etched_nets import EtchedNets
     from layoutkit.technology.technology import Technology
 
-NET = "net"  # the name of the property that holds the net of a polygon
 _ROLES = {"poly": "poly", "contact": "contact", "nwell": "nwell", "deep_nwell": "deep_nwell", "pwell": "p_body"}
 
 
@@ -34,8 +35,8 @@ class NetRegions:
         self._technology = technology
         self._magnification = magnification
         self._of: dict[str, kdb.Region] = {}
-        self.etched: dict[tuple[str, str, str], Nets] = {}
-        """Layer, gates and diodes to the nets that exist when the layer is etched, of antenna rules."""
+        self.etched: dict[str, EtchedNets] = {}
+        """Diodes of antenna rules to the nets as the cell is made."""
 
     @cached_property
     def _nets(self) -> Nets:

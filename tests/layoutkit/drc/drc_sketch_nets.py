@@ -187,6 +187,30 @@ def antenna(d):
     return kept, broken
 
 
+def antenna_of_a_plate(d):
+    """A plate of 0.5 um2 below a wire whose sidewall is at the limit, one step more, and less without the diode."""
+    technology = d.technology
+    metals = [conductor.layer for conductor in technology.conductors]
+    cuts = [technology.contact.layer, *(cut.layer for cut in technology.cuts)]
+    level, thickness = metals.index(d.layer), round(d.thickness_um / technology.dbu_um)
+    sidewall = (d.rule.value_um + d.diode_ratio * 0.16) * 1000 * 500 / thickness
+    wire = int(sidewall / 2 - 950 + 1e-6) // d.g * d.g  # its perimeter is that of the box around it, 0.95 um high
+
+    def drawn(excess, *, diode=True, plate=True):
+        sketch = d.new().box(metals[level - 1], -200, -200, 1200, 700)
+        if plate:
+            sketch.box("FuseTop", 0, 0, 1000, 500).box(cuts[level], 100, 100, 330, 330)
+            sketch.box("CAP_MK", -200, -200, 1200, 700).box("MIM_L_MK", 0, 0, 1000, 500)
+        if diode:
+            sketch.box(technology.role("active"), 5000, 550, 5400, 950).box("Nplus", 4900, 450, 5500, 1050)
+            for cut, metal in zip(cuts, metals[:level], strict=False):
+                sketch.box(metal, 5000, 550, 5400, 950).box(cut, 5100, 600, 5330, 830)
+            sketch.box(cuts[level], 5100, 600, 5330, 830)
+        return sketch.box(d.layer, 0, 0, 1000, 950).box(d.layer, 0, 550, wire + excess, 950)
+
+    return [drawn(0), drawn(d.g, plate=False)], [drawn(d.g), drawn(0, diode=False)]
+
+
 def array_space(d):
     """A square array that just counts as one, and one that is a cut less wide."""
     array = round(d.array_um / d.technology.dbu_um)
@@ -227,6 +251,8 @@ def special(d):
     """Return the drawing for a kind whose fields ask for one of its own, None where the plain one does."""
     if d.fields.get("nets", "any") != "any":
         return {"space": nets_space, "separation": nets_separation}[d.rule.kind]
+    if d.fields.get("gate") == "FuseTop":
+        return antenna_of_a_plate
     if "one_net" in d.fields:
         return one_net_space
     if d.rule.kind == "wide_space" and "min_projection_um" in d.fields:

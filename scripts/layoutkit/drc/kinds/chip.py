@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
+from layoutkit.drc.etched_nets import EtchedNets, sizes_of
 from layoutkit.drc.kind_register import Case, Measured, rule_kind
-from layoutkit.drc.net_regions import NET, carrier
+from layoutkit.drc.net_regions import carrier
 from layoutkit.errors import TechnologyError
-from layoutkit.extract.connectivity import Nets
+from layoutkit.extract.passive_devices import plate_layer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from layoutkit.drc.etched_nets import Stage
     from layoutkit.drc.kind_register import Found
     from layoutkit.technology.technology import Technology
 
 MAX_WINDOWS = 1_000_000
+LEAST_EXCESS = 1e-5
+"""What a ratio exceeds its limit by at least, as in KLayout's antenna check."""
 
 
 @rule_kind("density", "layer", optional=("within",), lengths=("window_um", "step_um"),
@@ -101,6 +104,8 @@ class _Coverage:
 def antenna(case: Case) -> Found:
     """Of each net, the area of ``layer`` is at most ``value`` times that of the ``gate`` it is connected to.
 
+    ``gate`` lies in poly, or is the layer of a capacitor's plates.
+
     Nets are those that exist when ``layer`` is etched: nothing above it connects yet. ``sidewall`` takes perimeter
     times ``thickness_um`` for the area. A net with a ``diode`` is exempt, or with ``diode_ratio`` may have that much
     more for each um2 of diode. ``cumulative`` adds the ratios that the conductors, or cuts, below had for each gate.
@@ -130,41 +135,28 @@ def _antennas(case: Case) -> tuple[float | None, kdb.Region]:
     if case.choice("sum") == "cumulative":
         below = etched[2 : etched.index(layer)]
         return _cumulative(case, [*(each for each in below if _is_cut(case, each) == _is_cut(case, layer)), layer])
-    nets = _etched_nets(case, layer)
-    diodes: list[Any] = [nets.regions["diode"]] if case.has("diode") else []
-    if diodes and case.has("diode_ratio"):
-        diodes = [[*diodes, case.number("diode_ratio")]]
+    return _of_layer(case, layer)
+
+
+def _of_layer(case: Case, layer: str) -> tuple[float | None, kdb.Region]:
+    """Return the greatest ratio of a layer alone, and the polygons of the nets where it is too much."""
+    stage, um2 = _etched_nets(case).stage(layer), case.layers.unit_um**2
+    metal = stage.sizes(stage.part.sizes(layer))
+    gates, diodes = stage.sizes(sizes_of(_gates(case, stage))), stage.sizes(sizes_of(_diodes(case, stage)))
     thickness = float(case.fields.get("thickness_um", 0.0)) if case.choice("measure") == "sidewall" else None
-    factors = (1.0, 0.0) if thickness is None else (0.0, thickness)
-
-    def beyond(ratio: float) -> kdb.Region:
-        return nets.database.antenna_check(nets.regions["gate"], 1.0, 0.0, nets.regions[layer], *factors, ratio, diodes)
-
-    # Copied, because KLayout's own results end with the extraction.
-    greatest = max((float(polygon.property("ratio")) for polygon in beyond(0.0).each()), default=None)
-    if greatest is None or greatest <= case.ratio:
-        return greatest, kdb.Region()
-    return greatest, kdb.Region([polygon.dup() for polygon in beyond(case.ratio).each()])
-
-
-def _etched_nets(case: Case, layer: str) -> Nets:
-    """Return the nets with gates and diodes that exist when ``layer`` is etched; rules of one layer share them."""
-    layers, technology = case.layers, case.layers.technology
-    key = (layer, case.text("gate"), case.text("diode") if case.has("diode") else "")
-    if key in layers.nets.etched:
-        return layers.nets.etched[key]
-    metal, joins = layers.nets.metal
-    etched = _etched(technology)
-    later = set(etched[etched.index(layer) + 1 :])
-    drawn = {"poly": layers.region("poly"), "contact": layers.region(technology.contact.layer), **metal}
-    regions = {name: region for name, region in drawn.items() if name not in later}
-    # Without the gate in the connectivity KLayout finds no antenna at all and reports nothing.
-    regions["gate"] = case.region("gate") & regions["poly"]
-    joins = (*joins, ("gate", "poly"), ("contact", "poly"), ("contact", technology.conductors[0].name))
-    if case.has("diode"):
-        regions["diode"] = case.region("diode")
-        joins = (*joins, ("diode", "contact"))
-    return layers.nets.etched.setdefault(key, Nets(regions, joins, layers.unit_um))
+    greatest, wrong = None, set()
+    for net in gates.keys() & metal.keys():
+        exempt = diodes[net].area if net in diodes else 0
+        if exempt and not case.has("diode_ratio"):
+            continue
+        size, allowed = metal[net], exempt * um2 * case.number("diode_ratio") if exempt else 0.0
+        charged = size.area * um2 if thickness is None else size.perimeter * case.layers.unit_um * thickness
+        ratio = charged / (gates[net].area * um2)
+        if ratio > allowed + LEAST_EXCESS:
+            greatest = max(ratio, greatest or 0.0)
+        if ratio > allowed + case.ratio + LEAST_EXCESS:
+            wrong.add(net)
+    return greatest, kdb.Region([polygon for net, polygon in stage.part.polygons(layer) if stage.net(net) in wrong])
 
 
 def _cumulative(case: Case, counted: list[str]) -> tuple[float | None, kdb.Region]:
@@ -172,27 +164,51 @@ def _cumulative(case: Case, counted: list[str]) -> tuple[float | None, kdb.Regio
 
     Each ratio is that of the net that the gate belonged to when the layer was etched.
     """
-    sums: dict[kdb.Polygon, float] = defaultdict(float)
+    nets, last = _etched_nets(case), _etched_nets(case).stage(counted[-1])
+    every = _gates(case, last)
+    sizes = sizes_of(every)
+    sums = dict.fromkeys(sizes, 0.0)
     for layer in counted:
-        nets = _etched_nets(case, layer)
-        metal, gate = _net_areas(nets, layer), _net_areas(nets, "gate")
-        protected = _net_areas(nets, "diode") if case.has("diode") else {}
-        exposed = []
-        for polygon in nets.regions["gate"].nets(nets.database, NET).each():
-            net, shape = str(polygon.property(NET)), kdb.Polygon(list(polygon.each_point_hull()))
-            sums[shape] += metal.get(net, 0) / gate[net]
-            if net not in protected:
-                exposed.append(shape)
-    wrong = kdb.Region([shape for shape in exposed if sums[shape] > case.ratio])
-    return max((sums[shape] for shape in exposed), default=None), wrong
+        stage = nets.stage(layer)
+        metal, gates = stage.sizes(stage.part.sizes(layer)), stage.sizes(sizes)
+        for net in sums:
+            own = stage.net(net)
+            sums[net] += metal[own].area / gates[own].area if own in metal else 0.0
+    protected = {last.net(net) for net, _ in _diodes(case, last)}
+    exposed = {net: ratio for net, ratio in sums.items() if last.net(net) not in protected}
+    wrong = kdb.Region([polygon for net, polygon in every if exposed.get(net, 0.0) > case.ratio])
+    return max(exposed.values(), default=None), wrong
 
 
-def _net_areas(nets: Nets, layer: str) -> dict[str, int]:
-    """Return the area of a layer that each net has, by the net's name as a property."""
-    found: dict[str, int] = defaultdict(int)
-    for polygon in nets.regions[layer].nets(nets.database, NET).each():
-        found[str(polygon.property(NET))] += polygon.area()
-    return found
+def _etched_nets(case: Case) -> EtchedNets:
+    """Return the nets of the cell as it is made; rules with the same diodes share them."""
+    layers, technology = case.layers, case.layers.technology
+    key = case.text("diode") if case.has("diode") else ""
+    if key not in layers.nets.etched:
+        metal, joins = layers.nets.metal
+        first = technology.conductors[0].name
+        regions = {"poly": layers.region("poly"), "contact": layers.region(technology.contact.layer), **metal}
+        joins = (*joins, ("contact", "poly"), ("contact", first), ("diode", "contact"))
+        if key:
+            regions["diode"] = case.region("diode")
+        other = next(iter(layers.nets.etched.values()), None)
+        layers.nets.etched[key] = EtchedNets(technology, regions, joins, other)
+    return layers.nets.etched[key]
+
+
+def _gates(case: Case, stage: Stage) -> list[tuple[Any, kdb.Polygon]]:
+    """Return the gates with their nets: poly over diffusion, or the plates of a capacitor."""
+    technology, gate = case.layers.technology, case.text("gate")
+    plates = {
+        technology.resolve(spec.parts["plate"]): plate_layer(name)
+        for name, spec in technology.passives.items()
+        if "plate" in spec.parts
+    }
+    return stage.gates(plates.get(technology.resolve(gate), "poly"), case.region("gate"))
+
+
+def _diodes(case: Case, stage: Stage) -> list[tuple[Any, kdb.Polygon]]:
+    return stage.base.polygons("diode") if case.has("diode") else []
 
 
 def _is_cut(case: Case, layer: str) -> bool:
