@@ -85,7 +85,7 @@ class NetParasitics:
         return self.ground_fF + sum(self.coupling_fF.values())
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as JSON data, the largest coupling first; without those below a thousandth of the net's."""
+        """Return the figures as JSON data, the largest coupling first; not those below a thousandth of the net."""
         coupling = sorted(self.coupling_fF.items(), key=lambda item: (-item[1], item[0]))
         coupling = [(net, value) for net, value in coupling if value >= LEAST_PART * self.total_fF]
         return {
