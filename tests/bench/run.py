@@ -80,6 +80,7 @@ def main() -> None:
     import drc
     import flow
     import knowledge_graph
+    import many_jobs
     import mcp_server
     import netlists
 
@@ -91,6 +92,7 @@ def main() -> None:
     knowledge_graph.measure(runs)
     mcp_server.measure(min(runs, 3))
     netlists.measure(min(runs, 3))
+    many_jobs.measure()
 
 
 if __name__ == "__main__":

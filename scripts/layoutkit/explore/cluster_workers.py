@@ -27,7 +27,7 @@ class ClusterWorkers:
     Attributes:
         threads: Number of threads of each worker that is there, by address.
         refused: Why a worker gets no jobs, by address, also of workers that have gone.
-        asked_for: When there was last a worker that may work. [s, monotonic]
+        seen_at: When there was last a worker that may work. [s, monotonic]
     """
 
     def __init__(self, client: Any, token: str) -> None:
@@ -54,6 +54,8 @@ class ClusterWorkers:
         if now - self._looked_at >= _REFRESH_S:
             self._looked_at = now
             self.threads = dict(self._client.nthreads())
+            for address in self._asked.keys() - self.threads.keys():
+                del self._asked[address]  # should it come back, it may have been updated
             for address in sorted(self.threads.keys() - self._asked.keys()):
                 self._ask(address)
         self._hear(0.0)
@@ -91,10 +93,14 @@ class ClusterWorkers:
             except Empty:
                 return
             seconds = 0.0
+            if address not in self._asked:
+                continue  # it has gone meanwhile
             self._asked[address] = None
             if task.status == "finished":
                 found = task.result()
-                if found != identity():
+                if found == identity():
+                    self.refused.pop(address, None)
+                else:
                     self.refuse_version(address, found)
             elif task.status == "error":
                 fault = task.exception()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import MissingProgramError
+from layoutkit.errors import FileError, MissingProgramError
 from layoutkit.explore.cluster_task import call_there
 from layoutkit.explore.cluster_workers import ClusterWorkers
 from layoutkit.explore.job_process import GRACE_S
@@ -196,11 +196,20 @@ class ClusterWorkplace:
             self._workers.refuse_version(answer["worker"], answer["foreign"])
             self._submit(task)
             return []
-        for name, content in answer["contents"].items():
-            if is_inside(name):
-                path = task.folder / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+        _write(answer["contents"], task.folder)
         del self._tasks[task.job.key]
         outcome = Outcome(**answer["outcome"])
         return [replace(outcome, folder=task.job.home, worker=answer["worker"])]
+
+
+def _write(contents: Mapping[str, bytes], folder: Path) -> None:
+    """Write the files that a worker sent; a path that leads out of the folder is left out."""
+    try:
+        for name in filter(is_inside, contents):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(contents[name])
+    except OSError as error:
+        raise FileError(
+            f"cannot write into {folder}: {error.strerror}; what is done is kept: resume the run"
+        ) from error

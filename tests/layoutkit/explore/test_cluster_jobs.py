@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clusters import Cluster
-from layoutkit.errors import LayoutkitError, MissingProgramError
+from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore import cluster_workplace, run_journal
 from layoutkit.explore.dask_cluster import DaskCluster
 from layoutkit.explore.jobs import Budget, Job, Limits
@@ -253,6 +253,13 @@ def _certificate(folder):
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
     subprocess.run([*made, "-keyout", key, "-out", cert], check=True, capture_output=True)
     return str(cert), str(cert), str(key)
+
+
+def test_what_a_worker_sends_is_written_into_the_folder_only(tmp_path):
+    cluster_workplace._write({"more/a": b"1", "../b": b"2", "/b": b"3"}, tmp_path / "job")
+    assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["job", "more", "a"]
+    with pytest.raises(FileError, match="what is done is kept"):
+        cluster_workplace._write({"b": b"1"}, tmp_path / "job/more/a")
 
 
 def test_addresses_and_certificates_that_do_not_fit_are_refused(monkeypatch, tmp_path):
