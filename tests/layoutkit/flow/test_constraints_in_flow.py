@@ -129,8 +129,8 @@ def test_self_symmetric_devices_are_centred_on_the_axis_beside_others_of_their_r
 
 
 @pytest.mark.parametrize("technology", names())
-def test_recognition_mirrors_the_output_inverters_of_a_comparator(build, technology):
-    report = build(COMPARATOR, technology=technology)
+def test_recognition_mirrors_the_output_inverters_of_a_comparator(finished_layout, technology):
+    report, _ = finished_layout(COMPARATOR, technology)
     assert faults(report) == []
     found = outcomes(report)
     assert found["symmetry[0].pairs[5]"] == (True, "drawn as two modules that mirror each other")
@@ -141,8 +141,8 @@ def test_recognition_mirrors_the_output_inverters_of_a_comparator(build, technol
     assert "the nets differ in length by" in reason
 
 
-def test_the_suggestion_of_recognition_as_a_file_gives_the_same_layout(build):
-    plain = build(COMPARATOR)
+def test_the_suggestion_of_recognition_as_a_file_gives_the_same_layout(build, finished_layout):
+    plain, _ = finished_layout(COMPARATOR, "sky130A")
     given = build(COMPARATOR, suggest_constraints(read_netlist(COMPARATOR)).to_json())
     assert given["layout_sha256"] == plain["layout_sha256"]
     assert (plain["constraints"]["source"], given["constraints"]["source"][-5:]) == ("recognition", ".json")
