@@ -17,8 +17,8 @@ PROMPTS = yaml.safe_load(evals.PROMPTS.read_text(encoding="utf-8"))
 SKILLS = SkillLoader(evals.ROOT / "skills").skills
 # Measured with 16 skills: 82 of 128 prompts find their skill, 16 of 128 near misses find the skill that they are not
 # about. With layout-edit, which sounds like several others: 87 and 21 of 136. With a body's sections below its opening
-# and tags in the terms of the field: 107 and 21 of 136, and 43 of 68 that are held out (before: 25). With three more skills: 125
-# and 19 of 160, and 50 of 80.
+# and tags in the terms of the field: 107 and 21 of 136, and 43 of 68 that are held out (before: 25). With three more
+# skills: 125 and 19 of 160, and 50 of 80.
 LEAST_HIT, LEAST_HELD_OUT, MOST_NEAR_WRONG = 0.78, 0.62, 0.16
 
 
