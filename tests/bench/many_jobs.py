@@ -37,6 +37,8 @@ OTA = ROOT / "skills/netlist-to-gds/assets/ota_5t.spice"
 STAND_INS = 120
 FILES = 21
 SIMULATED_LAYOUTS = 20_000
+LARGE_S = 60.0
+"""Of a circuit that is simulated beside the measured one. [s]"""
 WORKERS = (1, 10, 50, 100, 200, 500, 1000)
 
 
@@ -213,6 +215,12 @@ def measure(count: int = 64) -> None:
         f"cluster, {size / 1e6:.2f} MB a layout: client {1000 * costs.client_s:.1f} ms, "
         f"scheduler {1000 * costs.scheduler_s:.1f} ms CPU a layout"
     )
+    for each in (times, [LARGE_S]):
+        print_simulation(each, costs)
+
+
+def print_simulation(times: list[float], costs: Costs) -> None:
+    """Print a line for each number of workers."""
     print(f"simulated: {SIMULATED_LAYOUTS} layouts of {statistics.mean(times):.2f} s")
     print(f"{'workers':>8} {'layouts/h':>10} {'workers busy':>13} {'client busy':>12} {'scheduler busy':>15}")
     for workers in WORKERS:
