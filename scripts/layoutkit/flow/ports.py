@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from layoutkit.route.routes import RoutingResult
     from layoutkit.technology import Technology
 
-CHANNEL_TRACKS = 4
-"""Room for wires between the modules and the rails or the boundary, in track pitches of the third conductor."""
+CHANNEL_TRACKS = 1
+"""Least room for wires between the modules and the rails or the boundary, in track pitches of the third conductor.
+
+Wires run over the modules where there is more room; with four tracks they lay beside them, and cells of ten ports were
+a tenth larger.
+"""
 
 
 def with_ports(placed: PlacedModules, design: Design, room: int) -> tuple[PlacedModules, list[str]]:
