@@ -5,6 +5,9 @@
 +----+---+----+      linked over the edge they share
 |    |
 +----+
+
+Resistances of whole nets come from KLayout's extractor (``parasitics.net_resistance``). Its network has no widths and
+no places along a wire, which the limits of currents and the straps of transistors need: they use this mesh.
 """
 
 from __future__ import annotations
