@@ -21,6 +21,7 @@ from layoutkit.errors import LayoutkitError
 from layoutkit.explore.front_page import PARAMETERS, front_page
 from layoutkit.explore.jobs import DONE, NOT_RUN, Budget, Job, Limits, Outcome
 from layoutkit.explore.measured_job import FUNCTION
+from layoutkit.explore.netlist_inputs import technology_input
 from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, front_of
 from layoutkit.explore.run_jobs import run_jobs
 from layoutkit.explore.search_space import TECHNOLOGY
@@ -174,6 +175,7 @@ class _Running:
         for number, point in enumerate(points, 1):
             try:
                 parameters = self.search.space.parameters(point, str(self.netlist))
+                technology = technology_input(parameters[TECHNOLOGY])
             except LayoutkitError as error:
                 self.candidates.append(Candidate(number, point, {}, status=REFUSED, reason=error.message))
                 continue
@@ -181,10 +183,8 @@ class _Running:
                 parameters["post_layout"] = True
             build, inputs = dict(parameters), dict(self.search.netlist.texts)
             build["netlist_path"] = self.search.netlist.main
-            technology = Path(build[TECHNOLOGY])
-            if technology.suffix in (".yaml", ".yml"):
-                build[TECHNOLOGY] = f"technology/{technology.name}"
-                inputs[build[TECHNOLOGY]] = technology.read_text(encoding="utf-8")
+            inputs |= technology[1]
+            build[TECHNOLOGY] = technology[0]
             job = Job(FUNCTION, {"build": build, **wanted}, inputs)
             job = replace(job, folder=f"layouts/{job.key[:12]}")
             candidate = Candidate(number, point, parameters, job.key, job.folder)

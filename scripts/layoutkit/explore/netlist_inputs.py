@@ -1,4 +1,4 @@
-"""A netlist with all files that it includes, as texts: what a worker without the same disk needs to read it."""
+"""Netlists with their includes, and technology files, as texts: what a worker without the same disk reads."""
 
 from __future__ import annotations
 
@@ -57,3 +57,18 @@ class NetlistInputs:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(path, text.encode("utf-8"))
         return folder / self.main
+
+
+def technology_input(technology: str) -> tuple[str, dict[str, str]]:
+    """Return what a job calls a technology, and its file among the job's inputs, none for a shipped one.
+
+    Raises:
+        LayoutkitError: If the file cannot be read.
+    """
+    from layoutkit.layout.files import read_bytes
+    from layoutkit.technology import names
+
+    if technology in names():
+        return technology, {}
+    name = f"technology/{Path(technology).name}"
+    return name, {name: read_bytes(technology).decode("utf-8", "replace")}

@@ -20,7 +20,7 @@ from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.explore.board_page import heading, line, page
 from layoutkit.explore.jobs import DONE, Budget, Job, Limits, Outcome
 from layoutkit.explore.measured_job import FUNCTION
-from layoutkit.explore.netlist_inputs import NetlistInputs
+from layoutkit.explore.netlist_inputs import NetlistInputs, technology_input
 from layoutkit.explore.run_jobs import run_jobs
 from layoutkit.explore.scoreboard import FORMAT
 from layoutkit.explore.search_space import option_faults
@@ -153,14 +153,12 @@ def _jobs(suite: Suite, todo: Sequence[Circuit], rows: dict[str, Any]) -> Iterat
         try:
             netlist = NetlistInputs.of(str(circuit.netlist))
             options = {**suite.options, **_options_beside(circuit.netlist)}
+            technology, texts = technology_input(circuit.technology)
         except LayoutkitError as error:
             rows[circuit.key] = {"status": "failed", "error": error.message[:500]}
             continue
-        build = {**options, "netlist_path": netlist.main, "technology": circuit.technology}
-        inputs = dict(netlist.texts)
-        if circuit.label != circuit.technology:
-            build["technology"] = f"technology/{Path(circuit.technology).name}"
-            inputs[build["technology"]] = Path(circuit.technology).read_text(encoding="utf-8")
+        build = {**options, "netlist_path": netlist.main, "technology": technology}
+        inputs = {**netlist.texts, **texts}
         # A folder of netlists may hold a netlist and a folder of the same name: their workspaces lie side by side.
         home = f"{circuit.label}/{circuit.name.replace('/', '--')}"
         yield circuit, Job(FUNCTION, {"build": build, "board": True}, inputs, home)

@@ -6,8 +6,8 @@ from itertools import islice, product
 import pytest
 
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.errors import LayoutkitError, MissingProgramError
-from layoutkit.explore.netlist_inputs import NetlistInputs
+from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
+from layoutkit.explore.netlist_inputs import NetlistInputs, technology_input
 from layoutkit.explore.objectives import front_of, objectives_of
 from layoutkit.explore.search_space import FIXED, OPTIONS, Space
 from layoutkit.explore.space_sampling import planned_points, sampled_points
@@ -161,3 +161,14 @@ def test_a_netlist_takes_its_includes_along(tmp_path):
     copy = found.save(tmp_path / "out")
     assert copy == tmp_path / "out/netlist/top.sp"
     assert (tmp_path / "out/netlist/parts/pair.sp").read_text() == PAIR
+
+
+def test_a_technology_file_is_taken_along_and_a_missing_one_is_an_error_of_the_request(tmp_path):
+    assert technology_input("sky130A") == ("sky130A", {})
+    (tmp_path / "mine.yaml").write_text("name: mine\n")
+    assert technology_input(str(tmp_path / "mine.yaml")) == (
+        "technology/mine.yaml",
+        {"technology/mine.yaml": "name: mine\n"},
+    )
+    with pytest.raises(FileError):
+        technology_input(str(tmp_path / "none.yaml"))
