@@ -412,6 +412,8 @@ class _Squeeze:
         pairs = [pair.nets for pair in cell.result.mirrored if len(pair.nets) == 2]
         along_axis = cell.axis_x is not None and all(way.axis == 1 for way in ways)
         self.images = {other: one for one, other in pairs} if along_axis or len(ways) > 1 else {}
+        whole = [way.span(Piece("", _rect(frame.boundary))) for way in ways]
+        self.across = [(span.start, span.end) for span in whole]
         self.near: list[dict[str, list[_Entry]]] = [{} for _ in ways]
         found: dict[str, list[_Entry]] = {}
         for side, way in enumerate(ways):
@@ -430,8 +432,7 @@ class _Squeeze:
                 self.blocks.append((net, _Block(low, high), here))
 
     def _enter(self, side: int, span: _Span, net: str) -> _Entry:
-        whole = self.ways[side].span(Piece("", _rect(self.cell.frame.boundary)))
-        entry = _Entry(span, side, net, (span.start, span.end) == (whole.start, whole.end))
+        entry = _Entry(span, side, net, (span.start, span.end) == self.across[side])
         self.near[side].setdefault(span.layer, []).append(entry)
         return entry
 
