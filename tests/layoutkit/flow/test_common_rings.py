@@ -30,7 +30,7 @@ def placed(text, name, *, recognised=False, gap=1000, **options):
     request = LayoutRequest(netlist_text=text, technology=name, constraints=None if recognised else {})
     circuit, _ = read_circuit(request, technology)
     design, _ = make_design(request, technology, circuit)
-    return technology, place_modules(design, PlacementOptions(gap_x=gap - 1000, gap_y=gap, moves=30_000), **options)
+    return technology, place_modules(design, PlacementOptions(gap_x=gap - 1000, gap_y=gap), **options)
 
 
 def violated(technology, modules):
