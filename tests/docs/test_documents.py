@@ -35,7 +35,7 @@ SCRIPT = re.compile(r"uv run (scripts/\w+\.py)")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 OTHERS = re.compile(
-    r"uv |pip |skillpack |klayout |KLAYOUT_HOME="
+    r"uv |pip |skillpack |klayout |configure |KLAYOUT_HOME="
 )  # programs whose options --help of a script does not list
 ELSEWHERE = {  # options of other skills and of servers, which the body attributes to them
     "constraint-planning": {"--constraints"},
