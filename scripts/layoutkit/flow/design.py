@@ -56,7 +56,8 @@ class LayoutRequest:
         black_boxes: Empty or undefined subcircuits whose instances are kept as black boxes: not drawn, not compared.
         constraints: Constraints as ``plan.suggest_constraints`` writes them, as JSON data or by the path of their file;
             None for those of recognition.
-        row_gap: Room between modules beyond what the rules need; None to try how much the wires need. [um]
+        row_gap: Room between modules beyond what the rules need, more only where nets find no way; None for as little
+            as the wires need. [um]
         net_priorities: Nets with a priority in routing of their own, as ``{net, priority}``.
         netlist_text: The netlist itself; it cannot include files.
         deep_well_net: Net of the deep wells around isolated bodies; None for the highest supply.

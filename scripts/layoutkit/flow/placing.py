@@ -132,7 +132,7 @@ class TriedPlacement:
     Attributes:
         placed: The modules in their places, ports labelled.
         job: How to route them.
-        routes: The routes that were found; None where none were tried.
+        routes: The routes that were found; None before they are tried.
         room: Room for wires between and around the modules.
         tries: The placements that were tried, in order.
         warnings: What was decided or given up, in words.
@@ -160,8 +160,8 @@ class TriedPlacement:
 def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     """Return the first placement in which every net is routed, else the one in which the fewest nets fail.
 
-    After a try in which nets fail, or the nets of a pair are unequal, there is more room. Where ``request.row_gap`` is
-    given, it is the only room that is tried, and nothing is routed.
+    After a try in which nets fail, or the nets of a pair are unequal, there is more room. ``request.row_gap`` is the
+    room of the first try; more is given, with a warning, only where nets fail.
 
     Raises:
         LayoutkitError: If a module cannot be drawn, or constraints contradict one another.
@@ -169,10 +169,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     technology = design.technology
     if design.earlier is not None:
         return _kept_placement(design, design.earlier, request)
-    if request.row_gap is not None:
-        room = Room(technology.snap_up(technology.to_dbu(request.row_gap)), {})
-        return _placement(design, request, room)
-    room = first_room(technology)
+    room = first = first_room(technology, request.row_gap)
     found: list[tuple[TriedPlacement, Routes]] = []
     tries: list[Try] = []
     while len(tries) < MOST_TRIES:
@@ -180,7 +177,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         found.append((tried, routes))
         failed = tuple(net.name for net in routes.result.failed)
         tries.append(Try(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
-        if not any(_lacks(found[-1])[:-1]) or not (failed or _improved(found)):
+        if not any(_lacks(found[-1])[:-1]) or not (failed or (request.row_gap is None and _improved(found))):
             break
         room = more_room(room, tried.placed, routes)
     best, routes = min(found, key=_lacks)
@@ -189,6 +186,10 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         names = ", ".join(net.name for net in routes.result.failed)
         text = f"no way was found for {names} in {len(tries)} placements, each with more room where nets had failed"
         warnings = (*warnings, f"{text}; try a larger row_gap or another seed")
+    elif best.room != first and request.row_gap is not None:
+        names, gap = ", ".join(tries[0].failed), technology.to_um(first.between)
+        text = f"modules have more room than the row_gap of {gap:g} um, with which no way was found for {names}"
+        warnings = (*warnings, text)
     return replace(best, routes=routes, tries=tuple(tries), warnings=warnings)
 
 

@@ -63,8 +63,10 @@ class Try:
         }
 
 
-def first_room(technology: Technology) -> Room:
-    """Return the room of the first try."""
+def first_room(technology: Technology, row_gap: float | None) -> Room:
+    """Return the room of the first try: ``row_gap`` [um] taken up to the grid, where it is given."""
+    if row_gap is not None:
+        return Room(technology.snap_up(technology.to_dbu(row_gap)), {})
     return Room(FIRST_TRACKS * track_pitch(technology), {})
 
 

@@ -121,6 +121,30 @@ def test_supplies_are_wired_as_narrowly_as_their_rails_where_wider_wires_find_no
     assert text.endswith(weak.reason)
 
 
+def test_a_row_gap_is_the_room_of_the_first_try_and_grows_where_nets_find_no_way_in_it(monkeypatch):
+    """Supplies are narrowed with a stated room, too; more room is given, and reported, where that is not enough."""
+    request = LayoutRequest(netlist_text=IDLE, technology="sky130A", row_gap=0.28)
+    circuit, _ = read_circuit(request, SKY)
+    design, _ = make_design(request, SKY, circuit)
+    tried = find_placement(design, request)
+    assert (tried.attempts, tried.room.between, tried.routes.result.failed) == (1, 280, ())
+    assert any("as narrow as the rails they join" in text for text in tried.warnings)
+
+    routed_placement = placing._routed_placement
+
+    def hindered(placement):
+        """Take away the way of net m, unless there is more room than was stated."""
+        found, routes = routed_placement(placement)
+        nets = tuple(replace(net, success=net.name != "m") for net in routes.result.nets)
+        result = routes.result if placement.room.between > 280 else replace(routes.result, nets=nets)
+        return found, replace(routes, result=result)
+
+    monkeypatch.setattr(placing, "_routed_placement", hindered)
+    wider = find_placement(design, request)
+    assert [(each.room.between > 280, each.failed) for each in wider.tries] == [(False, ("m",)), (True, ())]
+    assert wider.warnings[-1] == "modules have more room than the row_gap of 0.28 um, with which no way was found for m"
+
+
 @pytest.mark.parametrize(("width", "rounds"), [(1000, 0), (280, 1)])
 def test_no_net_is_routed_where_an_essential_one_has_no_way(width, rounds):
     """A slot of 0.9 um in a keepout admits net a only as a narrow wire."""
