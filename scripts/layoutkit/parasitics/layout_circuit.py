@@ -52,11 +52,12 @@ def layout_circuit(extraction: Extraction, circuit: Circuit) -> LayoutCircuit:
         NetlistError: If the netlist holds models that the technology does not have.
     """
     result = compare(extraction, circuit)
-    if not result.net_pairs and result.mismatches:
+    if not result.matched:
         shown = "; ".join(mismatch.message for mismatch in result.mismatches[:3])
         raise LayoutkitError(
-            f"the layout of {extraction.cell_name} is not the circuit {circuit.name}, so that its nets have no names: "
-            f"{result.mismatch_count} differences, the first: {shown}; mend what lvs.run_check reports, then try again",
+            f"the layout of {extraction.cell_name} is not the circuit {circuit.name}, so that its figures would be of "
+            f"another one: {result.mismatch_count} differences, the first: {shown}; mend what lvs.run_check reports, "
+            "then try again",
             details={"mismatch_count": result.mismatch_count},
         )
     nets = _net_names(extraction, circuit, result)

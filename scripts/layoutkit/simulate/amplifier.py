@@ -39,13 +39,13 @@ def measure_amplifier(fixture: Fixture) -> dict[str, Measurement]:
     """Return the measurements of an amplifier by name.
 
     Raises:
-        SimulationError: If the amplifier has no output, or its loop finds no operating point.
+        SimulationError: If the amplifier has no inputs or no output, or its loop finds no operating point.
     """
     if not fixture.roles.outputs:
         raise SimulationError("no output was found; name its port so that it begins with out, or give a deck")
     if len(fixture.roles.outputs) == 2:
         return _two_outputs(fixture)
-    first, second = fixture.roles.inputs
+    first, second = fixture.inputs
     if not _POSITIVE_NAME.fullmatch(first) and _POSITIVE_NAME.fullmatch(second):
         first, second = second, first
     plots = _one_output(fixture, first, second)
@@ -101,7 +101,7 @@ def _one_output(fixture: Fixture, positive: str, negative: str) -> list[Plot]:
 
 
 def _two_outputs(fixture: Fixture) -> dict[str, Measurement]:
-    values, inputs = fixture.values, fixture.roles.inputs
+    values, inputs = fixture.values, fixture.inputs
     first, second = (fixture.nodes[port] for port in fixture.roles.outputs)
     cards = [
         f"vinp tbp 0 {values.common_mode_v:g} ac 0.5",

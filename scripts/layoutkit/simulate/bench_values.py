@@ -123,7 +123,7 @@ def _input_type(circuit: Circuit, roles: Roles) -> str:
 
 def _reference(circuit: Circuit, roles: Roles) -> dict[str, Device]:
     """Return the transistor that takes the input current of a mirror."""
-    if roles.bench != "mirror":
+    if roles.bench != "mirror" or not roles.inputs:
         return {}
     ends = circuit.nets[roles.inputs[0]]
     return {roles.inputs[0]: next(circuit.device(end.device) for end in ends if end.terminal == "g")}

@@ -104,7 +104,7 @@ def _transient(fixture: Fixture, steps: Sequence[float], high: bool) -> _Run:
     """Return the run of one staircase and the sign of the outputs at the end of each period's evaluation."""
     values = fixture.values
     period, rise = values.period_s, values.period_s * RISE
-    first, second = fixture.roles.inputs
+    first, second = fixture.inputs
     end = period * len(steps)
     levels = "0 {:g}" if high else "{:g} 0"
     shape = f"{period / 2:g} {rise:g} {rise:g} {period / 2 - rise:g} {period:g}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.circuit import Circuit
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import NetlistError
-from layoutkit.simulate.ngspice import measure_log, simulate
+from layoutkit.simulate.ngspice import SimulationError, measure_log, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,6 +67,17 @@ class Fixture:
         return {
             port: "0" if port in grounds else f"p{number}" for number, port in enumerate(self.circuit.ports, start=1)
         }
+
+    @property
+    def inputs(self) -> tuple[str, str]:
+        """The ports at the gates of the differential pair.
+
+        Raises:
+            SimulationError: If there is no such pair.
+        """
+        if len(self.roles.inputs) != 2:
+            raise SimulationError("no differential pair has both gates on ports; name another bench or give a deck")
+        return self.roles.inputs[0], self.roles.inputs[1]
 
     def run(self, cards: Sequence[str], analyses: int, reach: Mapping[str, str] | None = None) -> list[Plot]:
         """Return the results of the analyses in ``cards``.

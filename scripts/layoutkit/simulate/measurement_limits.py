@@ -62,8 +62,10 @@ def judge(corners: Sequence[dict[str, Any]], limits: Iterable[Limit]) -> tuple[l
         for corner in corners:
             place = (corner["corner"], limit.name)
             limited.add(place)
-            measured = next((each for each in corner["measurements"] if each["name"] == limit.name), {"unit": ""})
-            fault = limit.fault(measured)
+            measured = next((each for each in corner["measurements"] if each["name"] == limit.name), None)
+            fault = limit.fault(measured or {"unit": ""})
+            if measured is None and corner["measurements"]:
+                fault += f"; measured are {', '.join(each['name'] for each in corner['measurements'])}"
             if fault:
                 broken.add(place)
                 faults.append(f"{corner['corner']}: {fault}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutkit.simulate.fixture import Measurement
+from layoutkit.simulate.ngspice import SimulationError
 
 if TYPE_CHECKING:
     from layoutkit.simulate.fixture import Fixture
@@ -19,7 +20,12 @@ def measure_mirror(fixture: Fixture) -> dict[str, Measurement]:
     """Return ``ratio(port)`` at half the supply, at a quarter and three quarters, and the resistance between these.
 
     The input current flows into an NMOS mirror and out of a PMOS one, and so do the output currents.
+
+    Raises:
+        SimulationError: If no mirror is on ports.
     """
+    if not fixture.roles.inputs:
+        raise SimulationError("no current mirror has its input and an output on ports; name another bench")
     reference, supply = fixture.roles.inputs[0], fixture.values.supply_v
     node, current = fixture.nodes[reference], fixture.values.currents_a[reference]
     sinks = fixture.takes(reference)

@@ -131,7 +131,7 @@ def _called(card: str) -> Iterator[str]:
         yield words[4].lower()
     elif letter in "dj" and len(words) > (2 if letter == "d" else 3):
         yield words[2 if letter == "d" else 3].lower()
-    elif letter == "q":
-        yield from (word.lower() for word in words[3:5])
+    elif letter == "q":  # three or four nodes, the model, then perhaps an area
+        yield from [word.lower() for word in words[3:] if not word[0].isdigit()][-1:]
     elif letter in "rc" and len(words) > 2 and words[2][0].isalpha():
         yield words[2].lower()

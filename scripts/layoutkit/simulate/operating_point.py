@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutkit.simulate.fixture import Measurement
+from layoutkit.simulate.ngspice import SimulationError
 
 if TYPE_CHECKING:
     from layoutkit.simulate.fixture import Fixture
@@ -14,13 +15,20 @@ if TYPE_CHECKING:
 
 
 def measure_operating_point(fixture: Fixture) -> dict[str, Measurement]:
-    """Return the operating point with every input at the common-mode voltage."""
+    """Return the operating point with every input at the common-mode voltage.
+
+    Raises:
+        SimulationError: If the circuit has no port at which anything can be measured.
+    """
     inputs = [
         f"vin{n} {fixture.nodes[port]} 0 {fixture.values.common_mode_v:g}"
         for n, port in enumerate(fixture.roles.inputs)
     ]
     (plot,) = fixture.run([*inputs, ".op"], 1)
-    return operating_point(fixture, plot)
+    found = operating_point(fixture, plot)
+    if not found:
+        raise SimulationError("the circuit has no port to measure at, such as a supply or an output; add ports")
+    return found
 
 
 def operating_point(fixture: Fixture, plot: Plot) -> dict[str, Measurement]:

@@ -1,4 +1,8 @@
-"""The deck of a user: it calls the circuit by its name, and its ``.meas`` cards state what is measured."""
+"""The deck of a user: it calls the circuit by its name, and its ``.meas`` cards state what is measured.
+
+ngspice takes the first line of a deck as its title. Decks without one are common too, so that the first line is a card
+here if its first two nodes are in other cards.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +25,30 @@ _VALUE = re.compile(r"^\s*([a-z_]\w*)\s*=\s*([+-]?\d[\d.]*(?:e[+-]?\d+)?)(?:\s|$
 def read_deck(text: str, cell: str) -> tuple[list[str], tuple[str, ...]]:
     """Return the cards of a deck and the names of its measurements.
 
+    Without a ``.save`` card all voltages are kept, as ``.meas`` does not ask for those in ``vdb(node)`` and the like.
+
     Raises:
         NetlistError: If it holds cards that are not simulated, measures nothing or does not call the circuit.
     """
-    cards = harmless_cards(text, "the deck", IN_DECKS | IN_NETLISTS)
+    cards = harmless_cards(_without_title(text), "the deck", IN_DECKS | IN_NETLISTS)
     words = [card.lower().split() for card in cards]
     names = tuple(each[2] for each in words if each[0] in (".meas", ".measure") and len(each) > 2)
     if not names:
         raise NetlistError("the deck has no .meas card, so it measures nothing")
     if not any(each[0].startswith("x") and cell.lower() in each for each in words):
         raise NetlistError(f"the deck does not call subcircuit {cell}; add a card such as Xdut ... {cell}")
-    return cards, names
+    saved = any(each[0] == ".save" for each in words)
+    return cards if saved else [*cards, ".save all"], names
+
+
+def _without_title(text: str) -> str:
+    """Return a deck whose first line is empty if it is a title."""
+    title, _, rest = text.partition("\n")
+    words = title.lower().split()
+    if not words or words[0].startswith((".", "*")):
+        return text
+    others = set(re.split(r"[\s()=,]+", rest.lower()))
+    return text if len(words) > 2 and others.issuperset(words[1:3]) else f"\n{rest}"
 
 
 def measure_deck(fixture: Fixture, cards: Sequence[str], names: Sequence[str]) -> dict[str, Measurement]:

@@ -84,9 +84,11 @@ class _Finder:
         if mirror is not None:
             inputs = (self.circuit.device(mirror.properties["reference"]).terminals["g"],)
             tops = [self._driven(self.circuit.device(each)) for each in mirror.properties["outputs"]]
-            outputs = tuple(dict.fromkeys(net for net in tops if net in self.signals))
+            outputs = tuple(dict.fromkeys(net for net in tops if self._carries_current_out(net)))
         else:
             outputs = self._outputs({*inputs, clock}, single=bench == "oscillator")
+        if bench == "mirror" and mirror is None:
+            inputs = outputs = ()
         left = [port for port in self.signals if port not in {*inputs, *outputs, clock}]
         currents = {port: taker for port in left if (taker := self._takes_current(port)) is not None}
         gates = {
@@ -201,9 +203,17 @@ class _Finder:
         for module in self._of("current_mirror"):
             reference = self.circuit.device(module.properties["reference"])
             outputs = [self._driven(self.circuit.device(name)) for name in module.properties["outputs"]]
-            if reference.terminals["g"] in self.signals and any(net in self.signals for net in outputs):
+            if reference.terminals["g"] in self.signals and any(map(self._carries_current_out, outputs)):
                 return module
         return None
+
+    def _carries_current_out(self, net: str) -> bool:
+        """Whether a net is a port with nothing but drains of one type on it, so that all of their current leaves."""
+        return (
+            net in self.signals
+            and all(end == "d" for _, end in self.ends[net])
+            and len({device.type for device, _ in self.ends[net]}) == 1
+        )
 
     def _ring(self) -> tuple[str, ...]:
         """Return the nets of a ring of an odd number of inverters, each net driving the next; nothing without one."""

@@ -195,12 +195,19 @@ class _Comparison:
     def _measured(self, run: _Run, fixture: Fixture) -> _Measured | None:
         try:
             if self.deck is not None:
-                return measure_deck(fixture, *self.deck)
+                return self._by_deck(run, fixture, *self.deck)
             return MEASURE[self.roles.bench](fixture)
         except SimulationError as error:
             sample = f", sample {run.seed}" if run.seed else ""
             self.unchecked.append(f"{run.netlist}, {run.corner}{sample}: {error.message}")
             return None
+
+    def _by_deck(self, run: _Run, fixture: Fixture, cards: Sequence[str], names: Sequence[str]) -> _Measured:
+        found = measure_deck(fixture, cards, names)
+        missing = [name for name in names if name not in found]
+        if missing and not run.seed:
+            self.unchecked.append(f"{run.netlist}, {run.corner}: the deck did not measure {', '.join(missing)}")
+        return found
 
     def _corner(self, corner: str, found: Mapping[_Run, _Measured]) -> dict[str, Any]:
         sides = {name: found.get(_Run(name, corner), {}) for name in self.netlists}

@@ -64,8 +64,11 @@ def test_source_and_drain_are_those_of_the_netlist_and_their_areas_go_with_them(
     ]
 
 
-def test_a_layout_of_another_circuit_is_refused_with_the_first_differences(pair):
-    wrong = read_netlist(NetlistText(PAIR.replace("outn vss nmos", "outp vss nmos").replace("nmos", "nfet_01v8")))
+@pytest.mark.parametrize(
+    "change", [("outn vss nmos", "outp vss nmos"), ("M1 outp inp tail vss nmos w=4u", "M1 outp inp tail vss nmos w=6u")]
+)
+def test_a_layout_of_another_circuit_or_size_is_refused_with_the_first_differences(pair, change):
+    wrong = read_netlist(NetlistText(PAIR.replace(*change).replace("nmos", "nfet_01v8")))
     with pytest.raises(LayoutkitError, match=r"is not the circuit pair.*mend what lvs\.run_check reports"):
         extract_parasitics(pair[0], wrong, pair[2])
 

@@ -96,6 +96,13 @@ def test_a_mirror_alone_has_its_own_bench():
     assert (found.bench, found.inputs, found.outputs) == ("mirror", ("iref",), ("io1", "io2"))
 
 
+def test_a_mirror_whose_output_feeds_a_load_inside_is_none_with_outputs_on_ports():
+    """What leaves such a port is not the mirror's current."""
+    loaded = SIMPLE_MIRROR.replace("io1 io2 vss\n", "io1 io2 vdd vss\n").replace(".ends", "R1 vdd io1 1k\n.ends")
+    assert roles(loaded).outputs == ("io2",)
+    assert roles(loaded.replace(".ends", "R2 vdd io2 1k\n.ends")).bench == "operating_point"
+
+
 def test_another_circuit_gets_its_operating_point():
     assert roles(MIRROR).bench == "operating_point"
 
