@@ -23,6 +23,7 @@ from layoutkit.flow.ports import ports_data, with_port_places, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
 from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, more_room
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
+from layoutkit.flow.supply_feeds import is_resistive
 from layoutkit.flow.symmetric_modules import axis_outcomes, matched_sets, matching_outcomes, plan_symmetry
 from layoutkit.flow.whole_symmetry import MOST_AREA, whole_arrangements
 from layoutkit.place import Placed, PlacementOptions, place_blocks
@@ -224,7 +225,8 @@ def _improved(found: Sequence[tuple[TriedPlacement, Routes]]) -> bool:
 def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes]:
     """Return a placement with its routes.
 
-    Supplies that find no way, or none around matched gates, are wired as narrowly as their rails.
+    Supplies that find no way, or none around matched gates, are wired as narrowly as their rails. Where nets still find
+    no way, supplies may reach devices through rings of a resistive conductor.
     """
     placed, job = placement.placed, placement.job
     supplies = tuple(narrower_supplies(job, [net.name for net in job.nets]))
@@ -234,7 +236,19 @@ def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes
         narrow = _with_narrow_supplies(placement, [*blocked, *(each.net for each in routes.unequal)])
         if routes.result.iterations or (narrow is not None and not any(_faults(narrow[1]))):
             break
-    return narrow if narrow is not None and _faults(narrow[1]) < _faults(routes) else (placement, routes)
+    found = narrow if narrow is not None and _faults(narrow[1]) < _faults(routes) else (placement, routes)
+    return _supplied_by_rings(found) if found[1].result.failed and is_resistive(placed.technology) else found
+
+
+def _supplied_by_rings(found: tuple[TriedPlacement, Routes]) -> tuple[TriedPlacement, Routes]:
+    """Return a placement with its routes where supplies may end at rings, if fewer nets fail so."""
+    placement, job = found[0], replace(found[0].job, by_rings=True)
+    routes = find_routes(placement.placed.layout, placement.placed.cell, job)
+    if len(routes.result.failed) >= len(found[1].result.failed):
+        return found
+    lowest = placement.placed.technology.conductors[0].name
+    text = f"supplies reach some devices only through {lowest} of tap rings, which is resistive: no other way was found"
+    return replace(placement, job=job, warnings=(*placement.warnings, text)), routes
 
 
 def _faults(routes: Routes) -> tuple[int, int]:

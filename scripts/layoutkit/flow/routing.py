@@ -17,6 +17,7 @@ from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_meta
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.net_wishes import equal_lengths, wish_outcomes, with_wishes
 from layoutkit.flow.port_frame import draw_frame, erase_frame
+from layoutkit.flow.supply_feeds import supply_feeds
 from layoutkit.flow.tight_frame import Kept, tighten, with_frame
 from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.equal_loads import Room, equalised
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.mirrored_nets import MirroredNets
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.flow.port_frame import Frame
+    from layoutkit.flow.supply_feeds import SupplyFeeds
     from layoutkit.route.routes import EqualLengths, Rect, RoutingResult
     from layoutkit.technology import Conductor, Technology
 
@@ -115,6 +117,7 @@ class RoutingJob:
         labels: Names to write on metal of the layout.
         axis_x: Symmetry axis of mirrored nets; None for that of the first two that have one.
         frame: What ports and rails the wires end at, to be moved inwards after routing; None for none.
+        by_rings: Whether supplies may reach devices through a resistive conductor of rings; see ``supply_feeds``.
     """
 
     technology: Technology
@@ -127,6 +130,7 @@ class RoutingJob:
     labels: tuple[tuple[str, Endpoint], ...] = ()
     axis_x: int | None = None
     frame: Frame | None = None
+    by_rings: bool = False
 
 
 @dataclass(frozen=True)
@@ -255,6 +259,7 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
     _check_labels(job, existing)
     clusters = {(net.name, point): existing.cluster(point) for net in job.nets for point in net.endpoints}
     obstacles = existing.obstacles(_owners(clusters))
+    feeds = supply_feeds(cell, technology, () if job.by_rings else job.nets, clusters)
     for obstacle in job.obstacles:
         if obstacle.kind == "metal":
             obstacles.setdefault(obstacle.layer, []).append((obstacle.box, None))
@@ -264,7 +269,7 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
         width, reason = width_for_current(job, net)
         if reason:
             overloaded[net.name] = reason
-        request = _request(technology, replace(net, width=width), clusters)
+        request = _request(technology, replace(net, width=width), feeds)
         requests.append(replace(request, current_ma=None if net.current is None else net.current * 1e3))
     requests = _equally_wide(requests)
     axis_x = job.axis_x if job.axis_x is not None else _common_axis(requests)
@@ -589,13 +594,14 @@ def _owners(clusters: Mapping[tuple[str, Endpoint], int | None]) -> dict[int, st
     return owners
 
 
-def _request(technology: Technology, net: WantedNet, clusters: Mapping[tuple[str, Endpoint], int | None]) -> NetRequest:
+def _request(technology: Technology, net: WantedNet, feeds: SupplyFeeds) -> NetRequest:
     terminals = []
     for point in net.endpoints:
+        if (net.name, point) in feeds.left_out:
+            continue
         half = -(-technology.conductor(point.layer).width // (2 * technology.grid)) * technology.grid
-        cluster = clusters.get((net.name, point))
         box = point.box if point.pin else point.box.enlarged(half, half)
-        terminals.append(Terminal(point.layer, box, "" if cluster is None else f"metal {cluster}"))
+        terminals.append(Terminal(point.layer, box, feeds.groups.get((net.name, point), "")))
     return NetRequest(
         net.name,
         tuple(terminals),
