@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.build import FILES, build_layout
 from layoutkit.flow.design import LayoutRequest
+from layoutkit.layout.files import write_json
 from layoutkit.technology import load
 
 if TYPE_CHECKING:
@@ -56,7 +57,17 @@ def build(params: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if missing and params.get("until") is None:
         raise LayoutkitError(f"the build left no {' and no '.join(missing)}")
     answer: dict[str, Any] = json.loads(json.dumps(report))
+    _state_names(folder)
     return answer
+
+
+def _state_names(folder: Path) -> None:
+    """Name the files in ``summary.json`` relative to itself: a job's folder gets another name when it is finished."""
+    path = folder / FILES["summary"]
+    if path.is_file():
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        summary["files"] = {kind: Path(name).relative_to(folder).as_posix() for kind, name in summary["files"].items()}
+        write_json(path, summary)
 
 
 def _is_input(name: Any, folder: Path) -> bool:

@@ -66,7 +66,10 @@ def test_the_front_holds_clean_layouts_and_the_others_say_why_not(found):
     assert len(lines) == 5
     assert all(re.match(r"layout \d+: ", line) for line in lines)
     for layout in answer["front"]:
-        summary = json.loads((Path(layout["workspace"]) / "summary.json").read_text())
+        workspace = Path(layout["workspace"])
+        summary = json.loads((workspace / "summary.json").read_text())
+        assert all((workspace / name).is_file() for name in summary["files"].values())
+        assert not [name for name in summary["files"].values() if Path(name).is_absolute()]
         assert summary["drc"]["passed"]
         assert summary["lvs"]["matched"]
         assert summary["routing"]["failed"] == []
