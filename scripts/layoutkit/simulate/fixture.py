@@ -90,7 +90,16 @@ class Fixture:
         return simulate(self._deck([*self.bias_cards(), *cards], reach), self.start, analyses)
 
     def log_of(self, cards: Sequence[str]) -> str:
-        """Return what ngspice prints for the deck of a user, which calls the circuit itself."""
+        """Return what ngspice prints for the deck of a user, which calls the circuit itself.
+
+        Raises:
+            NetlistError: If the ports are in another order than the circuit's, so that the call would swap them.
+        """
+        if [port.lower() for port in self.netlist.ports] != [port.lower() for port in self.circuit.ports]:
+            raise NetlistError(
+                f"subcircuit {self.netlist.cell} has the ports {' '.join(self.netlist.ports)}, the circuit "
+                f"{' '.join(self.circuit.ports)}; a deck calls both alike, so give them the same order"
+            )
         return measure_log("\n".join([*self._head(), *cards, ".end"]) + "\n", self.start)
 
     def _deck(self, cards: Sequence[str], reach: Mapping[str, str] | None) -> str:
@@ -100,6 +109,11 @@ class Fixture:
             raise NetlistError(
                 f"subcircuit {self.netlist.cell} has ports that the circuit does not have: {', '.join(strange)}; "
                 f"the circuit has {', '.join(self.circuit.ports)}"
+            )
+        missing = nodes.keys() - {port.lower() for port in self.netlist.ports}
+        if missing:
+            raise NetlistError(
+                f"subcircuit {self.netlist.cell} lacks ports of the circuit: {', '.join(sorted(missing))}"
             )
         call = " ".join(["xdut", *(nodes[port.lower()] for port in self.netlist.ports), self.netlist.cell])
         return "\n".join([*self._head(), call, *cards, ".end"]) + "\n"

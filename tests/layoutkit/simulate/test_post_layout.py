@@ -223,11 +223,23 @@ def test_generic_models_have_one_corner_and_no_random_differences():
             lambda netlist: netlist.replace("vdd vss\n", "vdd vss more\n", 1),
             "ports that the circuit does not have: more",
         ),
+        (lambda netlist: netlist.replace("vdd vss\n", "vdd\n", 1), "lacks ports of the circuit: vss"),
     ],
 )
 def test_an_extracted_netlist_that_cannot_be_used_is_refused(change, message):
     with pytest.raises(NetlistError, match=message):
         compared(AMPLIFIER, change)
+
+
+@needs_ngspice
+def test_ports_in_another_order_are_called_by_name_but_no_deck_can_do_that():
+    def turned(netlist):
+        return netlist.replace("ring out vdd vss", "ring vss vdd out")
+
+    assert values_of(compared(RING, turned)) == pytest.approx(values_of(compared(RING)))
+    deck = "Xdut out vdd 0 ring\nVdd vdd 0 1.8\n.tran 1p 1n\n.meas tran x max v(out)"
+    with pytest.raises(NetlistError, match=r"ports vss vdd out, the circuit out vdd vss"):
+        compared(RING, turned, deck=deck)
 
 
 @needs_ngspice
