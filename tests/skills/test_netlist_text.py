@@ -14,6 +14,8 @@ from skillscript import find_faults
 SKILLS = Path(__file__).parents[2] / "skills"
 TOOLS = find_tools(scan([SKILLS]).skills.values()).by_id
 READERS = {name: tool for name, tool in TOOLS.items() if "netlist_path" in tool.input_schema["properties"]}
+# Without a netlist these take the circuit of the workspace.
+HAVE_A_CIRCUIT = ("lvs.run_check", "kg.import_circuit", "pex.extract_parasitics", "sim.compare_post_layout")
 SPECTRE = """simulator lang=spectre
 subckt follower (in out vdd vss)
 M1 (vdd in out vss) nch w=4u l=0.5u
@@ -37,6 +39,7 @@ def test_every_tool_with_a_netlist_takes_it_as_text_and_not_twice():
     assert set(READERS) == {
         *("netlist.parse", "flow.build_layout", "layout.place_modules"),
         *("lvs.run_check", "plan.suggest_constraints", "kg.import_circuit"),
+        *("pex.extract_parasitics", "sim.compare_post_layout", "flow.explore_layouts"),
     }
     for name, tool in READERS.items():
         other = {"graphId": "g"} if name == "kg.import_circuit" else {}
@@ -45,11 +48,14 @@ def test_every_tool_with_a_netlist_takes_it_as_text_and_not_twice():
         assert "one of netlist_path, netlist_text" in fault.message, name
         assert "received netlist_path, netlist_text" in fault.message
         without = find_faults(other, tool.input_schema)
-        if name in ("lvs.run_check", "kg.import_circuit"):  # the workspace has a circuit
+        if name in HAVE_A_CIRCUIT:
             assert without == []
         elif name == "flow.build_layout":  # a build that resumes has it from the workspace
             assert "give at least one of netlist_path, netlist_text, from" in without[0].message
             assert find_faults({"from": "route"}, tool.input_schema) == []
+        elif name == "flow.explore_layouts":  # folders have netlists
+            assert "give at least one of netlist_path, netlist_text, netlist_folders" in without[0].message
+            assert find_faults({"netlist_folders": ["cells"]}, tool.input_schema) == []
         else:
             assert "give exactly one of netlist_path, netlist_text" in without[0].message
             assert "received none of them" in without[0].message

@@ -37,13 +37,14 @@ def test_a_broken_limit_is_exit_1_and_the_data_is_in_the_answer(tmp_path):
 
 
 @needs_ngspice
-def test_a_deck_of_ones_own_names_the_measurements(tmp_path):
+def test_a_deck_of_ones_own_names_the_measurements_of_a_netlist_given_as_text(tmp_path):
     deck = tmp_path / "mine.cir"
     deck.write_text(
         "* mine\nVdd vdd 0 1.8\nVi inp 0 0.9\nIb vdd bias 20u\nXdut inp out out bias vdd 0 ota_5t\n"
         ".dc Vi 0.8 1.0 0.1\n.meas dc follows find v(out) at=0.9\n"
     )
-    answer = compare({**EXAMPLE, "technology": "generic", "deck_path": str(deck)})
+    given = {"netlist_text": Path(EXAMPLE["netlist_path"]).read_text(), "extracted_path": EXAMPLE["extracted_path"]}
+    answer = compare({**given, "technology": "generic", "deck_path": str(deck)})
     [measured] = answer["corners"][0]["measurements"]
     assert measured["name"] == "follows"
     assert measured["extracted"] == pytest.approx(0.9, abs=0.02)

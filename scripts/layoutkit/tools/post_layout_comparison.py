@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import Target, map_circuit, read_netlist, recognise
+from layoutkit.circuit import Target, given_netlist, map_circuit, read_netlist, recognise
 from layoutkit.layout.files import read_bytes
 from layoutkit.layout.workspace import Workspace
 from layoutkit.simulate.netlist_cards import MAX_TEXT
@@ -26,8 +26,8 @@ OF_A_REQUEST = {"models": "models", "bench": "bench", "values": "values", "corne
 def compare(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the comparison as JSON data.
 
-    The circuit is ``netlist_path``, else that of the workspace. The layout's netlist is ``extracted_path``, else
-    extracted now from the workspace's layout.
+    The circuit is ``netlist_path`` or ``netlist_text``, else that of the workspace. The layout's netlist is
+    ``extracted_path``, else extracted now from the workspace's layout.
 
     Raises:
         LayoutkitError: If ngspice is missing, or an input cannot be read or used.
@@ -50,7 +50,8 @@ def compare(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _circuit(params: Mapping[str, Any], technology: Technology) -> Circuit:
-    source = params.get("netlist_path") or str(Workspace(params.get("workspace")).circuit_path)
+    own = "netlist_path" in params or "netlist_text" in params
+    source = given_netlist(params) if own else str(Workspace(params.get("workspace")).circuit_path)
     read = read_netlist(source, top=params.get("top"), identify_modules=False)
     mapped = map_circuit(read, Target.from_technology(technology)).circuit
     return mapped.with_modules(recognise(mapped))
