@@ -297,7 +297,7 @@ class _Cell:
         return self.own.get((rail.name, rail.layer), kdb.Region()).merged()
 
     def faults_at_rails(self, ways: tuple[_Way, ...]) -> int:
-        """Return the number of places where metal of a net with a rail is too near to itself, or too small."""
+        """Return the number of places where metal of a net with a rail, or a hole in it, breaks a rule."""
         found = 0
         sides = [side for side, way in WAYS.items() if way in {(each.axis, each.sign) for each in ways}]
         for net in sorted({port.name for port in self.frame.ports if port.rail and port.side in sides}):
@@ -305,6 +305,7 @@ class _Cell:
                 region = self._mobile_metal(net, conductor) + self.own.get((net, conductor.name), kdb.Region())
                 found += region.merged().space_check(self.stack.space(level, wide=False)).count()
                 found += sum(polygon.area() < conductor.area for polygon in region.merged().each())
+                found += region.merged().holes().with_area(0, self.stack.least_hole[level], False).count()
         return found
 
     def moved_inwards(self, ways: tuple[_Way, ...], *, over: bool) -> _Cell:
