@@ -5,7 +5,7 @@ two lie at different heights, both nets get the same wire past both heights, see
 needs is drawn for both where there is room, so that their metal stays equal.
 
 A net that is its own image: its ways lie left of the axis or on it, and all are drawn again as images. What has no
-image on the other side is joined by ordinary ways afterwards.
+image on the other side, such as a port, is joined afterwards; images of these ways are drawn where there is room.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from layoutkit.route.routes import NetRequest
 
 Paths = list[list[int]]
+
+MOST_IMAGES = 2
+"""How long images that end nowhere may be on a net that is its own image, in lengths of what is mirrored anyway."""
 
 
 @dataclass
@@ -128,13 +131,18 @@ def _too_near(board: Board, one: NetMetal, other: NetMetal) -> bool:
         for at, its in other.rects(stack)
         if at == level
     ]
-    cuts = [
+    return any(levels) or _cuts_too_near(board, one, other)
+
+
+def _cuts_too_near(board: Board, one: NetMetal, other: NetMetal) -> bool:
+    """Return whether cuts of two kinds of metal keep too little distance; a cut of both is one cut."""
+    stack = board.stack
+    return any(
         too_close(rect, its, stack.cuts[cut].space)
         for cut, rect in one.cuts(stack)
         for at, its in other.cuts(stack)
-        if at == cut
-    ]
-    return any(levels) or any(cuts)
+        if at == cut and rect != its
+    )
 
 
 def _exact_folds(mirror: Mirror, first: Sequence[set[int]], second: Sequence[set[int]]) -> list[Fold]:
@@ -277,11 +285,45 @@ def grow_own_image(board: Board, mirror: Mirror, net: NetRequest, weight: int) -
             nodes = drawn | {mirror.image_of(node) for node in drawn}
             parts.append(Part(frozenset().union(*(folds[fold].first for fold in tree)), frozenset(nodes)))
     mirrored = with_images(mirror, forest.paths[0])
+    rest = _own_rest_with_images(board, mirror, net, (costs, mirrored), parts)
+    if rest is not None:
+        return Folded([[*mirrored, *rest]])
     growth = grow(board, net, costs, parts)
     if growth.reason is not None:
         return Folded([], growth.reason)
     reason = "some terminals have no mirror image or no free way to it" if growth.paths else ""
     return Folded([[*mirrored, *growth.paths]], reason=reason)
+
+
+def _own_rest_with_images(
+    board: Board, mirror: Mirror, net: NetRequest, drawn: tuple[EdgeCosts, Paths], parts: Sequence[Part]
+) -> Paths | None:
+    """Return the ways to terminals without an image, with images of these ways, which end nowhere.
+
+    So a clock with a port on one side couples alike to the nets on both sides. None where an image finds no room, or
+    where the images would be longer than ``MOST_IMAGES`` allows.
+
+    Args:
+        board: Where to route.
+        mirror: Its axis.
+        net: What to join.
+        drawn: Edge costs of the net, and its ways so far.
+        parts: What these ways join.
+    """
+    costs, mirrored = drawn
+    both = mirror.folded_costs(costs, net.width)
+    for path in mirrored:
+        keep_cuts_apart(board, both, path)
+    growth = grow(board, net, both, parts)
+    if growth.reason is not None:
+        return None
+    rest, images = growth.paths, [mirror.image_path(path) for path in growth.paths]
+    one, other, whole = (
+        metal_of_paths(board.stack, board.tracks, paths, net.width) for paths in (rest, images, mirrored)
+    )
+    if one.wire_length > MOST_IMAGES * whole.wire_length or _cuts_too_near(board, one, other):
+        return None
+    return with_images(mirror, rest)
 
 
 def _own_folds(board: Board, mirror: Mirror, groups: Sequence[set[int]]) -> list[Fold]:

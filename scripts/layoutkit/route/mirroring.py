@@ -120,15 +120,20 @@ class Mirror:
         self._keep_off_axis(costs, width, twins=True)
         return costs
 
+    def folded_costs(self, own: EdgeCosts, width: int | None) -> EdgeCosts:
+        """Return what an edge on either side of the axis costs a net together with the image of that edge."""
+        costs = self._sums(own, own)
+        self._keep_off_axis(costs, width, twins=False)
+        return costs
+
     def own_costs(self, own: EdgeCosts, width: int | None) -> EdgeCosts:
         """Return what an edge left of the axis or on it costs a net together with its image; all others are closed."""
         import numpy as np
 
-        costs = self._sums(own, own)
+        costs = self.folded_costs(own, width)
         on_axis = np.asarray(self.board.tracks.xs) == self.axis
         for array in (costs.up, costs.via):
             array[:, :, on_axis] = np.where(array[:, :, on_axis] < 0, -1, array[:, :, on_axis] // 2)
-        self._keep_off_axis(costs, width, twins=False)
         beyond = np.asarray(self.board.tracks.xs) > self.axis
         for array in (costs.right, costs.up, costs.via):
             array[:, :, beyond] = -1

@@ -250,6 +250,19 @@ def test_a_symmetric_net_is_its_own_image_and_keeps_to_obstacles_of_one_side(obs
     assert faults(SKY, [net], result, fixed, AREA) == []
 
 
+@pytest.mark.parametrize("blocked", [False, True])
+def test_the_way_to_a_port_on_one_side_has_an_image_that_ends_where_there_is_room_for_it(blocked):
+    ends = [kdb.Box(-3000, 0, 3000, 300), kdb.Box(-7000, 8000, -5000, 8300), kdb.Box(5000, 8000, 7000, 8300)]
+    port = kdb.Box(-11800, 5000, -11000, 5300)
+    net = NetRequest("clk", tuple(Terminal("met1", box) for box in (*ends, port)), symmetric=True)
+    fixed = [(layer, kdb.Box(10000, 4500, 12000, 5800), None) for layer in LAYERS if blocked]
+    result = route(SKY, [net], as_obstacles(fixed), AREA, LAYERS, RouteOptions(axis_x=0))
+    assert result.failed == ()
+    assert [(each.exact, bool(each.reason)) for each in result.mirrored] == [(not blocked, blocked)]
+    assert (differs(shapes(result, "clk"), shapes(result, "clk", 0)) == 0) is not blocked
+    assert faults(SKY, [net], result, fixed, AREA) == []
+
+
 def test_two_pins_that_are_images_of_each_other_are_joined_straight_across_the_axis():
     ends = [kdb.Box(x, 0, x + 300, 300) for x in (-5000, 4700)]
     net = NetRequest("tail", tuple(Terminal("met1", box) for box in ends), symmetric=True)
