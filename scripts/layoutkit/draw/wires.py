@@ -158,14 +158,19 @@ class WiredRow:
     # ---- source and drain columns
 
     def _strap_width(self) -> int:
-        """Return the width of all straps: enough for two cuts side by side where the columns leave room for them."""
+        """Return the width of all straps.
+
+        They are narrow where the columns leave room for wider pads with two cuts side by side below the rails: metal
+        beside the fingers couples nets. Elsewhere they are as wide as the two cuts, if that has room at all.
+        """
         metal, level = self.metal, self.metal.strap
         least = self.sizes.strip if level == 0 else metal.wire(level)
         wide = max(least, self._like_contact(metal.wire(level, 2)))
         needed = self._like_contact(max(metal.width_for(level, self._column_ma()), least))
-        widths = [wide, max(least, self._like_contact(least))]
-        widths += range(needed, widths[-1], -2 * self.sizes.grid)
-        return next((width for width in sorted(widths, reverse=True) if self._columns_fit(width, width)), widths[1])
+        narrow = max(least, self._like_contact(least))
+        widths = [narrow if self._columns_fit(wide, wide) else wide, narrow]
+        widths += range(needed, narrow, -2 * self.sizes.grid)
+        return next((width for width in sorted(widths, reverse=True) if self._columns_fit(width, width)), narrow)
 
     def _column_ma(self) -> float:
         """Return the largest current of a source or drain column. [mA]"""
@@ -278,7 +283,7 @@ class WiredRow:
         """Return the distance of rails of ``height``, also for the wider parts of straps below and the cuts in them."""
         metal, level = self.metal, self.metal.rail
         space = metal.space(level, height)
-        if self.pad_width > self.strap_width:
+        if self.pad_width > self.strap_width and not self._columns_fit(self.pad_width, self.pad_width):
             beyond = metal.cuts[metal.strap].enclose_below_end - self._rail_margin(Rail("", level, 0, height))
             between = metal.space(metal.strap, self.pad_width) + 2 * max(0, beyond)
             space = max(space, -self._down(-between))

@@ -10,6 +10,7 @@ from drawn_circuit import channels_of
 from layoutkit.draw.mos import MosSize, MosSpec, compact_rows, draw_mos, transistor, with_dummies
 from layoutkit.draw.ring import RingStyle
 from layoutkit.draw.row import Finger, Row
+from layoutkit.draw.row_metal import Metal
 from layoutkit.draw.stack import RowStack, draw_row_module
 from layoutkit.drc.check import check
 from layoutkit.technology import load, names
@@ -76,6 +77,17 @@ def test_straps_cover_four_fifths_of_each_finger_and_cuts_fill_them(process):
                 pitch = {"contact": process.contact.size + process.contact.space}
                 pitch |= {cut.name: cut.size + cut.space for cut in process.cuts}
                 assert inside.count() >= (0.8 * width) // pitch[layer] - 1
+
+
+def test_straps_are_wide_only_below_their_rails(process):
+    module = drawn(process, row_of("ABBA", dummies=1, width=5000, length=1000))
+    strap, rail, _ = METAL[process.name]
+    narrow = process.conductors[Metal(process).strap].width + 140
+    channels = [gate.box for gate in module.gates if gate.device]
+    over_fingers = kdb.Region(kdb.Box(channels[0].right, channels[0].bottom, channels[-1].left, channels[0].top))
+    wide = (shapes(module, process, strap) & over_fingers).sized(-narrow // 2, 0, 2).sized(narrow // 2, 0, 2)
+    assert not wide.is_empty()
+    assert (wide - shapes(module, process, rail).sized(60)).is_empty()
 
 
 def test_every_matched_gate_has_the_same_metal_above_and_two_cuts_at_each_crossing(process):
