@@ -1,6 +1,7 @@
 """What tests run instead of layouts: small functions ``(params, folder)`` that succeed, fail or hang."""
 # ruff: noqa: ARG001 - the functions of jobs have one signature
 
+import errno
 import os
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from layoutkit.errors import GeometryError
+from layoutkit.errors import FileError, GeometryError
 
 
 def square(params, folder):
@@ -21,6 +22,11 @@ def square(params, folder):
 def refuse(params, folder):
     """Fail as the engine does."""
     raise GeometryError("it cannot be drawn", details={"n": params.get("n")})
+
+
+def find_the_disk_full(params, folder):
+    """Fail as the engine does on a full disk."""
+    raise FileError("cannot write") from OSError(errno.ENOSPC, "No space left on device")
 
 
 def divide(params, folder):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import importlib
 import json
 import os
@@ -37,6 +38,16 @@ POLL_S = 0.05
 _TALK_BYTES = 2000
 _MB = 1_000_000
 _PR_SET_PDEATHSIG = 1
+_OF_MACHINE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EIO,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+}
 
 
 def main() -> None:
@@ -146,7 +157,8 @@ def _work(order: Mapping[str, Any], writer: int, talk: IO[bytes]) -> NoReturn:
         _send(writer, json.dumps(_fault(MEMORY_LIMIT, "INTERNAL_ERROR", text)))
     except Exception as error:  # noqa: BLE001 - the outermost boundary of a job
         text = f"{type(error).__name__}: {error}"[:_TALK_BYTES]
-        _send(writer, json.dumps(_fault(FAILED, "INTERNAL_ERROR", text)))
+        status = CRASHED if _is_of_machine(error) else FAILED
+        _send(writer, json.dumps(_fault(status, "INTERNAL_ERROR", text)))
     finally:
         os._exit(0)
 
@@ -184,7 +196,15 @@ def _called(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     try:
         return {"status": DONE, "answer": getattr(importlib.import_module(module), name)(job["params"], folder)}
     except LayoutkitError as error:
-        return _fault(FAILED, error.code, error.message, error.details)
+        status = CRASHED if _is_of_machine(error) else FAILED
+        return _fault(status, error.code, error.message, error.details)
+
+
+def _is_of_machine(error: BaseException | None) -> bool:
+    """Return whether an error comes from a full disk or the like: another run may do the same job."""
+    while error is not None and not (isinstance(error, OSError) and error.errno in _OF_MACHINE):
+        error = error.__cause__
+    return error is not None
 
 
 def _fault(status: str, code: str, message: str, details: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -118,8 +118,9 @@ class Outcome:
     Attributes:
         key: That of the job.
         status: ``done``; ``failed``: the function refused, and would again; ``time limit``, ``memory limit`` or
-            ``too large``: ended by a limit; ``crashed``: its process ended without an answer; ``lost``: workers of a
-            cluster took it and did not answer; ``not run``: the budget ended first. Only ``done`` has files.
+            ``too large``: ended by a limit; ``crashed``: its process ended without an answer, or the disk of its
+            machine was full or the like; ``lost``: workers of a cluster took it and did not answer; ``not run``: the
+            budget ended first. Only ``done`` has files.
         folder: Where its files are, relative to the folder of the run.
         answer: What the function returned.
         error: ``code``, ``message`` and ``details`` where it is not ``done``.

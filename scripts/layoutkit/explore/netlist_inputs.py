@@ -50,11 +50,11 @@ class NetlistInputs:
 
     def save(self, folder: Path) -> Path:
         """Write the texts below ``folder`` and return the path of the netlist there."""
-        from layoutkit.layout.files import write_bytes
+        from layoutkit.layout.files import make_folder, write_bytes
 
         for name, text in self.texts.items():
             path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             write_bytes(path, text.encode("utf-8"))
         return folder / self.main
 

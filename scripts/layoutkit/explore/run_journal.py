@@ -6,6 +6,7 @@ were working. A last line that was not written whole is left out and removed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import fields, replace
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutConflictError
 from layoutkit.explore.jobs import DONE, FINAL, Outcome
+from layoutkit.layout.files import make_folder
 from layoutkit.layout.provenance import sha256_of
 
 if TYPE_CHECKING:
@@ -42,8 +44,11 @@ class RunJournal:
         self.path = folder / NAME
         self.earlier: dict[str, Outcome] = {}
         """Outcomes of an earlier run that stand, by key: their files are still as they were."""
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file: BinaryIO = self.path.open("a+b")
+        make_folder(folder)
+        try:
+            self._file: BinaryIO = self.path.open("a+b")
+        except OSError as error:
+            raise FileError(f"cannot write {self.path}: {error.strerror}", details={"path": str(self.path)}) from error
         try:
             self._lock()
             self._read(folder, dict(identity), resume)
@@ -65,8 +70,8 @@ class RunJournal:
         self._file.seek(0)
         data = self._file.read()
         whole = data.rpartition(b"\n")[0] + b"\n" if b"\n" in data else b""
-        if whole and not resume:
-            raise FileError(f"{folder} holds a run already; resume it (resume=True, --resume) or take another folder")
+        if not resume:
+            refuse_earlier_run(folder)
         self._file.truncate(len(whole))
         if not whole:
             self._append({"format": FORMAT, "made_by": identity})
@@ -96,13 +101,26 @@ class RunJournal:
         self._append(outcome.to_json())
 
     def _append(self, value: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(value).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        try:
+            self._file.write(json.dumps(value).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise FileError(
+                f"cannot write {self.path}: {error.strerror}; what is done is kept: resume the run"
+            ) from error
 
     def close(self) -> None:
-        """Close the file, which frees it for others."""
-        self._file.close()
+        """Close the file, which frees it for others; a line that could not be written has been reported."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+
+def refuse_earlier_run(folder: Path) -> None:
+    """Raise a FileError if a folder holds a run, before anything of a new one is written into it."""
+    path = folder / NAME
+    if path.is_file() and path.stat().st_size:
+        raise FileError(f"{folder} holds a run already; resume it (resume=True, --resume) or take another folder")
 
 
 def described(identity: Mapping[str, str] | None) -> str:

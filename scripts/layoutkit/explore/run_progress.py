@@ -6,6 +6,8 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.explore.jobs import NOT_RUN
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -42,7 +44,7 @@ class RunProgress:
         self.counts[outcome.status] += 1
         if outcome.resumed:
             self.resumed += 1
-        else:
+        elif outcome.status != NOT_RUN:
             self._ends.append(time.monotonic())
 
     @property

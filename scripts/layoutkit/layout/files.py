@@ -235,6 +235,20 @@ def check_target(path: PathLike) -> Path:
     return target
 
 
+def make_folder(path: PathLike) -> None:
+    """Create a folder and those above it, unless it exists.
+
+    Raises:
+        FileError: If it cannot be created.
+    """
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(
+            f"cannot create the folder {os.fspath(path)}: {_os_reason(error)}", details={"path": os.fspath(path)}
+        ) from error
+
+
 def write_bytes(path: PathLike, data: bytes) -> None:
     """Write ``data`` to ``path``, so that readers see either the old or the complete new file, also after a crash.
 

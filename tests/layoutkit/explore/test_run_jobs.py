@@ -1,5 +1,6 @@
 """Many jobs on this machine: each once, within its limits, whatever happens to one of them."""
 
+import errno
 import hashlib
 import json
 import os
@@ -12,9 +13,10 @@ import pytest
 
 from layoutkit.errors import FileError, LayoutConflictError, LayoutkitError
 from layoutkit.explore import run_journal
-from layoutkit.explore.jobs import Budget, Job, Limits
+from layoutkit.explore.jobs import Budget, Job, Limits, Outcome
 from layoutkit.explore.local_processes import LocalProcesses
 from layoutkit.explore.run_jobs import run_jobs
+from layoutkit.explore.run_progress import RunProgress
 from patience import WATCHDOG_S, eventually, gone
 
 TESTS = Path(__file__).parents[2]
@@ -66,6 +68,7 @@ def test_each_key_has_one_outcome_with_its_files_and_its_line(tmp_path):
         (do("absent"), {}, "failed", "absent"),
         (Job("no_such_module:f"), {}, "failed", "no_such_module"),
         (do("crash"), {}, "crashed", "SIGSEGV"),
+        (do("find_the_disk_full"), {}, "crashed", "cannot write"),  # another run may find room: it is not final
         (do("ask_for_memory", mb=900), {"memory_mb": 300}, "memory limit", "300 MB"),
         (do("fill_memory_of_children", mb=200), {"memory_mb": 150}, "memory limit", "150 MB"),
         (do("write_much", mb=3), {"output_mb": 2}, "too large", "large.bin 3.0 MB"),
@@ -177,6 +180,28 @@ def test_a_folder_that_cannot_be_continued_is_refused(tmp_path):
     (tmp_path / run_journal.NAME).write_text("a poem\n")
     with pytest.raises(FileError, match="not a journal"):
         run(squares(1), tmp_path, resume=True)
+
+
+def test_a_folder_that_cannot_be_written_and_a_full_disk_are_faults_of_the_request(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="cannot create the folder"):
+        run(squares(1), tmp_path / "file")
+    (tmp_path / run_journal.NAME).mkdir()
+    with pytest.raises(FileError, match="cannot write"):
+        run(squares(1), tmp_path)
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(FileError, match="No space left on device; what is done is kept"):
+        run(squares(1), tmp_path / "full")
+
+
+def test_what_was_not_run_does_not_count_for_the_rate():
+    progress = RunProgress(2)
+    progress.add(Outcome("a", "not run"))
+    assert (progress.finished, progress.per_minute) == (1, None)
 
 
 def test_jobs_that_cannot_be_run_are_refused(tmp_path):
