@@ -24,7 +24,7 @@ from layoutkit.explore.netlist_inputs import NetlistInputs, technology_input
 from layoutkit.explore.run_jobs import run_jobs
 from layoutkit.explore.scoreboard import FORMAT
 from layoutkit.explore.search_space import option_faults
-from layoutkit.layout.files import read_bytes, write_text
+from layoutkit.layout.files import make_folder, read_bytes, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,6 +62,11 @@ class Circuit:
         """Its key in the board."""
         return f"{self.label} {self.name}"
 
+    @property
+    def home(self) -> str:
+        """Its workspace below the folder of the suite: also where a netlist and a folder have the same name."""
+        return f"{self.label}/{self.name.replace('/', '--')}"
+
 
 @dataclass(frozen=True)
 class Suite:
@@ -88,26 +93,42 @@ class Suite:
     resume: bool = False
 
 
-def circuits(folders: Sequence[str], technologies: Sequence[str]) -> list[Circuit]:
+def circuits(folders: Sequence[str], technologies: Sequence[str], results: Path) -> list[Circuit]:
     """Return the netlists of ``folders`` and of the folders in them, in each technology.
 
+    Args:
+        folders: Where to look.
+        technologies: Names or files.
+        results: Folder of results; what lies in it is left out, so that a suite may write into a folder that it reads.
+
     Raises:
-        FileError: If a folder does not exist, holds no netlist, or two netlists have the same name.
+        FileError: If a folder does not exist, holds no netlist, or two netlists or technologies have the same name.
     """
-    found: dict[str, Path] = {}
     faults = [f"{folder} is not a folder" for folder in folders if not Path(folder).is_dir()]
-    for folder in map(Path, folders):
-        for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
-            if path.suffix.lower() in SUFFIXES and path.is_file():
-                name = path.relative_to(folder).with_suffix("").as_posix()
-                if name in found:
-                    faults.append(f"{found[name]} and {path} have the same name in the board; rename one")
-                found[name] = path
-    if not found and not faults:
+    paths = {
+        path: folder
+        for folder in map(Path, folders)
+        for path in (sorted(folder.rglob("*")) if folder.is_dir() else ())
+        if path.suffix.lower() in SUFFIXES and path.is_file() and not path.resolve().is_relative_to(results.resolve())
+    }
+    if not paths and not faults:
         faults.append(f"no netlist ({', '.join(sorted(SUFFIXES))}) in {', '.join(map(str, folders))}")
+    found = [
+        Circuit(path.relative_to(folder).with_suffix("").as_posix(), path, technology)
+        for technology in dict.fromkeys(technologies)
+        for path, folder in paths.items()
+    ]
+    first: dict[str, Circuit] = {}
+    for each in found:
+        other = first.setdefault(each.home, each)
+        if other.technology != each.technology:
+            faults.append(f"{other.technology} and {each.technology} have the same name in the board; rename one")
+        elif other is not each:
+            faults.append(f"{other.netlist} and {each.netlist} have the same name in the board; rename one")
     if faults:
+        faults = list(dict.fromkeys(faults))
         raise FileError("; ".join(faults[:10]), details={"param_name": "netlist_folders", "errors": faults})
-    return [Circuit(name, path, technology) for technology in technologies for name, path in sorted(found.items())]
+    return sorted(found, key=lambda each: (technologies.index(each.technology), each.name))
 
 
 def run_suite(suite: Suite, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
@@ -120,8 +141,8 @@ def run_suite(suite: Suite, tell: Callable[[str], None] = lambda _: None) -> dic
     Raises:
         LayoutkitError: If there is no netlist, or ``suite.folder`` cannot be used.
     """
-    suite.folder.mkdir(parents=True, exist_ok=True)
-    todo = circuits(suite.folders, suite.technologies)
+    todo = circuits(suite.folders, suite.technologies, suite.folder)
+    make_folder(suite.folder)
     board: dict[str, Any] = {"format": FORMAT, "reference_cpu_s": reference_cpu_s(), "rows": {}}
     wanted = [circuit.key for circuit in todo]
     jobs: list[Job] = []
@@ -159,9 +180,7 @@ def _jobs(suite: Suite, todo: Sequence[Circuit], rows: dict[str, Any]) -> Iterat
             continue
         build = {**options, "netlist_path": netlist.main, "technology": technology}
         inputs = {**netlist.texts, **texts}
-        # A folder of netlists may hold a netlist and a folder of the same name: their workspaces lie side by side.
-        home = f"{circuit.label}/{circuit.name.replace('/', '--')}"
-        yield circuit, Job(FUNCTION, {"build": build, "board": True}, inputs, home)
+        yield circuit, Job(FUNCTION, {"build": build, "board": True}, inputs, circuit.home)
 
 
 def _options_beside(netlist: Path) -> dict[str, Any]:
