@@ -13,6 +13,7 @@ In the folder of a search::
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,10 @@ from layoutkit.explore.measured_job import FUNCTION
 from layoutkit.explore.netlist_inputs import technology_input
 from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, front_of
 from layoutkit.explore.run_jobs import run_jobs
+from layoutkit.explore.run_journal import refuse_earlier_run
 from layoutkit.explore.search_space import TECHNOLOGY
 from layoutkit.explore.space_sampling import planned_points
-from layoutkit.layout.files import write_json, write_text
+from layoutkit.layout.files import make_folder, write_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -123,6 +125,8 @@ def explore(search: Search, tell: Callable[[str], None] = lambda _: None) -> dic
     running.judge()
     result = running.result()
     write_json(search.folder / RESULT, result)
+    shutil.rmtree(search.folder / PARAMETERS, ignore_errors=True)  # an earlier search may have had more layouts
+    make_folder(search.folder / PARAMETERS)
     for layout in result["layouts"]:
         write_json(search.folder / PARAMETERS / f"{layout['number']}.json", layout.get("parameters", {}))
     write_text(search.folder / PAGE, front_page(result, search.folder))
@@ -143,9 +147,10 @@ class _Running:
     def run(self) -> dict[str, Any]:
         """Make the layouts; return how far the run came."""
         search = self.search
+        if not search.resume:
+            refuse_earlier_run(search.folder)
         search.netlist.save(search.folder)
-        (search.folder / PARAMETERS).mkdir(exist_ok=True)
-        search.space.check_names(str(self.netlist))
+        search.space.check_names(str(self.netlist), self._named(CAPACITANCE))
         points, self.sampling = planned_points(search.space, search.seed, search.layouts)
         jobs = list(self._jobs(points))
         if not jobs:
@@ -164,14 +169,13 @@ class _Running:
             pass
         return found
 
+    def _named(self, *words: str) -> list[str]:
+        """Return what the objectives of these words are of, such as the nets of the capacitances."""
+        return [name for each in self.search.objectives if (name := each.named(*words))]
+
     def _jobs(self, points: Iterable[Point]) -> Iterator[Job]:
         """Yield a job for each point that can be built; the others are noted with the reason."""
-        wanted = {
-            "nets": [net for each in self.search.objectives if (net := each.named(CAPACITANCE))],
-            "measurements": sorted(
-                {name for each in self.search.objectives if (name := each.named(POST_LAYOUT, CHANGE))}
-            ),
-        }
+        wanted = {"nets": self._named(CAPACITANCE), "measurements": sorted({*self._named(POST_LAYOUT, CHANGE)})}
         for number, point in enumerate(points, 1):
             try:
                 parameters = self.search.space.parameters(point, str(self.netlist))
@@ -215,10 +219,8 @@ class _Running:
 
     def _line(self, outcome: Outcome, progress: RunProgress) -> str:
         candidate = self.by_key[outcome.key]
-        known = [(each, each.cost(candidate.figures)) for each in self.search.objectives]
-        figures = ", ".join(
-            f"{each.name} {abs(cost):g} {each.unit}".strip() for each, cost in known if cost is not None
-        )
+        known = [(each, candidate.figures.get(each.name)) for each in self.search.objectives]
+        figures = ", ".join(f"{each.name} {value:g} {each.unit}".strip() for each, value in known if value is not None)
         return f"layout {candidate.number}: {candidate.reason[:150] or figures} ({progress})"
 
     def judge(self) -> None:

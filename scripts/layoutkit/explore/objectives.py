@@ -56,14 +56,18 @@ class Objective:
         return {"name": self.name, "unit": self.unit, "goal": "max" if self.largest else "min", "text": self.text}
 
 
-def _largest(values: Sequence[float | None]) -> float | None:
+_OFFSET_DIGITS = 3
+"""1 uV, or 0.001 %: below this, what tells two predictions apart is no property of the layouts."""
+
+
+def _largest(values: Sequence[float | None], digits: int = 6) -> float | None:
     known = [abs(value) for value in values if value is not None]
-    return round(max(known), 6) if known else None
+    return round(max(known), digits) if known else None
 
 
 def _offset(report: Mapping[str, Any], unit: str) -> float | None:
     offsets = [each for group in report["matching"]["groups"] for each in group["predicted_offsets"]]
-    return _largest([each["value"] for each in offsets if each["unit"] == unit])
+    return _largest([each["value"] for each in offsets if each["unit"] == unit], _OFFSET_DIGITS)
 
 
 def _symmetry_error(report: Mapping[str, Any]) -> float | None:

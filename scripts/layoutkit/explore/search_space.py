@@ -163,11 +163,11 @@ class Space:
         for values in product(*self.axes.values()):
             yield dict(zip(self.axes, values, strict=True))
 
-    def check_names(self, netlist_path: str) -> None:
-        """Refuse axes of devices and ports that the circuit does not have.
+    def check_names(self, netlist_path: str, nets: Sequence[str] = ()) -> None:
+        """Refuse axes of devices and ports, and objectives of nets, that the circuit does not have.
 
         Raises:
-            LayoutkitError: If there are such axes, all at once, or the netlist cannot be read.
+            LayoutkitError: If there are such names, all at once, or the netlist cannot be read.
         """
         first = {name: values[0] for name, values in self.axes.items() if name.split()[0] not in (*_SIZES, "pattern")}
         made = self.parameters(
@@ -184,9 +184,14 @@ class Space:
                     faults.append(f"{target} has no size {word!r}; it has {_listed(sorted(sizes[target]))}")
             if word == "side" and targets[0] not in circuit.ports:
                 faults.append(f"the circuit has no port {targets[0]!r}{did_you_mean(targets[0], circuit.ports)}")
+        faults += [
+            f"the circuit has no net {net!r}, whose capacitance is wanted{did_you_mean(net, circuit.nets)}"
+            for net in nets
+            if net not in circuit.nets
+        ]
         if faults:
             details = {"param_name": "space", "errors": faults}
-            raise LayoutkitError(f"the space does not fit the circuit: {'; '.join(faults[:10])}", details=details)
+            raise LayoutkitError(f"the search does not fit the circuit: {'; '.join(faults[:10])}", details=details)
 
     @cached_property
     def _recognised(self) -> dict[str, dict[str, Any]]:

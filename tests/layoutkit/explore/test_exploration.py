@@ -127,6 +127,16 @@ def test_a_search_is_the_same_whatever_ends_first_and_continues_where_it_was_sto
     assert answer["progress"]["resumed"] == sum(each["status"] != "refused" for each in first["layouts"])
 
 
+def test_a_workspace_that_holds_a_search_is_refused_before_anything_in_it_changes(found, tmp_path):
+    *_, folder = found
+    for name in ("journal.jsonl", "netlist"):
+        (shutil.copytree if (folder / name).is_dir() else shutil.copy)(folder / name, tmp_path / name)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(LayoutkitError, match="holds a run already"):
+        search(tmp_path, netlist_text=PAIR.replace("4u", "5u"))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
 def test_a_layout_that_a_time_limit_ended_is_reported_and_nothing_is_in_the_front(tmp_path):
     space = {"seed": [1, 2]}
     answer, faults, _ = search(tmp_path, space=space, objectives=["area"], layouts=2, seconds=0.01)
@@ -142,6 +152,8 @@ def test_a_layout_that_a_time_limit_ended_is_reported_and_nothing_is_in_the_fron
         ({"space": {"colour": ["red"]}}, "'colour' cannot be varied"),
         ({"space": {"pattern M1 M3": ["ABBA"]}}, "M1 M3 is no matched group; the matched groups are: M1 M2"),
         ({"space": {"w M9": [1e-6]}}, "no device 'M9'"),
+        ({"objectives": ["capacitance outq"]}, "no net 'outq', whose capacitance is wanted (did you mean 'outp'?)"),
+        ({"workspace": f"{OTA}/below"}, "cannot create the folder"),
         ({"space": {"c M1": [1e-15]}}, "M1 has no size 'c'; it has l, m, nf, w"),
         ({"space": {"side tale": ["left"]}}, "no port 'tale' (did you mean 'tail'?)"),
         ({"options": {"workspaces": "x"}}, "option 'workspaces' cannot be given"),
@@ -159,7 +171,7 @@ def test_a_request_that_cannot_be_run_is_refused(changes, words, tmp_path):
 
 
 def test_a_figure_that_a_layout_does_not_have_keeps_it_out_of_the_front(tmp_path):
-    request = {"netlist_text": PAIR, "technologies": ["sky130A"], "objectives": ["capacitance none"], "layouts": 1}
+    request = {"netlist_text": PAIR, "technologies": ["sky130A"], "objectives": ["mirror_error"], "layouts": 1}
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "--params", json.dumps({**request, "workspace": str(tmp_path)})],
         capture_output=True,
@@ -171,7 +183,7 @@ def test_a_figure_that_a_layout_does_not_have_keeps_it_out_of_the_front(tmp_path
     assert (done.returncode, envelope["error"]["code"]) == (1, "LAYOUT_CONFLICT")
     (left_out,) = envelope["data"]["others"]
     assert left_out["status"] == "not measured"
-    assert "has no net none" in left_out["reason"]
+    assert "it has no mirror_error" in left_out["reason"]
     assert "layout 1" in done.stderr
 
 

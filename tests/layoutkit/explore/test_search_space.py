@@ -8,7 +8,7 @@ import pytest
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore.netlist_inputs import NetlistInputs, technology_input
-from layoutkit.explore.objectives import front_of, objectives_of
+from layoutkit.explore.objectives import FIGURES, front_of, objectives_of
 from layoutkit.explore.search_space import FIXED, OPTIONS, Space
 from layoutkit.explore.space_sampling import planned_points, sampled_points
 from layoutkit.flow.design import LayoutRequest
@@ -136,6 +136,14 @@ def test_objectives_state_their_goal_and_unknown_ones_are_all_reported():
     with pytest.raises(LayoutkitError, match="did you mean 'area'") as raised:
         objectives_of(["arae", "capacitance", "offset", "offset"])
     assert len(raised.value.details["errors"]) == 3
+
+
+def test_offsets_that_differ_by_less_than_a_microvolt_are_equal():
+    """The noise of a numerical prediction is no reason to keep a layout in the front."""
+    read = FIGURES["offset"][2]
+    offsets = [{"unit": "mV", "value": value} for value in (-0.0014, 3e-6)]
+    reports = [{"matching": {"groups": [{"predicted_offsets": [each]}]}} for each in offsets]
+    assert [read(report) for report in reports] == [0.001, 0.0]
 
 
 def test_the_front_is_what_no_other_entry_beats():
