@@ -183,9 +183,39 @@ def test_doctor_is_content_with_a_whole_pack(skillpack):
     done = skillpack("doctor", "--json")
     findings = json.loads(done.stdout)
     assert (done.returncode, findings["ok"]) == (0, True)
-    assert set(findings["environment"]) == {"skillpack", "python", "klayout_module", "programs"}
-    assert set(findings["environment"]["programs"]) == {"klayout", "netgen", "ngspice"}
+    found = findings["environment"]
+    assert set(found) == {"skillpack", "python", "klayout_module", "programs", "libraries", "process_kits"}
+    assert set(found["programs"]) == {"klayout", "netgen", "ngspice", "magic", "kpex"}
+    assert set(found["libraries"]) == {"dask", "scipy"}
     assert b"bench: bench.run_mode" in skillpack("doctor").stdout
+
+
+def test_doctor_tells_which_programs_libraries_and_process_kits_are_there(tmp_path, monkeypatch):
+    from skillpack.commands import doctor
+
+    program = tmp_path / "bin" / "magic"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    for kit in ("sky130A/libs.tech", "ihp-sg13g2/libs.tech", "notes"):
+        (tmp_path / "kits" / kit).mkdir(parents=True)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.setenv("PDK_ROOT", str(tmp_path / "kits"))
+    monkeypatch.setattr(doctor, "LIBRARIES", {"dask": "no-such-distribution", "scipy": "click"})
+    found = doctor.environment()
+    assert (found["programs"]["magic"], found["programs"]["ngspice"]) == (str(program), None)
+    lines = [" ".join(line.split()) for line in doctor._environment_lines(found)]
+    assert f"magic {program}" in lines
+    assert "ngspice not found (optional)" in lines
+    assert "dask not installed (optional, extra explore)" in lines
+    assert f"scipy {found['libraries']['scipy']}" in lines
+    assert lines[-1] == f"PDK_ROOT {tmp_path}/kits: ihp-sg13g2, sky130A"
+
+    (tmp_path / "none").mkdir()
+    monkeypatch.setenv("PDK_ROOT", str(tmp_path / "none"))
+    assert doctor._environment_lines(doctor.environment())[-1].endswith("no process kit, which has a folder libs.tech")
+    monkeypatch.delenv("PDK_ROOT")
+    assert "not set (optional" in doctor._environment_lines(doctor.environment())[-1]
 
 
 def test_doctor_tells_what_was_lost_and_why(skillpack, write_skill, tmp_path):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +18,15 @@ if TYPE_CHECKING:
     from skillpack.skills.catalog import Catalog
 
 DISTRIBUTION = "analog-layout-skills"
-PROGRAMS = {"klayout": ("klayout",), "netgen": ("netgen-lvs", "netgen"), "ngspice": ("ngspice",)}
+PROGRAMS = {
+    "klayout": ("klayout",),
+    "netgen": ("netgen-lvs", "netgen"),
+    "ngspice": ("ngspice",),
+    "magic": ("magic",),
+    "kpex": ("kpex",),
+}
+# Distributions of the extra explore, by what they are for.
+LIBRARIES = {"dask": "distributed", "scipy": "scipy"}
 # Without the working folder, which could contain an untrusted module klayout; tools do not search it, either.
 _IMPORT_KLAYOUT = "import sys; sys.path[:] = filter(None, sys.path); import klayout.db; print(klayout.db.__version__)"
 _IMPORT_TIMEOUT_S = 30.0
@@ -77,15 +87,20 @@ def examine(catalog: Catalog, tools: Tools) -> dict[str, Any]:
 
 
 def environment() -> dict[str, Any]:
-    """Return the versions of this package, Python and KLayout's module, and the paths of optional programs."""
+    """Return the versions of this package, Python, KLayout's module and libraries, and the paths of programs and kits.
+
+    ``process_kits`` is the folder that ``PDK_ROOT`` names and the names of the kits in it.
+    """
     return {
-        "skillpack": _version(),
+        "skillpack": _version(DISTRIBUTION) or "not installed",
         "python": {"version": platform.python_version(), "executable": sys.executable},
         "klayout_module": _klayout_module(),
         "programs": {
             name: next((path for path in map(shutil.which, commands) if path), None)
             for name, commands in PROGRAMS.items()
         },
+        "libraries": {name: _version(distribution) for name, distribution in LIBRARIES.items()},
+        "process_kits": _process_kits(),
     }
 
 
@@ -120,17 +135,32 @@ def _environment_lines(found: dict[str, Any]) -> list[str]:
         f"  python          {found['python']['version']} ({found['python']['executable']})",
         f"  klayout module  {module['version'] or 'not importable: ' + module['error']}",
     ]
-    return lines + [f"  {name:<15} {path or 'not found (optional)'}" for name, path in found["programs"].items()]
+    lines += [f"  {name:<15} {path or 'not found (optional)'}" for name, path in found["programs"].items()]
+    for name, version in found["libraries"].items():
+        lines.append(f"  {name:<15} {version or 'not installed (optional, extra explore)'}")
+    kits = found["process_kits"]
+    missing = "not set (optional: models for ngspice and set-ups for magic)"
+    names = ", ".join(kits["names"]) or "no process kit, which has a folder libs.tech"
+    return [*lines, f"  PDK_ROOT        {missing if kits['folder'] is None else kits['folder'] + ': ' + names}"]
 
 
-def _version() -> str:
-    """Return the installed version, or "not installed" for a checkout that is only on the path."""
+def _process_kits() -> dict[str, Any]:
+    """Return the folder that ``PDK_ROOT`` names, None if it is not set, and the names of the kits in it."""
+    folder = os.environ.get("PDK_ROOT")
+    return {
+        "folder": folder,
+        "names": sorted(path.parent.name for path in Path(folder).glob("*/libs.tech")) if folder else [],
+    }
+
+
+def _version(distribution: str) -> str | None:
+    """Return the installed version; None if there is none, as for a checkout that is only on the path."""
     from importlib import metadata
 
     try:
-        return metadata.version(DISTRIBUTION)
+        return metadata.version(distribution)
     except metadata.PackageNotFoundError:
-        return "not installed"
+        return None
 
 
 def _klayout_module() -> dict[str, str | None]:
