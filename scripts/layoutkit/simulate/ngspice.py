@@ -169,7 +169,7 @@ def _wait(command: Sequence[str], folder: Path, timeout_s: float) -> None:
             process.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
             raise TimeLimitError(
-                f"a simulation did not end within {timeout_s:g} s and was stopped; allow it more time with timeout",
+                f"a simulation did not end within {timeout_s:g} s and was stopped; allow it more time with timeout_s",
                 details={"timeout_s": timeout_s},
             ) from error
         finally:

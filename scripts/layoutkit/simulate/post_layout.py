@@ -8,6 +8,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.spice_writer import write_spice
+from layoutkit.errors import TimeLimitError
 from layoutkit.simulate.amplifier import measure_amplifier, quiet_output
 from layoutkit.simulate.bench_values import choose_values
 from layoutkit.simulate.comparator import measure_comparator
@@ -186,7 +187,7 @@ class _Comparison:
             return
         try:
             level = quiet_output(fixtures[_Run(SCHEMATIC, corner)])
-        except SimulationError:
+        except (SimulationError, TimeLimitError):
             return  # the measurement itself reports it
         for run in [run for run in fixtures if run.corner == corner]:
             fixtures[run] = replace(fixtures[run], values=replace(self.values, output_v=level))
@@ -197,7 +198,7 @@ class _Comparison:
             if self.deck is not None:
                 return self._by_deck(run, fixture, *self.deck)
             return MEASURE[self.roles.bench](fixture)
-        except SimulationError as error:
+        except (SimulationError, TimeLimitError) as error:
             sample = f", sample {run.seed}" if run.seed else ""
             self.unchecked.append(f"{run.netlist}, {run.corner}{sample}: {error.message}")
             return None

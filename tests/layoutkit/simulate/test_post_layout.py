@@ -272,6 +272,22 @@ def test_an_analysis_that_does_not_finish_is_an_error_with_its_reason():
         simulate("title\nv1 a 0 1\nv2 a 0 2\n.op\n.end\n", Start(), 1)
 
 
+@needs_ngspice
+@pytest.mark.parametrize("text", [AMPLIFIER, RING])
+def test_a_run_that_does_not_end_is_unchecked_by_name_and_the_others_are_kept(text, monkeypatch, tmp_path):
+    program = tmp_path / "ngspice"
+    real = shutil.which("ngspice")
+    program.write_text(f'#!/bin/sh\ngrep -qsi rslow deck.cir && exec sleep 60\nexec {real} "$@"\n')
+    program.chmod(0o700)
+    monkeypatch.setenv(PROGRAM_VARIABLE, str(program))
+    answer = compared(text, with_cards("Rslow out vss 1t"), timeout_s=3.0)
+    assert values_of(answer, "schematic")["supply_current"] > 0
+    assert not values_of(answer)
+    [told] = answer["unchecked"]
+    assert told.startswith("extracted, typical: a simulation did not end within 3 s")
+    assert told.endswith("with timeout_s")
+
+
 def test_a_missing_ngspice_is_told_with_how_to_get_it(monkeypatch):
     monkeypatch.setenv(PROGRAM_VARIABLE, "no-such-program")
     with pytest.raises(MissingProgramError, match="apt-get install ngspice"):
