@@ -107,7 +107,9 @@ def rules_allow_overlay(technology: Technology, spec: PassiveSpec) -> bool:
     for rule in technology.rules:
         if "layers" in rule.options:  # judges each of its layers alone
             continue
-        used = {name for text in map(str, rule.options.values()) for name in _base_layers(technology, text)}
+        # An antenna rule judges nets: its metal and its diodes lie where they like.
+        judged = [rule.options["gate"]] if rule.kind == "antenna" else rule.options.values()
+        used = {name for text in map(str, judged) for name in _base_layers(technology, text)}
         if plate in used and used - {technology.resolve(layer) for layer in own}:
             return False
     return True
