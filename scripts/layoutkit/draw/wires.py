@@ -275,9 +275,27 @@ class WiredRow:
         least = max(least, metal.cuts_for(metal.strap, self._column_ma(), beside))
         rows = next((rows for rows in range(RAIL_ROWS, least, -1) if block(rows)[1] <= room), least)
         height, total = block(rows)
+        nets = self._around_the_common(nets, beside_ring=total > room)
         low = self._down((room - total) // 2) if total <= room else self._down(room) - total
         pitch = height + self._rail_space(height)
         return [Rail(net, level, low + i * pitch, low + i * pitch + height) for i, net in enumerate(nets)]
+
+    def _around_the_common(self, nets: Sequence[str], *, beside_ring: bool) -> list[str]:
+        """Return the nets of three rails or more with the net of most devices in the middle; fewer as they are.
+
+        That is the common source of a group; its rail shields those of the drains from each other. Rails below the
+        fingers are ``beside_ring``, where that of the bulk comes first.
+        """
+        devices: dict[str, set[str]] = {net: set() for net in nets}
+        for column in self.plan.columns:
+            named = {self.plan.stripes[i].finger.device for i in column.fingers} - {""}
+            devices.get(column.net, named).update(named)
+        common = max(nets, key=lambda net: len(devices[net]))
+        if len(nets) < 3:
+            return list(nets)
+        others = [net for net in nets if net != common]
+        middle = 0 if beside_ring and common == self.bulk_net else len(others) // 2
+        return [*others[:middle], common, *others[middle:]]
 
     def _rail_space(self, height: int) -> int:
         """Return the distance of rails of ``height``, also for the wider parts of straps below and the cuts in them."""

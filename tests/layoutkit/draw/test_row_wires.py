@@ -90,6 +90,19 @@ def test_straps_are_wide_only_below_their_rails(process):
     assert (wide - shapes(module, process, rail).sized(60)).is_empty()
 
 
+@pytest.mark.parametrize(("width", "bulk", "place"), [(1000, "b", 1), (5000, "s", 1), (1000, "s", 0)])
+def test_the_rail_of_the_common_source_lies_between_those_of_the_drains(process, width, bulk, place):
+    """Beside the ring's rail lies that of the bulk, where rails find no room over the fingers."""
+    made = row_of("ABBA", width=width, length=1000)
+    layout = kdb.Layout()
+    layout.dbu = process.dbu_um
+    module = draw_row_module(layout, process, RowStack("cell", process.device("nmos"), bulk, (made,)))
+    level = process.conductors[Metal(process).rail].name
+    ends = [pin for pin in module.pins if pin.layer == level and 2 * pin.box.width() < module.bbox.width()]
+    found = sorted((pin.box.bottom, pin.net) for pin in ends if pin.net in {"s", "da", "db"})
+    assert list(dict.fromkeys(net for _, net in found)).index("s") == place
+
+
 def test_every_matched_gate_has_the_same_metal_above_and_two_cuts_at_each_crossing(process):
     module = drawn(process, row_of("ABBA", dummies=2, width=2000, length=1000))
     _, rail, cuts = METAL[process.name]
