@@ -96,19 +96,17 @@ class Budget:
     """What a whole run may take.
 
     Attributes:
-        jobs: How many jobs are begun; None for all. Those that an earlier run finished do not count.
         seconds: After this time no job is begun, and those that work are ended; None for no limit. [s]
         each: Limits of one job.
     """
 
-    jobs: int | None = None
     seconds: float | None = None
     each: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        """Refuse negative numbers."""
-        if (self.jobs or 0) < 0 or (self.seconds or 0) < 0:
-            raise LayoutkitError(f"a budget must not be negative; got jobs {self.jobs}, seconds {self.seconds}")
+        """Refuse a negative time."""
+        if (self.seconds or 0) < 0:
+            raise LayoutkitError(f"a budget must not be negative; got seconds {self.seconds}")
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ _PART = ".part"
 
 
 def run_jobs(
-    jobs: Iterable[Job | None],
+    jobs: Iterable[Job],
     folder: Path | str,
     *,
     where: Where | None = None,
@@ -42,8 +42,7 @@ def run_jobs(
     what is done stays.
 
     Args:
-        jobs: What to do, read as jobs are begun, so that later ones may depend on earlier outcomes. None says that
-            there is no job now: ask again when one has finished.
+        jobs: What to do, read as jobs are begun.
         folder: Receives everything.
         where: Local processes, one a core, by default.
         budget: All jobs, with the default limits of each, by default.
@@ -74,10 +73,9 @@ class _Run:
         self.seen: set[str] = set()
         self.homes: dict[str, str] = {}  # folder to the key that has it
         self.working: dict[str, Job] = {}
-        self.begun = 0
         self.ends_at = time.monotonic() + budget.seconds if budget.seconds is not None else None
 
-    def outcomes(self, jobs: Iterator[Job | None]) -> Iterator[Outcome]:
+    def outcomes(self, jobs: Iterator[Job]) -> Iterator[Outcome]:
         journal = RunJournal(self.folder, identity(), resume=self.resume)
         try:
             place = self.where.open(self.budget.each)
@@ -91,7 +89,7 @@ class _Run:
         finally:
             journal.close()
 
-    def _worked_off(self, jobs: Iterator[Job | None], place: Workplace, journal: RunJournal) -> Iterator[Outcome]:
+    def _worked_off(self, jobs: Iterator[Job], place: Workplace, journal: RunJournal) -> Iterator[Outcome]:
         while not (late := self._is_late()):
             yield from self._begin(jobs, place, journal)
             if not self.working:
@@ -102,19 +100,15 @@ class _Run:
         for job in list(self.working.values()) if late else ():
             yield Outcome.unfinished(job, NOT_RUN, f"it was still working after {self.budget.seconds:g} s", "TIMEOUT")
         for left in jobs if self.progress.total is not None else ():
-            if left is not None and self._is_new(left):
+            if self._is_new(left):
                 rest = Outcome.unfinished(left, NOT_RUN, "the budget ended before it was begun", "TIMEOUT")
                 yield journal.earlier.get(left.key, rest)
 
-    def _begin(self, jobs: Iterator[Job | None], place: Workplace, journal: RunJournal) -> Iterator[Outcome]:
+    def _begin(self, jobs: Iterator[Job], place: Workplace, journal: RunJournal) -> Iterator[Outcome]:
         """Begin as many jobs as there is room for; yield the outcomes of those that an earlier run did."""
-        while len(self.working) < place.slots and not self._is_late() and self.begun != self.budget.jobs:
-            job = next(jobs, self.folder)
-            if isinstance(job, Path):
-                return  # there are no more
+        while len(self.working) < place.slots and not self._is_late():
+            job = next(jobs, None)
             if job is None:
-                if not self.working:
-                    raise LayoutkitError("the jobs wait for an outcome, but none is working")
                 return
             if not self._is_new(job):
                 continue
@@ -122,7 +116,6 @@ class _Run:
                 yield journal.earlier[job.key]
                 continue
             self.working[job.key] = job
-            self.begun += 1
             shutil.rmtree(self._part(job), ignore_errors=True)
             self._part(job).parent.mkdir(parents=True, exist_ok=True)
             place.start(job, self._part(job))
