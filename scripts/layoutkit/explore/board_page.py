@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 STYLE = Path(__file__).with_name("board_page.css")
 NOTE = (
-    "layouts are routed, free of design rule violations and match their netlists. Smaller is better in every column "
-    "but devices and ports. The bars show the CPU time of the stages; hover over one for its time and memory."
+    "layouts are clean: routed, strong enough for their currents, free of design rule violations, and they match their "
+    "netlists. Smaller is better in every column but devices and ports. The bars show the CPU time of the stages; "
+    "hover over one for its time and memory."
 )
 ZERO_IS_GOOD = frozenset({"unrouted", "drc", "lvs", "ports_inside", "unmirrored_pairs"})
 
@@ -55,7 +56,8 @@ def _row(name: str, found: Mapping[str, Any], longest: float) -> str:
         found: Its figures, or why it has none.
         longest: CPU time of the bar that is 200 pixels wide. [s]
     """
-    head = f"<tr><td>{escape(name)}</td>"
+    fault = f' <span class="error">{escape(found["error"])}</span>' if "error" in found else ""
+    head = f"<tr><td>{escape(name)}{fault if found['status'] == 'done' else ''}</td>"
     if found["status"] != "done":
         text = escape(f"{found['status']}: {found['error']}")
         return f'{head}<td class="error" colspan="{len(FIGURES) + 1}">{text}</td></tr>'
@@ -83,7 +85,7 @@ def _text(name: str, found: Mapping[str, Any]) -> str:
 
 
 def _is_clean(found: Mapping[str, Any]) -> bool:
-    return found["status"] == "done" and not (found["unrouted"] or found["drc"] or found["lvs"])
+    return found["status"] == "done" and "error" not in found
 
 
 def heading(shown: Sequence[str]) -> str:

@@ -66,6 +66,12 @@ def test_every_circuit_is_a_row_and_a_bad_one_says_why(run):
     assert "more/no_netlist" in html
     assert "prefers-color-scheme: dark" in html
     assert "http" not in html  # nothing is loaded from elsewhere
+    weak = {
+        **board,
+        "rows": {**board["rows"], "sky130A mirror": {**good, "error": "1 nets do not carry their <current>"}},
+    }
+    assert "0 of 4 layouts" in page(weak)
+    assert "do not carry their &lt;current&gt;" in page(weak)
 
 
 def test_what_gets_worse_is_told_and_ends_with_an_error(run):
