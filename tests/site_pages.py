@@ -25,6 +25,11 @@ HERE = re.compile(
     rf"(?:{ADDRESS}/(?:blob|tree|raw)|{ADDRESS.replace('github.com', 'raw.githubusercontent.com')})/main/"
 )
 LINK = re.compile(r"(?<=\]\()([^)\s#]*)(#[^)\s]*)?(?=\))|(?<=^)(\[[^\]\n]+\]: )(\S+?)(#\S*)?$", re.MULTILINE)
+# The end of a line within a Chinese sentence, which a browser would show as a space.
+BREAK = re.compile(
+    r"(?<=[\u3001-\u301f\uff01-\uff60])\n *(?!\d+\. )(?=[\w`\[\u201c\uff08])"
+    r"|(?<=[\u4e00-\u9fff])\n *(?=[\u4e00-\u9fff])"
+)
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 # Pages that are files outside of the folder of the site: address in the site, file.
 COPIES = {
@@ -53,12 +58,14 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):  # noqa: ARG001 - the signature of MkDocs
-    """Return the page with links that are right in the site."""
+    """Return the page with links that are right in the site, and without spaces within Chinese sentences."""
     address = page.file.src_uri
     origin = PurePosixPath(COPIES.get(address, f"references/{address}"))
     parts = FENCE.split(markdown)
     pages = {file.src_uri for file in files}
-    return "".join(part if part.startswith("```") else with_links(part, origin, address, pages) for part in parts)
+    return "".join(
+        part if part.startswith("```") else with_links(BREAK.sub("", part), origin, address, pages) for part in parts
+    )
 
 
 def with_links(text, origin, address, pages):

@@ -78,6 +78,27 @@ def test_no_page_loads_anything_from_another_host(site):
     assert LOADED.search("@font-face {src: url(//x.org/a.woff)}")
 
 
+def test_no_line_ends_within_a_chinese_sentence(site):
+    """A browser shows the end of a line as a space."""
+    broken = re.compile(
+        r"[\u3001\u3002\uff09\uff0c\uff1a\uff1b][ \n]+[\w`\u201c\uff08<]|[\u4e00-\u9fff]\n *[\u4e00-\u9fff]"
+    )
+    assert broken.search("放置\uff0c\n再布线")
+    pages = [*(site / "zh").rglob("*.html")]
+    assert len(pages) == 5
+    for page in pages:
+        paragraphs = re.findall(r"(?s)<(?:p|li)>(.*?)</", page.read_text(encoding="utf-8"))
+        assert [text for text in paragraphs if broken.search(text)] == [], page.name
+
+
+def test_tables_keep_the_names_in_them_whole(site):
+    assert '<link rel="stylesheet" href="site.css">' in (site / "index.html").read_text(encoding="utf-8")
+    rule = re.search(
+        r"table:not\(\[class\]\) code \{(.*?)\}", (site / "site.css").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert "word-break: normal" in rule[1]
+
+
 def test_the_reference_has_every_command_and_option(site):
     import click
 
