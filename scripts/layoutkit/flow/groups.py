@@ -4,7 +4,9 @@ The devices of a module have the same flavour and body, and in a row the same ga
 netlist writes a ratio in W, all devices get the finger width that divides every W. The cascodes of a mirror share its
 module if they can. A matched group whose devices differ otherwise is split, and the split is reported. A pair of a
 latch between the supplies, without an input pair, or on a clock or enable switches fully: its devices are two modules
-that mirror each other, which takes less area than a common centroid, unless the constraints state a pattern.
+that mirror each other, which takes less area than a common centroid, unless the constraints state a pattern. So are
+all pairs of a clocked comparator: it decides by how fast its two sides charge, so unequal wires and couplings cost it
+more offset than a gradient does, and two rails of one row couple unequally.
 """
 
 from __future__ import annotations
@@ -58,8 +60,8 @@ class Group:
         arrangement: ``auto``, ``interdigitated``, ``stacked`` or a pattern, see ``draw.pattern``.
         cascodes: Those of ``devices`` that are the cascodes of the others, in the same order; empty for none.
         deep_well: Nets of the deep well that isolates their body; None where the body is the substrate or an n well.
-        switching: Whether they switch fully: a pair of a latch between the supplies, without an input pair, or a pair
-            on a common gate that a clock or an enable drives.
+        switching: Whether they switch fully: a pair of a latch between the supplies, without an input pair, a pair on
+            a common gate that a clock or an enable drives, or any pair of a clocked comparator.
     """
 
     name: str
@@ -145,7 +147,10 @@ def group_devices(
 
 
 def _switching_pairs(circuit: Circuit, constraints: Constraints) -> set[frozenset[str]]:
-    """Return the symmetric pairs that switch fully: on a clock, or with a latch and no input pair or tail current."""
+    """Return the symmetric pairs that switch fully.
+
+    They are on a clock, with a latch and no input pair or tail current, or in a clocked comparator.
+    """
     supplies = find_supplies(circuit)
     kinds = {name: module.type for module in circuit.modules for name in module.devices}
     amplifying = {
@@ -154,12 +159,44 @@ def _switching_pairs(circuit: Circuit, constraints: Constraints) -> set[frozense
         if kind == "differential_pair"
         or (kind == "cross_coupled_pair" and circuit.device(name).terminals["s"] not in supplies)
     }
-    found: set[frozenset[str]] = set()
+    found = _clocked_comparators(circuit, constraints, kinds)
     for group in constraints.symmetry:
         if not amplifying & {device for pair in group.pairs for device in pair}:
             found |= {frozenset(pair) for pair in group.pairs if {kinds.get(name) for name in pair} <= _OF_A_LATCH}
         loads = [pair for pair in group.pairs if {kinds.get(name) for name in pair} == {"load_pair"}]
         found |= {frozenset(pair) for pair in loads if _is_clock(circuit, circuit.device(pair[0]).terminals["g"])}
+    return found
+
+
+def _clocked_comparators(circuit: Circuit, constraints: Constraints, kinds: Mapping[str, str]) -> set[frozenset[str]]:
+    """Return the symmetric pairs of clocked comparators: an input pair whose current a clock switches, and a latch.
+
+    The latch is symmetric with the input pair, or in a symmetry group without an input pair that shares nets with it,
+    as behind two tails. The enable of a comparator with a bias current switches other transistors.
+
+    Args:
+        circuit: All of it.
+        constraints: State the symmetry.
+        kinds: Type of the recognised module of each device that is in one.
+    """
+    supplies = find_supplies(circuit)
+    clocked = {
+        each.terminals["d"] for each in circuit.devices if each.is_mos and _is_clock(circuit, each.terminals["g"])
+    }
+    groups = []
+    for group in constraints.symmetry:
+        devices = [device for pair in group.pairs for name in pair if (device := circuit.device(name)).is_mos]
+        inputs = [device for device in devices if kinds.get(device.id) == "differential_pair"]
+        latch = any(kinds.get(device.id) == "cross_coupled_pair" for device in devices)
+        nets = {net for device in devices for net in device.terminals.values() if net not in supplies}
+        groups.append((group.pairs, inputs, latch, nets))
+    found: set[frozenset[str]] = set()
+    for number, (_, inputs, _, nets) in enumerate(groups):
+        if not {device.terminals["s"] for device in inputs} & clocked:
+            continue
+        parts = [part for other, part in enumerate(groups) if other == number or (not part[1] and part[3] & nets)]
+        if any(latch for _, _, latch, _ in parts):
+            found |= {frozenset(pair) for pairs, *_ in parts for pair in pairs}
     return found
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 _TWO_SWITCHES = (
-    "drawn as two equal modules: a latch between the supplies, or a pair on a clock, switches fully and needs no "
-    "common centroid; state a pattern, such as AB/BA, for one module"
+    "drawn as two equal modules: a latch between the supplies, a pair on a clock or in a clocked comparator switches "
+    "fully and needs equal wires rather than a common centroid; state a pattern, such as AB/BA, for one module"
 )
 
 

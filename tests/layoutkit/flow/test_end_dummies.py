@@ -52,6 +52,7 @@ M6 y clk gnd gnd nmos W=4u L=0.2u nf=2
 M7 t clk vdd vdd pmos W=8u L=0.2u nf=2
 .ends
 """
+ENABLED = CLOCKED.replace("M7 t clk", "M8 n clk vdd vdd pmos W=2u L=0.2u\nM7 t bias")
 OSCILLATOR = """* a cross-coupled pair on a tail current
 .subckt oscillator x y bias gnd
 M1 x y t gnd nmos W=4u L=0.15u nf=2
@@ -95,8 +96,16 @@ def test_an_input_pair_gets_one_dummy_even_where_its_rows_exchange_the_devices(t
     assert (unmatched.count, unmatched.reason.startswith("none is needed")) == (0, True)
 
 
+def test_the_pairs_of_a_clocked_comparator_are_two_modules_each_and_those_with_a_bias_current_one():
+    assert groups(CLOCKED, "sg13g2") == {}
+    two_tails = CLOCKED.replace("M3 x y gnd", "M3 x2 y2 gnd").replace("M4 y x gnd", "M4 y2 x2 gnd")
+    two_tails = two_tails.replace(".ends", "M8 x2 x vdd vdd pmos W=2u L=0.2u\nM9 y2 y vdd vdd pmos W=2u L=0.2u\n.ends")
+    assert groups(two_tails.replace("x y clk", "x2 y2 clk"), "sg13g2") == {}
+    assert groups(ENABLED, "sg13g2").keys() == {"M1", "M3"}
+
+
 def test_a_latch_on_a_supply_gets_no_dummies_and_a_pair_on_a_clock_is_two_modules():
-    found = groups(CLOCKED, "sg13g2")
+    found = groups(ENABLED, "sg13g2")
     assert {name: choice(group, "sg13g2")[0].count for name, group in found.items()} == {"M1": 1, "M3": 0}
     biased = groups(CLOCKED.replace(" clk gnd gnd", " bias gnd gnd"), "sg13g2")
     assert (biased["M5"].type, biased["M5"].switching) == ("load_pair", False)
@@ -167,7 +176,7 @@ def test_the_two_modules_of_a_latch_mirror_each_other_and_their_constraints_are_
     assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
     of_latch = [each for each in report["constraints"]["outcomes"] if each["names"] == ["M3", "M4"]]
     assert [each["obeyed"] for each in of_latch] == [True, True]
-    assert "no common centroid" in of_latch[-1]["reason"]
+    assert "rather than a common centroid" in of_latch[-1]["reason"]
     (group,) = (each for each in report["matching"]["groups"] if each["devices"][0]["id"] == "M3")
     assert (group["equal"]["areas"], group["equal"]["distances"]) == (True, True)
 
