@@ -24,6 +24,7 @@ IN_DECKS = frozenset(
     {".op", ".ac", ".dc", ".tran", ".tf", ".noise", ".meas", ".measure", ".ic", ".nodeset", ".temp", ".option",
      ".options", ".save", ".print", ".model", ".func"}
 )  # fmt: skip
+_SET = re.compile(r"([a-z_]\w*)\s*=(?!=)")
 _REFUSED_WORDS = re.compile(r"\b(file|filename|input_file|path)\s*=|`|\$\(|;\s*shell\b", re.IGNORECASE)
 
 
@@ -65,8 +66,25 @@ def read_cards(text: str, where: str, cell: str = "", ignored: Sequence[str] = (
         raise NetlistError(f"{where} has no subcircuit {cell or 'at all'}; it has {has}")
     head = subcircuits[cell.lower()] if cell else list(subcircuits.values())[-1]
     ports = tuple(word for word in head[1:] if "=" not in word and word.lower() != "params:")
-    called = {name for card in cards for name in _called(card)}
-    return CardNetlist(head[0], ports, frozenset(called - subcircuits.keys()), "\n".join(cards) + "\n")
+    return CardNetlist(head[0], ports, called_models(cards), "\n".join(cards) + "\n")
+
+
+def called_models(cards: Iterable[str]) -> frozenset[str]:
+    """Return the lowercase models and subcircuits that device cards call and that ``cards`` do not define.
+
+    A value may be a parameter: the names that ``.param`` sets are none of them.
+    """
+    called: set[str] = set()
+    defined: set[str] = set()
+    for card in cards:
+        words = card.lower().split()
+        if words[0] in (".subckt", ".model"):
+            defined.update(words[1:2])
+        elif words[0] == ".param":
+            defined.update(_SET.findall(card.lower()))
+        elif not words[0].startswith("."):
+            called.update(_called(card))
+    return frozenset(called - defined)
 
 
 def harmless_cards(text: str, where: str, commands: Iterable[str]) -> list[str]:
@@ -124,7 +142,7 @@ def _is(words: Sequence[str], command: str) -> bool:
 def _called(card: str) -> Iterator[str]:
     """Yield the lowercase names after the nodes of a device card, one of which is its model or subcircuit."""
     letter = card[0].lower()
-    words = [word for word in card.split()[1:] if "=" not in word]
+    words = [word for word in card.split()[1:] if "=" not in word and word.lower() != "params:"]
     if letter == "x" and words:
         yield words[-1].lower()
     elif letter == "m" and len(words) > 4:

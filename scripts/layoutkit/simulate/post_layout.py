@@ -16,7 +16,7 @@ from layoutkit.simulate.device_models import DeviceModels, ModelCards, NoModelsE
 from layoutkit.simulate.fixture import Fixture, Measurement
 from layoutkit.simulate.measurement_limits import judge, limits_of
 from layoutkit.simulate.mirror import measure_mirror
-from layoutkit.simulate.netlist_cards import CardNetlist, read_cards
+from layoutkit.simulate.netlist_cards import CardNetlist, called_models, read_cards
 from layoutkit.simulate.ngspice import DEFAULT_TIMEOUT_S, SimulationError, Start, ngspice_program, ngspice_version
 from layoutkit.simulate.operating_point import measure_operating_point
 from layoutkit.simulate.oscillator import measure_oscillator
@@ -114,6 +114,7 @@ class _Comparison:
             EXTRACTED: read_cards(request.extracted, "the extracted netlist", name, ignored),
         }
         self.deck = read_deck(request.deck, self.netlists[SCHEMATIC].cell) if request.deck else None
+        self.models = self._called()
         self.unchecked: list[str] = []
         self.outputs_v: dict[str, float | None] = {}
 
@@ -154,13 +155,13 @@ class _Comparison:
         request = self.request
         fixtures: dict[_Run, Fixture] = {}
         for corner in request.corners:
-            cards = models.cards(self._names(), corner)
+            cards = models.cards(self.models, corner)
             for name, netlist in self.netlists.items():
                 fixtures[_Run(name, corner)] = self._fixture(netlist, cards, 0)
             self._keep_output(fixtures, corner)
         if request.samples:
             try:
-                random = models.cards(self._names(), request.corners[0], random=True)
+                random = models.cards(self.models, request.corners[0], random=True)
             except NoModelsError as error:
                 self.unchecked.append(error.message)
             else:
@@ -172,9 +173,12 @@ class _Comparison:
             outcomes = list(pool.map(self._measured, fixtures, fixtures.values()))
         return {run: outcome for run, outcome in zip(fixtures, outcomes, strict=True) if outcome is not None}
 
-    def _names(self) -> set[str]:
-        """Return the models that the netlists, the copies for bias and the deck may call."""
-        return {name for netlist in self.netlists.values() for name in netlist.models}
+    def _called(self) -> frozenset[str]:
+        """Return the models that the netlists, the copies for bias and the deck call."""
+        if self.deck is None:
+            return frozenset().union(*(netlist.models for netlist in self.netlists.values()))
+        texts = [netlist.text for netlist in self.netlists.values()]
+        return called_models([*(card for text in texts for card in text.splitlines()), *self.deck[0]])
 
     def _fixture(self, netlist: CardNetlist, models: ModelCards, seed: int) -> Fixture:
         request = self.request

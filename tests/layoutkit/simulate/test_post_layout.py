@@ -125,6 +125,23 @@ def test_a_deck_may_have_a_title_and_what_it_does_not_measure_is_told(title):
 
 
 @needs_ngspice
+def test_a_deck_may_use_models_that_the_circuit_does_not():
+    """A diode of its own model, a resistor of a parameter, and the library's PMOS beside a circuit of NMOS."""
+    deck = """.param load=10k
+    .model clamp d
+    Vdd vdd 0 1.8
+    Mload iref iref vdd vdd pmos_1v8 W=4u L=1u
+    Rload vdd io1 load
+    Dclamp 0 io1 clamp
+    Xdut iref io1 io2 0 simple_mirror
+    .tran 1n 10n
+    .meas tran level avg v(iref)"""
+    answer = compared(SIMPLE_MIRROR, deck=deck.replace("simple_mirror", circuit_of(SIMPLE_MIRROR).name))
+    assert 0.45 < values_of(answer)["level"] < 1.35
+    assert not answer["unchecked"]
+
+
+@needs_ngspice
 def test_the_ratio_of_a_mirror_is_that_of_widths_and_output_voltage():
     values = values_of(compared(SIMPLE_MIRROR, values={"currents_a": {"iref": BIAS_A}}))
     gate = values["v(iref)"]
