@@ -2,12 +2,14 @@
 
 One output: a coil closes the loop for direct current and a capacitor opens it for all other frequencies, so that one
 run tells the offset and the open-loop response. A source in the loop keeps the output at the level at which the
-schematic's is with equal inputs; the offset is then the difference of the inputs.
+schematic's is with equal inputs; the offset is then the difference of the inputs, which also holds the shift of the
+output's level over the gain where the layout changes the currents of a matched circuit, as by ``nf``. An ideal amplifier of gain 1 is before
+the coil, which would load a high output resistance at low frequencies.
 
                   inp --|+\
             cm + AC     |  >---+--------- out
                   inn --|-/    |
-                   |--- 1 GH --(level - cm)
+                   |--- 1 GH --(level - cm)-- gain 1
                   1 GF
                    0
 
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from layoutkit.simulate.fixture import Fixture
     from layoutkit.simulate.raw_file import Plot
 
-SWEEP = ".ac dec 40 1 100g"
+SWEEP = ".ac dec 40 1m 100g"
+"""The sweep begins at 1 mHz, below the pole of any integrated amplifier; the gain there is the DC gain."""
 LARGEST_OFFSET = 0.1
 """Largest difference of the inputs, as a part of the supply, at which an amplifier is in its operating range."""
 _POSITIVE_NAME = re.compile(r".*(p|\+|plus|pos|1|a)\d*", re.IGNORECASE)
@@ -90,7 +93,8 @@ def _one_output(fixture: Fixture, positive: str, negative: str) -> list[Plot]:
     output = fixture.nodes[fixture.roles.outputs[0]]
     cards = [
         f"vin tbp 0 {fixture.values.common_mode_v:g} ac 1",
-        f"vlevel {output} tbf {_level(fixture) - fixture.values.common_mode_v:g}",
+        f"ebuffer tbe 0 {output} 0 1",
+        f"vlevel tbe tbf {_level(fixture) - fixture.values.common_mode_v:g}",
         "lfb tbf tbn 1e9",
         "cfb tbn 0 1e9",
         f"cl {output} 0 {fixture.values.load_f:g}",
@@ -127,7 +131,7 @@ def _inverts(sweep: Plot, fixture: Fixture) -> bool:
 
 
 def _response(frequency: np.ndarray, response: np.ndarray) -> dict[str, Measurement]:
-    """Return DC gain [dB], unity-gain frequency [Hz] and phase margin [degrees]; no unity gain, no margin.
+    """Return DC gain [dB], which is that of the first point, unity-gain frequency [Hz] and phase margin [degrees]; no unity gain, no margin.
 
     The frequency is found between two points of the sweep on logarithmic scales.
     """

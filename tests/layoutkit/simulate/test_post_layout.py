@@ -60,6 +60,18 @@ def test_gain_and_bandwidth_of_an_amplifier_are_those_of_arithmetic():
 
 
 @needs_ngspice
+def test_the_dc_gain_is_below_the_slowest_pole_and_the_bench_does_not_load_it():
+    """At 20 nA the output has 500 Mohm, which with 10 nF is a pole of 0.03 Hz."""
+    current = 2e-8
+    fast, slow = (
+        values_of(compared(AMPLIFIER, values={"currents_a": {"bias": current}, "load_f": load}))["dc_gain"]
+        for load in (1e-15, 1e-8)
+    )
+    assert fast == pytest.approx(20 * math.log10(math.sqrt(2 * KP * 8 / 0.5 * current / 2) / (LAMBDA * current)), abs=1)
+    assert slow == pytest.approx(fast, abs=0.02)
+
+
+@needs_ngspice
 def test_an_offset_is_that_of_unequal_widths():
     """With dW/W = 5 %, the offset is dW/W times half the overdrive voltage, sqrt(2 I / (KP W/L))."""
 
