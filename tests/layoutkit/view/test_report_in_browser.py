@@ -55,11 +55,11 @@ def keep(tmp_path):
 
 
 def at_net(page, name):
-    """Return where on the screen the first box of a net on its topmost layer is."""
+    """Return where on the screen the first box of a net on its topmost layer with one is."""
     data = data_of(page)
     order = [layer["name"] for layer in data["layers"]]
     net = next(net for net in data["nets"] if net["name"] == name)
-    layer = max(net["shapes"], key=order.index)
+    layer = max((name for name, drawn in net["shapes"].items() if drawn.get("boxes")), key=order.index)
     x, y, w, h = net["shapes"][layer]["boxes"][:4]
     left, bottom, right, top = data["box"]
     frame = frame_of(page)
