@@ -3,8 +3,8 @@
 One output: a coil closes the loop for direct current and a capacitor opens it for all other frequencies, so that one
 run tells the offset and the open-loop response. A source in the loop keeps the output at the level at which the
 schematic's is with equal inputs; the offset is then the difference of the inputs, which also holds the shift of the
-output's level over the gain where the layout changes the currents of a matched circuit, as by ``nf``. An ideal amplifier of gain 1 is before
-the coil, which would load a high output resistance at low frequencies.
+output's level over the gain where the layout changes the currents of a matched circuit, as by ``nf``. An ideal
+amplifier of gain 1 is before the coil, which would load a high output resistance at low frequencies.
 
                   inp --|+\
             cm + AC     |  >---+--------- out
@@ -131,9 +131,10 @@ def _inverts(sweep: Plot, fixture: Fixture) -> bool:
 
 
 def _response(frequency: np.ndarray, response: np.ndarray) -> dict[str, Measurement]:
-    """Return DC gain [dB], which is that of the first point, unity-gain frequency [Hz] and phase margin [degrees]; no unity gain, no margin.
+    """Return DC gain [dB], unity-gain frequency [Hz] and phase margin [degrees]; no unity gain, no margin.
 
-    The frequency is found between two points of the sweep on logarithmic scales.
+    The DC gain is that of the first point. The unity-gain frequency is found between two points of the sweep on
+    logarithmic scales.
     """
     gain = 20 * np.log10(np.maximum(np.abs(response), 1e-30))
     found = {"dc_gain": Measurement(float(gain[0]), "dB")}
