@@ -11,13 +11,14 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError, MissingProgramError, TimeLimitError
-from layoutkit.simulate.raw_file import Plot, read_raw
+from layoutkit.simulate.raw_file import MAX_BYTES, Plot, read_raw
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,7 @@ HINT = (
 SETTINGS = ("set ngbehavior=hsa", "set ng_nomodcheck", "set no_auto_gnd", "set num_threads=1")
 """How every PDK's models are read; a net called gnd is a net like any other."""
 _MAX_LOG = 200_000
+_LOOK_S = 0.25
 _TROUBLE = re.compile(
     r"error|unknown|can't find|could not find|cannot find|undefined|singular matrix|too small|no convergence|"
     r"not converge|failed|aborted|no such",
@@ -156,7 +158,7 @@ def _run(program: str, deck: str, start: Start, *, raw: bool = True) -> tuple[li
 
 
 def _wait(command: Sequence[str], folder: Path, timeout_s: float) -> None:
-    """Run a program in a folder until it ends or its time is over.
+    """Run a program in a folder until it ends, its time is over or its files have more than ``MAX_BYTES``.
 
     It stays in this process's group, so that it ends with it; ngspice in batch mode starts no other program.
     """
@@ -166,12 +168,32 @@ def _wait(command: Sequence[str], folder: Path, timeout_s: float) -> None:
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT
         )
         try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired as error:
-            raise TimeLimitError(
-                f"a simulation did not end within {timeout_s:g} s and was stopped; allow it more time with timeout_s",
-                details={"timeout_s": timeout_s},
-            ) from error
+            end = time.monotonic() + timeout_s
+            while not _ended(process, min(_LOOK_S, end - time.monotonic())):
+                _check_size(folder)
+                if time.monotonic() >= end:
+                    raise TimeLimitError(
+                        f"a simulation did not end within {timeout_s:g} s and was stopped; allow it more time with "
+                        "timeout_s",
+                        details={"timeout_s": timeout_s},
+                    )
         finally:
             process.kill()
             process.wait()
+
+
+def _ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    try:
+        process.wait(max(0.0, seconds))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _check_size(folder: Path) -> None:
+    size = sum(path.stat().st_size for path in (folder / "log", folder / "results.raw") if path.is_file())
+    if size > MAX_BYTES:
+        raise SimulationError(
+            f"a simulation wrote more than {MAX_BYTES} bytes and was stopped; simulate a shorter time or larger steps, "
+            "or save fewer voltages"
+        )

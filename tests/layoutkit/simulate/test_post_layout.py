@@ -296,6 +296,14 @@ def test_a_simulation_ends_at_its_time_limit():
 
 
 @needs_ngspice
+def test_a_simulation_ends_when_it_has_written_too_much(monkeypatch):
+    monkeypatch.setattr("layoutkit.simulate.ngspice.MAX_BYTES", 100_000)
+    deck = "endless\nv1 a 0 sin(0 1 1g)\nr1 a 0 1\n.tran 1p 1 0 1p\n.save v(a)\n.end\n"
+    with pytest.raises(SimulationError, match="wrote more than 100000 bytes and was stopped"):
+        simulate(deck, Start(timeout_s=60), 1)
+
+
+@needs_ngspice
 def test_an_analysis_that_does_not_finish_is_an_error_with_its_reason():
     with pytest.raises(SimulationError, match="finished 0 of 1 analyses"):
         simulate("title\nv1 a 0 1\nv2 a 0 2\n.op\n.end\n", Start(), 1)
