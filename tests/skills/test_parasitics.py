@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 from pathlib import Path
@@ -85,6 +86,26 @@ def test_magics_netlist_gets_the_pins_of_the_input_and_what_ext2spice_leaves_out
     assert ".subckt pair inp inn outp outn bias vss\n" in written
     assert "extresist" in (tmp_path / "pex.tcl").read_text()
     assert "spef" not in envelope["data"]["files"]
+
+
+def test_magics_spelling_of_names_becomes_that_of_the_input(run_script, program, tmp_path):
+    """Magic writes the net Bias! as Bias."""
+    kit = tmp_path / "kits" / "sky130A" / "libs.tech" / "magic"
+    kit.mkdir(parents=True)
+    (kit / "sky130A.magicrc").touch()
+    extracted = NETLIST.replace(" bias", " Bias").replace(".ends", "R2 Bias Bias.n1 3\nC4 Bias.n1 vss 7f\n.ends")
+    given = re.sub(r"\bbias\b", "Bias!", (ASSETS / "pair.spice").read_text())
+    path = program("magic", f"cat > out.spice <<'E'\n{extracted}E\n")
+    layout = ("--layout-path", ASSETS / "pair.gds", "--netlist-text", given, "--technology", "sky130A")
+    code, envelope = run_script(
+        SCRIPT, *layout, "--engine", "magic", "--output-dir", tmp_path, PATH=path, PDK_ROOT=str(tmp_path / "kits")
+    )
+    assert code == 0, envelope
+    assert {net["net"]: net["total_ff"] for net in envelope["data"]["nets"]}["Bias!"] == 7.0
+    written = (tmp_path / "pair.pex.spice").read_text()
+    assert ".subckt pair inp inn outp outn Bias! vss\n" in written
+    assert "R2 Bias! Bias!.n1 3\n" in written
+    assert not any("order of pins" in each for each in envelope["data"]["unchecked"])
 
 
 def test_an_engine_that_does_not_end_is_stopped(run_script, program, tmp_path):

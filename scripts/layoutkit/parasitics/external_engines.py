@@ -77,9 +77,11 @@ def external_parasitics(
     cell = choose_cell(layout, options.cell_name)
     with tempfile.TemporaryDirectory(prefix="pex-") as name:
         folder = Path(name)
-        commands = _magic if run.engine == "magic" else _kpex
         written = folder / "out.spice"
-        command = commands(program, technology, circuit, cell.name, options, folder)
+        if run.engine == "magic":
+            command = _magic(program, technology, cell.name, options, folder)
+        else:
+            command = _kpex(program, technology, circuit, cell.name, options, folder)
         layout.write(str(folder / "layout.gds"))
         log = _bounded(command, folder, run)
         text = written.read_text(errors="replace") if written.is_file() else ""
@@ -87,6 +89,7 @@ def external_parasitics(
             text = _with_gate_nets(text, (folder / f"{cell.name}.ext").read_text(errors="replace"))
     if f".subckt {cell.name}".lower() not in text.lower():
         raise LayoutkitError(f"{run.engine} wrote no netlist of cell {cell.name}; it said: {log[-_MAX_LOG:].strip()}")
+    text = _with_names_of(circuit, text)
     spice, unchecked = _with_pins(text, cell.name, circuit)
     nets, elements = _figures(text, circuit)
     unchecked += [f"resistances to terminals: engine {run.engine} states them in its netlist only"]
@@ -119,15 +122,12 @@ def kit_folder(technology: Technology) -> Path:
     )
 
 
-def _magic(
-    program: str, technology: Technology, circuit: Circuit, cell: str, options: PexOptions, folder: Path
-) -> list[str]:
+def _magic(program: str, technology: Technology, cell: str, options: PexOptions, folder: Path) -> list[str]:
     """Return the command that runs Magic, and write its script."""
     magic = kit_folder(technology) / "libs.tech" / "magic"
     found = sorted(magic.glob("*.magicrc"))
     if not found:
         raise MissingProgramError(f"{magic} holds no .magicrc for Magic", details={"program": "PDK_ROOT"})
-    del circuit
     resistances = [
         "extract do resistance",
         "extract all",
@@ -219,6 +219,31 @@ def _bounded(command: Sequence[str], folder: Path, run: ExternalRun) -> str:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
     return log.read_text(errors="replace")
+
+
+def _with_names_of(circuit: Circuit, text: str) -> str:
+    """Return a netlist whose nodes have the circuit's names where a program spells them in plain characters.
+
+    Magic leaves out the last ``!`` or ``#`` and writes other characters for brackets and commas. A name that two nets
+    could have stays as it is.
+    """
+    known = {net.lower() for net in circuit.nets}
+    of_plain: dict[str, list[str]] = defaultdict(list)
+    for net in circuit.nets:
+        of_plain[_plain(net)].append(net)
+    changed = {plain: nets[0] for plain, nets in of_plain.items() if len(nets) == 1 and plain != nets[0].lower()}
+
+    def named(match: re.Match[str]) -> str:
+        word, (base, inner) = match[0].lower(), (match[1], match[2] or "")
+        if word in known or base.lower() in known or _plain(base) not in changed:
+            return match[0]
+        return changed[_plain(base)] + inner
+
+    return re.sub(r"(?<=[ \t])([^\s=]+?)([.:$](?:n|t)?\d+)?(?=\s)", named, text) if changed else text
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W", "_", name.lower().rstrip("!#"))
 
 
 def _with_pins(text: str, cell: str, circuit: Circuit) -> tuple[str, list[str]]:
