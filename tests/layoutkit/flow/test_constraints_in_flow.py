@@ -193,7 +193,8 @@ def test_what_is_not_obeyed_is_reported_and_warned_of(build):
     assert found["matching[0]"][0] is False
     not_obeyed = [entry for entry in report["constraints"]["outcomes"] if entry["obeyed"] is False]
     warned = [text for text in report["warnings"] if "is not obeyed" in text]
-    assert len(warned) == len(not_obeyed) == report["constraints"]["not_obeyed"] == 2
+    assert len(warned) == len(not_obeyed) == report["constraints"]["not_obeyed"] == 3
+    assert "too much room in between" in found["proximity[0]"][1]  # which the wire for 20 mA needs
     assert [found[f"port_sides[{index}]"][0] for index in (0, 1)] == [True, True]
 
 
