@@ -17,7 +17,7 @@ SUITE_OPTIONS := $(if $(TECHNOLOGIES),--technologies $(TECHNOLOGIES)) $(if $(JOB
 # A run does not begin where an earlier one has left its journal, unless it continues it (RESUME=1).
 RUN_SUITE = @$(if $(RESUME),,rm -f $(SUITE)/journal.jsonl;) $(BIN)/skillpack suite
 # What a skill's script may need beside the package's own requirements; LOCK_OPTIONS=--upgrade takes the newest versions.
-LOCKED_EXTRAS := functions models
+LOCKED_EXTRAS := functions models explore
 SOURCES := loader scripts skills tests
 # pip compiles what it installs, but not what it only links to; without this every start pays for it where
 # PYTHONDONTWRITEBYTECODE is set.

@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.10"
-# dependencies = ["analog-layout-skills"]
+# dependencies = ["analog-layout-skills[explore]"]
 # ///
 """Make many layouts of one netlist and compare them, or lay out folders of netlists."""
 
