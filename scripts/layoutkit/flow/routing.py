@@ -534,26 +534,6 @@ class _Existing:
         return found
 
 
-def drawn_obstacles(cell: kdb.Cell, job: RoutingJob, nets: Mapping[str, tuple[str, Rect]]) -> Obstacles:
-    """Return all metal of a cell with wires, by layer, with the names of nets.
-
-    Args:
-        cell: The cell.
-        job: What was routed.
-        nets: Layer and rectangle of a piece of each net that is to be named. [dbu]
-    """
-    existing, owners = _Existing(cell, job.technology), {}
-    for name, (layer, (left, bottom, right, top)) in nets.items():
-        cluster = existing.cluster(Endpoint(layer, (left + right) // 2, (bottom + top) // 2))
-        if cluster is not None:
-            owners[cluster] = name
-    found = existing.obstacles(owners)
-    for obstacle in job.obstacles:
-        if obstacle.kind == "metal":
-            found.setdefault(obstacle.layer, []).append((obstacle.box, None))
-    return found
-
-
 def _check_pins(job: RoutingJob, existing: _Existing) -> None:
     """Refuse pins that are not all metal: a wire that ends on the bare part would join nothing."""
     import klayout.db as kdb

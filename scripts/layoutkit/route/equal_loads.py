@@ -298,39 +298,3 @@ def capacitance_of(sheet: Sheet, metal: NetMetal) -> float | None:
     for layer, rect in metal.layers(sheet.stack):
         regions.setdefault(layer, kdb.Region()).insert(kdb.Box(*rect))
     return capacitance(sheet.stack.technology, {name: region.merged() for name, region in regions.items()})
-
-
-def with_more_load(
-    technology: Technology,
-    nets: Sequence[NetRequest],
-    obstacles: Mapping[str, Iterable[Obstacle]],
-    room: Room,
-    result: RoutingResult,
-    wanted: Mapping[str, float],
-) -> RoutingResult:
-    """Return routes with metal added beside the wires of nets, as far as there is room.
-
-    Args:
-        technology: The rules, and the capacitance of conductors.
-        nets: The nets in ``wanted``, and others that got metal so.
-        obstacles: All metal of the layout, that of the routes too, each with its net.
-        room: Where metal may be added.
-        result: The routes.
-        wanted: Capacitance to the substrate to add, by net. [aF]
-    """
-    stack = make_stack(technology, room.layers, [terminal.layer for net in nets for terminal in net.terminals])
-    sheet = Sheet(stack, [net.name for net in nets], room.area)
-    for piece in fixed_metal(stack, nets, obstacles, room.keepouts):
-        sheet.add_fixed(piece)
-    requests = {net.name: net for net in nets}
-    metals = {name: _metal_of(result.net(name)) for name in requests}
-    for name, metal in metals.items():
-        sheet.change(requests[name], metal, 1)
-    for name, amount in wanted.items():
-        net = _Net(sheet, requests[name], metals[name])
-        before = net.load()
-        net.add_load(None if before is None else before + amount)
-    return replace(
-        result,
-        nets=tuple(_outcome(sheet, net, metals[net.name]) if net.name in metals else net for net in result.nets),
-    )
