@@ -100,9 +100,13 @@ def test_every_module_in_a_copy_is_reached_by_an_import_of_its_scripts(name, exp
     for script in sorted((home / "scripts").glob("*.py")):
         finder.run_script(str(script))
     unreached = modules_in(copy) - set(finder.modules) - {"layoutkit.flow.one_try"}  # a program that the flow starts
-    # The package for KLayout's window contains the modules of the device generators as files.
-    expected = ("layoutkit.pcells", "layoutkit.draw", "layoutkit.technology")
-    assert not [module for module in unreached if name != "technology-files" or not module.startswith(expected)]
+    # The package for KLayout's window contains the modules of the device generators as files, and workers of a cluster
+    # are compared by a hash of the whole engine.
+    as_files = {
+        "technology-files": ("layoutkit.pcells", "layoutkit.draw", "layoutkit.technology"),
+        "layout-exploration": ("layoutkit.",),
+    }
+    assert not [module for module in unreached if not module.startswith(as_files.get(name, ("nothing",)))]
 
 
 def test_a_copy_has_only_what_its_scripts_import(copies):

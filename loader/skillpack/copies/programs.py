@@ -197,7 +197,8 @@ class _Place:
             raise CopyError(f"its header has requires-python = {python!r}, which is no range of versions") from error
         for name in sorted(self.taken(found)):
             installed = distribution(name)
-            own = (installed.metadata["Requires-Python"] if installed else None) or python
+            stated = installed is not None and "Requires-Python" in installed.metadata  # some raise where it is absent
+            own = (installed.metadata["Requires-Python"] if installed and stated else None) or python
             if not allowed <= _releases(own):
                 python = own if _releases(own) <= allowed else f"{own},{python}"
                 allowed = _releases(python)
