@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 LAYERS = ("metal1", "metal2")
 VIA = "via1"
-OF_BUILD = ("width", "priority", "mirror_of", "current", "symmetric", "match_length", "shield", "apart_from")
+OF_BUILD = (
+    *("width", "priority", "mirror_of", "current", "symmetric"),
+    *("match_length", "shield", "apart_from", "least_cuts"),
+)
 """What a net has from the build that made the layout, unless the request states it."""
 MIRRORED = ("mirror_of", "symmetric")
 COMMON = ("routing_layers", "via_layer", "obstacles", "routing_area", "axis_x")

@@ -58,6 +58,8 @@ def request_data(job: RoutingJob) -> dict[str, Any]:
             entry["shield"] = net.shield
         if net.apart_from:
             entry["apart_from"] = list(net.apart_from)
+        if net.least_cuts > 1:
+            entry["least_cuts"] = net.least_cuts
         nets.append(entry)
     data: dict[str, Any] = {
         "nets": nets,
@@ -320,6 +322,7 @@ class _Reader:
             apart_from=tuple(entry.get("apart_from", ())),
             shield=entry.get("shield"),
             current=entry.get("current"),
+            least_cuts=entry.get("least_cuts", 1),
         )
 
     def _endpoint(self, path: str, point: Mapping[str, Any]) -> Endpoint:
