@@ -17,7 +17,7 @@ from skillpack.skills.scaffold import _script
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "skills").glob("*/scripts/*.py"))
 HEADER = '# /// script\n# requires-python = ">=3.10"\n# dependencies = ["{}"]\n# ///\n"""'
-EXTRAS = {"suggest_constraints.py": "[models]"}
+EXTRAS = {"explore_layouts.py": "[explore]", "suggest_constraints.py": "[models]"}
 OLD = ("3.6", "3.7", "3.8", "3.9")
 
 
