@@ -1,7 +1,8 @@
 """Print how much of each room the tests executed, from the data that ``make check`` has just measured.
 
 Measured are the test processes and the scripts that they fork (``forked.py``). Not measured are programs that a test
-starts anew, such as servers and command lines, and the router's inner loop where numba compiles it.
+starts anew, such as servers and command lines, the router's inner loop where numba compiles it, and copies of the
+packages that a test makes elsewhere.
 """
 
 from collections import Counter
@@ -14,9 +15,11 @@ HOMES = (ROOT / "loader", ROOT / "scripts")
 
 
 def room_of(path):
-    """Return the package and folder of a module, such as ``layoutkit/route``."""
-    home = next(home for home in HOMES if path.is_relative_to(home))
-    return "/".join(path.relative_to(home).parts[:-1][:2])
+    """Return the package and folder of a module, such as ``layoutkit/route``, or None for one outside the checkout."""
+    for home in HOMES:
+        if path.is_relative_to(home):
+            return "/".join(path.relative_to(home).parts[:-1][:2])
+    return None
 
 
 def main():
@@ -24,9 +27,10 @@ def main():
     measured = Coverage(config_file=str(ROOT / "pyproject.toml"))
     measured.load()
     statements, missing = Counter(), Counter()
-    for name in measured.get_data().measured_files():
+    rooms = {name: room_of(Path(name)) for name in measured.get_data().measured_files()}
+    for name in filter(rooms.get, rooms):
         _, lines, _, missed, _ = measured.analysis2(name)
-        for room in (room_of(Path(name)), "total"):
+        for room in (rooms[name], "total"):
             statements[room] += len(lines)
             missing[room] += len(missed)
     print(f"{'room':<28} {'statements':>10} {'executed':>8}")
