@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from layoutkit.route.routes import Rect, SingleCut
 
 HIGHEST_WEIGHT = 16
+MOST_SINGLE_CUTS = 0.05
+"""Part of the vias that may have a single cut before nets are asked to give way to second ones."""
 FINISH_ROUNDS = 3
 """How often the metal of a net and that of its image are completed in turn."""
 NOT_TRIED = "not tried, because an essential net finds no way"
@@ -84,12 +86,17 @@ class Negotiation:
         self._equalise()
         self._shield()
         self.add_second_cuts(self.mirror.units(self.order))
-        for net in self.nets:
-            if net.least_cuts > 1 and self.state[net.name].entered:
+        for net in sorted(self.nets, key=lambda net: -net.least_cuts):
+            if self.state[net.name].entered and (net.least_cuts > 1 or self._many_single_cuts()):
                 strengthen(self, net)
         for net in self.nets:
             self._take_out_open(net)
         return self._result()
+
+    def _many_single_cuts(self) -> bool:
+        """Return whether more than ``MOST_SINGLE_CUTS`` of all vias have a single cut."""
+        vias = [via for state in self.state.values() if state.entered and state.metal for via in state.metal.vias]
+        return sum(via.columns * via.rows == 1 for via in vias) > MOST_SINGLE_CUTS * len(vias)
 
     def _essential_net_closed(self) -> bool:
         """Return whether fixed metal leaves an essential net no way, and note so for all nets."""

@@ -75,9 +75,7 @@ def test_no_foreign_metal_lies_over_matched_gates_of_a_comparator(comparator):
 
 def test_few_vias_have_one_cut_and_each_says_why(comparator):
     routing = comparator["routing"]
-    # 3 % over all circuits of the suite; 7 % here, where crossing wires and their images leave no room for a second
-    places = {(single["net"], abs(single["position"][0])) for single in routing["single_cuts"]}
-    assert len(places) <= 2
+    assert len(routing["single_cuts"]) <= 0.05 * routing["via_count"]
     assert all(single["reason"] for single in routing["single_cuts"])
 
 

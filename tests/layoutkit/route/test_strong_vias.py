@@ -23,11 +23,19 @@ WALLS = [("met2", kdb.Box(x, -3000, x + 500, 3000), None) for x in (-830, 330)]
 """Between them met2 has room for two cuts above each other, but not side by side."""
 
 
+ELSEWHERE = [
+    NetRequest(f"e{x},{y}", (point("met2", x, y), point("met3", x, y)))
+    for x in range(-5000, 5001, 1000)
+    for y in (-5000, 5000)
+]
+"""With room for two cuts each, so that one more via with a single cut is no twentieth part of all."""
+
+
 def crowded(least_cuts):
     """Return a supply that changes its layer between the walls, and two signals whose shortest ways lie beside it."""
     supply = NetRequest("vss", (point("met2", 0, 0), point("met3", 0, 0)), least_cuts=least_cuts)
     ends = {f"s{sign}": [point("met3", x, 620 * sign) for x in (-4000, 4000)] for sign in (-1, 1)}
-    return [supply, *(NetRequest(name, tuple(its)) for name, its in ends.items())]
+    return [supply, *(NetRequest(name, tuple(its)) for name, its in ends.items()), *ELSEWHERE]
 
 
 def cuts_of(net):
@@ -41,6 +49,13 @@ def test_signals_give_way_to_the_second_cut_of_a_supply():
     assert cuts_of(wanted.net("vss")) == [2]
     assert [net.name for net in wanted.failed] == []
     assert faults(SKY, crowded(2), wanted, WALLS) == []
+
+
+def test_signals_give_way_to_second_cuts_where_more_than_a_twentieth_of_the_vias_have_one():
+    few, many = (route(SKY, nets, as_obstacles(WALLS), ROOM, LAYERS) for nets in (crowded(1), crowded(1)[:3]))
+    assert cuts_of(few.net("vss")) == [1]
+    assert cuts_of(many.net("vss")) == [2]
+    assert faults(SKY, crowded(1)[:3], many, WALLS) == []
 
 
 def test_a_cut_that_fixed_metal_keeps_single_is_reported_as_the_only_one():
