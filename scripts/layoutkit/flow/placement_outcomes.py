@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
     Gap = Callable[[str, str], int]
+    Room = Callable[[str, str], tuple[int, int]]
 
 _UNLIMITED = 1 << 30  # [dbu], of the side that an outline leaves open
 
@@ -79,6 +80,7 @@ def place_outcomes(
     owner: Mapping[str, str],
     boxes: Mapping[str, Rectangle],
     least_gap: Gap,
+    room: Room,
 ) -> list[Outcome]:
     """Return what became of proximity, alignment, ordering, abutment and outline.
 
@@ -87,10 +89,10 @@ def place_outcomes(
         constraints: What was wanted.
         owner: Device to the module that holds it.
         boxes: Module to its box as placed. [dbu]
-        least_gap: Returns the least distance of two modules side by side, the left one first, with the room for wires.
-            [dbu]
+        least_gap: Returns the least distance of two modules side by side, the left one first. [dbu]
+        room: Returns the room for wires between two modules side by side, and one above the other. [dbu]
     """
-    judge = _Judge(technology, boxes)
+    judge = _Judge(technology, boxes, room)
     checks: tuple[tuple[str, str, Callable[[Any, Sequence[str]], str]], ...] = (
         ("proximity", "the modules are neighbours", lambda _, names: judge.apart(names)),
         ("alignment", "the modules are aligned", lambda wanted, names: judge.unaligned(names, wanted.edge)),
@@ -117,9 +119,9 @@ def place_outcomes(
 class _Judge:
     """Measures modules as placed; each method returns what is wrong, an empty string where nothing is."""
 
-    def __init__(self, technology: Technology, boxes: Mapping[str, Rectangle]) -> None:
+    def __init__(self, technology: Technology, boxes: Mapping[str, Rectangle], room: Room) -> None:
         self._um, self._grid = technology.to_um, technology.grid
-        self._boxes = boxes
+        self._boxes, self._room = boxes, room
 
     def apart(self, names: Sequence[str]) -> str:
         """Return which modules are no neighbours of the others, directly or through one of them."""
@@ -169,9 +171,10 @@ class _Judge:
             gap = other.left - one.right
             if gap < 0 or min(one.top, other.top) <= max(one.bottom, other.bottom):
                 return f"{right} does not lie at the right side of {left}"
-            if gap > least_gap(left, right):
-                least = self._um(least_gap(left, right))
-                return f"{left} and {right} are {self._um(gap):g} um apart, the rules and wires need {least:g} um"
+            least = least_gap(left, right) + self._room(left, right)[0]
+            if gap > least:
+                apart, needed = self._um(gap), self._um(least)
+                return f"{left} and {right} are {apart:g} um apart, the rules and wires need {needed:g} um"
         return ""
 
     def outline(self, path: str, limit: Outline) -> Outcome:
@@ -192,15 +195,20 @@ class _Judge:
         low, high = (box.left, box.right) if axis == "x" else (box.bottom, box.top)
         return {"low": low, "middle": (low + high) / 2, "high": high}[place]
 
-    def _gap(self, one: str, other: str) -> int:
-        """Return how far two modules are apart in the direction in which they are farther apart. [dbu]"""
+    def _gap(self, one: str, other: str, room: tuple[int, int] = (0, 0)) -> int:
+        """Return how far two modules are apart where they are farther apart, without the room. [dbu]"""
         a, b = self._boxes[one], self._boxes[other]
-        return max(max(a.left, b.left) - min(a.right, b.right), max(a.bottom, b.bottom) - min(a.top, b.top))
+        gaps = max(a.left, b.left) - min(a.right, b.right), max(a.bottom, b.bottom) - min(a.top, b.top)
+        return max(gap - less for gap, less in zip(gaps, room, strict=True))
 
     def _adjacent(self, one: str, other: str) -> bool:
-        """Return whether no module lies between two, and they are no farther apart than the smaller one is long."""
+        """Return whether no module lies between two, and they are no farther apart than the smaller one is long.
+
+        The room for wires, which the flow keeps between any two neighbours, does not count.
+        """
         a, b = self._boxes[one], self._boxes[other]
-        if self._gap(one, other) > min(max(box.right - box.left, box.top - box.bottom) for box in (a, b)):
+        length = min(max(box.right - box.left, box.top - box.bottom) for box in (a, b))
+        if self._gap(one, other, self._room(one, other)) > length:
             return False
         left, right = sorted((max(a.left, b.left), min(a.right, b.right)))
         bottom, top = sorted((max(a.bottom, b.bottom), min(a.top, b.top)))

@@ -326,7 +326,8 @@ def place_modules(
             design.constraints,
             owner,
             boxes,
-            lambda left, right: clearances.beside(shapes[left], shapes[right]) + options.gap_x,
+            lambda left, right: clearances.beside(shapes[left], shapes[right]),
+            options.room_between,
         ),
     )
     rings = draw_rings(layout, technology, {item.module.name: item for item in drawn}, blocks, placement)

@@ -220,3 +220,8 @@ class PlacementOptions:
     net_weights: Mapping[str, float] = field(default_factory=dict)
     mirrored: tuple[tuple[str, str], ...] = ()
     sides: Mapping[str, str] = field(default_factory=dict)
+
+    def room_between(self, one: str, other: str) -> tuple[int, int]:
+        """Return the extra room between two neighbours side by side, and one above the other. [dbu]"""
+        around = self.room.get(one, 0) + self.room.get(other, 0)
+        return self.gap_x + around, self.gap_y + around

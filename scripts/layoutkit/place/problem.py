@@ -152,7 +152,8 @@ def _abutting_gaps(
     blocks = {block.name: block for item in items for block in (item.block, item.partner) if block is not None}
     pairs = [pair for names in options.abutting for pair in pairwise(names) if set(pair) <= set(blocks)]
     return {
-        (left, right): (clearances.beside(blocks[left], blocks[right]) + options.gap_x) // grid for left, right in pairs
+        (left, right): (clearances.beside(blocks[left], blocks[right]) + options.room_between(left, right)[0]) // grid
+        for left, right in pairs
     }
 
 

@@ -33,6 +33,8 @@ def test_wanted_edges_orders_and_neighbours_are_kept(engine):
     gaps = [boxes["c"].left - boxes["e"].right, boxes["a"].left - boxes["c"].right]
     beside = placed(engine, abutting=(("e", "c"),))
     assert gaps[0] == beside["c"].left - beside["e"].right == min(gaps) >= SPACE
+    roomy = placed(engine, abutting=(("e", "c"),), room={"c": 1500})
+    assert roomy["c"].left - roomy["e"].right == gaps[0] + 1500
     assert min(boxes["e"].top, boxes["c"].top) > max(boxes["e"].bottom, boxes["c"].bottom)
     assert min(boxes["c"].top, boxes["a"].top) > max(boxes["c"].bottom, boxes["a"].bottom)
 
