@@ -94,7 +94,7 @@ def test_a_model_reads_the_names_types_bounds_and_units_of_all_parameters(pack_t
         short = lean_input(tool.input_schema)
         assert list(short["properties"]) == list(tool.input_schema["properties"])
         assert short.get("required", []) == tool.input_schema.get("required", [])
-        assert "additionalProperties" not in short  # true of every tool, and the check of a call says it
+        assert short["additionalProperties"] is False
         for example in tool.input_schema.get("examples", ()):
             assert accepts(short, example)
     frame = lean_input(pack_tools["layout.route_signal_nets_basic"].input_schema)["properties"]["frame"]
@@ -381,6 +381,10 @@ def test_a_value_that_another_tool_returns_is_listed_without_its_fields():
         "type": "object",
         "properties": {"x": {"type": "number"}},
     }
+    either = {**point, "anyOf": [{"required": ["x"]}, {"required": ["box"]}]}  # who reads of x only needs no choice
+    assert lean_input({"properties": {"point": either}}) == lean_input({"properties": {"point": point}})
+    open_choice = {**either, "anyOf": [{"required": ["x"]}, {"required": ["y"]}]}
+    assert "anyOf" in lean_input({"properties": {"point": open_choice}})["properties"]["point"]
     named = {"point": {**point, "additionalProperties": {"type": "string"}}}
     assert "box" in lean_input({"properties": named})["properties"]["point"]["properties"]
 
@@ -399,6 +403,8 @@ def test_rules_that_say_nothing_to_a_model_are_not_listed():
         "corner": {**POINT, "description": "[x, y] of the corner [um]"},
         "size": {**POINT, "description": "[um]"},
         "only": {"enum": ["nmos"], "default": "nmos"},
+        "same": {"type": "string", "pattern": "^auto$", "default": "auto"},
+        "prefix": {"type": "string", "default": ""},
         "folder": {"type": "string", "default": "./here", "x-env": "FOLDER"},
         "width": {"type": "number", "exclusiveMinimum": 0, "maximum": 1000},
         "names": {"type": "array", "items": {"type": "string"}, "maxItems": 10_000},
@@ -413,6 +419,8 @@ def test_rules_that_say_nothing_to_a_model_are_not_listed():
         "corner": {"type": "array", "items": {"type": "number"}, "description": "[x, y] of the corner [um]"},
         "size": {**POINT, "description": "[um]"},
         "only": {"type": "string", "default": "nmos"},
+        "same": {"type": "string", "default": "auto"},
+        "prefix": {"type": "string"},
         "folder": {"type": "string"},
         "width": {"type": "number"},
         "names": {"type": "array", "items": {"type": "string"}},

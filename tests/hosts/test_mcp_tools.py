@@ -38,6 +38,7 @@ async def test_every_tool_is_served_with_both_schemas_a_portable_name_and_its_do
         Draft202012Validator.check_schema(tool.input_schema)
         Draft202012Validator.check_schema(tool.output_schema)
         assert tool.input_schema["type"] == tool.output_schema["type"] == "object"
+        assert tool.input_schema["additionalProperties"] is False
         assert tool.name.replace("_", "").isalnum()
     echo = tools["bench_echo_text"]
     assert echo.meta == {"skillpack/id": "bench.echo_text", "skillpack/skill": "bench", "skillpack/version": "1.2.0"}
@@ -47,7 +48,6 @@ async def test_every_tool_is_served_with_both_schemas_a_portable_name_and_its_do
 
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_parameter_that_the_tool_does_not_have_is_refused_by_name(mcp_server, mode):
-    """The listed schema is open, to be shorter; the call is checked with the full one."""
     async with mcp.Client(mcp_server, mode=mode) as client:
         result = await client.call_tool("bench_echo_text", {"text": "a", "txet": "b"})
     assert result.is_error

@@ -55,8 +55,7 @@ def lean_input(schema: Schema) -> dict[str, Any]:
     It keeps names, types, bounds, units, defaults, and of each description the first paragraph. The fields of an object
     and a long choice are listed once; where the same comes again, the name of the first is listed instead: ``Like
     device_a``. No fields are listed of what a caller passes on as another tool returned it (``x-from``), nor is, inside
-    an object, a field that only such a value has. That no other parameter may be given is not listed; the check of the
-    call says so, and hosts whose models want it add it.
+    an object, a field that only such a value has.
 
     Args:
         schema: A whole, self-contained schema.
@@ -66,7 +65,8 @@ def lean_input(schema: Schema) -> dict[str, Any]:
     kept: dict[str, Any] = {key: top[key] for key in _KEPT_AT_TOP if key in top}
     if "properties" in kept:
         _name_repeated(kept["properties"], {})
-    return {"type": "object", **kept}
+    closed = {"additionalProperties": False} if shortening.is_closed(shortening.parts(schema)[0]) else {}
+    return {"type": "object", **kept, **closed}
 
 
 def lean_output(schema: Schema) -> dict[str, Any]:
@@ -195,8 +195,11 @@ class _Shortening:
             rule = next((part[keyword] for part in parts if keyword in part), None)
             if rule is not None and _is_listed(keyword, rule):
                 short[keyword] = rule
-        if "default" in short and short.get("enum") == [short["default"]]:
-            del short["enum"]
+        if "default" in short:
+            if short.get("enum") == [short["default"]]:
+                del short["enum"]
+            if short.get("pattern") == f"^{short['default']}$":
+                del short["pattern"]
         if any("x-env" in part for part in parts):
             short.pop("default", None)  # a variable of the server's environment may replace it
         if "object" in types:
@@ -212,7 +215,10 @@ class _Shortening:
         fields = self.fields(parts)
         others = next((rule for part in parts if isinstance(rule := part.get("additionalProperties"), dict)), None)
         if others is None and not any(part is self._root for part in parts):
-            fields = {name: rule for name, rule in fields.items() if not _is_passed_on(self.parts(rule)[0])}
+            passed_on = {name for name, rule in fields.items() if _is_passed_on(self.parts(rule)[0])}
+            fields = {name: rule for name, rule in fields.items() if name not in passed_on}
+            if any(passed_on & set(branch.get("required", ())) for branch in short.get("anyOf", ())):
+                del short["anyOf"]  # an alternative that requires a field that is not listed tells a model nothing
         if fields:
             short["properties"] = {name: self.shortened(rule, inside, name) for name, rule in fields.items()}
         if others is not None and not any("patternProperties" in part for part in parts):
@@ -291,7 +297,7 @@ def _is_listed(keyword: str, rule: Any) -> bool:
         return False  # of a size, a count or a share; a model does not write a negative one
     if keyword in _BOUNDS:
         return bool(-MAX_LISTED_BOUND <= rule <= MAX_LISTED_BOUND)
-    return keyword != "default" or (rule is not False and rule not in ([], {}))
+    return keyword != "default" or (rule is not False and rule not in ([], {}, ""))
 
 
 def _described(parts: list[Schema], name: str) -> dict[str, Any]:

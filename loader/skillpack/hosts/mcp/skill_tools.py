@@ -127,7 +127,7 @@ def _input_schema(name: str, view: View, *, names: bool = True) -> dict[str, Any
     skill: dict[str, Any] = {"type": "string", "minLength": 1, "description": "Skill"}
     if names and name == "skill_request" and 0 < len(view.skills) <= MAX_ENUM:
         skill["enum"] = list(view.skills)
-    section = {"type": "string", "minLength": 1, "description": "Heading of one section. Default: all"}
+    section = {"type": "string", "minLength": 1, "description": "Heading. Default: all"}
     path = {"type": "string", "minLength": 1, "description": "In the skill's folder"}
     query = {
         "type": "string",
