@@ -8,20 +8,24 @@ In the folder of a search::
     parameters/N.json  parameters of flow.build_layout that make layout N again
     exploration.json   request, front and all layouts; the same for the same request, whatever ran first
     front.html         the same for a browser
+
+The last two are also written while the search runs, so that one that is killed leaves them behind.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import LayoutkitError
+from layoutkit.errors import LayoutkitError, MissingProgramError
 from layoutkit.explore.front_page import PARAMETERS, front_page
 from layoutkit.explore.jobs import DONE, NOT_RUN, Budget, Job, Limits, Outcome
-from layoutkit.explore.measured_job import FUNCTION
+from layoutkit.explore.measured_job import FUNCTION, MEASURES
 from layoutkit.explore.netlist_inputs import technology_input
 from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, front_of
 from layoutkit.explore.run_jobs import run_jobs
@@ -40,6 +44,10 @@ if TYPE_CHECKING:
     from layoutkit.explore.workplace import Where
 
 RESULT, PAGE = "exploration.json", "front.html"
+PAGE_EVERY_S = 5.0
+"""A running search writes its page at most this often. [s]"""
+PAGE_SHARE = 0.05
+"""Most of the time of a running search that writing its page may take."""
 FORMAT = "exploration/1"
 FRONT, BEATEN, UNCLEAN, UNMEASURED, REFUSED = "front", "beaten", "not clean", "not measured", "refused"
 
@@ -98,7 +106,7 @@ class Candidate:
     key: str = ""
     folder: str = ""
     status: str = NOT_RUN
-    reason: str = "the budget ended before it was begun"
+    reason: str = "it is not finished yet"
     figures: dict[str, float | None] = field(default_factory=dict)
     layout_sha256: str = ""
     devices: int = 0
@@ -122,15 +130,7 @@ def explore(search: Search, tell: Callable[[str], None] = lambda _: None) -> dic
     """
     running = _Running(search, tell)
     progress = running.run()
-    running.judge()
-    result = running.result()
-    write_json(search.folder / RESULT, result)
-    shutil.rmtree(search.folder / PARAMETERS, ignore_errors=True)  # an earlier search may have had more layouts
-    make_folder(search.folder / PARAMETERS)
-    for layout in result["layouts"]:
-        write_json(search.folder / PARAMETERS / f"{layout['number']}.json", layout.get("parameters", {}))
-    write_text(search.folder / PAGE, front_page(result, search.folder))
-    return {**result, "progress": progress}
+    return {**running.write_result(), "progress": progress}
 
 
 class _Running:
@@ -143,6 +143,9 @@ class _Running:
         self.by_key: dict[str, Candidate] = {}
         self.netlist = Path(os.path.abspath(search.folder)) / search.netlist.main  # noqa: PTH100 - links stay
         self.sampling = ""
+        self.unfinished: set[str] = set()
+        self.pictures: dict[str, str] = {}
+        self.next_page_at = 0.0
 
     def run(self) -> dict[str, Any]:
         """Make the layouts; return how far the run came."""
@@ -155,13 +158,20 @@ class _Running:
         jobs = list(self._jobs(points))
         if not jobs:
             raise LayoutkitError(self.candidates[0].reason, details={"layouts": len(self.candidates)})
-        budget = Budget(seconds=search.seconds, each=search.limits)
+        self.unfinished = set(self.by_key)
+        begun = time.monotonic()
+        self._check_measurements(jobs)
+        self._write_parameters()
+        left = None if search.seconds is None else max(0.0, search.seconds - (time.monotonic() - begun))
+        budget = Budget(seconds=left, each=search.limits)
         found: dict[str, Any] = {}
 
         def on_result(outcome: Outcome, progress: RunProgress) -> None:
             self._take(outcome)
             found.update(progress.to_json())
             self.tell(self._line(outcome, progress))
+            if not outcome.resumed:
+                self._write_now_and_then()
 
         for _ in run_jobs(
             jobs, search.folder, where=search.where, budget=budget, resume=search.resume, on_result=on_result
@@ -196,9 +206,41 @@ class _Running:
             self.by_key[job.key] = candidate
             yield job
 
+    def _check_measurements(self, jobs: Iterable[Job]) -> None:
+        """Simulate a netlist of each technology, where layouts are made, before the first of them is.
+
+        Raises:
+            MissingProgramError: If ngspice or models are missing, so that no layout could be measured.
+            LayoutkitError: If the test bench does not measure what the objectives name.
+        """
+        wanted = sorted({*self._named(POST_LAYOUT, CHANGE)})
+        firsts = {self.by_key[job.key].parameters[TECHNOLOGY]: job for job in reversed(list(jobs))} if wanted else {}
+        names = {replace(job, function=MEASURES, folder="").key: name for name, job in sorted(firsts.items())}
+        checks = [replace(job, function=MEASURES, folder="") for _, job in sorted(firsts.items())]
+        if not checks:
+            return
+        absent, unknown = [], []
+        with TemporaryDirectory(prefix="measurements-") as folder:
+            for outcome in run_jobs(checks, folder, where=self.search.where, budget=Budget(each=self.search.limits)):
+                technology, fault = names[outcome.key], outcome.error or {}
+                if outcome.status == DONE:
+                    other = [name for name in wanted if name not in outcome.answer]
+                    if other:
+                        measured = ", ".join(outcome.answer) or "nothing"
+                        unknown.append(f"{technology}: the test bench measures no {', '.join(other)}, but {measured}")
+                elif fault["code"] == MissingProgramError.default_code:
+                    absent.append(f"{technology}: {fault['message']}")
+                else:  # other sizes may be simulated; each layout says what became of it
+                    self.tell(f"{technology}: the netlist could not be simulated: {fault['message']}")
+        if absent or unknown:
+            kind = MissingProgramError if absent else LayoutkitError
+            text = "; ".join(sorted([*absent, *unknown]))
+            raise kind(f"no layout was begun, because objectives cannot be measured: {text}")
+
     def _take(self, outcome: Outcome) -> None:
         """Note what came of a layout."""
         candidate, answer = self.by_key[outcome.key], outcome.answer
+        self.unfinished.discard(outcome.key)
         candidate.folder = outcome.folder
         if outcome.status != DONE:
             candidate.status = outcome.status
@@ -223,19 +265,42 @@ class _Running:
         figures = ", ".join(f"{each.name} {value:g} {each.unit}".strip() for each, value in known if value is not None)
         return f"layout {candidate.number}: {candidate.reason[:150] or figures} ({progress})"
 
-    def judge(self) -> None:
-        """Find the front among the clean layouts."""
-        clean = {each.number: each for each in self.candidates if each.status == DONE}
+    def _write_parameters(self) -> None:
+        """Write the parameters of each layout; an earlier search may have had more layouts."""
+        shutil.rmtree(self.search.folder / PARAMETERS, ignore_errors=True)
+        make_folder(self.search.folder / PARAMETERS)
+        for candidate in self.candidates:
+            write_json(self.search.folder / PARAMETERS / f"{candidate.number}.json", candidate.parameters)
+
+    def _write_now_and_then(self) -> None:
+        """Write the result so far, unless that was just done or is the last layout."""
+        begun = time.monotonic()
+        if self.unfinished and begun >= self.next_page_at:
+            self.write_result()
+            ended = time.monotonic()
+            self.next_page_at = ended + max(PAGE_EVERY_S, (ended - begun) / PAGE_SHARE)
+
+    def write_result(self) -> dict[str, Any]:
+        """Judge what is finished, write it as data and as a page, and return it."""
+        self._judge()
+        result, folder = self._result(), self.search.folder
+        write_json(folder / RESULT, result)
+        write_text(folder / PAGE, front_page(result, folder, len(self.unfinished), self.pictures))
+        return result
+
+    def _judge(self) -> None:
+        """Find the front among the clean layouts that are finished."""
+        clean = {each.number: each for each in self.candidates if each.status in (DONE, FRONT, BEATEN)}
         costs = {n: [each.cost(one.figures) or 0.0 for each in self.search.objectives] for n, one in clean.items()}
         best, beaten = front_of(costs)
         for number in best:
-            clean[number].status = FRONT
+            clean[number].status, clean[number].reason = FRONT, ""
         for number, by in beaten.items():
             same = costs[number] == costs[by]
             clean[number].status = BEATEN
             clean[number].reason = f"equal to layout {by}" if same else f"layout {by} is nowhere worse"
 
-    def result(self) -> dict[str, Any]:
+    def _result(self) -> dict[str, Any]:
         """Return everything that is the same however the layouts were run."""
         space = self.search.space
         begun = [each.to_json() for each in self.candidates]

@@ -28,13 +28,18 @@ SIDE = 480
 """Longer side of a picture. [pixels]"""
 
 
-def front_page(result: Mapping[str, Any], folder: Path) -> str:
+def front_page(
+    result: Mapping[str, Any], folder: Path, unfinished: int = 0, pictures: dict[str, str] | None = None
+) -> str:
     """Return the page as HTML text.
 
     Args:
         result: What ``exploration.json`` holds.
         folder: That of the search, in which the workspaces lie.
+        unfinished: Number of layouts that the search has still to make.
+        pictures: Pictures by folder of the layout: those of an earlier page of this search are taken, new ones added.
     """
+    pictures = {} if pictures is None else pictures
     layouts, objectives = result["layouts"], result["objectives"]
     front = [each for each in layouts if each["status"] == "front"]
     netlist = Path(result["netlist"]).name
@@ -42,9 +47,10 @@ def front_page(result: Mapping[str, Any], folder: Path) -> str:
     style = STYLE.read_text(encoding="utf-8")
     digest = b64encode(sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'"
+    cards = [_card(each, result, folder, pictures) for each in front]
     sections = [
         section("plots", "Plots", _legend(result), *_plots(layouts, objectives, result["axes"]["technology"])),
-        section("front", "Front", _front_note(objectives, front), *(_card(each, result, folder) for each in front)),
+        section("front", "Front", _front_note(objectives, front), *cards),
         section("all", "All layouts", _all_layouts(layouts, objectives)),
         section("space", "Space", _space(result)),
         section("reproduce", "Reproduce", _reproduction(result)),
@@ -57,11 +63,22 @@ def front_page(result: Mapping[str, Any], folder: Path) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>",
-            f'<a class="skip" href="#front">To the front</a>\n<header><h1>{escape(title)}</h1>{_counts(layouts)}',
+            f'<a class="skip" href="#front">To the front</a>\n<header><h1>{escape(title)}</h1>',
+            f"{_unfinished(unfinished)}{_counts(layouts)}",
             f'<nav aria-label="Sections">{links}</nav></header>\n<main>',
             *sections,
             "</main>\n</body>\n</html>\n",
         ]
+    )
+
+
+def _unfinished(count: int) -> str:
+    if not count:
+        return ""
+    layouts = "1 layout is" if count == 1 else f"{count} layouts are"
+    return (
+        f'<p role="status"><b>{layouts} not finished yet.</b> While the search runs, this file is written anew every '
+        "few seconds: reload it. If the search was stopped, the same call with --resume continues it.</p>"
     )
 
 
@@ -76,13 +93,13 @@ def _counts(layouts: Sequence[Mapping[str, Any]]) -> str:
 def _legend(result: Mapping[str, Any]) -> str:
     """Return what the points mean."""
     swatches = "".join(
-        f'<span class="swatch t{min(number, COLOURS - 1)}"></span>{escape(Path(name).stem)} '
+        f'<span class="name"><span class="swatch t{min(number, COLOURS - 1)}"></span>{escape(Path(name).stem)}</span> '
         for number, name in enumerate(result["axes"]["technology"])
     )
     return (
-        '<p class="note">Filled points with a number: the front. Hollow points: layouts that another one beats or '
-        "equals. Each point leads to the description of its layout. Layouts with faults are not drawn; they are listed "
-        f"under All layouts. {swatches}</p>"
+        '<p class="note">Filled points: the front, with numbers of layouts where there is room. Hollow points: layouts '
+        "that another one beats or equals. Each point leads to the description of its layout. Layouts with faults are "
+        f"not drawn; they are listed under All layouts. {swatches}</p>"
     )
 
 
@@ -112,7 +129,7 @@ def _front_note(objectives: Sequence[Mapping[str, Any]], front: Sequence[Mapping
     )
 
 
-def _card(layout: Mapping[str, Any], result: Mapping[str, Any], folder: Path) -> str:
+def _card(layout: Mapping[str, Any], result: Mapping[str, Any], folder: Path, pictures: dict[str, str]) -> str:
     """Return the description of one layout of the front."""
     number, home = layout["number"], escape(layout["folder"])
     wanted = {each["name"]: each for each in result["objectives"]}
@@ -125,7 +142,9 @@ def _card(layout: Mapping[str, Any], result: Mapping[str, Any], folder: Path) ->
     point = table(
         f"Point of layout {number}", ["axis", "value"], [[name, _text(v)] for name, v in _varied(layout, result)]
     )
-    picture = _picture(layout, folder) if number in result["front"][:MAX_PICTURES] else ""
+    picture = ""
+    if number in result["front"][:MAX_PICTURES]:
+        picture = pictures[layout["folder"]] = pictures.get(layout["folder"]) or _picture(layout, folder)
     parameters = escape(json.dumps(layout["parameters"], indent=1))
     files = {"report": "report.html", "layout.gds": "layout.gds", "picture": "layout.png"}
     links = " ".join(f'<a href="{home}/{file}">{name}</a>' for name, file in files.items())

@@ -51,14 +51,18 @@ def build(params: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     Raises:
         LayoutkitError: If the netlist cannot be laid out.
     """
-    given = {name: str(folder / params[name]) for name in PATHS if _is_input(params.get(name), folder)}
-    report = build_layout(LayoutRequest.of({**params, **given, "workspace": str(folder)}))
+    report = build_layout(LayoutRequest.of({**with_inputs(params, folder), "workspace": str(folder)}))
     missing = [name for name in (FILES["gds"], FILES["summary"]) if not (folder / name).is_file()]
     if missing and params.get("until") is None:
         raise LayoutkitError(f"the build left no {' and no '.join(missing)}")
     answer: dict[str, Any] = json.loads(json.dumps(report))
     _state_names(folder)
     return answer
+
+
+def with_inputs(params: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the parameters with the paths, in ``folder``, of the files that are inputs of the job."""
+    return {**params, **{name: str(folder / params[name]) for name in PATHS if _is_input(params.get(name), folder)}}
 
 
 def _state_names(folder: Path) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-FUNCTION = f"{__name__}:build_and_measure"
+FUNCTION, MEASURES = f"{__name__}:build_and_measure", f"{__name__}:measures"
 Figures = dict[str, float | None]
 
 
@@ -56,6 +56,25 @@ def build_and_measure(params: Mapping[str, Any], folder: Path) -> dict[str, Any]
         "notes": notes,
     }
     return {**answer, "row": row(folder)} if params.get("board") else answer
+
+
+def measures(params: Mapping[str, Any], folder: Path) -> list[str]:
+    """Return what the test bench measures on the netlist that a layout would be made of.
+
+    Args:
+        params: As for ``build_and_measure``.
+        folder: Holds the inputs.
+
+    Raises:
+        LayoutkitError: If ngspice or models are missing, or the netlist cannot be simulated.
+    """
+    from layoutkit.flow.design import LayoutRequest, read_circuit
+    from layoutkit.simulate.post_layout import measurements_of
+    from layoutkit.technology import load
+
+    build = layout_job.with_inputs(params["build"], folder)
+    technology = load(build["technology"])
+    return measurements_of(read_circuit(LayoutRequest.of(build), technology)[0], technology)
 
 
 def _extracted(report: Mapping[str, Any], params: Mapping[str, Any], folder: Path) -> tuple[Figures, list[str]]:

@@ -99,6 +99,17 @@ def compare_post_layout(request: Request) -> dict[str, Any]:
     return _Comparison(request).run()
 
 
+def measurements_of(circuit: Circuit, technology: Technology) -> list[str]:
+    """Return what the test bench of a circuit measures on its netlist, with the typical models below ``$PDK_ROOT``.
+
+    Raises:
+        MissingProgramError: If ngspice is not installed.
+        LayoutkitError: If models are missing, or the netlist cannot be simulated.
+    """
+    comparison = _Comparison(Request(circuit, technology, write_spice(circuit, technology)))
+    return list(comparison.measure_schematic())
+
+
 class _Comparison:
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -138,6 +149,11 @@ class _Comparison:
             "unchecked": list(dict.fromkeys(self.unchecked)),
             "faults": faults,
         }
+
+    def measure_schematic(self) -> _Measured:
+        """Return the measurements of the netlist as it was given."""
+        cards = find_models(self.request.technology, self.request.models).cards(self.models)
+        return MEASURE[self.roles.bench](self._fixture(self.netlists[SCHEMATIC], cards, 0))
 
     def _bench(self) -> dict[str, Any]:
         if self.deck is not None:

@@ -7,15 +7,17 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from browser import CHROMIUM, chromium
 from clusters import Cluster
-from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore import exploration
 from layoutkit.explore.front_page import front_page
+from layoutkit.explore.front_plots import scatter
 from layoutkit.explore.jobs import Outcome
 from layoutkit.tools.explore_layouts import run
 from layoutkit.tools.post_layout_comparison import compare
@@ -110,9 +112,14 @@ def test_a_search_is_the_same_whatever_ends_first_and_continues_where_it_was_sto
         def to_json(self):
             return {}
 
-    def backwards(jobs, _folder, *, on_result, **_options):
+    pages = []
+
+    def backwards(jobs, folder, *, on_result, **_options):
         for job in reversed(list(jobs)):
             on_result(outcomes[job.key], Progress())
+            pages.append((folder / "front.html").read_text())
+            assert json.loads((folder / "exploration.json").read_text())["format"] == first["format"]
+            assert json.loads((folder / "parameters/1.json").read_text())["technology"] == "sky130A"
             yield outcomes[job.key]
 
     (tmp_path / "layouts").symlink_to(folder / "layouts")
@@ -121,6 +128,9 @@ def test_a_search_is_the_same_whatever_ends_first_and_continues_where_it_was_sto
         search(tmp_path)
     second = json.loads((tmp_path / "exploration.json").read_text().replace(str(tmp_path), str(folder)))
     assert second == first
+    assert pages[0].count("not finished yet.</b>") == 1  # what a killed search leaves
+    assert len(set(pages[:-1])) == 1  # not written anew within a few seconds
+    assert "not finished yet" not in (tmp_path / "front.html").read_text()
     with pytest.raises(FileError, match="resume"):
         search(folder)
     answer, _, _ = search(folder, resume=True)
@@ -168,6 +178,26 @@ def test_a_request_that_cannot_be_run_is_refused(changes, words, tmp_path):
     with pytest.raises(LayoutkitError) as raised:
         search(tmp_path, **{"layouts": 1, **changes})
     assert words in raised.value.message
+
+
+def test_objectives_that_nothing_here_can_simulate_are_refused_before_the_first_layout(tmp_path, monkeypatch):
+    monkeypatch.delenv("PDK_ROOT", raising=False)
+    wanted = {"netlist_path": str(OTA), "objectives": ["area", "post_layout gbw"], "space": {"seed": [1, 2]}}
+    request = {"technologies": ["sky130A", "gf180mcuD"], "layouts": 4, "workspace": str(tmp_path), **wanted}
+    with pytest.raises(MissingProgramError) as raised:
+        run(request, lambda _: None)
+    missing = "ngspice" if shutil.which("ngspice") is None else "the models of {} are not installed"
+    assert all(missing.format(name) in raised.value.message for name in ("sky130A", "gf180mcuD"))
+    assert not (tmp_path / "layouts").exists()
+    assert not (tmp_path / "journal.jsonl").exists()
+
+
+@pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
+def test_an_objective_that_the_test_bench_does_not_measure_is_refused_with_those_that_it_does(tmp_path):
+    request = {"netlist_path": str(OTA), "technologies": ["generic"], "objectives": ["post_layout gain_bandwidth"]}
+    with pytest.raises(LayoutkitError, match=r"measures no gain_bandwidth, but dc_gain, .*gbw") as raised:
+        run({**request, "workspace": str(tmp_path)}, lambda _: None)
+    assert raised.value.code == "INVALID_PARAM"
 
 
 def test_a_figure_that_a_layout_does_not_have_keeps_it_out_of_the_front(tmp_path):
@@ -247,6 +277,22 @@ def test_the_page_holds_plots_pictures_parameters_and_reasons_and_loads_nothing(
         assert layout["layout_sha256"] in html
     assert all(f'id="layout-{number}"' in html for number in range(1, 6))
     assert all(f'href="#layout-{layout["number"]}"' in html for layout in answer["front"])
+
+
+def test_the_numbers_of_near_points_do_not_cover_each_other():
+    """Twenty points within a few pixels, each a step of the front; two have the same place."""
+    points = [(min(n, 19) / 10, 40 - min(n, 19) / 10) for n in range(1, 21)] + [(0, 140), (100, 0)]
+    layouts = [
+        {"number": n, "status": "front", "figures": {"a": a, "b": b}, "point": {"technology": "t"}}
+        for n, (a, b) in enumerate(points, 1)
+    ]
+    axes = [{"name": name, "unit": "", "goal": "min"} for name in ("a", "b")]
+    found = re.findall(r'class="number" x="([\d.]+)" y="([\d.]+)"[^>]*>(\d+)<', scatter(layouts, axes, ["t"]))
+    places = [(float(x), float(y), 6.5 * len(number)) for x, y, number in found]  # 11 px digits are 6.5 px wide
+    assert {number for *_, number in found} == {str(n) for n in range(1, 23)}
+    for (x, y, width), (other_x, other_y, other_width) in combinations(places, 2):
+        assert abs(x - other_x) >= (width + other_width) / 2 or abs(y - other_y) >= 11
+    assert all(x > width / 2 and x + width / 2 < 460 and 11 < y < 340 for x, y, width in places)
 
 
 def test_names_are_never_read_as_markup(tmp_path):
