@@ -122,7 +122,7 @@ def test_the_packs_own_descriptions_and_their_section_are_short():
     assert set(loader.skills) == {path.parent.name for path in folder.glob("*/SKILL.md")}
     assert {name: size for name, item in loader.skills.items() if (size := estimate_tokens(item.summary)) > 80} == {}
     count = len(loader.skills)
-    assert estimate_tokens(loader.get_prompt_section()) <= 82 * count
+    assert estimate_tokens(loader.get_prompt_section()) <= min(82 * count, 1750)  # 250 to spare
     assert estimate_tokens(loader.get_prompt_section("xml", how=BY_TOOL)) <= min(100 * count, 2000)
     whole = loader.layer1("markdown", Budget(2000, "tokens"))
     assert (whole.shown, whole.shortened) == (count, 0)

@@ -126,7 +126,7 @@ def test_a_copy_of_a_skill_without_the_shared_file_has_the_same_schemas(tmp_path
 
 def test_a_copy_with_a_shared_file_beside_it_uses_that(tmp_path):
     shutil.copytree(SKILLS / "mos-pcell", tmp_path / "skills/mos-pcell")
-    shared = SHARED.read_text().replace("Channel length [m]", "Length of the channel [m]")
+    shared = SHARED.read_text().replace("Channel length.", "Length of the channel.")
     (tmp_path / "skills" / SHARED.name).write_text(shared)
     tool = find_tools(scan([tmp_path / "skills"]).skills.values()).by_id["layout.create_nmos_pcell"]
-    assert tool.input_schema["properties"]["l"]["description"] == "Length of the channel [m]"
+    assert tool.input_schema["properties"]["l"]["description"] == "[m]\n\nLength of the channel."
