@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 SUBSTRATE = "substrate"
 _PIECE_UM = 5.0  # no longer is a piece whose capacitance is at one place
 _MERGED_UM = 4.0  # pieces between the same two nets and layers in squares of this size are one
-_CELL_UM = 4.0
+_CELL_UM = 1.5
 _AF = 1e-3  # fF
 
 
@@ -154,16 +154,24 @@ class _Extractor:
         return _Level(name, everything, own, top, regions, area, fringe)
 
     def _views(self) -> dict[tuple[str, str], Rectangles]:
-        """Return what is seen of a level (second name) from another one (first), by both names."""
+        """Return what is seen of a level (second name) from another one (first), by both names.
+
+        What a level covers is hidden from all levels behind it. Only wires look; poly looks at wells only.
+        """
         views: dict[tuple[str, str], Rectangles] = {}
-        for number, lower in enumerate(self.levels):
-            cover = kdb.Region()
-            for upper in self.levels[number + 1 :]:
-                views[upper.name, lower.name] = _visible(lower.top, cover, self.cell)
-                views[lower.name, upper.name] = _visible(upper.all, cover, self.cell)
-                for region in upper.regions.values():
-                    cover += region
-                cover.merge()
+        covers = [_region(level) for level in self.levels]
+        for number, level in enumerate(self.levels):
+            seen = covers[number].dup() if level.top is level.all else level.top.region()
+            for viewer, cover in zip(self.levels[number + 1 :], covers[number + 1 :], strict=True):
+                if viewer.is_wire and (viewer.name != POLY or level.name == WELL):
+                    views[viewer.name, level.name] = _visible(level.top, seen, self.cell)
+                seen -= cover
+            seen = covers[number].dup()
+            for viewer, cover in zip(self.levels[:number][::-1], covers[:number][::-1], strict=True):
+                if not viewer.is_wire:
+                    break
+                views[viewer.name, level.name] = _visible(level.all, seen, self.cell)
+                seen -= cover
         return views
 
     def _below(self, level: _Level) -> list[_Level]:
@@ -200,6 +208,8 @@ class _Extractor:
         own = level.own.cut(round(_PIECE_UM / self.dbu))
         rest = own.areas.astype(float)
         for lower in self._below(level):
+            if level.name == POLY and lower.name != WELL:
+                continue
             seen = self.views[level.name, lower.name]
             mine, other, common = overlaps(own.boxes, seen.boxes, self.cell)
             if not len(mine):
@@ -210,8 +220,6 @@ class _Extractor:
             else:
                 pair = self._pair(level, lower)
                 coefficient = None if pair is None else pair.area_af_um2
-            if level.name == POLY and lower.name != WELL:
-                continue
             np.subtract.at(rest, mine, area)
             if coefficient is not None:
                 self._add(
@@ -273,9 +281,9 @@ class _Extractor:
         depth = (boxes[:, 2] - boxes[:, 0]) * self.dbu
         rest = length * np.where(zones.open, 1.0, field_share(depth, area, shielding))
         for lower in self._below(level):
-            pair = None if lower.name == WELL else self._pair(level, lower)
             if lower.name != WELL and level.name == POLY:
                 continue
+            pair = None if lower.name == WELL else self._pair(level, lower)
             part = self._parts(zones, direction, self.views[level.name, lower.name])
             if part is None:
                 continue
@@ -360,11 +368,19 @@ def field_share(distance_um: Numbers, area_af_um2: float, shielding: Shielding) 
     return np.asarray(2 / np.pi * np.arctan(shielding.steepness_um_af * area_af_um2 * distance_um))
 
 
-def _visible(rectangles: Rectangles, cover: kdb.Region, cell: int) -> Rectangles:
-    """Return what a cover leaves of rectangles."""
-    if cover.is_empty() or not len(rectangles):
+def _region(level: _Level) -> kdb.Region:
+    """Return all shapes of a level. [dbu]"""
+    found = kdb.Region()
+    for region in level.regions.values():
+        found += region
+    return found.merged()
+
+
+def _visible(rectangles: Rectangles, seen: kdb.Region, cell: int) -> Rectangles:
+    """Return the part of rectangles that is in ``seen``, which none of them exceeds."""
+    if not len(rectangles) or seen.area() == int(rectangles.areas.sum()):
         return rectangles
-    left = rectangles_of({GROUND: rectangles.region() - cover})[0]
+    left = rectangles_of({GROUND: seen})[0]
     return Rectangles(left.boxes, located(left.boxes, rectangles, cell))
 
 
