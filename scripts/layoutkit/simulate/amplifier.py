@@ -13,7 +13,10 @@ amplifier of gain 1 is before the coil, which would load a high output resistanc
                   1 GF
                    0
 
-Two outputs: the inputs are driven by plus and minus half, and the offset is the output's difference over the gain.
+Two outputs: the inputs are driven by plus and minus half of the source, and the same coil and capacitor let the
+difference of the outputs hold the difference of the inputs, so that a high gain does not drive the outputs to the
+supplies. Where the schematic's outputs with equal inputs lie near a supply, as with current sources above and below
+them, or with a load that is not part of the circuit, equal currents into both outputs hold their common level.
 """
 
 from __future__ import annotations
@@ -35,6 +38,10 @@ SWEEP = ".ac dec 40 1m 100g"
 """The sweep begins at 1 mHz, below the pole of any integrated amplifier; the gain there is the DC gain."""
 LARGEST_OFFSET = 0.1
 """Largest difference of the inputs, as a part of the supply, at which an amplifier is in its operating range."""
+LEAST_GAIN = 0.1
+"""Least DC gain of an amplifier in its operating range; an equalizer may have less than 1."""
+HOLD_S = 1.0
+"""Conductance that holds the common level of two outputs. [S]"""
 _POSITIVE_NAME = re.compile(r".*(p|\+|plus|pos|1|a)\d*", re.IGNORECASE)
 
 
@@ -73,14 +80,22 @@ def measure_amplifier(fixture: Fixture) -> dict[str, Measurement]:
 
 
 def quiet_output(fixture: Fixture) -> float | None:
-    """Return the output voltage with equal inputs; None where that is near a supply, as with a high gain. [V]"""
-    if len(fixture.roles.outputs) != 1 or len(fixture.roles.inputs) != 2:
+    """Return the level at which the outputs are to be kept; None to leave that to the circuit and its loop. [V]
+
+    One output is kept where it is with equal inputs, unless that is near a supply, as with a high gain. Two outputs are
+    kept at the common-mode voltage if they are near a supply with equal inputs.
+    """
+    outputs = fixture.roles.outputs
+    if len(fixture.roles.inputs) != 2 or len(outputs) not in (1, 2):
         return None
     first, second = fixture.roles.inputs
-    level = fixture.values.common_mode_v
+    level, supply = fixture.values.common_mode_v, fixture.values.supply_v
     (plot,) = fixture.run([f"vp tbp 0 {level:g}", f"vn tbn 0 {level:g}", ".op"], 1, {first: "tbp", second: "tbn"})
-    output, supply = float(plot.of(f"v({fixture.nodes[fixture.roles.outputs[0]]})")[0]), fixture.values.supply_v
-    return round(output, 4) if 0.1 * supply < output < 0.9 * supply else None
+    levels = [float(plot.of(f"v({fixture.nodes[port]})")[0]) for port in outputs]
+    inside = all(0.1 * supply < each < 0.9 * supply for each in levels)
+    if len(levels) == 2:
+        return None if inside else level
+    return round(levels[0], 4) if inside else None
 
 
 def _level(fixture: Fixture) -> float:
@@ -105,24 +120,55 @@ def _one_output(fixture: Fixture, positive: str, negative: str) -> list[Plot]:
 
 
 def _two_outputs(fixture: Fixture) -> dict[str, Measurement]:
+    """Return the measurements with the loop closed so that it does not latch."""
+    runs = [_closed_loop(fixture, sign) for sign in (1, -1)]
+    first, second = (fixture.nodes[port] for port in fixture.roles.outputs)
+    operating, sweep = runs[0]
+    response = sweep.of(f"v({first})") - sweep.of(f"v({second})")
+    if np.real(response[0]) < 0:  # the outputs are exchanged
+        operating, sweep = runs[1]
+        response = sweep.of(f"v({first})") - sweep.of(f"v({second})")
+    difference = float(operating.of(f"v({first})")[0] - operating.of(f"v({second})")[0])
+    driven = float(operating.of("v(tbp)")[0] - operating.of("v(tbn)")[0])
+    found = _response(sweep.scale, response)
+    if fixture.values.output_v is not None:
+        found["held_current"] = Measurement(float(operating.of("i(vhold1)")[0]), "A")
+    offset = Measurement(driven - difference / float(np.real(response[0])), "V")
+    return {**found, "offset": offset, **operating_point(fixture, operating)}
+
+
+def _closed_loop(fixture: Fixture, sign: int) -> list[Plot]:
+    """Return operating point and sweep of two outputs, whose difference acts on the inputs with a sign."""
     values, inputs = fixture.values, fixture.inputs
     first, second = (fixture.nodes[port] for port in fixture.roles.outputs)
     cards = [
-        f"vinp tbp 0 {values.common_mode_v:g} ac 0.5",
-        f"vinn tbn 0 {values.common_mode_v:g} ac -0.5",
+        f"ebuffer tbe 0 {first} {second} 1",
+        "lfb tbe tbf 1e9",
+        "cfb tbf 0 1e9",
+        f"vinp tbp tbq {values.common_mode_v:g} ac 0.5",
+        f"vinn tbn tbr {values.common_mode_v:g} ac -0.5",
+        f"efbp tbq 0 tbf 0 {-0.5 * sign:g}",
+        f"efbn tbr 0 tbf 0 {0.5 * sign:g}",
         f"cl1 {first} 0 {values.load_f:g}",
         f"cl2 {second} 0 {values.load_f:g}",
+        *(_common_level(first, second, values.output_v) if values.output_v is not None else ()),
         ".op",
         SWEEP,
     ]
-    operating, sweep = fixture.run(cards, 2, {inputs[0]: "tbp", inputs[1]: "tbn"})
-    response = sweep.of(f"v({first})") - sweep.of(f"v({second})")
-    difference = float(operating.of(f"v({first})")[0] - operating.of(f"v({second})")[0])
-    return {
-        **_response(sweep.scale, response),
-        "offset": Measurement(-difference / float(np.real(response[0])), "V"),
-        **operating_point(fixture, operating),
-    }
+    return fixture.run(cards, 2, {inputs[0]: "tbp", inputs[1]: "tbn"})
+
+
+def _common_level(first: str, second: str, level: float) -> list[str]:
+    """Return cards that hold the mean of two nodes at a level by equal currents into both. [V]"""
+    return [
+        f"ehalf1 tbh 0 {first} 0 0.5",
+        f"ehalf2 tbm tbh {second} 0 0.5",
+        f"vhold tbl 0 {level:g}",
+        f"vhold1 tbi {first} 0",
+        f"vhold2 tbj {second} 0",
+        f"ghold1 0 tbi tbl tbm {HOLD_S:g}",
+        f"ghold2 0 tbj tbl tbm {HOLD_S:g}",
+    ]
 
 
 def _inverts(sweep: Plot, fixture: Fixture) -> bool:
@@ -135,7 +181,15 @@ def _response(frequency: np.ndarray, response: np.ndarray) -> dict[str, Measurem
 
     The DC gain is that of the first point. The unity-gain frequency is found between two points of the sweep on
     logarithmic scales.
+
+    Raises:
+        SimulationError: If the circuit does not amplify, so that it is not in its operating range.
     """
+    if abs(response[0]) < LEAST_GAIN:
+        raise SimulationError(
+            f"the circuit does not amplify at low frequencies (gain {abs(response[0]):.2g}): the common mode or a bias "
+            "does not suit it; give others in values"
+        )
     gain = 20 * np.log10(np.maximum(np.abs(response), 1e-30))
     found = {"dc_gain": Measurement(float(gain[0]), "dB")}
     below = np.nonzero(gain < 0)[0]

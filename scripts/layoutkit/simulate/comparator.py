@@ -1,8 +1,9 @@
 """The test bench of a clocked comparator: offset by a staircase, delay and kickback.
 
-The inputs rise against each other by one step a clock period, and the offset is the input voltage at which the decision
-changes: first in coarse steps, then in finer ones around that place. Each staircase goes up and comes down, because the
-last decision may act on the next; where it does, the offset is the middle of the voltages at which it does.
+A port with the inverse of the clock gets that. The inputs rise against each other by one step a clock period, and the
+offset is the input voltage at which the decision changes: first in coarse steps, then in finer ones around that place.
+Each staircase goes up and comes down, because the last decision may act on the next; where it does, the offset is the
+middle of the voltages at which it does.
 """
 
 from __future__ import annotations
@@ -106,11 +107,14 @@ def _transient(fixture: Fixture, steps: Sequence[float], high: bool) -> _Run:
     period, rise = values.period_s, values.period_s * RISE
     first, second = fixture.inputs
     end = period * len(steps)
-    levels = "0 {:g}" if high else "{:g} 0"
     shape = f"{period / 2:g} {rise:g} {rise:g} {period / 2 - rise:g} {period:g}"
-    clock = fixture.nodes[fixture.roles.clock]
+    clocks = {fixture.roles.clock: False, **fixture.roles.more_clocks}
     cards = [
-        f"vck {clock} 0 pulse({levels.format(values.supply_v)} {shape})",
+        *(
+            f"vck{number} {fixture.nodes[port]} 0 pulse({_levels(values.supply_v, rises=high != inverse)} {shape})"
+            for number, (port, inverse) in enumerate(clocks.items())
+            if port not in values.voltages_v
+        ),
         *_staircase("p", values.common_mode_v, [step / 2 for step in steps], period, rise),
         *_staircase("n", values.common_mode_v, [-step / 2 for step in steps], period, rise),
         f"rsp sp tbp {values.source_ohm:g}",
@@ -125,6 +129,11 @@ def _transient(fixture: Fixture, steps: Sequence[float], high: bool) -> _Run:
     out = [plot.of(f"v({fixture.nodes[port]})") for port in fixture.roles.outputs]
     ends = (np.arange(len(steps)) + 0.99) * period
     return _Run(plot, np.sign(np.interp(ends, plot.scale, out[0]) - np.interp(ends, plot.scale, out[1])))
+
+
+def _levels(supply: float, *, rises: bool) -> str:
+    """Return the level before and after the edge at the middle of a period."""
+    return f"0 {supply:g}" if rises else f"{supply:g} 0"
 
 
 def _staircase(name: str, common: float, steps: Sequence[float], period: float, rise: float) -> list[str]:

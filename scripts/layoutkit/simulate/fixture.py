@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.circuit import Circuit
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import NetlistError
+from layoutkit.simulate.netlist_cards import read_cards
 from layoutkit.simulate.ngspice import SimulationError, measure_log, simulate
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Fixture:
         values = self.values
         levels = dict.fromkeys(self.roles.power, values.supply_v)
         levels.update(dict.fromkeys(self.roles.common, values.common_mode_v))
+        levels.update({port: values.supply_v if high else 0.0 for port, high in self.roles.levels.items()})
         levels.update({port: level for port, level in values.voltages_v.items() if port not in self.roles.inputs})
         cards = [f"v{self.nodes[port]} {self.nodes[port]} 0 {level:g}" for port, level in levels.items()]
         for port, current in values.currents_a.items():
@@ -160,8 +162,9 @@ class Fixture:
         node, nmos = self.nodes[port], device.type == "nmos"
         copy = replace(device, id="M1", terminals={"d": "gate", "g": "gate", "s": "rail", "b": "rail"})
         name = f"copy_{node}"
+        ignored = self.technology.simulation.ignored_parameters if self.technology.simulation else ()
         text = write_spice(Circuit(name, (copy,), ("gate", "rail")), self.technology)
-        cards = [line for line in text.splitlines() if not line.startswith("*") and line != ".end"]
+        cards = read_cards(text, "the bias", ignored=ignored).text.splitlines()
         rail = "0" if nmos else self.supply
         source = f"ib{node} {self.supply} b{node} {current:g}" if nmos else f"ib{node} b{node} 0 {current:g}"
         stacked = device.terminals["s"] not in (*self.roles.ground, *self.roles.power)

@@ -25,6 +25,11 @@ IN_DECKS = frozenset(
      ".options", ".save", ".print", ".model", ".func"}
 )  # fmt: skip
 _SET = re.compile(r"([a-z_]\w*)\s*=(?!=)")
+_WIDTH = re.compile(r"(\sw\s*=\s*)(\d[\d.]*(?:e[+-]?\d+)?)(?=[a-z]*(?:\s|$))", re.IGNORECASE)
+_FINGERS = re.compile(r"\snf\s*=\s*(\d+)(?:\s|$)", re.IGNORECASE)
+_INSIDE = 1 + 1e-7
+"""ngspice takes the model of a transistor by the width of its fingers, W/nf, which rounding puts below the narrowest
+model where it is exactly that wide, such as 4.2 um over ten fingers of 0.42 um."""
 _REFUSED_WORDS = re.compile(r"\b(file|filename|input_file|path)\s*=|`|\$\(|;\s*shell\b", re.IGNORECASE)
 
 
@@ -60,6 +65,7 @@ def read_cards(text: str, where: str, cell: str = "", ignored: Sequence[str] = (
     cards = harmless_cards(text, where, IN_NETLISTS)
     if ignored:
         cards = [re.sub(rf"\s(?:{'|'.join(ignored)})\s*=\s*\S+", "", card, flags=re.IGNORECASE) for card in cards]
+    cards = [_inside_of_its_model(card) for card in cards]
     subcircuits = {words[1].lower(): words[1:] for words in map(str.split, cards) if _is(words, ".subckt")}
     if not subcircuits or (cell and cell.lower() not in subcircuits):
         has = ", ".join(words[0] for words in subcircuits.values()) or "none"
@@ -67,6 +73,14 @@ def read_cards(text: str, where: str, cell: str = "", ignored: Sequence[str] = (
     head = subcircuits[cell.lower()] if cell else list(subcircuits.values())[-1]
     ports = tuple(word for word in head[1:] if "=" not in word and word.lower() != "params:")
     return CardNetlist(head[0], ports, called_models(cards), "\n".join(cards) + "\n")
+
+
+def _inside_of_its_model(card: str) -> str:
+    """Return a card of a transistor with several fingers with a width that is larger by far less than an atom."""
+    fingers = _FINGERS.search(card)
+    if fingers is None or int(fingers[1]) < 2:
+        return card
+    return _WIDTH.sub(lambda match: f"{match[1]}{float(match[2]) * _INSIDE:.14g}", card)
 
 
 def called_models(cards: Iterable[str]) -> frozenset[str]:

@@ -19,6 +19,9 @@ PERIODS = 6
 STEADY = 0.01
 """Largest difference between the last periods, as a part of their mean."""
 
+LEAST_SWING = 0.05
+"""Smallest swing of an oscillation, as a part of the supply."""
+
 
 def measure_oscillator(fixture: Fixture) -> dict[str, Measurement]:
     """Return frequency, peak-to-peak swing and mean supply current over the last periods.
@@ -31,25 +34,25 @@ def measure_oscillator(fixture: Fixture) -> dict[str, Measurement]:
     if not fixture.roles.outputs:
         raise SimulationError("no output was found; name its port so that it begins with out, or give a deck")
     output = fixture.nodes[fixture.roles.outputs[0]]
+    supplies = [*fixture.roles.power, *(port for port, high in fixture.roles.levels.items() if high)]
     for span in SPANS_S:
         step = span / 4000
         cards = [
             f"cl {output} 0 {fixture.values.load_f:g}",
             f".ic v({output})=0",
             f".tran {step:g} {span:g} 0 {step:g}",
-            f".save v({output}) " + " ".join(f"i(v{fixture.nodes[net]})" for net in fixture.roles.power),
+            f".save v({output}) " + " ".join(f"i(v{fixture.nodes[net]})" for net in supplies),
         ]
         (run,) = fixture.run(cards, 1)
         time, level = run.scale, run.of(f"v({output})")
-        edges = rising_edges(time, level, fixture.values.supply_v / 2)
-        periods = np.diff(edges)[-PERIODS:]
+        periods, start = _last_periods(time, level, LEAST_SWING * fixture.values.supply_v)
         if periods.size == PERIODS and np.ptp(periods) <= STEADY * periods.mean():
-            last = time >= edges[-PERIODS - 1]
+            last = time >= start
             currents = {
-                f"supply_current({net})" if len(fixture.roles.power) > 1 else "supply_current": Measurement(
+                f"supply_current({net})" if len(supplies) > 1 else "supply_current": Measurement(
                     -mean_over_time(time[last], run.of(f"i(v{fixture.nodes[net]})")[last]), "A"
                 )
-                for net in fixture.roles.power
+                for net in supplies
             }
             return {
                 "frequency": Measurement(float(1 / periods.mean()), "Hz"),
@@ -57,6 +60,18 @@ def measure_oscillator(fixture: Fixture) -> dict[str, Measurement]:
                 **currents,
             }
     raise SimulationError(f"the output does not oscillate steadily within {SPANS_S[-1]:g} s")
+
+
+def _last_periods(time: np.ndarray, level: np.ndarray, least: float) -> tuple[np.ndarray, float]:
+    """Return the last periods [s] and the time at which they begin; none if the swing is below ``least`` [V].
+
+    A period is the time between two rises through the middle of the swing, which need not be half of the supply.
+    """
+    late = level[time >= time[-1] / 2]
+    edges = rising_edges(time, level, float(late.min() + late.max()) / 2)
+    if np.ptp(late) < least or len(edges) <= PERIODS:
+        return np.empty(0), 0.0
+    return np.diff(edges)[-PERIODS:], float(edges[-PERIODS - 1])
 
 
 def rising_edges(time: np.ndarray, level: np.ndarray, threshold: float) -> np.ndarray:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.supplies import find_supplies
+from layoutkit.simulate.clock_ports import clock_ports, held_at_supply
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 OPERATING_POINT = "operating_point"
 BENCHES = ("amplifier", "comparator", "oscillator", "mirror", OPERATING_POINT)
 _OUTPUT_NAME = re.compile(r"v?_?out.*|vo[pnm+\-]?\d*|q(n|b|bar)?", re.IGNORECASE)
-_CLOCK_NAME = re.compile(r"(c(l?k|lock)|phi|latch|strobe|en_?clk).*", re.IGNORECASE)
 _COMMON_MODE_NAME = re.compile(r"v_?(cm|ref|com).*", re.IGNORECASE)
 
 
@@ -38,9 +38,12 @@ class Roles:
         inputs: Both inputs of a differential pair, or the reference of a mirror.
         outputs: What is measured: one net, or two that mirror each other; of a mirror, all of them.
         clock: What starts a comparison.
+        more_clocks: Every other port with a clock, and whether it is the inverse of ``clock``.
         currents: Port that takes a bias current, to the transistor that takes it.
         gates: Port on gates alone, to the transistor whose gate it biases.
         common: Ports at the common-mode voltage.
+        levels: Port to whether it is held at the supply (true) or at ground: what enables the circuit, and what feeds
+            the inverters of an oscillator.
         open: Ports that nothing is connected to.
     """
 
@@ -51,9 +54,11 @@ class Roles:
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     clock: str = ""
+    more_clocks: Mapping[str, bool] = field(default_factory=dict)
     currents: Mapping[str, Device] = field(default_factory=dict)
     gates: Mapping[str, Device] = field(default_factory=dict)
     common: tuple[str, ...] = ()
+    levels: Mapping[str, bool] = field(default_factory=dict)
     open: tuple[str, ...] = ()
 
 
@@ -78,7 +83,9 @@ class _Finder:
         }
 
     def roles(self) -> Roles:
-        inputs, clock = self._inputs(), self._clock()
+        inputs = self._inputs()
+        clocks = clock_ports(self.circuit, self.supplies, [port for port in self._on_gates() if port not in inputs])
+        clock = next(iter(clocks), "")
         bench, reason = self._bench(inputs, clock)
         mirror = self._mirror() if bench == "mirror" else None
         if mirror is not None:
@@ -89,14 +96,14 @@ class _Finder:
             outputs = self._outputs({*inputs, clock}, single=bench == "oscillator")
         if bench == "mirror" and mirror is None:
             inputs = outputs = ()
-        left = [port for port in self.signals if port not in {*inputs, *outputs, clock}]
+        if bench != "comparator":
+            clocks = {}
+        left = [port for port in self.signals if port not in {*inputs, *outputs, *clocks}]
+        levels = self._levels(left, bench)
+        left = [port for port in left if port not in levels]
         currents = {port: taker for port in left if (taker := self._takes_current(port)) is not None}
-        gates = {
-            port: self.ends[port][0][0]
-            for port in left
-            if self.ends[port] and all(end == "g" for _, end in self.ends[port]) and port not in currents
-        }
-        common = tuple(port for port in gates if _COMMON_MODE_NAME.fullmatch(port))
+        gates = {port: self.ends[port][0][0] for port in self._on_gates() if port in left and port not in currents}
+        common = tuple(port for port in gates if _COMMON_MODE_NAME.fullmatch(port) or self._on_both_kinds(port))
         return Roles(
             bench=bench,
             reason=reason,
@@ -104,10 +111,12 @@ class _Finder:
             ground=tuple(net for net in self.supplies.ground if net in self.circuit.ports),
             inputs=inputs,
             outputs=outputs,
-            clock=clock if bench == "comparator" else "",
+            clock=next(iter(clocks), ""),
+            more_clocks=dict(list(clocks.items())[1:]),
             currents=currents,
             gates={port: device for port, device in gates.items() if port not in common},
             common=common,
+            levels=levels,
             open=tuple(port for port in left if port not in currents and port not in gates),
         )
 
@@ -138,12 +147,27 @@ class _Finder:
                 return tuple(nets)
         return ()
 
-    def _clock(self) -> str:
-        """Return the port that leads to gates of both kinds, or whose name is that of a clock."""
-        on_gates = [port for port in self.signals if self.ends[port] and all(end == "g" for _, end in self.ends[port])]
-        named = [port for port in on_gates if _CLOCK_NAME.fullmatch(port)]
-        both = [port for port in on_gates if {device.type for device, _ in self.ends[port]} >= {"nmos", "pmos"}]
-        return next(iter([*named, *both]), "")
+    def _on_gates(self) -> list[str]:
+        """Return the ports that only gates are on."""
+        return [port for port in self.signals if self.ends[port] and all(end == "g" for _, end in self.ends[port])]
+
+    def _on_both_kinds(self, port: str) -> bool:
+        """Whether a port is on transistors of both kinds, as the input of an inverter is."""
+        return {device.type for device, _ in self.ends[port]} >= {"nmos", "pmos"}
+
+    def _levels(self, ports: Iterable[str], bench: str) -> dict[str, bool]:
+        """Return the ports that are held at the supply (true) or at ground."""
+        on_gates = self._on_gates()
+        found = {port: held_at_supply(port) for port in ports if port in on_gates}
+        if bench == "oscillator":  # what feeds its inverters is a supply, and no bias of one transistor
+            fed = {port: {device.type for device, end in self.ends[port] if end == "s"} for port in ports}
+            found |= {port: fed[port] == {"pmos"} for port in ports if self._is_source_of_inverters(port)}
+        return {port: level for port, level in found.items() if level is not None}
+
+    def _is_source_of_inverters(self, port: str) -> bool:
+        """Whether a port is the source of several transistors of one kind and of nothing else."""
+        ends = self.ends[port]
+        return len(ends) > 2 and all(end == "s" for _, end in ends) and len({device.type for device, _ in ends}) == 1
 
     def _outputs(self, known: set[str], *, single: bool) -> tuple[str, ...]:
         """Return the port that drains drive and that is farthest from the inputs; its mirror image with it."""
@@ -174,16 +198,34 @@ class _Finder:
         return depth
 
     def _takes_current(self, port: str) -> Device | None:
-        """Return the transistor that takes a bias current from a port: a diode, a cascoded one, or a pair's source."""
-        ends = self.ends[port]
+        """Return the transistor that takes a bias current from a port: a diode, a cascoded one, or a pair's source.
+
+        The current may pass a switch. A node that drains of both kinds are on has its current from the circuit.
+        """
+        ends = self._ends_of(port)
         gates = [device for device, end in ends if end == "g"]
         drains = [device for device, end in ends if end == "d"]
         below = {device.terminals["s"] for device in drains}
         for device in gates:
             if device in drains or device.terminals["d"] in below:
-                return device
+                types = {drain.type for drain in drains if drain.terminals["s"] not in self._switched(ends)}
+                return device if len(types) < 2 else None
+        behind = self._switched(ends)
+        if port in self.ends and len(behind) == 1 and all(end in "ds" for _, end in ends):
+            return self._takes_current(next(iter(behind)))
         sources = [device for device, end in ends if end == "s"]
         return sources[0] if len(sources) == len(ends) and sources else None
+
+    def _ends_of(self, net: str) -> list[tuple[Device, str]]:
+        return [(self.circuit.device(end.device), end.terminal) for end in self.circuit.nets[net]]
+
+    def _switched(self, ends: Iterable[tuple[Device, str]]) -> set[str]:
+        """Return the nets on the other side of switches of an NMOS and a PMOS in parallel."""
+        other: dict[str, set[str]] = {}
+        for device, end in ends:
+            if device.is_mos and end in "ds":
+                other.setdefault(device.terminals["s" if end == "d" else "d"], set()).add(device.type)
+        return {net for net, types in other.items() if types == {"nmos", "pmos"} and net not in self.supplies}
 
     def _driven(self, device: Device) -> str:
         """Return the drain of a transistor, or of the cascodes above it."""

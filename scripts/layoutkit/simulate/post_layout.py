@@ -161,7 +161,10 @@ class _Comparison:
         roles = self.roles
         ports = {
             "inputs": list(roles.inputs), "outputs": list(roles.outputs), "clock": roles.clock,
-            "supplies": list(roles.power), "open": list(roles.open),
+            "inverse_clocks": [port for port, inverse in roles.more_clocks.items() if inverse],
+            "more_clocks": [port for port, inverse in roles.more_clocks.items() if not inverse],
+            "supplies": list(roles.power), "high": [port for port, high in roles.levels.items() if high],
+            "low": [port for port, high in roles.levels.items() if not high], "open": list(roles.open),
         }  # fmt: skip
         told = {name: value for name, value in ports.items() if value}
         return {"name": roles.bench, "reason": roles.reason, "ports": told, "values": self.values.to_json()}

@@ -68,3 +68,11 @@ def test_every_faulty_line_is_named():
 def test_a_netlist_without_the_subcircuit_is_refused(text, cell):
     with pytest.raises(NetlistError, match="has no subcircuit"):
         read_cards(text, "the netlist", cell)
+
+
+def test_the_fingers_of_a_transistor_are_not_rounded_below_the_narrowest_model():
+    """ngspice takes the model by W/nf: 4.2 um over ten fingers is found with a width that is 0.4 pm larger."""
+    sizes = ["w=4.2 l=8 nf=10 m=1", "w=2.1u l=8u nf=5", "w=4.2 nf=1"]
+    text = "\n".join([".subckt a d g s b", *(f"XM{size[-1]} d g s b fet {size}" for size in sizes), ".ends"])
+    widths = [word for word in read_cards(text, "it").text.split() if word.startswith("w=")]
+    assert widths == ["w=4.20000042", "w=2.10000021u", "w=4.2"]

@@ -116,3 +116,79 @@ def test_the_bench_that_is_asked_for_is_used():
 def test_a_port_named_as_a_common_mode_gets_that_voltage(name):
     text = OTA.format(ports=f"inp inn out bias {name} vdd vss", more=f"M7 x {name} vss vss nmos W=4u L=1u")
     assert roles(text + "").common == (name,)
+
+
+@pytest.mark.parametrize(
+    ("main", "other", "inverse"),
+    [
+        ("CLK", "CLK_B", True), ("clk", "nclk", True), ("clkp", "clkn", True), ("phi1", "phi1b", True),
+        ("phi1", "phib1", True), ("latch", "latch_bar", True), ("ck", "ck!", True), ("clk", "clk2", False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_clock_with_the_name_of_an_inverse_is_one(main, other, inverse, swapped):
+    """M11 resets as M7 to M10 do, so that nothing but the name tells."""
+    names = [other, main] if swapped else [main, other]
+    text = LATCH.replace("clk", main).replace(f".subckt latch {main}", f".subckt latch {' '.join(names)}")
+    found = roles(text.replace(".ends", f"M11 x {other} vdd vdd pmos W=1u L=0.18u\n.ends"))
+    assert found.gates == {}
+    if inverse:
+        assert (found.clock, found.more_clocks) == (main, {other: True})
+    else:
+        assert {found.clock, *found.more_clocks} == {main, other}
+        assert list(found.more_clocks.values()) == [False]
+
+
+@pytest.mark.parametrize(
+    ("card", "inverse"),
+    [
+        ("MT2 up {0} vdd vdd pmos W=1u L=0.18u\nM12 x dp up vdd pmos W=1u L=0.18u", True),
+        ("M11 x {0} vss vss nmos W=1u L=0.18u", True),
+        ("MT2 low {0} vss vss nmos W=1u L=0.18u\nM12 x dp low vss nmos W=1u L=0.18u", False),
+        ("M11 x {0} vdd vdd pmos W=1u L=0.18u", False),
+    ],
+)
+def test_what_a_second_clock_drives_tells_its_phase(card, inverse):
+    """A tail conducts and a reset does not while the circuit compares."""
+    text = LATCH.replace("latch clk", "latch clk strobe").replace(".ends", card.format("strobe") + "\n.ends")
+    assert roles(text).more_clocks == {"strobe": inverse}
+
+
+def test_a_clock_without_a_name_switches_the_tail_and_an_enable_is_none():
+    unnamed = LATCH.replace("clk", "go")
+    assert (roles(unnamed).bench, roles(unnamed).clock) == ("comparator", "go")
+    enabled = unnamed.replace("MT com go vss vss", "MT com vb vss vss").replace("latch go", "latch go vb")
+    found = roles(enabled.replace("go", "ena"))
+    assert (found.bench, found.levels, list(found.gates)) == ("amplifier", {"ena": True}, ["vb"])
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [("en", True), ("EN_B", False), ("pd", False), ("pdn", True), ("rst", False)]
+)
+def test_a_port_that_enables_is_held(name, level):
+    text = OTA.format(ports=f"inp inn out bias {name} vdd vss", more=f"M7 out {name} vdd vdd pmos W=4u L=1u")
+    assert (roles(text).levels, list(roles(text).gates)) == ({name: level}, ["bias"])
+
+
+def test_the_input_of_an_inverter_is_driven_in_every_bench():
+    found = roles(".subckt inverter a y vdd vss\nM1 y a vss vss nmos W=1u L=1u\nM2 y a vdd vdd pmos W=2u L=1u\n.ends\n")
+    assert (found.bench, found.common, found.outputs) == ("operating_point", ("a",), ("y",))
+
+
+def test_a_mirror_node_on_a_port_has_its_current_from_the_circuit():
+    text = OTA.format(ports="inp inn out tmir bias vdd vss", more="")
+    assert roles(text).currents == {}
+    assert roles(text).open == ("tmir",)
+
+
+def test_a_bias_current_may_pass_a_switch():
+    more = "M6 vn vn vss vss nmos W=4u L=1u\nM7 ib en vn vss nmos W=1u L=0.5u\nM8 vn enb ib vdd pmos W=1u L=0.5u"
+    found = roles(OTA.format(ports="inp inn out ib en enb vdd vss", more=more).replace("bias", "vn"))
+    assert {port: device.id for port, device in found.currents.items()} == {"ib": "M6"}
+    assert found.levels == {"en": True, "enb": False}
+
+
+def test_a_port_that_feeds_the_stages_of_a_ring_is_a_supply():
+    starved = RING.replace("out vdd vdd", "out vctl vdd").replace("a vdd vdd", "a vctl vdd")
+    found = roles(starved.replace("b vdd vdd", "b vctl vdd").replace("ring out", "ring vctl out"))
+    assert (found.bench, found.levels, found.currents) == ("oscillator", {"vctl": True}, {})

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,13 @@ from layoutkit.circuit import Target, map_circuit, read_netlist, recognise
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import LayoutkitError, MissingProgramError, NetlistError, TimeLimitError
+from layoutkit.simulate.bench_values import choose_values
+from layoutkit.simulate.comparator import measure_comparator
 from layoutkit.simulate.device_models import find_models
+from layoutkit.simulate.fixture import Fixture
+from layoutkit.simulate.netlist_cards import read_cards
 from layoutkit.simulate.ngspice import PROGRAM_VARIABLE, SimulationError, Start, simulate
+from layoutkit.simulate.port_roles import find_roles
 from layoutkit.simulate.post_layout import Request, compare_post_layout
 from layoutkit.technology import load
 
@@ -105,6 +111,68 @@ def test_unequal_capacitances_behind_the_pair_are_an_offset_of_a_comparator():
     answer = compared(LATCH, with_cards("Cwire dp vss 2f"))
     assert abs(values_of(answer)["offset"]) > 5e-4
     assert abs(values_of(answer, "schematic")["offset"]) < 1e-4
+
+
+def test_an_inverse_clock_falls_when_the_clock_rises_unless_a_voltage_is_given(monkeypatch):
+    decks = []
+
+    def stop(deck, *_):
+        decks.append(deck)
+        raise SimulationError("enough")
+
+    monkeypatch.setattr("layoutkit.simulate.fixture.simulate", stop)
+    text = LATCH.replace("latch clk", "latch clk clk_b")
+    circuit = circuit_of(text.replace(".ends", "M11 x clk_b vss vss nmos W=1u L=0.18u\n.ends"))
+    for given in ({}, {"clk_b": 0.3}):
+        values = choose_values(circuit, load("generic"), find_roles(circuit), {"voltages_v": given})
+        netlist = read_cards(write_spice(circuit, load("generic")), "netlist")
+        with pytest.raises(SimulationError):
+            measure_comparator(Fixture(circuit, load("generic"), find_roles(circuit), values, netlist, "", Start()))
+    pulses = [re.findall(r"^vck\d (\w+) 0 (pulse\(\S+ \S+)", deck, re.MULTILINE) for deck in decks]
+    assert pulses == [[("p1", "pulse(0 1.8"), ("p2", "pulse(1.8 0")], [("p1", "pulse(0 1.8")]]
+    assert "vp2 p2 0 0.3" in decks[1]
+
+
+@needs_ngspice
+def test_two_outputs_under_current_sources_are_held_and_their_difference_is_nulled():
+    """gm = sqrt(2 KP W/L I) over the conductances of an N and a P, LAMBDA I each, and the offset of unequal widths.
+
+    The sources above the pair give less than its tail takes; the bench adds the rest to both outputs alike.
+    """
+    text = """.subckt pair inp inn outn outp tail bp vdd vss
+    M1 outn inp tail vss nmos W=8u L=0.5u
+    M2 outp inn tail vss nmos W=8u L=0.5u
+    M3 outn bp vdd vdd pmos W=8u L=0.5u
+    M4 outp bp vdd vdd pmos W=8u L=0.5u
+    .ends"""
+    bias = {"tail": BIAS_A, "bp": 0.4 * BIAS_A}
+    answer = compared(text, lambda netlist: netlist.replace("vss nmos_1v8 W=8u", "vss nmos_1v8 W=8.4u", 1),
+                      values={"currents_a": bias, "load_f": LOAD_F})  # fmt: skip
+    before, after = values_of(answer, "schematic"), values_of(answer)
+    transconductance = math.sqrt(2 * KP * 8 / 0.5 * BIAS_A / 2)
+    conductance = LAMBDA * (BIAS_A / 2 + 0.4 * BIAS_A)
+    assert before["dc_gain"] == pytest.approx(20 * math.log10(transconductance / conductance), abs=1.0)
+    assert before["gbw"] == pytest.approx(transconductance / (2 * math.pi * LOAD_F), rel=0.06)
+    assert before["held_current"] == pytest.approx(0.1 * BIAS_A, rel=0.5)
+    assert abs(before["offset"]) < 1e-6
+    overdrive = math.sqrt(BIAS_A / (KP * 8 / 0.5))
+    assert abs(after["offset"]) == pytest.approx(0.05 * overdrive / 2, rel=0.1)
+    assert after["dc_gain"] == pytest.approx(before["dc_gain"], abs=0.3)
+
+
+@needs_ngspice
+def test_a_circuit_that_does_not_amplify_is_unchecked():
+    answer = compared(AMPLIFIER, values={"currents_a": {"bias": BIAS_A}, "common_mode_v": 0.1})
+    assert not values_of(answer)
+    assert "common mode" in answer["unchecked"][0]
+
+
+@needs_ngspice
+def test_an_oscillation_below_half_of_the_supply_has_a_frequency():
+    starved = RING.replace("ring out", "ring out vctl").replace(" vdd vdd pmos", " vctl vdd pmos")
+    values = values_of(compared(starved, values={"voltages_v": {"vctl": 0.8}}))
+    assert 0.4 < values["swing"] < 0.85
+    assert values["supply_current(vctl)"] > 10 * abs(values["supply_current(vdd)"])
 
 
 @needs_ngspice
