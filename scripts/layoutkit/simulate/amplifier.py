@@ -15,13 +15,14 @@ amplifier of gain 1 is before the coil, which would load a high output resistanc
 
 Two outputs: the inputs are driven by plus and minus half of the source, and the same coil and capacitor let the
 difference of the outputs hold the difference of the inputs, so that a high gain does not drive the outputs to the
-supplies. Where the schematic's outputs with equal inputs lie near a supply, as with current sources above and below
-them, or with a load that is not part of the circuit, equal currents into both outputs hold their common level.
+supplies. Where the schematic's own level leaves it little gain, as with current sources above and below the outputs or
+with a load that is not part of the circuit, equal currents into both outputs hold their common level.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +41,8 @@ LARGEST_OFFSET = 0.1
 """Largest difference of the inputs, as a part of the supply, at which an amplifier is in its operating range."""
 LEAST_GAIN = 0.1
 """Least DC gain of an amplifier in its operating range; an equalizer may have less than 1."""
+HELD_GAIN = 2.0
+"""How many times more two outputs have to amplify at the common-mode voltage for the bench to hold them there."""
 HOLD_S = 1.0
 """Conductance that holds the common level of two outputs. [S]"""
 _POSITIVE_NAME = re.compile(r".*(p|\+|plus|pos|1|a)\d*", re.IGNORECASE)
@@ -83,19 +86,20 @@ def quiet_output(fixture: Fixture) -> float | None:
     """Return the level at which the outputs are to be kept; None to leave that to the circuit and its loop. [V]
 
     One output is kept where it is with equal inputs, unless that is near a supply, as with a high gain. Two outputs are
-    kept at the common-mode voltage if they are near a supply with equal inputs.
+    kept at the common-mode voltage if the circuit amplifies far more there than at the level that it finds itself.
     """
     outputs = fixture.roles.outputs
     if len(fixture.roles.inputs) != 2 or len(outputs) not in (1, 2):
         return None
-    first, second = fixture.roles.inputs
     level, supply = fixture.values.common_mode_v, fixture.values.supply_v
+    if len(outputs) == 2:
+        held = replace(fixture, values=replace(fixture.values, output_v=level))
+        free, kept = (float(np.abs(_two_outputs_at(each)[1][0])) for each in (fixture, held))
+        return level if kept > HELD_GAIN * free else None
+    first, second = fixture.roles.inputs
     (plot,) = fixture.run([f"vp tbp 0 {level:g}", f"vn tbn 0 {level:g}", ".op"], 1, {first: "tbp", second: "tbn"})
-    levels = [float(plot.of(f"v({fixture.nodes[port]})")[0]) for port in outputs]
-    inside = all(0.1 * supply < each < 0.9 * supply for each in levels)
-    if len(levels) == 2:
-        return None if inside else level
-    return round(levels[0], 4) if inside else None
+    output = float(plot.of(f"v({fixture.nodes[outputs[0]]})")[0])
+    return round(output, 4) if 0.1 * supply < output < 0.9 * supply else None
 
 
 def _level(fixture: Fixture) -> float:
@@ -120,14 +124,8 @@ def _one_output(fixture: Fixture, positive: str, negative: str) -> list[Plot]:
 
 
 def _two_outputs(fixture: Fixture) -> dict[str, Measurement]:
-    """Return the measurements with the loop closed so that it does not latch."""
-    runs = [_closed_loop(fixture, sign) for sign in (1, -1)]
+    (operating, sweep), response = _two_outputs_at(fixture)
     first, second = (fixture.nodes[port] for port in fixture.roles.outputs)
-    operating, sweep = runs[0]
-    response = sweep.of(f"v({first})") - sweep.of(f"v({second})")
-    if np.real(response[0]) < 0:  # the outputs are exchanged
-        operating, sweep = runs[1]
-        response = sweep.of(f"v({first})") - sweep.of(f"v({second})")
     difference = float(operating.of(f"v({first})")[0] - operating.of(f"v({second})")[0])
     driven = float(operating.of("v(tbp)")[0] - operating.of("v(tbn)")[0])
     found = _response(sweep.scale, response)
@@ -135,6 +133,17 @@ def _two_outputs(fixture: Fixture) -> dict[str, Measurement]:
         found["held_current"] = Measurement(float(operating.of("i(vhold1)")[0]), "A")
     offset = Measurement(driven - difference / float(np.real(response[0])), "V")
     return {**found, "offset": offset, **operating_point(fixture, operating)}
+
+
+def _two_outputs_at(fixture: Fixture) -> tuple[list[Plot], np.ndarray]:
+    """Return operating point, sweep and the response of the difference, with the loop closed so that it is stable."""
+    first, second = (fixture.nodes[port] for port in fixture.roles.outputs)
+    for sign in (1, -1):  # the second, where the outputs are exchanged
+        plots = _closed_loop(fixture, sign)
+        response = plots[1].of(f"v({first})") - plots[1].of(f"v({second})")
+        if sign * np.real(response[0]) >= 0:
+            break
+    return plots, response
 
 
 def _closed_loop(fixture: Fixture, sign: int) -> list[Plot]:

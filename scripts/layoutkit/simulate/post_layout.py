@@ -139,6 +139,7 @@ class _Comparison:
             found = self._measure_all(models)
         except NoModelsError as error:
             self.unchecked.append(error.message)
+        self.unchecked += self._biases_beyond(found)
         corners = [self._corner(corner, found) for corner in self.request.corners]
         judged, faults = judge(corners, self.limits)
         return {
@@ -239,6 +240,20 @@ class _Comparison:
         level = self.outputs_v.get(corner)
         told = {} if level is None else {"output_v": level}
         return {"corner": corner, **told, "measurements": [_side_by_side(name, sides) for name in names]}
+
+    def _biases_beyond(self, found: Mapping[_Run, _Measured]) -> list[str]:
+        """Return the bias ports that the bench's current puts beyond the supplies of the schematic, in words."""
+        told = []
+        driven = [port for port in self.roles.currents if port in self.values.currents_a and self.deck is None]
+        for run, measured in found.items():
+            for port in driven if run.netlist == SCHEMATIC else ():
+                level = measured.get(f"v({port})")
+                if level is not None and not 0.0 <= level.value <= self.values.supply_v:
+                    told.append(
+                        f"{run.corner}: {self.values.currents_a[port]:g} A put {port} at {level.value:.2f} V, beyond "
+                        "the supplies, so the figures are those of another bias; give one in values.currents_a"
+                    )
+        return told
 
     def _statistics(self, found: Mapping[_Run, _Measured]) -> dict[str, Any]:
         """Return mean and standard deviation of each measurement over the samples."""

@@ -134,12 +134,13 @@ def test_an_inverse_clock_falls_when_the_clock_rises_unless_a_voltage_is_given(m
 
 
 @needs_ngspice
-def test_two_outputs_under_current_sources_are_held_and_their_difference_is_nulled():
+@pytest.mark.parametrize("outputs", ["outn outp", "outp outn"])
+def test_two_outputs_under_current_sources_are_held_and_their_difference_is_nulled(outputs):
     """gm = sqrt(2 KP W/L I) over the conductances of an N and a P, LAMBDA I each, and the offset of unequal widths.
 
     The sources above the pair give less than its tail takes; the bench adds the rest to both outputs alike.
     """
-    text = """.subckt pair inp inn outn outp tail bp vdd vss
+    text = f""".subckt pair inp inn {outputs} tail bp vdd vss
     M1 outn inp tail vss nmos W=8u L=0.5u
     M2 outp inn tail vss nmos W=8u L=0.5u
     M3 outn bp vdd vdd pmos W=8u L=0.5u
@@ -165,6 +166,13 @@ def test_a_circuit_that_does_not_amplify_is_unchecked():
     answer = compared(AMPLIFIER, values={"currents_a": {"bias": BIAS_A}, "common_mode_v": 0.1})
     assert not values_of(answer)
     assert "common mode" in answer["unchecked"][0]
+
+
+@needs_ngspice
+def test_a_bias_current_that_the_supply_cannot_drive_is_told():
+    answer = compared(AMPLIFIER, values={"currents_a": {"bias": 3e-3}})
+    assert any("0.003 A put bias at" in each and "beyond the supplies" in each for each in answer["unchecked"])
+    assert not compared(AMPLIFIER, values={"currents_a": {"bias": BIAS_A}})["unchecked"]
 
 
 @needs_ngspice
