@@ -6,12 +6,7 @@ within a time limit, and its process is killed with all its children. This is no
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -21,9 +16,10 @@ import klayout.db as kdb
 
 from layoutkit.drc.check import Options, touching
 from layoutkit.drc.drc_report import DrcReport, Marks, Verdict
-from layoutkit.errors import FileError, MissingProgramError, RuleNotFoundError, TimeLimitError
+from layoutkit.errors import FileError, RuleNotFoundError
 from layoutkit.layout.drawn_layers import drawn_layers
 from layoutkit.layout.files import layout_bytes, read_bytes
+from layoutkit.other_programs import OtherProgram, ProgramRun, log_tail, run_program
 from layoutkit.technology.technology import Rule
 
 if TYPE_CHECKING:
@@ -33,9 +29,12 @@ if TYPE_CHECKING:
 
 PROGRAM_VARIABLE = "ANALOG_LAYOUT_KLAYOUT"
 DEFAULT_TIMEOUT_S = 600.0
-HINT = (
+KLAYOUT = OtherProgram(
+    "klayout",
+    "a rule deck is run by the KLayout application",
     "install the KLayout application (Debian: apt-get install klayout; others: https://www.klayout.de/build.html) and "
-    f"put it on PATH, or name its program in ${PROGRAM_VARIABLE}; JSON and YAML rules need no application"
+    f"put it on PATH, or name its program in ${PROGRAM_VARIABLE}; JSON and YAML rules need no application",
+    PROGRAM_VARIABLE,
 )
 # What decks call their input, report and top cell. All are set; a deck reads those it knows.
 _INPUTS = ("input", "in_gds", "gds", "gds_file", "input_file", "infile", "layout_path")
@@ -90,24 +89,6 @@ class _Outcome:
     log: str
 
 
-def klayout_program() -> str:
-    """Return the KLayout application's path.
-
-    Raises:
-        MissingProgramError: If it is not installed; the message says how to get it.
-    """
-    named = os.environ.get(PROGRAM_VARIABLE)
-    program = shutil.which(named) if named else shutil.which("klayout")
-    if program is None:
-        missing = (
-            f"${PROGRAM_VARIABLE} names '{named}', which is not a program" if named else "klayout is not installed"
-        )
-        raise MissingProgramError(
-            f"a rule deck is run by the KLayout application, and {missing}; {HINT}", details={"program": "klayout"}
-        )
-    return program
-
-
 def run_deck(layout: kdb.Layout, cell: kdb.Cell, deck: Deck, options: Options | None = None) -> DrcReport:
     """Return what ``deck`` found in ``cell`` and all below it.
 
@@ -126,7 +107,7 @@ def run_deck(layout: kdb.Layout, cell: kdb.Cell, deck: Deck, options: Options | 
         TimeLimitError: If it took longer than allowed.
         RuleNotFoundError: If a whole run has no rule that ``options.rule_ids`` names.
     """
-    program, start, options = klayout_program(), perf_counter(), options or Options()
+    program, start, options = KLAYOUT.path(), perf_counter(), options or Options()
     read_bytes(deck.path)
     with tempfile.TemporaryDirectory(prefix="deck-") as name:
         folder = Path(name)
@@ -184,33 +165,9 @@ def _alone(layout: kdb.Layout, cell: kdb.Cell) -> bytes:
 
 
 def _run(command: list[str], folder: Path, deck: Deck) -> _Outcome:
-    environment = {**os.environ, "KLAYOUT_HOME": str(folder / "home"), "QT_QPA_PLATFORM": "offscreen"}
-    log = folder / "log"
-    with log.open("wb") as stream:
-        process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            status = process.wait(deck.timeout_s)
-        except subprocess.TimeoutExpired as error:
-            raise TimeLimitError(
-                f"deck {deck.path.name} did not end within {deck.timeout_s:g} s and was stopped; allow it more time",
-                details={"timeout_s": deck.timeout_s},
-            ) from error
-        finally:
-            _kill_group(process)
-    return _Outcome(status, _report_in(folder), _tail(log))
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End ``process`` and every process that it started."""
-    with suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
+    environment = {"KLAYOUT_HOME": str(folder / "home"), "QT_QPA_PLATFORM": "offscreen"}
+    status = run_program(ProgramRun(command, folder, deck.timeout_s, f"deck {deck.path.name}", environment))
+    return _Outcome(status, _report_in(folder), log_tail(folder, _MAX_LOG))
 
 
 def _report_in(folder: Path) -> Path | None:
@@ -220,12 +177,6 @@ def _report_in(folder: Path) -> Path | None:
         return requested
     others = sorted(path for path in folder.rglob("*.lyrdb") if path.is_file())
     return others[0] if len(others) == 1 else None
-
-
-def _tail(log: Path) -> str:
-    with log.open("rb") as stream:
-        stream.seek(max(log.stat().st_size - _MAX_LOG, 0))
-        return stream.read().decode("utf-8", "replace")
 
 
 def _fault_of(outcome: _Outcome) -> str:

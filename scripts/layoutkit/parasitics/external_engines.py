@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import signal
-import subprocess
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
@@ -18,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.spice_writer import write_spice
-from layoutkit.errors import KlayoutError, LayoutkitError, MissingProgramError, TimeLimitError
+from layoutkit.errors import KlayoutError, LayoutkitError, MissingProgramError
 from layoutkit.layout.cells import choose_cell
+from layoutkit.other_programs import OtherProgram, ProgramRun, log_tail, run_program
 from layoutkit.parasitics.net_parasitics import GROUND, Capacitor, Elements, NetParasitics, Parasitics
 from layoutkit.parasitics.pair_mismatches import pair_mismatches
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import klayout.db as kdb
 
@@ -32,15 +30,18 @@ if TYPE_CHECKING:
     from layoutkit.parasitics.parasitic_extraction import PexOptions
     from layoutkit.technology import Technology
 
-HINTS = {
-    "magic": "install Magic 8.3 (http://opencircuitdesign.com/magic, built with Tcl) and put it on PATH",
-    "kpex": "install KLayout-PEX (pip install klayout-pex) and put its command kpex on PATH",
+PROGRAMS = {
+    name: OtherProgram(name, f"engine {name} needs its program", f"{hint}, or use engine builtin")
+    for name, hint in (
+        ("magic", "install Magic 8.3 (http://opencircuitdesign.com/magic, built with Tcl) and put it on PATH"),
+        ("kpex", "install KLayout-PEX (pip install klayout-pex) and put its command kpex on PATH"),
+    )
 }
 _KPEX_KITS = {"sky130A": "sky130A", "sg13g2": "ihp_sg13g2", "gf180mcuD": "gf180mcuD"}
 _SUBSTRATES = frozenset({"0", "vsubs", "gnd!", "vsubstrate"})
 _SCALES = {"a": 1e-18, "f": 1e-15, "p": 1e-12, "n": 1e-9, "u": 1e-6}
 _CAPACITOR = re.compile(r"C\S*\s+(\S+)\s+(\S+)\s+([-+.\deE]+)([afpnu]?)", re.IGNORECASE)
-_MAX_LOG = 2000
+_MAX_LOG = 2000  # bytes
 _LEAST_AF = 1.0
 
 
@@ -67,13 +68,7 @@ def external_parasitics(
         TimeLimitError: If it took longer than allowed.
         LayoutkitError: If it wrote no netlist of the circuit.
     """
-    program = shutil.which(run.engine)
-    if program is None:
-        raise MissingProgramError(
-            f"engine {run.engine} needs the program {run.engine}, which is not on PATH; {HINTS[run.engine]}, or use "
-            "engine builtin",
-            details={"program": run.engine},
-        )
+    program = PROGRAMS[run.engine].path()
     cell = choose_cell(layout, options.cell_name)
     with tempfile.TemporaryDirectory(prefix="pex-") as name:
         folder = Path(name)
@@ -83,12 +78,13 @@ def external_parasitics(
         else:
             command = _kpex(program, technology, circuit, cell.name, options, folder)
         layout.write(str(folder / "layout.gds"))
-        log = _bounded(command, folder, run)
+        run_program(ProgramRun(command, folder, run.timeout_s, run.engine))
+        log = log_tail(folder, _MAX_LOG)
         text = written.read_text(errors="replace") if written.is_file() else ""
         if run.engine == "magic" and (folder / f"{cell.name}.ext").is_file():
             text = _with_gate_nets(text, (folder / f"{cell.name}.ext").read_text(errors="replace"))
     if f".subckt {cell.name}".lower() not in text.lower():
-        raise LayoutkitError(f"{run.engine} wrote no netlist of cell {cell.name}; it said: {log[-_MAX_LOG:].strip()}")
+        raise LayoutkitError(f"{run.engine} wrote no netlist of cell {cell.name}; it said: {log.strip()}")
     text = _with_names_of(circuit, text)
     spice, unchecked = _with_pins(text, cell.name, circuit)
     nets, elements = _figures(text, circuit)
@@ -193,32 +189,6 @@ def _kpex(
     command = [program, "--pdk", _KPEX_KITS[technology.name], "--gds", "layout.gds", "--cell", cell]
     command += ["--schematic", "schematic.spice", "--2.5D", "--mode", "RC" if options.mode == "rc" else "CC"]
     return [*command, "--out_dir", "kpex", "--out_spice", "out.spice"]
-
-
-def _bounded(command: Sequence[str], folder: Path, run: ExternalRun) -> str:
-    """Run a program within its time limit, with all that it starts, and return what it said."""
-    log = folder / "log.txt"
-    with log.open("wb") as stream:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            process.wait(run.timeout_s)
-        except subprocess.TimeoutExpired as error:
-            raise TimeLimitError(
-                f"{run.engine} took longer than {run.timeout_s:g} s and was stopped; allow more with timeout_s",
-                details={"timeout_s": run.timeout_s},
-            ) from error
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-    return log.read_text(errors="replace")
 
 
 def _with_names_of(circuit: Circuit, text: str) -> str:

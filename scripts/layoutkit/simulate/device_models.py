@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError
 from layoutkit.simulate.model_library import library_part
-from layoutkit.simulate.ngspice import loads_osdi, ngspice_program
+from layoutkit.simulate.ngspice import NGSPICE, loads_osdi
 from layoutkit.technology.simulation_models import TYPICAL
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class DeviceModels:
                 f"the models are in Verilog-A, and their compiled form is not there: {missing[0]}; compile them with "
                 "OpenVAF, as the kit's own install.py does"
             )
-        fault = loads_osdi(ngspice_program(), paths) if paths else ""
+        fault = loads_osdi(NGSPICE.path(), paths) if paths else ""
         if fault:
             raise NoModelsError(f"the models are compiled Verilog-A (OSDI), and {fault}")
         return paths

@@ -6,33 +6,29 @@ A deck that reaches this module holds no commands: ``netlist_cards`` has refused
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import tempfile
-import time
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from layoutkit.errors import LayoutkitError, MissingProgramError, TimeLimitError
+from layoutkit.errors import LayoutkitError
+from layoutkit.other_programs import LOG, OtherProgram, ProgramRun, run_program
 from layoutkit.simulate.raw_file import MAX_BYTES, Plot, read_raw
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PROGRAM_VARIABLE = "ANALOG_LAYOUT_NGSPICE"
 DEFAULT_TIMEOUT_S = 300.0
-HINT = (
+NGSPICE = OtherProgram(
+    "ngspice",
+    "circuits are simulated by ngspice",
     "install ngspice (Debian: apt-get install ngspice; others: https://ngspice.sourceforge.io) and put it on PATH, "
-    f"or name its program in ${PROGRAM_VARIABLE}"
+    f"or name its program in ${PROGRAM_VARIABLE}",
+    PROGRAM_VARIABLE,
 )
 SETTINGS = ("set ngbehavior=hsa", "set ng_nomodcheck", "set no_auto_gnd", "set num_threads=1")
 """How every PDK's models are read; a net called gnd is a net like any other."""
 _MAX_LOG = 200_000
-_LOOK_S = 0.25
 _TROUBLE = re.compile(
     r"error|unknown|can't find|could not find|cannot find|undefined|singular matrix|too small|no convergence|"
     r"not converge|failed|aborted|no such",
@@ -66,22 +62,6 @@ class Start:
     def lines(self) -> list[str]:
         """Return the start-up file."""
         return [*SETTINGS, *(f"osdi '{path}'" for path in self.osdi)]
-
-
-def ngspice_program() -> str:
-    """Return ngspice's path.
-
-    Raises:
-        MissingProgramError: If it is not installed; the message says how to get it.
-    """
-    named = os.environ.get(PROGRAM_VARIABLE)
-    program = shutil.which(named) if named else shutil.which("ngspice")
-    if program is None:
-        missing = f"${PROGRAM_VARIABLE} names '{named}', which is not a program" if named else "it is not installed"
-        raise MissingProgramError(
-            f"circuits are simulated by ngspice, and {missing}; {HINT}", details={"program": "ngspice"}
-        )
-    return program
 
 
 @lru_cache
@@ -120,7 +100,7 @@ def simulate(deck: str, start: Start, expected: int) -> list[Plot]:
         SimulationError: If fewer analyses finished; the message holds what ngspice said.
         TimeLimitError: If it took longer than allowed; its process has ended.
     """
-    plots, log = _run(ngspice_program(), deck, start)
+    plots, log = _run(NGSPICE.path(), deck, start)
     if len(plots) < expected:
         raise SimulationError(f"ngspice finished {len(plots)} of {expected} analyses: {trouble(log)}")
     return sorted(plots, key=lambda plot: plot.name != "Operating Point")
@@ -132,7 +112,7 @@ def measure_log(deck: str, start: Start) -> str:
     Raises:
         TimeLimitError: If it took longer than allowed; its process has ended.
     """
-    return _run(ngspice_program(), deck, start, raw=False)[1]
+    return _run(NGSPICE.path(), deck, start, raw=False)[1]
 
 
 def trouble(log: str) -> str:
@@ -148,8 +128,11 @@ def _run(program: str, deck: str, start: Start, *, raw: bool = True) -> tuple[li
         folder = Path(name)
         (folder / "deck.cir").write_text(deck, encoding="utf-8")
         (folder / ".spiceinit").write_text("\n".join(start.lines()) + "\n", encoding="utf-8")
-        _wait([program, "-b", *(["-r", "results.raw"] if raw else []), "deck.cir"], folder, start.timeout_s)
-        with (folder / "log").open("rb") as stream:
+        command = [program, "-b", *(["-r", "results.raw"] if raw else []), "deck.cir"]
+        environment = {"HOME": str(folder), "OMP_NUM_THREADS": "1"}
+        in_batch_mode = ProgramRun(command, folder, start.timeout_s, "a simulation", environment, starts_others=False)
+        run_program(in_batch_mode, lambda: _check_size(folder))
+        with (folder / LOG).open("rb") as stream:
             log = stream.read(_MAX_LOG).decode("utf-8", "replace")
         try:
             return read_raw(folder / "results.raw"), log
@@ -157,41 +140,8 @@ def _run(program: str, deck: str, start: Start, *, raw: bool = True) -> tuple[li
             raise SimulationError(str(error)) from error
 
 
-def _wait(command: Sequence[str], folder: Path, timeout_s: float) -> None:
-    """Run a program in a folder until it ends, its time is over or its files have more than ``MAX_BYTES``.
-
-    It stays in this process's group, so that it ends with it; ngspice in batch mode starts no other program.
-    """
-    environment = {**os.environ, "HOME": str(folder), "OMP_NUM_THREADS": "1"}
-    with (folder / "log").open("wb") as stream:
-        process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT
-        )
-        try:
-            end = time.monotonic() + timeout_s
-            while not _ended(process, min(_LOOK_S, end - time.monotonic())):
-                _check_size(folder)
-                if time.monotonic() >= end:
-                    raise TimeLimitError(
-                        f"a simulation did not end within {timeout_s:g} s and was stopped; allow it more time with "
-                        "timeout_s",
-                        details={"timeout_s": timeout_s},
-                    )
-        finally:
-            process.kill()
-            process.wait()
-
-
-def _ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    try:
-        process.wait(max(0.0, seconds))
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
 def _check_size(folder: Path) -> None:
-    size = sum(path.stat().st_size for path in (folder / "log", folder / "results.raw") if path.is_file())
+    size = sum(path.stat().st_size for path in (folder / LOG, folder / "results.raw") if path.is_file())
     if size > MAX_BYTES:
         raise SimulationError(
             f"a simulation wrote more than {MAX_BYTES} bytes and was stopped; simulate a shorter time or larger steps, "

@@ -17,7 +17,7 @@ from layoutkit.simulate.fixture import Fixture, Measurement
 from layoutkit.simulate.measurement_limits import judge, limits_of
 from layoutkit.simulate.mirror import measure_mirror
 from layoutkit.simulate.netlist_cards import CardNetlist, called_models, read_cards
-from layoutkit.simulate.ngspice import DEFAULT_TIMEOUT_S, SimulationError, Start, ngspice_program, ngspice_version
+from layoutkit.simulate.ngspice import DEFAULT_TIMEOUT_S, NGSPICE, SimulationError, Start, ngspice_version
 from layoutkit.simulate.operating_point import measure_operating_point
 from layoutkit.simulate.oscillator import measure_oscillator
 from layoutkit.simulate.own_deck import measure_deck, read_deck
@@ -116,7 +116,7 @@ class _Comparison:
         self.limits = limits_of(request.limits)
         self.roles = find_roles(request.circuit, request.bench)
         self.values = choose_values(request.circuit, request.technology, self.roles, request.values)
-        self.program = ngspice_version(ngspice_program())
+        self.program = ngspice_version(NGSPICE.path())
         text, name = write_spice(request.circuit, request.technology), request.circuit.name or "top"
         declared = request.technology.simulation
         ignored = () if declared is None else declared.ignored_parameters

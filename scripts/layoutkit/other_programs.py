@@ -1,0 +1,140 @@
+"""Finds and runs programs that are not part of this package: KLayout's application, ngspice, Magic and KPEX.
+
+A program runs in a folder of its own, without input, within a time limit. It never outlives the call that started it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import MissingProgramError, TimeLimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+LOG = "log"
+"""File in the folder of a run that gets what the program says."""
+_LOOK_S = 0.25
+
+
+@dataclass(frozen=True)
+class OtherProgram:
+    """A program that a user installs.
+
+    Attributes:
+        name: Its command.
+        need: Why it is needed, such as ``a rule deck is run by the KLayout application``.
+        hint: How to get it.
+        variable: Environment variable that may name it instead; "" for none.
+    """
+
+    name: str
+    need: str
+    hint: str
+    variable: str = ""
+
+    def path(self) -> str:
+        """Return where the program is.
+
+        Raises:
+            MissingProgramError: If it is not installed; the message says how to get it.
+        """
+        named = os.environ.get(self.variable) if self.variable else None
+        found = shutil.which(named or self.name)
+        if found is None:
+            why = (
+                f"${self.variable} names '{named}', which is not a program"
+                if named
+                else f"{self.name} is not installed"
+            )
+            raise MissingProgramError(f"{self.need}, and {why}; {self.hint}", details={"program": self.name})
+        return found
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """One run of a program.
+
+    Attributes:
+        command: The program and its arguments.
+        folder: Where it runs; what it says goes into the file ``log`` there.
+        timeout_s: Longest time. [s]
+        subject: What messages call the run, such as ``a simulation``.
+        environment: Variables beside those of this process.
+        starts_others: Whether it may start further programs. It then leads a process group of its own, which is ended
+            as a whole; else it stays in the group of this process, and ends with it.
+    """
+
+    command: Sequence[str]
+    folder: Path
+    timeout_s: float
+    subject: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    starts_others: bool = True
+
+
+def run_program(run: ProgramRun, check: Callable[[], None] | None = None) -> int:
+    """Return the exit status of a program; negative if a signal ended it.
+
+    Args:
+        run: What to run.
+        check: Called now and then while the program runs; what it raises ends the program.
+
+    Raises:
+        TimeLimitError: If the program took longer than allowed; it has ended.
+    """
+    with (run.folder / LOG).open("wb") as stream:
+        process = subprocess.Popen(
+            run.command,
+            cwd=run.folder,
+            env={**os.environ, **run.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=run.starts_others,
+        )
+        try:
+            return _status(process, run, check)
+        finally:
+            _end(process, run)
+
+
+def log_tail(folder: Path, most: int) -> str:
+    """Return the last ``most`` bytes of what the program that ran in ``folder`` said."""
+    with (folder / LOG).open("rb") as stream:
+        stream.seek(max((folder / LOG).stat().st_size - most, 0))
+        return stream.read().decode("utf-8", "replace")
+
+
+def _status(process: subprocess.Popen[bytes], run: ProgramRun, check: Callable[[], None] | None) -> int:
+    end = time.monotonic() + run.timeout_s
+    while True:
+        left = max(0.0, end - time.monotonic())
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(left if check is None else min(_LOOK_S, left))
+        if check is not None:
+            check()
+        if time.monotonic() >= end:
+            raise TimeLimitError(
+                f"{run.subject} did not end within {run.timeout_s:g} s and was stopped; allow it more time with "
+                "timeout_s",
+                details={"timeout_s": run.timeout_s},
+            )
+
+
+def _end(process: subprocess.Popen[bytes], run: ProgramRun) -> None:
+    """End the program, if it still runs, and every process that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        if run.starts_others and hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
