@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError, did_you_mean
+from layoutkit.flow.measured_matching import largest_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -57,22 +58,18 @@ class Objective:
 
 
 _OFFSET_DIGITS = 3
-"""1 uV, or 0.001 %: below this, what tells two predictions apart is no property of the layouts."""
-
-
-def _largest(values: Sequence[float | None], digits: int = 6) -> float | None:
-    known = [abs(value) for value in values if value is not None]
-    return round(max(known), digits) if known else None
+"""Digits of predicted offsets [mV] and mirror errors [%]; a smaller difference is no property of the layouts."""
 
 
 def _offset(report: Mapping[str, Any], unit: str) -> float | None:
-    offsets = [each for group in report["matching"]["groups"] for each in group["predicted_offsets"]]
-    return _largest([each["value"] for each in offsets if each["unit"] == unit], _OFFSET_DIGITS)
+    largest = largest_offset(report["matching"]["groups"], unit)
+    return None if largest is None else round(largest, _OFFSET_DIGITS)
 
 
 def _symmetry_error(report: Mapping[str, Any]) -> float | None:
     pairs = [each["mirror_error"] for each in report["routing"]["mirrored"] if len(each["nets"]) > 1]
-    return _largest([*pairs, *(each["symmetry_error"] for each in report["metrics"]["matching_metrics"])])
+    errors = [*pairs, *(each["symmetry_error"] for each in report["metrics"]["matching_metrics"])]
+    return round(max(errors), 6) if errors else None
 
 
 FIGURES: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], float | None]]] = {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
+from layoutkit.flow.measured_matching import largest_offset
 from layoutkit.layout.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def row(workspace: Path) -> dict[str, Any]:
     layout.read(str(workspace / "layout.gds"))
     cell = layout.top_cell()
     placement, routing = report["placement"], report["routing"]
-    offsets = [each for group in report["matching"]["groups"] for each in group["predicted_offsets"]]
+    groups = report["matching"]["groups"]
     pairs = [each for each in routing["mirrored"] if len(each["nets"]) > 1]
     ports, inside = _ports(cell, technology, json.loads((workspace / "circuit.json").read_text())["circuit"]["ports"])
     width, height = cell.dbbox().width(), cell.dbbox().height()
@@ -96,8 +97,8 @@ def row(workspace: Path) -> dict[str, Any]:
         "mirror_error": _mirror_error(cell, technology),
         "unmirrored_pairs": sum(not each["exact"] for each in pairs),
         "pair_error": max((each["mirror_error"] for each in pairs), default=None),
-        "offset_mv": _largest(offsets, "mV"),
-        "mirror_percent": _largest(offsets, "%"),
+        "offset_mv": _rounded(largest_offset(groups, "mV")),
+        "mirror_percent": _rounded(largest_offset(groups, "%")),
         "ports": ports,
         "ports_inside": inside,
         "unrouted": len(routing["failed"]),
@@ -114,9 +115,8 @@ def _ratio(value: float, base: float) -> float | None:
     return round(value / base, 3) if base else None
 
 
-def _largest(offsets: list[dict[str, Any]], unit: str) -> float | None:
-    values = [abs(each["value"]) for each in offsets if each["unit"] == unit and each["value"] is not None]
-    return round(max(values), 4) if values else None
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
 
 
 def _region(cell: kdb.Cell, technology: Technology, name: str) -> kdb.Region:

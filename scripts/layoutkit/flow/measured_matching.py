@@ -97,6 +97,17 @@ def _dummies(item: Drawn) -> dict[str, Any]:
     return {"dummies": {"at_each_end": item.dummies.count, "reason": item.dummies.reason}}
 
 
+def largest_offset(groups: Sequence[Mapping[str, Any]], unit: str = "") -> float | None:
+    """Return the largest predicted offset or current error of matched groups, either way; None where none is predicted.
+
+    Args:
+        groups: Of the ``matching`` of a report.
+        unit: ``mV`` for offsets, ``%`` for errors of mirrors, "" for both.
+    """
+    offsets = [each for group in groups for each in group["predicted_offsets"] if unit in ("", each["unit"])]
+    return max((abs(each["value"]) for each in offsets if each["value"] is not None), default=None)
+
+
 def lines(groups: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return one line for a terminal on each set of devices whose offset was predicted."""
     found = []

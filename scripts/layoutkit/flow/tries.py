@@ -24,6 +24,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError
+from layoutkit.flow.measured_matching import largest_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -120,7 +121,6 @@ def figures(report: Mapping[str, Any]) -> dict[str, float]:
     The offset is the largest one in millivolts or per cent.
     """
     placement, routing = report["placement"], report["routing"]
-    offsets = [o["value"] for group in report["matching"]["groups"] for o in group["predicted_offsets"]]
     matched = [module for module in report["modules"] if module["pattern"]]
     return {
         "failed_nets": len(routing["failed"]),
@@ -131,7 +131,7 @@ def figures(report: Mapping[str, Any]) -> dict[str, float]:
         "area_um2": round(placement["width"] * placement["height"], 3),
         "wire_length_um": routing["total_wire_length"],
         "asymmetric_modules": sum(not module["symmetric"] for module in matched),
-        "offset": max((abs(value) for value in offsets if value is not None), default=0.0),
+        "offset": largest_offset(report["matching"]["groups"]) or 0.0,
     }
 
 
