@@ -62,6 +62,18 @@ def ancestors(pid):
     return found
 
 
+def three_marks(folder):
+    """Return three jobs that log their process and wait for a file, the log, and the file."""
+    log, go = folder / "log", folder / "go"
+    return [do("mark", n=n, log=str(log), wait_for=str(go)) for n in range(3)], log, go
+
+
+def marks_of_two(log):
+    """Return the lines of the log as soon as two jobs have begun."""
+    assert eventually(lambda: log.exists() and len(log.read_text().splitlines()) >= 2)
+    return log.read_text().splitlines()
+
+
 def test_inputs_travel_and_files_come_back(cluster, tmp_path):
     jobs = [Job("stand_in_jobs:square", {"n": n}, {"a.in": "x"}) for n in range(6)]
     jobs += [do("refuse", n=1), do("crash"), do("write_much", mb=3), jobs[0]]
@@ -89,13 +101,11 @@ def test_a_worker_makes_the_same_layout_as_this_machine(cluster, tmp_path):
 
 def test_the_job_of_a_worker_that_is_killed_is_done_by_another_and_counted_once(cluster, tmp_path):
     second = cluster.worker()
-    log, go = tmp_path / "log", tmp_path / "go"
-    jobs = [do("mark", n=n, log=str(log), wait_for=str(go)) for n in range(3)]
+    jobs, log, go = three_marks(tmp_path)
 
     def when_both_work():
         yield from jobs
-        assert eventually(lambda: log.exists() and len(log.read_text().splitlines()) >= 2)
-        pids = [int(line.split()[1]) for line in log.read_text().splitlines()]
+        pids = [int(line.split()[1]) for line in marks_of_two(log)]
         (victim,) = [pid for pid in pids if second.pid in ancestors(pid)]
         cluster.end(second)
         assert gone(victim)
@@ -111,12 +121,11 @@ def test_the_job_of_a_worker_that_is_killed_is_done_by_another_and_counted_once(
 def test_a_worker_that_hangs_loses_its_jobs(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster_workplace, "GRACE_S", 0.5)
     second = cluster.worker()
-    log, go = tmp_path / "log", tmp_path / "go"
-    jobs = [do("mark", n=n, log=str(log), wait_for=str(go)) for n in range(3)]
+    jobs, log, go = three_marks(tmp_path)
 
     def when_both_work():
         yield from jobs
-        assert eventually(lambda: log.exists() and len(log.read_text().splitlines()) >= 2)
+        marks_of_two(log)
         second.send_signal(signal.SIGSTOP)
         go.touch()
 
