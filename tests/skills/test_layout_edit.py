@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
+from layoutkit.technology import load
 from skillpack import Runner, find_tools, scan
 
 SKILLS = Path(__file__).parents[2] / "skills"
@@ -162,6 +164,46 @@ def _pair(width):
         name: {"device_id": device, "type": "nmos", "w": width, "l": 1e-6}
         for name, device in (("device_a", "A"), ("device_b", "B"))
     }
+
+
+def test_a_tap_ring_goes_with_the_only_module_in_it_and_stays_around_several(call, copy):
+    """Frames of metal stand for the rings of a build: one around M1, one around M1 and M2."""
+    layout = kdb.Layout()
+    layout.read(str(copy / "layout.gds"))
+    top = layout.top_cell()
+    boxes = {each.cell.name: each.bbox() for each in top.each_inst()}
+    metal = layout.find_layer(*load("sky130A").spec("met1").gds)
+    inside = {"ring_M1": boxes["nmos_M1"], "ring_M1_M2": boxes["nmos_M1"] + boxes["nmos_M2"]}
+    for gap, (name, box) in zip((1000, 3000), inside.items(), strict=True):
+        ring = layout.create_cell(name)
+        ring.shapes(metal).insert(kdb.Region(box.enlarged(gap + 500)) - kdb.Region(box.enlarged(gap)))
+        top.insert(kdb.CellInstArray(ring.cell_index(), kdb.Trans()))
+    layout.write(str(copy / "layout.gds"))
+
+    def places():
+        return {each["name"]: each["position"] for each in call("layout.list_contents", copy)["modules"]}
+
+    before = places()
+    call("layout.move_device", copy, device_id="M1", by=[0, -20], orientation="R180")
+    moved = {name for name, place in places().items() if place != before[name]}
+    assert moved == {"nmos_M1", "ring_M1"}
+    assert places()["ring_M1"] == pytest.approx([before["ring_M1"][0], before["ring_M1"][1] - 20])
+    near = round((boxes["nmos_M2"].left - boxes["nmos_M1"].right) * layout.dbu - 1, 3)  # 1.5 um less with the ring
+    error = call("layout.move_device", copy, fails="would overlap nmos_M2", device_id="M1", by=[near, 20])
+    assert error.code == "LAYOUT_CONFLICT"
+    call("layout.delete_device", copy, device_id="M1")
+    assert before.keys() - places().keys() == {"nmos_M1", "ring_M1"}
+
+
+def test_nets_that_a_move_joins_are_named(call, ota):
+    before = call("layout.move_device", ota, device_id="M5", by=[0, -30])["warnings"]
+    assert not any("are joined now" in text for text in before)
+    call("layout.undo", ota)
+    moved = call("layout.move_device", ota, device_id="M5", by=[1, 0])["warnings"]
+    joined = next(text for text in moved if "are joined now" in text)
+    shorts = [each for each in call("lvs.run_check", ota)["mismatches"] if each["kind"] == "short"]
+    assert shorts
+    assert {name for each in shorts for name in each["reference"]} & set(re.split(r"\W+", joined))
 
 
 def test_labels_and_stubs_of_a_device_go_with_it(call, copy):

@@ -14,6 +14,7 @@ import klayout.db as kdb
 
 from layoutkit.errors import DeviceNotFoundError, FileError, LayoutkitError, did_you_mean
 from layoutkit.extract.connectivity import Nets, device_texts, wiring
+from layoutkit.flow.rings import RING
 from layoutkit.layout import files
 from layoutkit.layout.cells import check_flat_size
 
@@ -36,11 +37,18 @@ class HeldModule:
         name: Name of its cell; a second instance of a cell has its number behind it, as ``cell#2``.
         instance: The instance.
         devices: Ids of the devices in it, sorted; none for a ring of taps.
+        rings: The rings of taps that a build drew around this module alone.
     """
 
     name: str
     instance: kdb.Instance
     devices: tuple[str, ...]
+    rings: tuple[kdb.Instance, ...] = ()
+
+    @property
+    def instances(self) -> tuple[kdb.Instance, ...]:
+        """What is moved or deleted together."""
+        return (self.instance, *self.rings)
 
     @property
     def box(self) -> kdb.Box:
@@ -154,7 +162,7 @@ class Contents:
             devices |= {text for text, point in own if instance.bbox().contains(point)}
             label = name if counts[name] == 1 else f"{name}#{counts[name]}"
             found.append(HeldModule(label, instance, tuple(sorted(devices))))
-        return found
+        return [replace(module, rings=_rings_of(module, found)) for module in found]
 
     def _own_device_texts(self) -> list[tuple[str, kdb.Point]]:
         role = self.technology.role("device_text")
@@ -280,12 +288,13 @@ class Contents:
         return region
 
     def metal_of(self, module: HeldModule, layer: str) -> kdb.Region:
-        """Return a module's metal on a layer, in the cell. [dbu]"""
+        """Return the metal on a layer of a module and its rings, in the cell. [dbu]"""
         index = self.layout.find_layer(*self.technology.spec(layer).gds)
         found = kdb.Region()
         if index is not None:
-            for trans in module.instance.cell_inst.each_trans():
-                found += kdb.Region(module.instance.cell.begin_shapes_rec(index)).transformed(trans)
+            for instance in module.instances:
+                for trans in instance.cell_inst.each_trans():
+                    found += kdb.Region(instance.cell.begin_shapes_rec(index)).transformed(trans)
         return found.merged()
 
     def net_names_at(self, layer: str, point: kdb.Point) -> str:
@@ -293,6 +302,20 @@ class Contents:
         net = self.nets.at(layer, point) if layer in self.nets.regions else None
         entry = None if net is None else self.named.get(net.cluster_id)
         return "" if entry is None else ", ".join(sorted(entry[1]))
+
+
+def _rings_of(module: HeldModule, modules: list[HeldModule]) -> tuple[kdb.Instance, ...]:
+    """Return the rings that a build drew around a module and around no other one."""
+    rings = [
+        other.instance
+        for other in modules
+        if not other.devices and other.instance.cell.name.startswith(RING) and module.box.inside(other.box)
+    ]
+    return tuple(
+        ring
+        for ring in rings
+        if module.devices and sum(bool(each.devices) and each.box.inside(ring.bbox()) for each in modules) == 1
+    )
 
 
 def _metal_at(metal: kdb.Region, point: kdb.Point, grid: int) -> kdb.Box | None:

@@ -67,7 +67,7 @@ def attached(contents: Contents, module: HeldModule) -> Attached:
     metal = {name: contents.metal_of(module, contents.wire_layers[name]) for name in conductors}
     others = {name: contents.fixed_shapes(contents.wire_layers[name]) for name in conductors}  # ports and rails
     for other in contents.modules:
-        if other.instance != module.instance:
+        if other.instance not in module.instances:
             for name in conductors:
                 others[name] += contents.metal_of(other, contents.wire_layers[name])
     wires = {name: contents.wires(layer) for name, layer in contents.wire_layers.items()}
@@ -125,7 +125,7 @@ def _pieces(contents: Contents, wires: Metal) -> list[Metal]:
 
 
 def move_module(contents: Contents, module: HeldModule, moved: kdb.Trans) -> Edited:
-    """Put a module at another place, with its own stubs and labels.
+    """Put a module at another place, with its own rings, stubs and labels.
 
     Args:
         contents: The cell.
@@ -136,7 +136,8 @@ def move_module(contents: Contents, module: HeldModule, moved: kdb.Trans) -> Edi
     change = moved * module.instance.trans.inverted()
     _erase(contents, with_it.stubs)
     _erase_texts(contents, (*with_it.labels, *with_it.texts))
-    module.instance.trans = moved
+    for instance in module.instances:
+        instance.trans = change * instance.trans
     for name, region in with_it.stubs.items():
         if not region.is_empty():
             index = contents.layout.layer(*contents.technology.spec(contents.wire_layers[name]).gds)
@@ -149,14 +150,16 @@ def move_module(contents: Contents, module: HeldModule, moved: kdb.Trans) -> Edi
 
 
 def delete_module(contents: Contents, module: HeldModule) -> Edited:
-    """Delete a module with its own stubs and labels, and its cell if nothing else uses it."""
+    """Delete a module with its own rings, stubs and labels, and their cells if nothing else uses them."""
     with_it = attached(contents, module)
     _erase(contents, with_it.stubs)
     _erase_texts(contents, (*with_it.labels, *with_it.texts))
-    index = module.instance.cell.cell_index()
-    module.instance.delete()
-    if not list(contents.layout.cell(index).each_parent_inst()):
-        contents.layout.prune_cell(index, -1)
+    indices = {instance.cell.cell_index() for instance in module.instances}
+    for instance in module.instances:
+        instance.delete()
+    for index in sorted(indices):
+        if not list(contents.layout.cell(index).each_parent_inst()):
+            contents.layout.prune_cell(index, -1)
     return Edited(_lost(with_it, {}), with_it.stub_count, [text.string for _, text in with_it.labels])
 
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from layoutkit.place import Block, Placed, Placement
     from layoutkit.technology import DeviceSpec, Technology
 
+RING = "ring_"
+"""How the names of cells begin that hold a ring of taps and nothing else."""
+
 
 @dataclass(frozen=True)
 class CommonRing:
@@ -105,7 +108,7 @@ def _common_ring(
     sketch = Sketch()
     taps = TapRing(Area(*inner), rails=(_rail_side(inner, members, placement),))
     pins = _draw_ring(sketch, technology, taps, device, net)
-    name = f"ring_{'_'.join(block.name for block in members)}"[:60]
+    name = f"{RING}{'_'.join(block.name for block in members)}"[:60]
     while layout.has_cell(name):
         name += "_ring"
     cell = fresh_cell(layout, name)

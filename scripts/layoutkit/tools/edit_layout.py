@@ -179,10 +179,23 @@ def move_device(params: Mapping[str, Any]) -> dict[str, Any]:
         place = _new_place(module, params, edit.technology)
         trans = transformation(module.instance.cell.bbox(), edit.technology, place)
         _check_free(contents, module, trans)
+        before = _joined_nets(contents)
         edited = move_module(contents, module, trans)
         cell_name = contents.cell.name
         moved = _module(module, edit.technology)
-    return {"module": moved, **edit.answer(cell_name, edited, _together(module, params["device_id"], "moved"))}
+        joined = _joined_nets(edit.contents(layout)) - before
+    warnings = _together(module, params["device_id"], "moved")
+    warnings += [
+        f"nets {names} are joined now; choose another place, or delete their wires with layout.unroute_net and route "
+        "them again"
+        for names in sorted(joined)
+    ]
+    return {"module": moved, **edit.answer(cell_name, edited, warnings)}
+
+
+def _joined_nets(contents: Contents) -> set[str]:
+    """Return the names of each piece of metal that has several."""
+    return {", ".join(sorted(names)) for _, names in contents.named.values() if len(names) > 1}
 
 
 def _only_one(contents: Contents, name: str) -> HeldModule:
@@ -219,20 +232,21 @@ def _check_free(contents: Contents, module: HeldModule, trans: kdb.Trans) -> Non
     Raises:
         LayoutConflictError: If there is one.
     """
-    box = module.instance.cell.bbox().transformed(trans)
+    change = trans * module.instance.trans.inverted()
+    boxes = {each.bbox(): each.bbox().transformed(change) for each in module.instances}
     taken = [
         other
         for other in contents.modules
         if other.instance != module.instance
         and other.devices
-        and other.box.overlaps(box)
-        and not other.box.overlaps(module.box)  # such as a capacitor, which lies over it already
+        and any(other.box.overlaps(box) for box in boxes.values())
+        and not any(other.box.overlaps(box) for box in boxes)  # such as a capacitor, which lies over it already
     ]
     if taken:
         raise LayoutConflictError(
             f"{module.name} would overlap {', '.join(other.name for other in taken)} there; choose another place",
             details={
-                "bounding_box": box_um(box, contents.technology),
+                "bounding_box": box_um(boxes[module.box], contents.technology),
                 "overlaps": [{"module": o.name, "bounding_box": box_um(o.box, contents.technology)} for o in taken],
             },
         )
