@@ -58,7 +58,7 @@ def layouts(count: int) -> list[Job]:
     """Return jobs that lay out one amplifier with different seeds."""
     inputs = {"ota.spice": OTA.read_text(encoding="utf-8")}
     params = {"netlist_path": "ota.spice", "technology": "sky130A"}
-    return [Job(FUNCTION, {**params, "seed": seed}, inputs) for seed in range(1, count + 1)]
+    return [Job(FUNCTION, {"build": {**params, "seed": seed}}, inputs) for seed in range(1, count + 1)]
 
 
 @dataclass(frozen=True)

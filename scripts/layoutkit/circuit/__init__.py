@@ -3,13 +3,12 @@
 Nothing heavy is imported here or below.
 """
 
-from layoutkit.circuit.circuit import Circuit, Connection, Device, RecognisedModule
+from layoutkit.circuit.circuit import Circuit, Connection, Device, RecognisedModule, resized
 from layoutkit.circuit.device_map import MapOptions, MappedCircuit, Target, TargetDevice, map_circuit
 from layoutkit.circuit.readers.netlist import read_netlist
 from layoutkit.circuit.readers.source import given_netlist
 from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.spice_writer import longer_sides_first, write_spice
-from layoutkit.circuit.stated_sizes import resized
 from layoutkit.circuit.supplies import Supplies, find_supplies
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import narrow_warnings, read_widths

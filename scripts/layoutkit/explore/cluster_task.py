@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.explore.job_process import JobProcess
-from layoutkit.explore.jobs import Job, Limits
-from layoutkit.explore.output_files import regular_files, with_files
+from layoutkit.explore.jobs import Job, Limits, regular_files, with_files
 from layoutkit.explore.package_identity import identity
 
 if TYPE_CHECKING:

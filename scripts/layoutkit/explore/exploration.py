@@ -25,23 +25,22 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import LayoutkitError, MissingProgramError
 from layoutkit.explore.front_page import PARAMETERS, front_page
 from layoutkit.explore.jobs import DONE, NOT_RUN, Budget, Job, Limits, Outcome
-from layoutkit.explore.measured_job import FUNCTION, MEASURES
+from layoutkit.explore.layout_job import FUNCTION, MEASURES
 from layoutkit.explore.netlist_inputs import technology_input
 from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, front_of
 from layoutkit.explore.run_jobs import run_jobs
 from layoutkit.explore.run_journal import refuse_earlier_run
-from layoutkit.explore.search_space import TECHNOLOGY
-from layoutkit.explore.space_sampling import planned_points
+from layoutkit.explore.search_space import TECHNOLOGY, planned_points
 from layoutkit.layout.files import make_folder, write_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from layoutkit.explore.jobs import Where
     from layoutkit.explore.netlist_inputs import NetlistInputs
     from layoutkit.explore.objectives import Objective
     from layoutkit.explore.run_progress import RunProgress
     from layoutkit.explore.search_space import Point, Space
-    from layoutkit.explore.workplace import Where
 
 RESULT, PAGE = "exploration.json", "front.html"
 PAGE_EVERY_S = 5.0

@@ -1,21 +1,25 @@
-"""What is to be done many times, within which limits, and what came of it. All of it is plain JSON data."""
+"""Jobs, their limits and their outcomes, all plain JSON data; and the interface of the places that run them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, fields
+import os
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Protocol
 
 from layoutkit.errors import LayoutkitError
+from layoutkit.layout.provenance import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DONE, FAILED, TIME_LIMIT, MEMORY_LIMIT = "done", "failed", "time limit", "memory limit"
 CRASHED, TOO_LARGE, LOST, NOT_RUN = "crashed", "too large", "lost", "not run"
+_MB = 1_000_000
+_NAMED = 5
 FINAL = frozenset({DONE, FAILED})
 """What another run would answer again; the others depend on the machine, and ``resume`` repeats them."""
 
@@ -156,3 +160,61 @@ def is_inside(path: str) -> bool:
     """Return whether a path is relative and names something below its folder."""
     pure = PurePosixPath(path)
     return bool(pure.parts) and not pure.is_absolute() and ".." not in pure.parts and "\\" not in path
+
+
+def regular_files(folder: Path) -> dict[str, Path]:
+    """Return the files below ``folder`` by relative path, sorted; links are left out, also those to folders."""
+    found = {}
+    for home, folders, names in os.walk(folder):
+        folders.sort()  # os.walk enters no linked folder
+        for path in (Path(home, name) for name in names):
+            if path.is_file() and not path.is_symlink():
+                found[path.relative_to(folder).as_posix()] = path
+    return dict(sorted(found.items()))
+
+
+def with_files(outcome: Outcome, folder: Path, limits: Limits) -> Outcome:
+    """Return ``outcome`` with the hashes of the files in ``folder``, or that they are too large to be kept."""
+    if outcome.status != DONE:
+        return outcome
+    found = regular_files(folder)
+    sizes = {name: path.stat().st_size for name, path in found.items()}
+    if sum(sizes.values()) > limits.output_mb * _MB:
+        largest = sorted(sizes, key=lambda name: (-sizes[name], name))[:_NAMED]
+        text = ", ".join(f"{name} {sizes[name] / _MB:.1f} MB" for name in largest)
+        message = f"its files are larger than {limits.output_mb} MB together: {text}"
+        error = {"code": "INTERNAL_ERROR", "message": message, "details": None}
+        return replace(outcome, status=TOO_LARGE, answer=None, error=error)
+    return replace(outcome, files={name: sha256_of(path) or "" for name, path in found.items()})
+
+
+class Workplace(Protocol):
+    """Runs jobs; used as a context, so that nothing runs on when it is left."""
+
+    @property
+    def slots(self) -> int:
+        """How many jobs it takes at a time; it may change."""
+
+    @property
+    def dashboard(self) -> str:
+        """Address of a page that shows what its workers do; empty where there is none."""
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """What is wrong with some of its workers, by their address."""
+
+    def start(self, job: Job, folder: Path) -> None:
+        """Take ``job``; its files are to be in ``folder``, which does not exist, when its outcome is ``done``."""
+
+    def finished(self, seconds: float) -> list[Outcome]:
+        """Return the outcomes of jobs that have ended, after at most ``seconds`` without one."""
+
+    def stop(self) -> None:
+        """End all jobs; what they made so far is not kept."""
+
+
+class Where(Protocol):
+    """Describes a workplace."""
+
+    def open(self, limits: Limits) -> Workplace:
+        """Return the workplace; each job has these limits."""

@@ -1,4 +1,7 @@
-"""The job that lays out a netlist: the function ``layoutkit.explore.layout_job:build`` of a job."""
+"""The job of a search or a suite: a layout is built, judged and measured where it is made.
+
+Only the figures go back as the answer; the files of the workspace follow beside it.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError
+from layoutkit.explore.objectives import CAPACITANCE, CHANGE, FIGURES, POST_LAYOUT
+from layoutkit.explore.scoreboard import row
 from layoutkit.flow.build import FILES, build_layout
-from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.design import LayoutRequest, read_circuit
+from layoutkit.flow.summary import faults
 from layoutkit.layout.files import write_json
 from layoutkit.technology import load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-FUNCTION = f"{__name__}:build"
+FUNCTION, MEASURES = f"{__name__}:build_and_measure", f"{__name__}:measures"
 PATHS = ("netlist_path", "technology", "constraints")
 """Parameters that may name a file among the inputs of the job."""
+Figures = dict[str, float | None]
 
 _ROOMS = ("technology", "circuit", "layout", "draw", "place", "route", "extract", "drc", "lvs", "view", "flow")
 
@@ -28,7 +35,7 @@ _ROOMS = ("technology", "circuit", "layout", "draw", "place", "route", "extract"
 def prepare(params: Mapping[str, Any]) -> None:
     """Import what a build imports as it gets there, which takes a second, and read the technology."""
     _import_rooms()
-    load(params["technology"])
+    load(params["build"]["technology"])
 
 
 @lru_cache(maxsize=1)
@@ -41,17 +48,62 @@ def _import_rooms() -> None:
                 import_module(f"layoutkit.{room}.{module.name}")
 
 
-def build(params: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return the report of ``flow.build_layout`` with these parameters, as JSON data.
+def build_and_measure(params: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the verdict and the figures of a layout.
 
     Args:
-        params: Those of ``flow.build_layout``. A file that they name is among the job's inputs, in ``folder``.
+        params: ``build``: those of ``flow.build_layout``; ``nets``: those whose capacitance is wanted;
+            ``measurements``: those of the post-layout test bench, which ``build`` asks for; ``board``: whether the
+            figures of the scoreboard are wanted.
         folder: The workspace.
+
+    Returns:
+        ``faults``: sentences, none if the layout is clean; ``layout_sha256``; ``figures`` by objective, None where a
+        layout has none; ``notes``; ``row`` if it is wanted.
 
     Raises:
         LayoutkitError: If the netlist cannot be laid out.
     """
-    report = build_layout(LayoutRequest.of({**with_inputs(params, folder), "workspace": str(folder)}))
+    report = _build(params["build"], folder)
+    found = faults(report)
+    figures = {name: read(report) for name, (_, _, read) in FIGURES.items()}
+    notes: list[str] = []
+    if not found:
+        extracted, notes = _extracted(report, params, folder)
+        figures |= extracted
+    answer = {
+        "faults": found,
+        "layout_sha256": report["layout_sha256"],
+        "devices": report["circuit"]["device_count"],
+        "figures": figures,
+        "notes": notes,
+    }
+    return {**answer, "row": row(folder)} if params.get("board") else answer
+
+
+def measures(params: Mapping[str, Any], folder: Path) -> list[str]:
+    """Return what the test bench measures on the netlist that a layout would be made of.
+
+    Args:
+        params: As for ``build_and_measure``.
+        folder: Holds the inputs.
+
+    Raises:
+        LayoutkitError: If ngspice or models are missing, or the netlist cannot be simulated.
+    """
+    from layoutkit.simulate.post_layout import measurements_of
+
+    build = _with_inputs(params["build"], folder)
+    technology = load(build["technology"])
+    return measurements_of(read_circuit(LayoutRequest.of(build), technology)[0], technology)
+
+
+def _build(params: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the report of ``flow.build_layout`` with these parameters, as JSON data.
+
+    A file that they name is among the job's inputs, in ``folder``, which becomes the workspace.
+    """
+    report = build_layout(LayoutRequest.of({**_with_inputs(params, folder), "workspace": str(folder)}))
     missing = [name for name in (FILES["gds"], FILES["summary"]) if not (folder / name).is_file()]
     if missing and params.get("until") is None:
         raise LayoutkitError(f"the build left no {' and no '.join(missing)}")
@@ -60,7 +112,7 @@ def build(params: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return answer
 
 
-def with_inputs(params: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _with_inputs(params: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return the parameters with the paths, in ``folder``, of the files that are inputs of the job."""
     return {**params, **{name: str(folder / params[name]) for name in PATHS if _is_input(params.get(name), folder)}}
 
@@ -76,3 +128,52 @@ def _state_names(folder: Path) -> None:
 
 def _is_input(name: Any, folder: Path) -> bool:
     return isinstance(name, str) and (folder / name).is_file()
+
+
+def _extracted(report: Mapping[str, Any], params: Mapping[str, Any], folder: Path) -> tuple[Figures, list[str]]:
+    """Return the figures that need the parasitics of the layout, and why one is not known."""
+    after = report.get("post_layout")
+    nets, measurements = params.get("nets", []), params.get("measurements", [])
+    known, notes = ({}, []) if not nets else _of_report(after) if after else _capacitances(folder, params)
+    figures: Figures = {f"{CAPACITANCE} {net}": known.get(net) for net in nets}
+    notes += [f"the layout has no net {net}, whose capacitance is wanted" for net in nets if net not in known]
+    if after and measurements:
+        simulated, more = _simulated(after["simulation"], measurements)
+        figures |= simulated
+        notes += more
+    return figures, notes
+
+
+def _of_report(after: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
+    """Return the capacitance of each net as the build extracted it, and what it could not. [fF]"""
+    parasitics = after["parasitics"]
+    return {each["net"]: each["total_ff"] for each in parasitics.get("nets", ())}, list(parasitics["unchecked"])
+
+
+def _capacitances(folder: Path, params: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
+    """Return the capacitance of each net of the layout, and what could not be extracted. [fF]"""
+    from layoutkit.circuit import read_netlist
+    from layoutkit.layout.workspace import Workspace
+    from layoutkit.parasitics.parasitic_extraction import PexOptions, extract_parasitics
+
+    workspace = Workspace(str(folder))
+    circuit = read_netlist(str(workspace.circuit_path), identify_modules=False)
+    options = PexOptions(mode="c", waived_layers=tuple(params["build"].get("waived_layers", ())))
+    found = extract_parasitics(workspace.read_layout(), circuit, workspace.technology(None), options)
+    return {each.net: round(each.total_fF, 4) for each in found.nets}, list(found.unchecked)
+
+
+def _simulated(compared: Mapping[str, Any], names: Sequence[str]) -> tuple[Figures, list[str]]:
+    """Return what a test bench measures with the parasitics, and how much it changes; the offset without its sign."""
+    corners = compared.get("corners", ())
+    found = {each["name"]: each for each in corners[0]["measurements"]} if corners else {}
+    figures: Figures = {}
+    missing = []
+    for name in names:
+        measured = found.get(name, {})
+        value, change = measured.get("extracted"), measured.get("change_percent", measured.get("change"))
+        figures[f"{POST_LAYOUT} {name}"] = abs(value) if name == "offset" and value is not None else value
+        figures[f"{CHANGE} {name}"] = None if change is None else abs(change)
+        if value is None:
+            missing.append(f"the test bench did not measure {name}; it measured {', '.join(found) or 'nothing'}")
+    return figures, [*missing, *compared.get("unchecked", ())]

@@ -19,7 +19,7 @@ import klayout.db as kdb
 from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.explore.board_page import heading, line, page
 from layoutkit.explore.jobs import DONE, Budget, Job, Limits, Outcome
-from layoutkit.explore.measured_job import FUNCTION
+from layoutkit.explore.layout_job import FUNCTION
 from layoutkit.explore.netlist_inputs import NetlistInputs, technology_input
 from layoutkit.explore.run_jobs import run_jobs
 from layoutkit.explore.scoreboard import FORMAT
@@ -29,8 +29,8 @@ from layoutkit.layout.files import make_folder, read_bytes, write_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from layoutkit.explore.jobs import Where
     from layoutkit.explore.run_progress import RunProgress
-    from layoutkit.explore.workplace import Where
 
 SUFFIXES = frozenset({".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs"})
 BOARD, PAGE = "board.json", "board.html"

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError
-from layoutkit.explore.jobs import DONE, NOT_RUN, Budget, Outcome
+from layoutkit.explore.jobs import DONE, NOT_RUN, Budget, Outcome, with_files
 from layoutkit.explore.local_processes import LocalProcesses
-from layoutkit.explore.output_files import with_files
 from layoutkit.explore.package_identity import identity
 from layoutkit.explore.run_journal import RunJournal
 from layoutkit.explore.run_progress import RunProgress
@@ -19,8 +18,7 @@ from layoutkit.explore.run_progress import RunProgress
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from layoutkit.explore.jobs import Job
-    from layoutkit.explore.workplace import Where, Workplace
+    from layoutkit.explore.jobs import Job, Where, Workplace
 
 _TURN_S = 0.25
 _PART = ".part"

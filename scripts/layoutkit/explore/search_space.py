@@ -8,6 +8,10 @@ An axis has a name and its values in order. Names of one word are options of ``f
 
 A point has one value of each axis. What it stands for is a plain request of ``flow.build_layout``, which gives the same
 bytes again.
+
+The points are tried in the order of a scrambled Sobol sequence. Each depends on the seed and its number alone, not on
+earlier results. So the layouts of a search are the same on one core and on a cluster, whichever finishes first, and
+those of a smaller budget are the first of a larger one. Decision 0021 compares this with a search that learns.
 """
 
 from __future__ import annotations
@@ -16,12 +20,12 @@ import json
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.circuit import INTEGER_PARAMS
-from layoutkit.errors import LayoutkitError, did_you_mean
+from layoutkit.errors import LayoutkitError, MissingProgramError, did_you_mean
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.technology import load
 
@@ -34,6 +38,10 @@ SIDES = ("left", "right", "bottom", "top")
 SIZE_GRID_M = 1e-8
 """Sizes within a range are rounded to this; the mapping to a technology may ask for more. [m]"""
 MAX_VALUES = 10_000
+_BLOCK = 256
+_FRUITLESS_BLOCKS = 4
+_ALL_AT_MOST = 1_000_000
+"""A space of more points is never walked through in whole."""
 _WORDS = {"pattern": "devices of a matched group", "side": "a port", "parameter": "a parameter of the netlist"}
 _SIZES = ("w", "l", "nf", "m", "r", "c")
 _PATTERN = re.compile(r"(auto|interdigitated|stacked|([A-Z][0-9]{0,3})+(/([A-Z][0-9]{0,3})+)*)")
@@ -335,3 +343,45 @@ def _listed(names: Any) -> str:
 def _short(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def planned_points(space: Space, seed: int, count: int) -> tuple[list[Point], str]:
+    """Return ``count`` different points, or all where there are fewer, and how they are chosen: ``all``, ``sobol``.
+
+    Raises:
+        MissingProgramError: If SciPy, which makes the sequence, is needed and not installed.
+    """
+    if space.size <= count:
+        return list(space.all_points()), "all"
+    return list(islice(sampled_points(space, seed), count)), "sobol"
+
+
+def sampled_points(space: Space, seed: int) -> Iterator[Point]:
+    """Yield different points that cover the space evenly; those of a small space all come in the end."""
+    try:
+        from scipy.stats import qmc
+    except ImportError:
+        raise MissingProgramError(
+            "a search that does not cover its whole space needs SciPy: install the extra 'explore', or let the budget "
+            f"be at least the {space.size} layouts of this space",
+            details={"missing": "scipy", "extra": "explore"},
+        ) from None
+
+    free = [(name, values) for name, values in space.axes.items() if len(values) > 1]
+    fixed = {name: values[0] for name, values in space.axes.items()}
+    sequence = qmc.Sobol(len(free), scramble=True, rng=seed)
+    seen: set[tuple[int, ...]] = set()
+    fruitless = 0
+    while fruitless < _FRUITLESS_BLOCKS and len(seen) < space.size:
+        before = len(seen)
+        for row in sequence.random(_BLOCK):
+            place = tuple(min(int(u * len(values)), len(values) - 1) for u, (_, values) in zip(row, free, strict=True))
+            if place not in seen:
+                seen.add(place)
+                yield {**fixed, **{name: values[index] for (name, values), index in zip(free, place, strict=True)}}
+        fruitless = fruitless + 1 if len(seen) == before else 0
+    if len(seen) < space.size <= _ALL_AT_MOST:
+        for point in space.all_points():
+            place = tuple(values.index(point[name]) for name, values in free)
+            if place not in seen:
+                yield point

@@ -23,7 +23,7 @@ from layoutkit.layout.files import read_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from layoutkit.explore.workplace import Where
+    from layoutkit.explore.jobs import Where
 
 SHOWN = 50
 """Layouts that are not in the front and that an answer lists; the file holds all."""

@@ -12,7 +12,7 @@ import pytest
 
 from clusters import Cluster
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
-from layoutkit.explore import cluster_workplace, run_journal
+from layoutkit.explore import cluster_workplace, layout_job, run_journal
 from layoutkit.explore.dask_cluster import DaskCluster
 from layoutkit.explore.jobs import Budget, Job, Limits
 from layoutkit.explore.local_processes import LocalProcesses
@@ -89,13 +89,13 @@ def test_inputs_travel_and_files_come_back(cluster, tmp_path):
 
 def test_a_worker_makes_the_same_layout_as_this_machine(cluster, tmp_path):
     netlist = ".subckt mirror in out vss\nM1 in in vss vss nmos W=4u L=1u\nM2 out in vss vss nmos W=4u L=1u\n.ends\n"
-    params = {"netlist_path": "mirror.spice", "technology": "sky130A"}
-    job = Job("layoutkit.explore.layout_job:build", params, {"mirror.spice": netlist}, folder="mirror")
+    params = {"build": {"netlist_path": "mirror.spice", "technology": "sky130A"}}
+    job = Job(layout_job.FUNCTION, params, {"mirror.spice": netlist}, folder="mirror")
     (there,) = run([job], tmp_path / "there", cluster)
     (here,) = run_jobs([job], tmp_path / "here", where=LocalProcesses(1))
     assert (there.status, here.status) == ("done", "done")
     assert there.files["layout.gds"] == here.files["layout.gds"]
-    assert there.answer["lvs"]["matched"]
+    assert (there.answer["faults"], there.answer["devices"]) == ([], 2)
     assert (tmp_path / "there/mirror/report.html").is_file()
 
 
