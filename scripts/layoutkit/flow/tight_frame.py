@@ -27,6 +27,7 @@ from layoutkit.flow.rail_links import rail_links, touches_strap, without_links
 from layoutkit.route.metal import cut_index, pads
 from layoutkit.route.routes import Wire
 from layoutkit.route.routing_stack import make_stack
+from layoutkit.route.wide_metal import wide_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -306,7 +307,23 @@ class _Cell:
                 found += region.merged().space_check(self.stack.space(level, wide=False)).count()
                 found += sum(polygon.area() < conductor.area for polygon in region.merged().each())
                 found += region.merged().holes().with_area(0, self.stack.least_hole[level], False).count()
+                if any(port.rail and port.layer == conductor.name for port in self.frame.of(net)):
+                    found += self._near_wide(net, level, region.merged())
         return found
+
+    def _near_wide(self, net: str, level: int, region: kdb.Region) -> int:
+        """Return the number of places where other metal is too near to what a rail makes wide by lying over it."""
+        conductor = self.stack.conductors[level]
+        wide, others = kdb.Region(), kdb.Region()
+        for box in wide_parts(self.stack, level, region):
+            wide.insert(box)
+        for name, piece in self.fixed:
+            if piece.layer == conductor.name and name != net:
+                others.insert(kdb.Box(*piece.rect))
+        for name in {each.name for each in self.result.nets} - {net}:
+            others += self._mobile_metal(name, conductor)
+        space = self.stack.space(level, wide=True)
+        return int(wide.merged().separation_check(others.not_interacting(region), space).count())
 
     def moved_inwards(self, ways: tuple[_Way, ...], *, over: bool) -> _Cell:
         """Return the cell with sides moved inwards; with ``over``, rails may lie over metal of their nets then."""

@@ -13,9 +13,9 @@ from layoutkit.extract.connectivity import Nets, wiring
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.port_frame import PortNet, draw_frame, erase_frame, plan_frame
 from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, draw_job, find_routes, routing_conductors
-from layoutkit.flow.tight_frame import _Cell, _Way, tighten
+from layoutkit.flow.tight_frame import Kept, _Cell, _Way, tighten
 from layoutkit.route.metal import pads as via_pads
-from layoutkit.route.routes import Via
+from layoutkit.route.routes import RoutingResult, Via
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load
 
@@ -119,6 +119,25 @@ def test_a_rail_touches_the_strap_of_a_tap_ring_of_its_net_or_keeps_its_distance
     nets = Nets(metal.regions, metal.joins, layout.dbu)
     places = rail.label, kdb.Point(6000, 200)
     assert len({nets.at(process.conductors[1].name, place).cluster_id for place in places}) == 1
+
+
+@pytest.mark.parametrize(("gap", "onto", "faults"), [(210, 30, 1), (235, 30, 1), (240, 30, 0), (210, -10, 0)])
+def test_a_strap_that_a_rail_lies_over_keeps_the_space_of_wide_metal(gap, onto, faults):
+    """M2.e of sg13g2: 0.24 um to metal wider than 0.39 um. ``onto`` [dbu] is how far the rail covers the strap."""
+    process = load("sg13g2")
+    core = kdb.Box(0, 0, 12000, 5000)
+    frame = plan_frame(process, core, [PortNet("vdd", (kdb.Box(0, 0, 12000, 400),), "power")], CHANNEL, "rails")
+    (rail,) = frame.of("vdd")
+    strap = kdb.Box(1000, rail.box.bottom + onto - 200, 9000, rail.box.bottom + onto)
+    wire = kdb.Box(2000, strap.bottom - gap - 200, 6000, strap.bottom - gap)
+    cell = _Cell(
+        process, frame, RoutingResult((), 0, (0, 0, 0)), {rail.layer: [(strap, "vdd"), (wire, "a")]}, [], Kept(None)
+    )
+    alone = cell._near_wide("vdd", 1, kdb.Region(strap))
+    assert alone == 0
+    assert cell._near_wide("vdd", 1, kdb.Region([kdb.Polygon(strap), kdb.Polygon(rail.box)]).merged()) == faults
+    normal = 1 if onto < 0 else 0  # the rail is too near to a strap that it does not touch
+    assert cell.faults_at_rails((_Way(1, 1),)) == faults + normal
 
 
 @pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
