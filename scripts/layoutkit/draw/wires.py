@@ -309,7 +309,7 @@ class WiredRow:
         return max(space, -self._down(-apart))
 
     def _apart(self, cut: Cut) -> int:
-        """Return the distance from which on the cuts of two rails are no array together; 0 without such a rule."""
+        """Return the least distance at which the cuts of two rails do not count as one array; 0 without such a rule."""
         return cut.array_reach + self.sizes.grid if cut.array_count else 0
 
     # ---- gates

@@ -1,4 +1,4 @@
-"""The nets that exist when a layer is etched, when nothing above it connects yet: for antenna rules.
+"""The nets while a layer is etched, before higher layers connect them; for antenna rules.
 
 ::
 
@@ -28,7 +28,7 @@ BASE = ("poly", "contact", "diode")
 
 
 class Size(NamedTuple):
-    """What a net has of a layer. [dbu2, dbu]"""
+    """Area and perimeter of a net's shapes on a layer. [dbu2, dbu]"""
 
     area: int = 0
     perimeter: int = 0
@@ -54,7 +54,7 @@ class _Part:
         return self._found[layer]
 
     def sizes(self, layer: str) -> dict[Any, Size]:
-        """Return what each net has of a layer."""
+        """Return area and perimeter of each net's shapes on a layer."""
         if layer not in self._sizes:
             self._sizes[layer] = sizes_of(self.polygons(layer))
         return self._sizes[layer]

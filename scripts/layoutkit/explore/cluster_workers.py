@@ -1,4 +1,4 @@
-"""The workers of a cluster as the client knows them: who is there, who may work, and why the others may not."""
+"""The workers of a cluster as the client knows them: which are connected, which get jobs, and why others get none."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ClusterWorkers:
             self._hear(0.1)
 
     def look(self) -> None:
-        """Learn who is there now, at most once a second.
+        """Ask the scheduler for its workers, at most once a second.
 
         Raises:
             OSError: If the scheduler does not answer.
@@ -73,7 +73,7 @@ class ClusterWorkers:
         return self.accepted if self.threads.keys() & self.refused.keys() else None
 
     def refuse_version(self, address: str, found: Mapping[str, str]) -> None:
-        """Remember that a worker runs another version of the package."""
+        """Note that a worker runs another version of the package; it gets no jobs."""
         self.refused[address] = f"it runs {described(found)}; this client runs {described(identity())}"
 
     def _ask(self, address: str) -> None:

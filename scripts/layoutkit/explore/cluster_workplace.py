@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TASKS_PER_THREAD = 2
-"""One works, the next waits beside it, so that no worker waits for the client."""
+"""Jobs that a worker has at a time: one runs and the next is ready, so that the worker never waits for the client."""
 ATTEMPTS = 3
 
 
@@ -105,7 +105,7 @@ class ClusterWorkplace:
             return
 
     def _submit(self, task: _Task) -> None:
-        """Give a task to the scheduler, or leave it waiting if no worker may do it."""
+        """Submit a task; it waits if no worker may run it."""
         task.future = None
         if not self._workers.accepted:
             return
@@ -122,7 +122,7 @@ class ClusterWorkplace:
         task.future.add_done_callback(lambda _: self._ended.put(ended))
 
     def _again(self, task: _Task, fault: str) -> list[Outcome]:
-        """Give a task to the scheduler once more; return its outcome if that was tried often enough."""
+        """Submit a task again; return its outcome as lost if that was tried often enough."""
         task.faults += (fault,)
         if len(task.faults) >= ATTEMPTS:
             return [self._lost(task, "; ".join(task.faults))]
@@ -136,7 +136,7 @@ class ClusterWorkplace:
         return Outcome.unfinished(task.job, LOST, why, "SERVICE_UNAVAILABLE")
 
     def _without_worker(self) -> list[Outcome]:
-        """Submit tasks again that no worker can do; return those that have waited for one too long."""
+        """Submit tasks again whose workers are gone; return the outcomes of those that waited too long for a worker."""
         here = set(self._workers.accepted)
         for task in self._tasks.values():
             if task.future is None or (task.bound_to and not here & set(task.bound_to)):

@@ -1,4 +1,4 @@
-"""One warm process for jobs, seen from the process that gives it orders."""
+"""The client's side of a job server: starts the process, sends it jobs, and reads the outcomes."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class JobProcess:
             if found is not None:
                 return found
         self.stop()
-        return Outcome.unfinished(job, NOT_RUN, "nobody waits for it any more")
+        return Outcome.unfinished(job, NOT_RUN, "the client no longer waits for it")
 
     def stop(self) -> None:
         """End the process and what it runs."""

@@ -5,9 +5,9 @@
     engine or worker of a cluster  --orders-->  this process  --fork-->  child: one job, within its limits
                                    <-answers--    waits, measures, ends it
 
-It has imported what the jobs need, so that a job begins within milliseconds. A child that crashes, takes too long or
-too much memory is an answer. This process ends when its input closes, also where the one that started it was killed,
-and ends the child with all its processes.
+This process has imported what the jobs need, so a job begins within milliseconds. If a child crashes or exceeds its
+time or memory, the answer says so. When the input closes, because the client ended or was killed, this process ends the
+child with all its processes, and itself.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _prepare(job: Mapping[str, Any]) -> None:
-    """Import the function's module and let it prepare; where that fails, the job says so."""
+    """Import the module of the job's function and call its ``prepare``. If that fails, the job itself reports why."""
     with contextlib.suppress(Exception):
         prepare = getattr(importlib.import_module(job["function"].partition(":")[0]), "prepare", None)
         if prepare is not None:
@@ -153,7 +153,7 @@ def _work(order: Mapping[str, Any], writer: int, talk: IO[bytes]) -> NoReturn:
         answer = _called(order["job"], Path(order["folder"]))
         _send(writer, json.dumps(answer, allow_nan=False))
     except MemoryError:
-        text = f"more than {order['limits']['memory_mb']} MB were asked for"
+        text = f"a process of it tried to allocate more than {order['limits']['memory_mb']} MB"
         _send(writer, json.dumps(_fault(MEMORY_LIMIT, "INTERNAL_ERROR", text)))
     except Exception as error:  # noqa: BLE001 - the outermost boundary of a job
         text = f"{type(error).__name__}: {error}"[:_TALK_BYTES]

@@ -21,7 +21,7 @@ CRASHED, TOO_LARGE, LOST, NOT_RUN = "crashed", "too large", "lost", "not run"
 _MB = 1_000_000
 _NAMED = 5
 FINAL = frozenset({DONE, FAILED})
-"""What another run would answer again; the others depend on the machine, and ``resume`` repeats them."""
+"""Outcomes that another run would give again. The others depend on the machine; ``resume`` repeats those jobs."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Job:
 
     Attributes:
         function: ``module:name`` of a function ``(params, folder) -> answer``. It writes its files into ``folder``,
-            which is new. Params and answer are JSON data. Where its module has ``prepare(params)``, this is called
-            before each job in the warm process that the jobs are forked from: it imports and reads what many of them
-            need, and does nothing the next time.
+            which is new. Params and answer are JSON data. If its module has a function ``prepare(params)``, the
+            job server calls it before it forks the job. ``prepare`` imports modules and reads files that many jobs
+            need; a second call finds them cached.
         params: JSON data for the function.
         inputs: Text of the files that the function finds in its folder, by relative path.
         folder: Where the files are kept, relative to the folder of the run; empty for the key. Not part of the key.
@@ -44,7 +44,7 @@ class Job:
     folder: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what is no function's name, no JSON data, or leads out of the folder."""
+        """Refuse names that are no function's, parameters that are no JSON data, and paths out of the folder."""
         faults = []
         module, _, name = self.function.partition(":")
         if not all(part.isidentifier() for part in [*module.split("."), name]):
@@ -76,7 +76,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one job may take.
+    """Limits of one job.
 
     Attributes:
         seconds: Wall time. [s]
@@ -89,7 +89,7 @@ class Limits:
     output_mb: int = 100
 
     def __post_init__(self) -> None:
-        """Refuse what is not above 0."""
+        """Refuse limits that are not above 0."""
         wrong = [f"{each.name} {getattr(self, each.name)}" for each in fields(self) if not getattr(self, each.name) > 0]
         if wrong:
             raise LayoutkitError(f"limits of a job must be above 0; got {', '.join(wrong)}")
@@ -97,10 +97,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a whole run may take.
+    """Limits of a whole run.
 
     Attributes:
-        seconds: After this time no job is begun, and those that work are ended; None for no limit. [s]
+        seconds: After this time no job is begun, and running jobs are ended; None for no limit. [s]
         each: Limits of one job.
     """
 
@@ -115,14 +115,14 @@ class Budget:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one job.
+    """The outcome of one job.
 
     Attributes:
         key: That of the job.
-        status: ``done``; ``failed``: the function refused, and would again; ``time limit``, ``memory limit`` or
-            ``too large``: ended by a limit; ``crashed``: its process ended without an answer, or the disk of its
-            machine was full or the like; ``lost``: workers of a cluster took it and did not answer; ``not run``: the
-            budget ended first. Only ``done`` has files.
+        status: ``done``; ``failed``: the function raised an error, and would again; ``time limit``, ``memory limit``
+            or ``too large``: it exceeded a limit; ``crashed``: its process ended without an answer, or its machine
+            failed, for example with a full disk; ``lost``: workers of a cluster took it and did not answer; ``not
+            run``: the budget ended first. Only ``done`` has files.
         folder: Where its files are, relative to the folder of the run.
         answer: What the function returned.
         error: ``code``, ``message`` and ``details`` where it is not ``done``.
@@ -148,7 +148,7 @@ class Outcome:
 
     @classmethod
     def unfinished(cls, job: Job, status: str, message: str, code: str = "INTERNAL_ERROR") -> Outcome:
-        """Return the outcome of ``job`` without an answer."""
+        """Return the outcome of a job that gave no answer."""
         return cls(job.key, status, job.home, error={"code": code, "message": message, "details": None})
 
     def to_json(self) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def with_files(outcome: Outcome, folder: Path, limits: Limits) -> Outcome:
 
 
 class Workplace(Protocol):
-    """Runs jobs; used as a context, so that nothing runs on when it is left."""
+    """Runs jobs on this machine or on a cluster. The caller ends with ``stop``, which ends all jobs."""
 
     @property
     def slots(self) -> int:
@@ -214,7 +214,7 @@ class Workplace(Protocol):
 
 
 class Where(Protocol):
-    """Describes a workplace."""
+    """Says where jobs are to run; ``open`` makes the workplace."""
 
     def open(self, limits: Limits) -> Workplace:
         """Return the workplace; each job has these limits."""

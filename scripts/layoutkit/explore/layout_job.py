@@ -82,7 +82,7 @@ def build_and_measure(params: Mapping[str, Any], folder: Path) -> dict[str, Any]
 
 
 def measures(params: Mapping[str, Any], folder: Path) -> list[str]:
-    """Return what the test bench measures on the netlist that a layout would be made of.
+    """Return the names of what the test bench measures on the netlist, before anything is laid out.
 
     Args:
         params: As for ``build_and_measure``.

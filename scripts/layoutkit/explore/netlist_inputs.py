@@ -1,4 +1,4 @@
-"""Netlists with their includes, and technology files, as texts: what a worker without the same disk reads."""
+"""The texts of netlists, their includes and technology files, for workers that do not share a disk with the client."""
 
 from __future__ import annotations
 

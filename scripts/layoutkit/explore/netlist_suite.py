@@ -1,4 +1,4 @@
-"""Folders of netlists, each laid out in each process once: the scoreboard of all of them.
+"""A suite: the netlists of some folders, each laid out once in each process, and the scoreboard of the layouts.
 
 Beside NAME.spice, NAME.options.json may hold further options of ``flow.build_layout``, such as
 ``{"width_per": "finger"}``. The board is written after every circuit, as ``board.json`` and ``board.html``; the layouts
@@ -64,7 +64,7 @@ class Circuit:
 
     @property
     def home(self) -> str:
-        """Its workspace below the folder of the suite: also where a netlist and a folder have the same name."""
+        """Its workspace below the folder of the suite; unique also if a netlist and a folder have the same name."""
         return f"{self.label}/{self.name.replace('/', '--')}"
 
 
@@ -99,7 +99,8 @@ def circuits(folders: Sequence[str], technologies: Sequence[str], results: Path)
     Args:
         folders: Where to look.
         technologies: Names or files.
-        results: Folder of results; what lies in it is left out, so that a suite may write into a folder that it reads.
+        results: Folder that the suite writes to. Its files are never read as netlists, so it may lie in a folder of
+            netlists.
 
     Raises:
         FileError: If a folder does not exist, holds no netlist, or two netlists or technologies have the same name.

@@ -1,4 +1,4 @@
-"""What a search compares, how it is read from the report of a layout, and which layouts no other one beats."""
+"""The objectives of a search: their names, their values in the report of a layout, and the front of the layouts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ OF_A_NAME = {
         "MEASUREMENT",
     ),
 }
-"""Objectives that say of what: unit, meaning, and what is named."""
+"""Objectives that are followed by a name, such as that of a net: unit, meaning, and what the name is."""
 _FORM = re.compile(r"(?:(min|max) )?([a-z_]+)(?: (\S+))?")
 
 
 @dataclass(frozen=True)
 class Objective:
-    """One figure that a search makes small, or large.
+    """One figure that a search minimises or maximises.
 
     Attributes:
         name: As the request gives it, without its goal, such as ``area`` or ``capacitance out``.
@@ -85,7 +85,7 @@ FIGURES: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], float | None]]]
     "offset": ("mV", "largest predicted systematic offset of a pair", lambda report: _offset(report, "mV")),
     "mirror_error": ("%", "largest predicted systematic error of a mirror", lambda report: _offset(report, "%")),
 }
-"""Name to unit, meaning, and how the report of a build gives it."""
+"""Name to unit, meaning, and the function that reads it from the report of a build."""
 
 
 def objectives_of(texts: Sequence[str]) -> tuple[Objective, ...]:

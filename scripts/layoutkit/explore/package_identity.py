@@ -1,4 +1,4 @@
-"""Which version of the package this process runs: workers of a cluster must run the client's."""
+"""The version of the package that this process runs. Workers of a cluster must run the client's version."""
 
 from __future__ import annotations
 

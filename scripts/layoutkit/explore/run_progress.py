@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from layoutkit.explore.jobs import Outcome
 
 _RECENT = 50
-"""So many of the last jobs give the rate."""
+"""The rate is that of this number of last jobs."""
 
 
 class RunProgress:

@@ -203,7 +203,7 @@ class Space:
 
     @cached_property
     def _recognised(self) -> dict[str, dict[str, Any]]:
-        """Constraints of recognition, by the request that they were found for."""
+        """Constraints that recognition found, by request."""
         return {}
 
     def parameters(self, point: Mapping[str, Any], netlist_path: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a build adds about the time after layout: the parasitics of its nets and a simulation with them."""
+"""Figures after layout in the report of a build: the parasitics of its nets and a simulation with them."""
 
 from __future__ import annotations
 

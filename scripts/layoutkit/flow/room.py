@@ -19,7 +19,7 @@ MOST_TRIES = 6
 FIRST_TRACKS = 0
 """Room between all blocks in the first try, in track pitches: wires run over modules, on the upper conductors."""
 NEXT_TRACKS = 1
-"""The same in the second try."""
+"""Room between all blocks in the second try, in track pitches."""
 MORE_TRACKS = 2
 """Room that is added around a module in the way of a net, in track pitches; twice that where it was not enough."""
 

@@ -325,7 +325,7 @@ class _Extractor:
     def _add(
         self, nets: Integers, layer: str, others: Integers, other_layer: str, places: Integers, value: Numbers
     ) -> None:
-        """Keep what lies between two nets; ``value`` in aF."""
+        """Add the pieces of capacitance between two nets; ``value`` in aF."""
         kept = (nets != others) & (nets != GROUND) | (nets == GROUND) & (others != GROUND)
         turned_over = kept & (nets == GROUND)
         centre = (places[:, :2] + places[:, 2:]) // 2
@@ -341,7 +341,7 @@ class _Extractor:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What lies in strips beside edges: number of the strip, net, and where."""
+    """The parts of conductors that lie in the strips beside edges."""
 
     zone: Integers
     nets: Integers
@@ -351,7 +351,7 @@ class _Parts:
     places: Integers
 
     def share(self, shielding: Shielding, area_af_um2: float) -> Numbers:
-        """Return how much of the field of the edge goes to it."""
+        """Return the part of each edge's fringe field that ends on them, 0 to 1."""
         return field_share(self.far, area_af_um2, shielding) - field_share(self.near, area_af_um2, shielding)
 
 
@@ -362,7 +362,7 @@ def field_share(distance_um: Numbers, area_af_um2: float, shielding: Shielding) 
 
     Args:
         distance_um: Distances from the edge. [um]
-        area_af_um2: Capacitance per area of the edge's conductor to what the field goes to. [aF/um2]
+        area_af_um2: Capacitance per area between the edge's conductor and the one that the field ends on. [aF/um2]
         shielding: States how steep it is.
     """
     return np.asarray(2 / np.pi * np.arctan(shielding.steepness_um_af * area_af_um2 * distance_um))

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 GROUND = ""
-"""The node below everything: the substrate, or node 0 where no net of the circuit is the substrate."""
+"""The node of the substrate; node 0 where no net of the circuit is the substrate."""
 
 LEAST_PART = 1e-3
-"""Part of a net's capacitance below which an answer leaves out a coupling. [1]"""
+"""Couplings below this part of a net's whole capacitance are left out of the answer. [1]"""
 
 
 class Resistor(NamedTuple):

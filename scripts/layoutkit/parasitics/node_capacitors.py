@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from layoutkit.parasitics.net_parasitics import NetParasitics
 
 LEAST_FF = 1e-3
-"""Coupling between two nodes that is not worth a capacitor of its own: that of their nets gets it. [fF]"""
+"""A smaller coupling between two nodes is added to the capacitor between their nets. [fF]"""
 
 
 def net_capacitors(nets: Sequence[NetParasitics], *, coupled: bool) -> tuple[Capacitor, ...]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LARGE_OHM = 1e6
 _LEFT = 1e-9  # of the large resistance is not taken out, so that the conductances of the star have a sum
 _NEGLIGIBLE = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-6)
-"""Conductances below such a part of the largest at their ends are left out: the first that keeps the error small."""
+"""Conductances below this part of the largest at their nodes are left out; the first value with a small error holds."""
 _NO_OHM = 1e-3
 _SMALL_PART = 1e-3
 ERROR = 0.01

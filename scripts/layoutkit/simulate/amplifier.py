@@ -181,7 +181,7 @@ def _common_level(first: str, second: str, level: float) -> list[str]:
 
 
 def _inverts(sweep: Plot, fixture: Fixture) -> bool:
-    """Whether the output follows the driven input upside down at the lowest frequency."""
+    """Whether the output is inverted against the driven input at the lowest frequency."""
     return bool(np.real(sweep.of(f"v({fixture.nodes[fixture.roles.outputs[0]]})")[0]) < 0)
 
 

@@ -62,7 +62,10 @@ def measure_comparator(fixture: Fixture) -> dict[str, Measurement]:
 
 
 def _undecided(fixture: Fixture, high: bool) -> tuple[float, float]:
-    """Return the input voltages between which the last decision, or nothing but rounding, takes the next one."""
+    """Return the lowest and the highest input voltage at which the decision is not certain.
+
+    Between them, the decision before or rounding decides.
+    """
     for reach in RANGES_V:
         low, up = -reach, reach
         while True:
@@ -82,9 +85,9 @@ def _undecided(fixture: Fixture, high: bool) -> tuple[float, float]:
 
 
 def _change(steps: np.ndarray, decisions: np.ndarray) -> tuple[float, float] | None:
-    """Return the last step of the one decision and the first of the other; None where both ends decide alike.
+    """Return the steps before the first change of the decision and after the last; None if both ends decide alike.
 
-    Steps between them that decide either way are so close to the offset that rounding decides.
+    Steps between them are so close to the offset that rounding decides.
     """
     turns = np.nonzero(np.diff(decisions))[0]
     if decisions[0] == decisions[-1] or not turns.size:

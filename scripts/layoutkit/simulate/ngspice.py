@@ -1,4 +1,4 @@
-"""Runs ngspice on one deck: in a folder of its own, within a time limit, with nobody's start-up files.
+"""Runs ngspice on one deck: in a folder of its own, within a time limit, without the user's start-up files.
 
 A deck that reaches this module holds no commands: ``netlist_cards`` has refused them, and the models come through
 ``model_library``, which copies models and parameters only.
@@ -27,7 +27,7 @@ NGSPICE = OtherProgram(
     PROGRAM_VARIABLE,
 )
 SETTINGS = ("set ngbehavior=hsa", "set ng_nomodcheck", "set no_auto_gnd", "set num_threads=1")
-"""How every PDK's models are read; a net called gnd is a net like any other."""
+"""Settings with which ngspice reads the models of every PDK. A net called gnd is not node 0."""
 _MAX_LOG = 200_000
 _TROUBLE = re.compile(
     r"error|unknown|can't find|could not find|cannot find|undefined|singular matrix|too small|no convergence|"

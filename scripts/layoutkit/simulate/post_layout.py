@@ -88,7 +88,7 @@ class _Run:
 
 
 def compare_post_layout(request: Request) -> dict[str, Any]:
-    """Return both sides of each measurement, their change and the verdicts on the limits, as JSON data.
+    """Return each measurement on schematic and layout, its change and the verdicts on the limits, as JSON data.
 
     ``unchecked`` says what was not measured and why; ``faults`` which limits are broken or could not be checked.
 
@@ -206,7 +206,7 @@ class _Comparison:
         return Fixture(request.circuit, request.technology, self.roles, self.values, netlist, models.text, start)
 
     def _keep_output(self, fixtures: dict[_Run, Fixture], corner: str) -> None:
-        """Let the amplifiers of a corner keep their outputs where the schematic's is with equal inputs."""
+        """Hold the amplifiers' outputs at the voltage that the schematic's has at this corner with equal inputs."""
         if self.deck is not None or self.roles.bench != "amplifier" or self.values.output_v is not None:
             return
         try:
@@ -274,7 +274,7 @@ class _Comparison:
 
 
 def _side_by_side(name: str, sides: Mapping[str, _Measured]) -> dict[str, Any]:
-    """Return both values of a measurement and the change, where there are both."""
+    """Return a measurement on schematic and layout, and the change where both are known."""
     values = {side: measured[name].value for side, measured in sides.items() if name in measured}
     unit = next(measured[name].unit for measured in sides.values() if name in measured)
     told: dict[str, Any] = {"name": name, "unit": unit, **values}

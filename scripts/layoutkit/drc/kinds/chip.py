@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_WINDOWS = 1_000_000
 LEAST_EXCESS = 1e-5
-"""What a ratio exceeds its limit by at least, as in KLayout's antenna check."""
+"""A ratio is a violation if it exceeds its limit by more than this, as in KLayout's antenna check."""
 
 
 @rule_kind("density", "layer", optional=("within",), lengths=("window_um", "step_um"),
