@@ -56,6 +56,7 @@ class PortNet:
         current: Largest direct current; None where nobody states it. [A]
         partner: Port that should be its mirror image.
         axis: Vertical axis of the two. [dbu]
+        longest: Length of wires from which the nearest side is better than the usual one; None where any will do. [dbu]
     """
 
     name: str
@@ -67,6 +68,7 @@ class PortNet:
     current: float | None = None
     partner: str | None = None
     axis: int | None = None
+    longest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -409,4 +411,9 @@ def _wish(net: PortNet, core: kdb.Box) -> PortWish:
     usual: dict[str, Side] = {"input": "left", "output": "right"}
     supplies: dict[str, Side] = {"power": "top", "ground": "bottom"}
     side = supplies.get(net.use) or usual.get(net.direction)
+    if side is not None and net.longest is not None:
+        far: list[tuple[int, Side]] = [(around.left - core.left, "left"), (core.right - around.right, "right")]
+        far += [(around.bottom - core.bottom, "bottom"), (core.top - around.top, "top")]
+        inside = around.width() + around.height()
+        side = next((each for each in far if each[1] == side and each[0] + inside <= net.longest), min(far))[1]
     return PortWish(net.name, middle.x, middle.y, net.side, side, net.order, net.partner, net.axis)

@@ -10,9 +10,10 @@ import klayout.db as kdb
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.circuit.port_uses import port_uses
 from layoutkit.draw.module import Pin
+from layoutkit.flow.antenna_lengths import antenna_lengths
 from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.port_frame import RAIL_SIDES, PortNet, draw_frame, plan_frame
-from layoutkit.flow.routing import track_pitch
+from layoutkit.flow.routing import routing_conductors, track_pitch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -144,6 +145,7 @@ def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], li
     circuit = design.circuit
     wanted = {entry.port: entry for entry in design.constraints.port_sides}
     uses, currents = port_uses(circuit), stated_currents(design.constraints, circuit)
+    antennas = antenna_lengths(placed.technology, circuit, routing_conductors(placed.technology))
     pins: dict[str, list[tuple[str, kdb.Box]]] = {}
     for module in placed.modules.values():
         for pin in module.pins:
@@ -159,6 +161,7 @@ def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], li
             side=wanted[port].side if port in wanted else None,  # type: ignore[arg-type]
             order=wanted[port].order if port in wanted else None,
             current=currents.get(port),
+            longest=max(antennas.get(port, {}).values(), default=None),
         )
         for port in dict.fromkeys(circuit.ports)
         if port in pins

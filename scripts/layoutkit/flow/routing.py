@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.errors import LayoutConflictError, LayoutkitError
+from layoutkit.flow.antenna_lengths import antenna_lengths, with_avoided_layers
 from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
@@ -87,6 +88,7 @@ class WantedNet:
         shield: Net whose wires are drawn at both sides of this net's.
         current: Largest direct current; None where nobody states it. [A]
         least_cuts: With 2, no endpoint should depend on a single cut.
+        avoid_layers: Conductors on which this net's wires cost more.
     """
 
     name: str
@@ -100,6 +102,7 @@ class WantedNet:
     shield: str | None = None
     current: float | None = None
     least_cuts: int = 1
+    avoid_layers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -201,6 +204,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
         for net in sorted(wired)
     )
     nets = with_wishes(nets, constraints, design)
+    nets = with_avoided_layers(nets, antenna_lengths(technology, design.circuit, routing_conductors(technology)))
     margin = (CELL_MARGIN_TRACKS if design.is_cell else MARGIN_TRACKS) * track_pitch(technology)
     axis_x = placed.placement.axis_x
     return RoutingJob(
@@ -612,4 +616,5 @@ def _request(technology: Technology, net: WantedNet, feeds: SupplyFeeds) -> NetR
         net.apart_from,
         net.shield,
         least_cuts=net.least_cuts,
+        avoid_layers=net.avoid_layers,
     )

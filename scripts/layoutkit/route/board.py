@@ -32,6 +32,10 @@ LARGEST_BOARD = 4_000_000
 BESIDE = 3
 """Tracks up to which a wire counts as beside another, and by how many times its length it costs more there."""
 
+AVOIDED = 8
+"""By how many times its length a wire costs more on a conductor that its net avoids: more than two vias and a way
+against the preferred direction of a thinner one."""
+
 HARD = -1
 """Weight of other nets' wires that means: never cross them."""
 
@@ -242,6 +246,7 @@ class Board(Sheet):
             for level, shape in own:
                 fixed.add_metal(level, shape)
         self._raise_beside(costs, net)
+        self._raise_avoided(costs, net)
         levels = {cut.name: number for number, cut in enumerate(self.stack.cuts)}
         for cut, x, y in self.closed_vias.get(net.name, ()):
             if x in self.tracks.xs and y in self.tracks.ys:
@@ -266,6 +271,13 @@ class Board(Sheet):
             cost, base = getattr(costs, name), getattr(self.base, name)
             open_ = places & (cost >= 0)
             cost[open_] += BESIDE * base[open_]
+
+    def _raise_avoided(self, costs: EdgeCosts, net: NetRequest) -> None:
+        """Make wires dear on the conductors that ``net`` avoids."""
+        for level in {self.stack.index(name) for name in net.avoid_layers}:
+            for cost, base in ((costs.right[level], self.base.right[level]), (costs.up[level], self.base.up[level])):
+                open_ = cost >= 0
+                cost[open_] += AVOIDED * base[open_]
 
     def _priced(self, fixed: EdgeCounts, routed: EdgeCounts, weight: int) -> EdgeCosts:
         import numpy as np

@@ -47,6 +47,7 @@ class NetRequest:
         shield: Net of this request whose wires are drawn at both sides of this net's, where there is room.
         current_ma: Largest direct current; vias get cuts for it. [mA]
         least_cuts: With 2, no terminal should depend on a single cut: other nets give way to a second one.
+        avoid_layers: Conductors on which this net's wires cost more.
     """
 
     name: str
@@ -59,6 +60,7 @@ class NetRequest:
     shield: str | None = None
     current_ma: float | None = None
     least_cuts: int = 1
+    avoid_layers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

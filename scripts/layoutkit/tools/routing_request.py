@@ -56,10 +56,10 @@ def request_data(job: RoutingJob) -> dict[str, Any]:
             entry["match_length"] = net.match_length
         if net.shield is not None:
             entry["shield"] = net.shield
-        if net.apart_from:
-            entry["apart_from"] = list(net.apart_from)
         if net.least_cuts > 1:
             entry["least_cuts"] = net.least_cuts
+        lists = {"apart_from": net.apart_from, "avoid_layers": net.avoid_layers}
+        entry.update({key: list(names) for key, names in lists.items() if names})
         nets.append(entry)
     data: dict[str, Any] = {
         "nets": nets,
@@ -323,7 +323,16 @@ class _Reader:
             shield=entry.get("shield"),
             current=entry.get("current"),
             least_cuts=entry.get("least_cuts", 1),
+            avoid_layers=self._avoided(f"{path}.avoid_layers", entry.get("avoid_layers", ()), layers),
         )
+
+    def _avoided(self, path: str, names: Sequence[str], layers: Sequence[str]) -> tuple[str, ...]:
+        found = [self._conductor(f"{path}[{i}]", name) for i, name in enumerate(names)]
+        for i, conductor in enumerate(found):
+            if conductor not in layers:
+                listed = ", ".join(layers)
+                self._fault(f"{path}[{i}]", f"{path}[{i}] is none of the routing layers {listed}: {names[i]}", names[i])
+        return tuple(found)
 
     def _endpoint(self, path: str, point: Mapping[str, Any]) -> Endpoint:
         layer = self._conductor(f"{path}.layer", point["layer"])

@@ -1,0 +1,82 @@
+"""How long the wires of a net may be on each conductor, by the antenna rules, where only gates lie on the net.
+
+While a layer is etched, its metal collects charge, and a gate without diffusion on its net has no way to drain it::
+
+    port ==================== met3 =====.        the sidewalls of a thick conductor collect more than those of a
+                                        |  via   thin one, so that a small gate bears a shorter wire there
+                                      gate
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from layoutkit.errors import TechnologyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.flow.routing import WantedNet
+    from layoutkit.technology import Conductor, Technology
+
+WITHOUT_DETOUR = 0.8
+"""Share of the allowed length that half the circumference of a net's pins may reach, as wires are longer than that."""
+
+
+def antenna_lengths(
+    technology: Technology, circuit: Circuit, conductors: Sequence[Conductor]
+) -> dict[str, dict[str, int]]:
+    """Return for each net with gates and no diffusion how long wires of least width may be on each conductor. [dbu]
+
+    Only conductors with an antenna rule are listed. Resistors and plates of capacitors do not drain charge.
+    """
+    per_area = {conductor.name: _length_per_area(technology, conductor) for conductor in conductors}
+    gates, drained = dict.fromkeys(circuit.nets, 0.0), set[str]()
+    for device in circuit.devices:
+        for terminal, net in device.terminals.items():
+            if device.is_mos and terminal == "g":
+                gates[net] += device.w * device.l * 1e12 * device.params.get("m", 1)
+            elif device.is_mos or terminal not in {"p", "n"} or device.type not in {"resistor", "capacitor"}:
+                drained.add(net)
+    um = 1 / technology.dbu_um
+    return {
+        net: {name: round(length * area * um) for name, length in per_area.items() if length is not None}
+        for net, area in gates.items()
+        if area and net not in drained
+    }
+
+
+def _length_per_area(technology: Technology, conductor: Conductor) -> float | None:
+    """Return the length of a wire of least width that one um2 of gate bears [um], None where no rule says."""
+    found = []
+    for rule in technology.rules:
+        if rule.kind == "antenna" and rule.value_um and _same_layer(technology, rule.options["layer"], conductor):
+            sidewall = rule.options.get("measure") == "sidewall"
+            charged = 2 * rule.options["thickness_um"] if sidewall else technology.to_um(conductor.width)
+            found.append(rule.value_um / charged)
+    return min(found, default=None)
+
+
+def _same_layer(technology: Technology, name: str, conductor: Conductor) -> bool:
+    try:
+        return technology.conductor(name).name == conductor.name
+    except TechnologyError:
+        return False  # poly, or a cut
+
+
+def with_avoided_layers(nets: Sequence[WantedNet], lengths: Mapping[str, Mapping[str, int]]) -> tuple[WantedNet, ...]:
+    """Return nets that avoid the conductors on which their wires would be longer than ``antenna_lengths`` allow."""
+    found = []
+    for net in nets:
+        allowed = lengths.get(net.name, {})
+        boxes = [point.box for point in net.endpoints]
+        across = max(box.right for box in boxes) - min(box.left for box in boxes)
+        along = max(box.top for box in boxes) - min(box.bottom for box in boxes)
+        longest = max(allowed.values(), default=0)
+        short = {
+            name for name, at_most in allowed.items() if at_most < longest and across + along > WITHOUT_DETOUR * at_most
+        }
+        found.append(replace(net, avoid_layers=tuple(sorted(short))))
+    return tuple(found)

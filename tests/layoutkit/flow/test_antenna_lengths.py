@@ -1,0 +1,83 @@
+"""Wires of nets with gates and no diffusion under antenna rules; lengths by arithmetic, wires by the router."""
+
+import json
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.circuit import read_netlist
+from layoutkit.flow.antenna_lengths import antenna_lengths
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.port_frame import PortNet, plan_frame
+from layoutkit.route import NetRequest, Terminal, route
+from layoutkit.technology import load
+
+WIDE = """* a small gate beside a wide capacitor
+.subckt far_enable en out vdd vss
+M1 out en vss vss sky130_fd_pr__nfet_01v8 w=0.84u l=0.15u
+M2 out en vdd vdd sky130_fd_pr__pfet_01v8 w=0.84u l=0.15u
+C1 out vss sky130_fd_pr__cap_mim_m3_1 w=30u l=60u
+.ends
+"""
+
+
+def circuit(tmp_path, text):
+    path = tmp_path / "circuit.spice"
+    path.write_text(text)
+    return path, read_netlist(str(path))
+
+
+def test_only_a_net_without_diffusion_is_bounded_and_by_the_sidewalls_of_its_wires(tmp_path):
+    technology = load("sky130A")
+    _, read = circuit(tmp_path, WIDE)
+    lengths = antenna_lengths(technology, read, technology.conductors[1:5])
+    assert set(lengths) == {"en"}
+    gates = 2 * 0.84 * 0.15  # um2
+    # ANT.met1 and ANT.met3: 400 um2 of sidewall for 1 um2 of gate; two sidewalls of 0.36 and of 0.845 um
+    assert lengths["en"]["met1"] == lengths["en"]["met2"] == round(400 * gates / (2 * 0.36) * 1000)
+    assert lengths["en"]["met3"] == lengths["en"]["met4"] == round(400 * gates / (2 * 0.845) * 1000)
+
+
+def test_where_a_rule_counts_area_the_width_of_the_wire_bounds_its_length(tmp_path):
+    technology = load("sg13g2")
+    text = ".subckt a en out vss\nM1 out en vss vss sg13_lv_nmos w=1u l=0.13u\n.ends\n"
+    metal2 = technology.conductors[1]
+    lengths = antenna_lengths(technology, circuit(tmp_path, text)[1], [metal2])
+    # Ant.b: 200 um2 of metal for 1 um2 of gate; Metal2 is 0.2 um wide
+    assert lengths == {"en": {metal2.name: round(200 * 0.13 / 0.2 * 1000)}}
+
+
+def test_a_wire_takes_another_layer_than_those_that_its_net_avoids():
+    technology = load("sky130A")
+    ends = tuple(Terminal("met3", kdb.Box(x - 200, -200, x + 200, 200)) for x in (0, 50000))
+    area, layers = kdb.Box(-2000, -4000, 52000, 4000), ["met1", "met2", "met3", "met4"]
+
+    def lengths(**wish):
+        found = dict.fromkeys(layers, 0)
+        for wire in route(technology, [NetRequest("en", ends, **wish)], {}, area, layers).net("en").wires:
+            (x1, y1), (x2, y2) = wire.points[0], wire.points[-1]
+            found[wire.layer] += abs(x1 - x2) + abs(y1 - y2)
+        return found
+
+    assert lengths()["met3"] > 45000
+    avoiding = lengths(avoid_layers=("met3", "met4"))
+    assert avoiding["met3"] + avoiding["met4"] < 3000
+    assert avoiding["met1"] > 45000
+
+
+@pytest.mark.parametrize(("longest", "side"), [(None, "left"), (60000, "left"), (30000, "right")])
+def test_the_port_of_a_small_gate_lies_at_the_nearest_side_where_its_wire_would_be_too_long(longest, side):
+    technology = load("sky130A")
+    core = kdb.Box(0, 0, 50000, 40000)
+    gate = PortNet("en", (kdb.Box(45000, 20000, 45200, 20200),), direction="input", longest=longest)
+    frame = plan_frame(technology, core, [gate], 1000, "rails")
+    assert [port.side for port in frame.ports] == [side]
+
+
+def test_a_build_keeps_the_wires_of_small_gates_off_thick_metal(tmp_path):
+    path, _ = circuit(tmp_path, WIDE)
+    build_layout(LayoutRequest(str(path), "sky130A", str(tmp_path / "w"), last_stage="place"))
+    nets = {net["name"]: net for net in json.loads((tmp_path / "w/placement.json").read_text())["job"]["nets"]}
+    assert nets["en"]["avoid_layers"] == ["met3", "met4"]
+    assert not nets["out"].get("avoid_layers")
