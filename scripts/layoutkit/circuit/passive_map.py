@@ -248,10 +248,13 @@ def _size(
             f"{device.model} is no model of {technology.name} that has a size; state them in the netlist"
         )
     size = SIZE_OF_VALUE[device.type](technology, spec, params[key])
-    reason = f"sizes of {device.type}s follow from their values"
+    reason = f"sizes of {device.type}s follow from their values, {key} = {params[key]:g}"
     if size.series > 1:
-        reason = f"{device.type}s smaller than the smallest {spec.name} are {size.series} larger ones in series"
-    report(key, params[key], size.l_m, reason)
+        reason = (
+            f"{device.type}s smaller than the smallest {spec.name}, {key} = {params[key]:g}, are {size.series} larger "
+            "ones in series"
+        )
+    report("l", None, size.l_m, reason)
     return size
 
 

@@ -36,17 +36,21 @@ def _routing_faults(routing: Mapping[str, Any]) -> list[str]:
 
 def _current_faults(currents: Mapping[str, Any]) -> list[str]:
     weak = [entry["text"] for entry in currents["nets"] if entry["verdict"] == "failed"]
-    return [f"{len(weak)} nets do not carry their current: {'; '.join(weak[:SHOWN])}"] if weak else []
+    return [f"{_counted(len(weak), 'net')} cannot carry the current: {'; '.join(weak[:SHOWN])}"] if weak else []
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _drc_faults(drc: Mapping[str, Any]) -> list[str]:
     found = []
     if drc["total_violations"]:
         rules = ", ".join(f"{entry['rule_id']} x{entry['count']}" for entry in drc.get("violations", [])[:SHOWN])
-        found.append(f"DRC finds {drc['total_violations']} violations: {rules}")
+        found.append(f"DRC finds {_counted(drc['total_violations'], 'violation')}: {rules}")
     if drc["rules_unchecked"]:
         rules = ", ".join(entry["rule_id"] for entry in drc["rules_unchecked"][:SHOWN])
-        found.append(f"{len(drc['rules_unchecked'])} design rules could not be checked: {rules}")
+        found.append(f"{_counted(len(drc['rules_unchecked']), 'design rule')} could not be checked: {rules}")
     if drc["layers_unchecked"]:
         found.append(f"no design rule judges what is drawn on {_layers(drc)}")
     if not drc["passed"] and not (drc["total_violations"] or drc["rules_unchecked"] or drc["layers_unchecked"]):
@@ -124,7 +128,7 @@ def summary(report: Mapping[str, Any]) -> str:
     found = faults(report)
     verdict = "NOT CLEAN" if found else f"not finished, {', '.join(left)} are left" if left else "clean"
     lines = ["", f"{circuit['name']} in {report['technology']}: {verdict}"]
-    lines.append(f"  circuit   {circuit['device_count']} devices, {circuit['net_count']} nets")
+    lines.append(f"  circuit   {_counted(circuit['device_count'], 'device')}, {_counted(circuit['net_count'], 'net')}")
     modules = report.get("modules", ())
     lines += [f"  module    {m['name']}: {', '.join(m['devices'])}{_matching(m)}" for m in modules]
     if "matching" in report:
@@ -147,12 +151,13 @@ def _size_line(report: Mapping[str, Any]) -> str:
 def _drc_line(report: Mapping[str, Any]) -> str:
     drc = report["drc"]
     unchecked = f", {len(drc['rules_unchecked'])} unchecked" if drc["rules_unchecked"] else ""
-    return f"  DRC       {drc['total_violations']} violations, {drc['rules_checked']} rules checked{unchecked}"
+    violations = _counted(drc["total_violations"], "violation")
+    return f"  DRC       {violations}, {drc['rules_checked']} rules checked{unchecked}"
 
 
 def _plan_line(report: Mapping[str, Any]) -> str:
     plan = report["constraints"]
-    return f"  plan      {plan['obeyed']} constraints obeyed, {plan['not_obeyed']} not ({plan['source']})"
+    return f"  plan      {_counted(plan['obeyed'], 'constraint')} obeyed, {plan['not_obeyed']} not ({plan['source']})"
 
 
 def _lvs_line(report: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ def test_a_plain_value_becomes_squares_of_sheet_resistance():
     device, warnings = mapped("gf180mcuD", "resistor", "resistor", {"r": 3500.0, "m": 2})
     assert device.model == "ppolyf_u"  # 350 ohm a square, at least 0.8 um wide
     assert device.params == {"w": 0.8e-6, "l": 8e-6, "m": 2}
-    assert "follow from their values" in warnings
+    assert "follow from their values, r = 3500 (l: none became 8 um)" in warnings
 
 
 def test_a_capacitance_becomes_a_square_plate():
