@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 from layoutkit.draw.end_ties import TiedRow, ends_in_dummies, tie_shapes
 from layoutkit.draw.facing import share_gate_rails, shared_distance
 from layoutkit.draw.gate_links import LEVEL, gate_links, link_shapes
+from layoutkit.draw.inner_risers import Channel, InnerRisers, NetRail, Surroundings, parts_beside
 from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin, channel_centre
 from layoutkit.draw.ring import (
     FULL_RING,
@@ -152,6 +153,8 @@ class _Drawing:
             WiredRow(plan_row(row, self.sizes), self.sizes, self.metal, stack.bulk_net, tied, self.loads)
             for row in stack.rows
         ]
+        for row in wired[1::2]:  # so that each twin has the rail nearer to the gates in every second row
+            row.exchange_rails(stack.twins)
         self.left = min(row.plan.left for row in wired)
         self.right = max(row.plan.right for row in wired)
         self.wired = wired
@@ -159,8 +162,10 @@ class _Drawing:
         self.matched = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
         self.links = self._gate_links()
         self.tie_rails = self._tie_rails()
+        self.inner_risers = self._planned_inner_risers()
         self.risers = self._planned_risers()
-        self.links = [link for link in self.links if link.net not in self.risers.nets]  # risers join the rails, too
+        joined = {*self.risers.nets, *self.inner_risers.nets}
+        self.links = [link for link in self.links if link.net not in joined]  # risers join the rails, too
         self.inner = self._ring_inside()
         self.ends = self.inner.left - self._tap_width("left"), self.inner.right + self._tap_width("right")
         self._check_tap_distance()
@@ -179,6 +184,9 @@ class _Drawing:
             for layer, area in self.risers.shapes(self.ends, self.rails):
                 sketch.box(layer, area)
             self.pins += [(net, self.metal.riser, area) for (net, _), area in self.risers.twin_risers(self.ends)]
+        for layer, area in self.inner_risers.shapes(self.rails):
+            sketch.box(layer, area)
+        self.pins += [(net, self.metal.riser, area) for (net, _), area in self.inner_risers.risers()]
         if self.taps:
             for layer, area in module_covers(self.inner, self.ring, tech, stack.device, self.taps):
                 sketch.box(layer, area)
@@ -188,7 +196,8 @@ class _Drawing:
         self._draw_texts()
         extent = sketch.extent()
         symmetric = sketch.is_mirror_image_of_itself() and (extent.left + extent.right) % (2 * self.sizes.grid) == 0
-        for layer, area in self.risers.crossings(self.ends, self.rails):
+        inner = self.inner_risers.crossings(self.rails)
+        for layer, area in (*self.risers.crossings(self.ends, self.rails), *inner):
             sketch.box(layer, area)
         cell = fresh_cell(layout, stack.name)
         sketch.write(cell, tech, -extent.left, -extent.bottom)
@@ -297,11 +306,50 @@ class _Drawing:
         for left, right in self.stack.twins:
             nets = {left, right}
             spans = [area for net, area in rails if net in nets]
-            apart = len(nets) == 2 and self.stack.bulk_net not in nets and not nets & found.keys()
+            apart = len(nets) == 2 and not nets & {self.stack.bulk_net, *found, *self.inner_risers.nets}
             if apart and nets == {net for net, _ in rails if net in nets}:
                 pair = Twins(left, right, min(area.bottom for area in spans), max(area.top for area in spans))
                 found |= dict.fromkeys(nets, pair)
         return list(dict.fromkeys(found.values()))
+
+    def _planned_inner_risers(self) -> InnerRisers:
+        """Return the risers of twins between the channels of matched devices.
+
+        Nets with a stated current have theirs at the ends, where wide ones have room.
+        """
+        pairs: list[tuple[str, str]] = []
+        if self.matched:
+            bulk, loads = self.stack.bulk_net, self.loads.nets
+            pairs = [pair for pair in self.stack.twins if len({*pair, bulk}) > 2 and not any(map(loads.get, pair))]
+        metal, nets = self.metal, {net for pair in pairs for net in pair}
+        space = metal.space(metal.riser, self._widest(metal.riser))
+        taken = [link.area.enlarged(space, space) for link in self.links if link.net not in nets]
+        columns = [{column.left + self.sizes.contact // 2 for column in row.plan.columns} for row in self.wired]
+        half_width = min(-self._matched_span()[0], self._matched_span()[1]) if pairs else 0
+        around = Surroundings(self._channels(), set.intersection(*columns), half_width, taken)
+        return InnerRisers(metal, pairs, self._net_rails() if pairs else [], around)
+
+    def _net_rails(self) -> list[NetRail]:
+        """Return the rails of all rows, those that rows share once."""
+        found: dict[tuple[str, int, int, int], NetRail] = {}
+        for placed in self.rows:
+            for rail in placed.wired.all_rails():
+                area = placed.area(Area(0, rail.low, 0, rail.high))
+                for end in placed.wired.rail_contacts(rail):
+                    made = NetRail(rail.net, rail.level, area.bottom, area.top, end.span, end.columns)
+                    same = found.setdefault(made[:4], made)
+                    left, right = zip(same.contacts, made.contacts, strict=True)
+                    found[made[:4]] = same._replace(contacts=(min(left), max(right)))
+        return list(found.values())
+
+    def _channels(self) -> list[Channel]:
+        """Return the channels that are no dummies."""
+        return [
+            Channel(s.finger.device, placed.area(Area(s.left, s.bottom, s.right, s.top)))
+            for placed in self.rows
+            for s in placed.wired.plan.stripes
+            if s.finger.device
+        ]
 
     def _riser_nets(self) -> list[str]:
         """Return the nets that need a riser, outermost first.
@@ -315,6 +363,8 @@ class _Drawing:
         }
         counts = Counter(net for net, _, _ in own)
         counts.subtract(net for net, _ in {(link.net, link.rails) for link in self.links})
+        for net in self.inner_risers.nets:
+            del counts[net]
         bulk = self.stack.bulk_net
         over = [rail for placed in self.rows for rail in placed.wired.rails if rail.net == bulk]
         if self.posts and not over:  # posts join gate rails, but carry no current of sources and drains
@@ -528,8 +578,13 @@ class _Drawing:
 
     def _draw_rail(self, placed: _PlacedRow, rail: Rail, *, over_channels: bool) -> None:
         area = placed.area(Area(self.ends[0], rail.low, self.ends[1], rail.high))
+        span = self.inner_risers.span(rail.net, area.bottom, area.top)
+        if span is not None:
+            area = area._replace(left=span[0], right=span[1])
         self.sketch.box(self.metal.layer(rail.level), area)
         self.rails.append((rail.net, rail.level, area))
+        if span is not None:
+            return
         if rail.net == self.stack.bulk_net:
             for side, beside in frame(self.inner, self.ring.width, self.taps).items():
                 if side in {"left", "right"}:
@@ -590,11 +645,15 @@ class _Drawing:
                     self.sketch.text(layer, stripe.finger.device, x, y)
 
     def _keepouts(self) -> Iterator[tuple[str, Area]]:
-        """Yield the conductors and cuts that no wire may use over matched channels, with the area."""
+        """Yield the conductors and cuts that no wire may use over matched channels, with the area.
+
+        Wires may lie on the risers between the channels.
+        """
         if not self.matched:
             return
         tech = self.tech
         layers = [conductor.name for conductor in tech.conductors[1:5]] + [cut.name for cut in tech.cuts[1:4]]
+        risers = {tech.conductors[self.metal.riser].name: [area for _, area in self.inner_risers.risers()]}
         for placed in self.rows:
             channels = [
                 placed.area(Area(s.left, s.bottom, s.right, s.top))
@@ -603,7 +662,7 @@ class _Drawing:
             ]
             if channels:
                 for layer in layers:
-                    yield layer, hull(channels)
+                    yield from ((layer, area) for area in parts_beside(hull(channels), risers.get(layer, [])))
 
     # ---- the module
 

@@ -49,6 +49,13 @@ class Rail(NamedTuple):
     high: int
 
 
+class RailContacts(NamedTuple):
+    """What a rail has to reach: the ends that its cuts to the row ask for, and the middles of its columns. [dbu]"""
+
+    span: tuple[int, int]
+    columns: tuple[int, ...]
+
+
 class Loads(NamedTuple):
     """Currents that the metal of a row is drawn for. [mA]
 
@@ -480,6 +487,13 @@ class WiredRow:
         self.head_contact = self._head_contact()
         self.gate_rails = self._gate_rails()
 
+    def exchange_rails(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Exchange the source and drain rails of the two nets of each pair that both have one."""
+        for one, other in pairs:
+            if {one, other} <= {rail.net for rail in self.rails} and self.bulk_net not in (one, other):
+                image = {one: other, other: one}
+                self.rails = [rail._replace(net=image.get(rail.net, rail.net)) for rail in self.rails]
+
     def lift_rails(self, distance: int) -> None:
         """Move the gate rails away from the row, from where they are."""
         self._lift += distance
@@ -490,6 +504,19 @@ class WiredRow:
     def all_rails(self) -> list[Rail]:
         """Return the rails over the fingers and those of the gates."""
         return self.rails + self.gate_rails
+
+    def rail_contacts(self, rail: Rail) -> list[RailContacts]:
+        """Return what a rail has to reach, or nothing if no cut joins it to the row."""
+        columns = [column for column in self.plan.columns if column.net == rail.net and rail in self.rails]
+        areas = [self._rail_pad(rail, self.strap(column)) for column in columns]
+        if rail in self.gate_rails:
+            areas = [area for net, area in self.gate_strips() if net == rail.net]
+        cut = self.metal.cuts[rail.level - 1]
+        beyond = max(0, cut.enclose_above_end - cut.enclose_below)
+        if not areas:
+            return []
+        span = min(area.left for area in areas) - beyond, max(area.right for area in areas) + beyond
+        return [RailContacts(span, tuple((area.left + area.right) // 2 for area in areas if columns))]
 
     def reach(self, side: Side) -> dict[str, int]:
         """Return how far each kind of shape extends beyond the diffusion on ``side``. [dbu]

@@ -183,6 +183,43 @@ def test_twins_have_pins_that_are_mirror_images_and_only_the_cuts_to_them_are_no
         assert channel.gate == "b" or channel.sides == {"s", channel.gate.replace("g", "d")}
 
 
+@pytest.mark.parametrize(("pattern", "fingers"), [("A2B2B2A2/B2A2A2B2", 8), ("AB/BA", 4)])
+@pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_rails_of_twins_end_at_contacts_and_risers_that_cover_both_devices_equally(process, pattern, fingers):
+    """The bounds are those of hand drawings: a rail from its first contact to its last, a riser over a drain."""
+    tech, layout = load(process), kdb.Layout()
+    layout.dbu = tech.dbu_um
+    size = MosSize(fingers * 2e-6, 0.5e-6, fingers)
+    pair = [transistor(tech, f"M{i}", "nmos", size, {"d": f"d{i}", "g": f"g{i}", "s": "s", "b": "b"}) for i in (1, 2)]
+    spec = GroupSpec("group", tuple(pair), pattern, dummies=1)
+    plain = draw_group(layout, tech, spec)
+    rail = next(pin.layer for pin in plain.pins_of("d1"))
+    module = draw_group(layout, tech, replace(spec, name="twins", twins=(("d1", "d2"),)))
+    assert clean(module, tech)
+    assert module.bbox.area() <= plain.bbox.area()
+    metal = {c.name: kdb.Region(module.cell.begin_shapes_rec(tech.layer(layout, c.layer))) for c in tech.conductors}
+    channels = {name: [gate.box for gate in module.gates if gate.device == name] for name in ("M1", "M2")}
+    for conductor in (rail, module.pins_of("d1")[0].layer):
+        above = {name: (metal[conductor].merged() & kdb.Region(boxes)).area() for name, boxes in channels.items()}
+        assert above["M1"] == above["M2"]
+    (left,), (right,) = module.pins_of("d1"), module.pins_of("d2")
+    assert left.box == right.box.transformed(kdb.Trans(kdb.Trans.M90)).moved(2 * module.bbox.center().x, 0)
+    assert left.layer == right.layer != rail
+    columns = [gate.box.right for gate in module.gates] + [gate.box.left for gate in module.gates]
+    assert min(columns) < left.box.left
+    assert right.box.right < max(columns)
+    full = kdb.Region(plain.cell.begin_shapes_rec(tech.layer(layout, tech.conductor(rail).layer))).merged()
+    drains = full.interacting(kdb.Region([pin.box for net in ("d1", "d2") for pin in plain.pins_of(net)]))
+    assert full.area() - metal[rail].merged().area() >= 0.3 * drains.area()
+    blocked = kdb.Region([keepout.box for keepout in module.keepouts if keepout.layer == left.layer])
+    above_columns = kdb.Region([left.box, right.box]).sized(0, module.bbox.height(), 2)
+    assert (blocked & above_columns).is_empty()
+    assert (kdb.Region(channels["M1"] + channels["M2"]) - blocked - above_columns).is_empty()
+    if process == "sky130A":
+        for channel in channels_of(module.cell, process):
+            assert channel.gate == "b" or channel.sides == {"s", channel.gate.replace("g", "d")}
+
+
 def test_abba_rows_are_their_own_image_upside_down(pair):
     module = pair(nf=4, axis="horizontal")
     mirror = kdb.Trans(0, True, 0, module.bbox.top)

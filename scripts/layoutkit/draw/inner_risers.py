@@ -1,0 +1,281 @@
+"""Inner risers: those of twins inside a matched group, over columns of their sources and drains.
+
+Twins are two nets that are to be wired as mirror images, see ``risers``. Risers at the ends of the rows need rails as
+long as the rows. Risers between the channels need rails from their first contact to their last, and rails are what most
+of the capacitance of a drain is made of::
+
+         |     |
+       --[#]------     rail of net a: its riser is the left one
+     -----|---[#]---   rail of net b: its riser is the right one
+         |     |
+
+Wires lengthen them over the columns, upwards or downwards. Devices must stay equally covered by metal: a shorter rail
+covers fewer fingers, so the pattern decides, such as ABBA/BAAB, whether a group has inner risers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from layoutkit.draw.row_metal import overlap
+from layoutkit.draw.sketch import Area
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from layoutkit.draw.risers import DrawnRail
+    from layoutkit.draw.row_metal import Metal
+
+
+class NetRail(NamedTuple):
+    """A rail of a row, with what it has to reach. [dbu]
+
+    Attributes:
+        net: Its net.
+        level: Number of its conductor.
+        low: Its lower edge.
+        high: Its upper edge.
+        contacts: Leftmost and rightmost end that its cuts to the row ask for.
+        columns: Middles of the columns that it joins.
+    """
+
+    net: str
+    level: int
+    low: int
+    high: int
+    contacts: tuple[int, int]
+    columns: tuple[int, ...] = ()
+
+
+class Channel(NamedTuple):
+    """The channel of a finger of a matched device. [dbu]"""
+
+    device: str
+    area: Area
+
+
+class Surroundings(NamedTuple):
+    """What inner risers have to go around.
+
+    Attributes:
+        channels: The matched channels.
+        columns: Middles of columns that lie above each other in all rows.
+        half_width: How far risers may extend to the left and right of x = 0. [dbu]
+        taken: What lies on the conductor of the risers, or would touch their cuts. [dbu]
+    """
+
+    channels: Sequence[Channel]
+    columns: Collection[int]
+    half_width: int
+    taken: Sequence[Area]
+
+
+class Place(NamedTuple):
+    """Where the riser of the right twin lies; that of the left one is its mirror image. [dbu]
+
+    Attributes:
+        left: Its left edge.
+        right: Its right edge.
+        pad: Left and right edge of its wider parts at the rails.
+    """
+
+    left: int
+    right: int
+    pad: tuple[int, int]
+
+
+class InnerRisers:
+    """The risers of twins between the channels of a matched group; nets that find no room there have none.
+
+    Args:
+        metal: Conductors and cuts.
+        pairs: The nets of the left and of the right riser.
+        rails: All rails of the rows.
+        around: What is in the way.
+    """
+
+    def __init__(
+        self, metal: Metal, pairs: Iterable[tuple[str, str]], rails: Sequence[NetRail], around: Surroundings
+    ) -> None:
+        self.metal = metal
+        self.around = around
+        self.all_rails = rails
+        self.rails = {pair: [rail for rail in rails if rail.net in pair] for pair in pairs}
+        self.places: dict[tuple[str, str], Place] = {}
+        for pair in self.rails:
+            place = None if self.nets & {*pair} else self._best_place(pair)
+            if place is not None:
+                self.places[pair] = place
+
+    @property
+    def nets(self) -> set[str]:
+        """All nets with such a riser."""
+        return {net for pair in self.places for net in pair}
+
+    def span(self, net: str, bottom: int, top: int) -> tuple[int, int] | None:
+        """Return the left and right end of a rail, or None if its net has no riser here. [dbu]"""
+        for pair, place in self.places.items():
+            for rail in self.rails[pair]:
+                if (rail.net, rail.low, rail.high) == (net, bottom, top):
+                    return self._span(rail, place)
+        return None
+
+    def risers(self) -> Iterator[tuple[tuple[str, str], Area]]:
+        """Yield each riser with its net and the other twin's; they run over all channels, so that all are alike."""
+        end, conductor = (
+            self.metal.cuts[self.metal.riser - 1].enclose_above_end,
+            self.metal.conductors[self.metal.riser],
+        )
+        for pair, place in self.places.items():
+            rails, channels = self.rails[pair], self.around.channels
+            bottom = min(*(rail.low - end for rail in rails), *(each.area.bottom for each in channels))
+            top = max(*(rail.high + end for rail in rails), *(each.area.top for each in channels))
+            grow = self.metal.even(max(0, -(-conductor.area // (place.right - place.left)) - (top - bottom))) // 2
+            yield pair, Area(-place.right, bottom - grow, -place.left, top + grow)
+            yield pair[::-1], Area(place.left, bottom - grow, place.right, top + grow)
+
+    def shapes(self, rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Area]]:
+        """Yield the risers and what joins them to ``rails`` as (layer, area), without the cuts of ``crossings``."""
+        layer, cuts = self.metal.layer(self.metal.riser), self.metal.cuts[self.metal.riser - 1].layer
+        for nets, riser in self.risers():
+            yield layer, riser
+            yield from (shape for shape in self._stacks(nets, riser, nets, rails) if shape[0] != cuts)
+        for pair, place in self.places.items():
+            yield from ((layer, pad) for pad in self._pads(pair, place))
+            for gate, link in self._gate_links(pair):
+                left, right = self._span(gate, place)
+                rail = Area(left, gate.low, right, gate.high)
+                yield self.metal.layer(self.metal.rail), link
+                yield from self.metal.stack_between(gate.level, rail, self.metal.rail, link)
+
+    def crossings(self, rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Area]]:
+        """Yield the uppermost cuts that join each riser to its own rails, and not to those of the other twin."""
+        cuts = self.metal.cuts[self.metal.riser - 1].layer
+        for nets, riser in self.risers():
+            yield from (shape for shape in self._stacks(nets, riser, nets[:1], rails) if shape[0] == cuts)
+
+    def _stacks(
+        self, nets: tuple[str, str], riser: Area, own: Sequence[str], rails: Sequence[DrawnRail]
+    ) -> Iterator[tuple[str, Area]]:
+        """Yield what joins a riser to the rails of the nets ``own``."""
+        metal, pair = self.metal, nets if nets in self.places else nets[::-1]
+        place = self.places[pair]
+        wide = riser.enlarged(place.left - place.pad[0], 0)
+        linked = [(gate.net, gate.low, gate.high) for gate, _ in self._gate_links(pair)]
+        for net, level, area in rails:
+            if net in own and (net, area.bottom, area.top) not in linked:
+                yield from metal.stack_between(level, area, metal.riser, wide, crowded=True)
+
+    def _gate_links(self, pair: tuple[str, str]) -> list[tuple[NetRail, Area]]:
+        """Return the gate rails of a net that its drain's rail beside them joins at x = 0, with the wire that does it.
+
+        So a gate that is joined to its drain leaves the cuts of both risers alike.
+        """
+        metal = self.metal
+        found, half, space = [], metal.even(metal.wire(metal.rail)) // 2, metal.space(metal.rail, 0)
+        for gate in (rail for rail in self.rails[pair] if not rail.columns):
+            for rail in (rail for rail in self.rails[pair] if rail.columns and rail.net == gate.net):
+                end = metal.cuts[gate.level].enclose_above_end if gate.level < metal.rail else 0
+                link = Area(-half, min(rail.low, gate.low - end), half, max(rail.high, gate.high + end))
+                others = [each for each in self.all_rails if each not in (rail, gate)]
+                free = not any(each.low - space < link.top and each.high + space > link.bottom for each in others)
+                if free and not any(_meet(link, channel.area) for channel in self.around.channels):
+                    found.append((gate, link))
+                    break
+        return found
+
+    # ---- places
+
+    def _best_place(self, pair: tuple[str, str]) -> Place | None:
+        """Return where the risers of two nets need the least metal, or None if they have no room."""
+        rails, found = self.rails[pair], []
+        if {rail.net for rail in rails if rail.columns} != {*pair}:
+            return None
+        images = {x for x in self.around.columns if x > 0 and -x in self.around.columns}
+        for column in sorted(images & {abs(x) for rail in rails for x in rail.columns}):
+            for cuts in (2, 1):
+                place = self._at(column, cuts)
+                beside = cuts == 1 or not self._has_cuts_over_channels(place, rails)
+                if beside and self._fits(place, rails) and self._covers_equally(pair, place):
+                    lengths = [right - left for left, right in (self._span(rail, place) for rail in rails)]
+                    found.append((-cuts, sum(lengths), place))
+        return min(found)[-1] if found else None
+
+    def _at(self, column: int, cuts: int) -> Place:
+        """Return a riser over a column, with a number of cuts side by side at each rail."""
+        metal = self.metal
+        least = metal.even(metal.wire(metal.riser))
+        wide = max(least, metal.even(metal.wire(metal.riser, cuts)))
+        left, pad = (column - least // 2) // metal.grid * metal.grid, (wide - least) // 2
+        return Place(left, left + least, (left - pad, left + least + pad))
+
+    def _fits(self, place: Place, rails: Sequence[NetRail]) -> bool:
+        low, high = min(rail.low for rail in rails), max(rail.high for rail in rails)
+        space = self.metal.space(self.metal.riser, place.pad[1] - place.pad[0])
+        if 2 * place.pad[0] < space or place.pad[1] + space > self.around.half_width:
+            return False
+        others = [area for _, area in self.risers()]
+        zones = [Area(place.pad[0], low, place.pad[1], high), Area(-place.pad[1], low, -place.pad[0], high)]
+        near = [zone.enlarged(space, space) for zone in zones]
+        return not any(_meet(zone, area) for zone in near for area in (*self.around.taken, *others))
+
+    def _has_cuts_over_channels(self, place: Place, rails: Sequence[NetRail]) -> bool:
+        """Return whether cuts between rails and risers would lie over matched channels, which need equal cuts."""
+        inset = self.metal.cuts[self.metal.riser - 1].enclose_above
+        zones = [Area(place.pad[0] + inset, rail.low, place.pad[1] - inset, rail.high) for rail in rails]
+        return any(_meet(zone, channel.area) for zone in zones for channel in self.around.channels)
+
+    def _covers_equally(self, pair: tuple[str, str], place: Place) -> bool:
+        """Return whether the rails, and the risers, cover the same part of the channels of each device."""
+        channels = self.around.channels
+        spans = [(self._span(rail, place), rail) for rail in self.rails[pair]]
+        rails = [Area(left, rail.low, right, rail.high) for (left, right), rail in spans]
+        bottom, top = min(each.area.bottom for each in channels), max(each.area.top for each in channels)
+        risers = [Area(place.left, bottom, place.right, top), Area(-place.right, bottom, -place.left, top)]
+        covers = rails, risers, self._pads(pair, place)
+        return all(len(set(_covered(areas, channels).values())) == 1 for areas in covers)
+
+    def _span(self, rail: NetRail, place: Place) -> tuple[int, int]:
+        """Return the left and right end of a rail: its contacts and its riser, alike at both sides. [dbu]"""
+        metal = self.metal
+        cut = metal.cuts[metal.riser - 1]
+        riser = place.pad[1] + max(0, cut.enclose_below_end - cut.enclose_above)
+        least = -(-metal.conductors[rail.level].area // (rail.high - rail.low))
+        half = max(-rail.contacts[0], rail.contacts[1], riser, metal.even(least) // 2)
+        return -half, half
+
+    def _pads(self, pair: tuple[str, str], place: Place) -> list[Area]:
+        """Return the wider parts of both risers at the rails of either twin; parts that are too close are merged."""
+        metal, (left, right) = self.metal, place.pad
+        end, space = metal.cuts[metal.riser - 1].enclose_above_end, metal.space(metal.riser, right - left)
+        merged: list[tuple[int, int]] = []
+        for span in sorted({(rail.low - end, rail.high + end) for rail in self.rails[pair]}):
+            near = bool(merged) and span[0] - merged[-1][1] < space
+            merged.append((merged.pop()[0], span[1]) if near else span)
+        return [area for low, high in merged for area in (Area(-right, low, -left, high), Area(left, low, right, high))]
+
+
+def parts_beside(area: Area, wires: Sequence[Area]) -> list[Area]:
+    """Return the parts of ``area`` left and right of vertical wires that run through it. [dbu]"""
+    sides = [x for left, right in sorted((wire.left, wire.right) for wire in wires) for x in (left, right)]
+    edges = [area.left, *sides, area.right]
+    return [area._replace(left=left, right=right) for left, right in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _meet(one: Area, other: Area) -> bool:
+    common = overlap(one, other)
+    return common.left < common.right and common.bottom < common.top
+
+
+def _covered(areas: Sequence[Area], channels: Sequence[Channel]) -> dict[str, Fraction]:
+    """Return for each device the part of its channels under ``areas`` that do not overlap each other."""
+    under: Counter[str] = Counter()
+    whole: Counter[str] = Counter()
+    for device, channel in channels:
+        whole[device] += (channel.right - channel.left) * (channel.top - channel.bottom)
+        for area in areas:
+            common = overlap(area, channel)
+            under[device] += max(0, common.right - common.left) * max(0, common.top - common.bottom)
+    return {device: Fraction(under[device], area) for device, area in whole.items()}
