@@ -281,7 +281,7 @@ def _placement(design: Design, request: LayoutRequest, room: Room) -> TriedPlace
     if request.aspect is not None:
         options = replace(options, max_aspect=request.aspect)
     placed = place_modules(design, options, cover=room.cover)
-    placed, missing = (placed, []) if design.is_cell else with_ports(placed, design, room.between)
+    placed, missing = (placed, []) if design.is_cell else with_ports(placed, design, room)
     warnings = (*(text for item in placed.drawn for text in item.module.warnings), *missing)
     return TriedPlacement(placed, placed_job(placed, design), None, room, warnings)
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import klayout.db as kdb
 
 from layoutkit.errors import LayoutkitError
+from layoutkit.flow.rail_places import Strip, conductors_for_rails, innermost, outwards
 from layoutkit.place import Rectangle
 from layoutkit.place.port_places import SIDES, PortWish, choose_sides, mirror_axis, place_ports
 from layoutkit.route.routing_stack import make_stack
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.circuit.port_uses import Direction, Use
+    from layoutkit.flow.rail_places import MetalIn
     from layoutkit.place.port_places import PortPlace, Side
     from layoutkit.technology import Conductor, Technology
 
@@ -141,7 +143,12 @@ def port_conductors(technology: Technology) -> tuple[Conductor, Conductor]:
 
 
 def plan_frame(
-    technology: Technology, core: kdb.Box, nets: Sequence[PortNet], channel: int, style: SupplyStyle = "rails"
+    technology: Technology,
+    core: kdb.Box,
+    nets: Sequence[PortNet],
+    channel: int,
+    style: SupplyStyle = "rails",
+    metal_in: MetalIn | None = None,
 ) -> Frame:
     """Return the frame around a core.
 
@@ -152,8 +159,12 @@ def plan_frame(
         channel: Room for wires between the core and the rails or the boundary. [dbu]
         style: ``rails``: power at the top, ground at the bottom, unless a net wants another side. ``ring``: every
             supply around the core. ``ports``: supplies have ports as signals do.
+        metal_in: What lies in the core. Where it is given, ``rails`` lie over the core as far as they can.
     """
-    return _Planner(technology, core, nets, channel, style).frame()
+    planner = _Planner(technology, core, nets, channel, style)
+    if style == "rails" and metal_in is not None:
+        planner.lay_over(metal_in)
+    return planner.frame()
 
 
 def label_place(technology: Technology, pin: kdb.Box, *, rail: bool) -> kdb.Point:
@@ -217,6 +228,8 @@ class _Planner:
         self.rails: dict[Side, list[PortNet]] = {
             side: sorted((n for n in self.railed if side in self._rail_sides(n, style)), key=_rank) for side in SIDES
         }
+        self.on = {side: self.horizontal if side in {"bottom", "top"} else self.vertical for side in SIDES}
+        self.inner: dict[Side, int] = {}
         self.inset = self._up(max(c.space for c in technology.conductors[1:5]) // 2)
         self.core = core
         names = {net.name for net in self.railed}
@@ -229,9 +242,22 @@ class _Planner:
             return SIDES
         return (net.side,) if net.side else RAIL_SIDES[net.use]
 
+    def lay_over(self, metal_in: MetalIn) -> None:
+        """Let the rails of each side lie over the core, on the conductor on which they reach furthest inside."""
+        for side in (side for side in SIDES if self.rails[side]):
+            places = []
+            for conductor in conductors_for_rails(self.stack, self.on[side]):
+                rails, at = [], 0
+                for net in self.rails[side]:
+                    width = self._rail_width(conductor, net)
+                    rails.append(Strip(net.name, at, at + width))
+                    at += width + self._rail_space(conductor, width)
+                places.append((innermost(self.stack, conductor, self.core, side, rails, metal_in), conductor))
+            self.inner[side], self.on[side] = min(places, key=_place)
+
     def frame(self) -> Frame:
         room = self._room()
-        depth = {side: self._depth(side) for side in SIDES}
+        depth = {side: self._depth(side, room) for side in SIDES}
         boundary = kdb.Box(
             room.left - depth["left"],
             room.bottom - depth["bottom"],
@@ -239,8 +265,12 @@ class _Planner:
             room.top + depth["top"],
         )
         rails = [port for side in SIDES for port in self._rails_at(side, room, boundary)]
+        beside = self._beside_rails(room)
         places = place_ports(
-            self.wishes, self.sides, Rectangle(room.left, room.bottom, room.right, room.top), self.technology.grid
+            self.wishes,
+            self.sides,
+            Rectangle(beside.left, beside.bottom, beside.right, beside.top),
+            self.technology.grid,
         )
         stubs = [
             self._stub(self.nets[name], place, boundary, depth[place.side]) for name, place in sorted(places.items())
@@ -281,17 +311,26 @@ class _Planner:
 
     def _rail(self, net: PortNet, side: Side) -> tuple[Conductor, int]:
         """Return the conductor and width of a net's rail along a side."""
-        conductor = self.horizontal if side in {"bottom", "top"} else self.vertical
-        return conductor, self._width(conductor, net, self.technology.to_dbu(RAIL_WIDTH_UM))
+        return self.on[side], self._rail_width(self.on[side], net)
+
+    def _rail_width(self, conductor: Conductor, net: PortNet) -> int:
+        return self._width(conductor, net, self.technology.to_dbu(RAIL_WIDTH_UM))
 
     def _rail_space(self, conductor: Conductor, width: int) -> int:
         wide = conductor.wide_width is not None and width > conductor.wide_width
         return self._up(max(conductor.space, conductor.wide_space or 0) if wide else conductor.space)
 
-    def _depth(self, side: Side) -> int:
-        """Return how far the rails of a side reach, each with the space inside of it."""
+    def _depth(self, side: Side, room: kdb.Box) -> int:
+        """Return how far the rails of a side reach beyond the room for wires, each with the space inside of it."""
         rails = [self._rail(net, side) for net in self.rails[side]]
-        return sum(width + self._rail_space(conductor, width) for conductor, width in rails)
+        depth = self._first(side, room) + sum(width + self._rail_space(conductor, width) for conductor, width in rails)
+        return max(0, depth) if rails else 0
+
+    def _first(self, side: Side, room: kdb.Box) -> int:
+        """Return where the space inside of the first rail begins, measured outwards from the room for wires."""
+        if side not in self.inner:
+            return 0
+        return self.inner[side] - outwards(room, side) - self._rail_space(*self._rail(self.rails[side][0], side))
 
     def _room(self) -> kdb.Box:
         """Return the core and the room for wires around it, large enough for the ports of every side."""
@@ -312,9 +351,21 @@ class _Planner:
             here = [name for name, side in self.sides.items() if side in {one, other}]
             count = max(sum(self.sides[name] == side for name in here) for side in (one, other))
             needed[one] = count * max((self._slot(self.nets[name], self.sides[name]) for name in here), default=0)
-        across = self._up(max(0, needed["bottom"] - (right - left)) / 2)
-        along = self._up(max(0, needed["left"] - (top - bottom)) / 2)
+        beside = self._beside_rails(kdb.Box(left, bottom, right, top))
+        across = self._up(max(0, needed["bottom"] - beside.width()) / 2)
+        along = self._up(max(0, needed["left"] - beside.height()) / 2)
         return kdb.Box(left - across, bottom - along, right + across, top + along)
+
+    def _beside_rails(self, room: kdb.Box) -> kdb.Box:
+        """Return the part of the room in which stubs of ports keep their distance to rails over the core."""
+        edges = {"left": room.left, "bottom": room.bottom, "right": room.right, "top": room.top}
+        for side in self.inner:
+            ports = self.horizontal if side in {"bottom", "top"} else self.vertical
+            if self.on[side] == ports:
+                inside = self.inner[side] - self._rail_space(*self._rail(self.rails[side][0], side))
+                inside = min(inside, outwards(room, side)) // self.step * self.step
+                edges[side] = inside if side in {"right", "top"} else -inside
+        return kdb.Box(*edges.values())
 
     def _slot(self, net: PortNet, side: Side) -> int:
         conductor = self._layer(side)
@@ -322,7 +373,7 @@ class _Planner:
         return max(SLOT_PITCHES * self.stack.pitch(), width + self._rail_space(conductor, width)) + 2 * self.step
 
     def _rails_at(self, side: Side, room: kdb.Box, boundary: kdb.Box) -> list[Port]:
-        found, offset = [], 0
+        found, offset = [], self._first(side, room)
         for net in self.rails[side]:
             conductor, width = self._rail(net, side)
             inner = offset + self._rail_space(conductor, width)
@@ -396,6 +447,10 @@ class _Planner:
         while fits(columns, rows + 1):
             rows += 1
         return columns, rows
+
+
+def _place(place: tuple[int, Conductor]) -> int:
+    return place[0]
 
 
 def _rank(net: PortNet) -> tuple[int, str]:

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from layoutkit.flow.design import Design
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.flow.port_frame import Frame, Port
+    from layoutkit.flow.room import Room
     from layoutkit.place import PlacementOptions
     from layoutkit.route.routes import RoutingResult
-    from layoutkit.technology import Technology
+    from layoutkit.technology import Conductor, Technology
 
 CHANNEL_TRACKS = 1
 """Least room for wires between the modules and the rails or the boundary, in track pitches of the third conductor.
@@ -34,7 +35,7 @@ a tenth larger.
 """
 
 
-def with_ports(placed: PlacedModules, design: Design, room: int) -> tuple[PlacedModules, list[str]]:
+def with_ports(placed: PlacedModules, design: Design, room: Room) -> tuple[PlacedModules, list[str]]:
     """Return placed modules with a frame of ports and rails, drawn; and the ports that have no metal, in words.
 
     Nets of black boxes that are no ports are labelled on the largest of their pins, so that the black box can be
@@ -43,16 +44,48 @@ def with_ports(placed: PlacedModules, design: Design, room: int) -> tuple[Placed
     Args:
         placed: The modules.
         design: What they draw.
-        room: Room for wires around the modules, beyond what ports usually need. [dbu]
+        room: Room for wires, that between modules also around them, beyond what ports usually need.
     """
     nets, missing = _port_nets(placed, design)
-    channel = CHANNEL_TRACKS * track_pitch(placed.technology) + room
+    channel = CHANNEL_TRACKS * track_pitch(placed.technology) + room.between
     core = placed.cell.bbox()
-    frame = plan_frame(placed.technology, core, nets, channel, design.supply_style)
+    metal_in = _Metal(placed).inside if room.rails_over else None
+    frame = plan_frame(placed.technology, core, nets, channel, design.supply_style, metal_in)
     draw_frame(placed.layout, placed.cell, placed.technology, frame)
     missing += _label_black_boxes(placed, design.circuit)
     framed = replace(placed, frame=frame)
     return replace(framed, outcomes=(*placed.outcomes, *_outcomes(framed, design))), missing
+
+
+class _Metal:
+    """The metal and the keepouts of placed modules, by net."""
+
+    def __init__(self, placed: PlacedModules) -> None:
+        self.placed = placed
+        self.pins: dict[str, list[tuple[str, kdb.Box]]] = {}
+        self.keepouts: dict[str, list[kdb.Box]] = {}
+        for module in placed.modules.values():
+            for pin in module.pins:
+                self.pins.setdefault(pin.layer, []).append((pin.net, placed.place_of(module, pin.box)))
+            for keepout in module.keepouts:
+                self.keepouts.setdefault(keepout.layer, []).append(placed.place_of(module, keepout.box))
+
+    def inside(self, conductor: Conductor, box: kdb.Box) -> dict[str, kdb.Region]:
+        """Return the metal of each net in ``box``; metal without pins, and keepouts, under an empty name. [dbu]"""
+        layer = self.placed.technology.layer(self.placed.layout, conductor.layer)
+        rest = kdb.Region(self.placed.cell.begin_shapes_rec_touching(layer, box)).merged()
+        found: dict[str, kdb.Region] = {}
+        for net, pin in self.pins.get(conductor.name, ()):
+            if pin.touches(box):
+                found.setdefault(net, kdb.Region()).insert(pin)
+        for net, pins in found.items():
+            found[net] = rest.interacting(pins) & kdb.Region(box)
+        for region in found.values():
+            rest -= region
+        found[""] = rest & kdb.Region(box)
+        for keepout in self.keepouts.get(conductor.name, ()):
+            found[""].insert(keepout & box)
+        return found
 
 
 def boundary_pins(frame: Frame) -> tuple[Pin, ...]:

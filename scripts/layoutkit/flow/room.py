@@ -32,11 +32,13 @@ class Room:
         between: Between all neighbours.
         around: Around single modules, by name.
         cover: Whether plate capacitors may lie over other modules.
+        rails_over: Whether rails may lie over modules.
     """
 
     between: int
     around: Mapping[str, int]
     cover: bool = True
+    rails_over: bool = True
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,14 @@ def first_room(technology: Technology, row_gap: float | None) -> Room:
 def more_room(room: Room, placed: PlacedModules, routes: Routes) -> Room:
     """Return more room: between all modules after the first try, then at the modules that stood in the way.
 
-    Where no module is known to, there is more between all of them. Where capacitors lie over modules, they lie beside
-    them next.
+    Where no module is known to, there is more between all of them. Where rails or capacitors lie over modules, they lie
+    beside them next.
     """
     least = NEXT_TRACKS * track_pitch(placed.technology)
     if room.between < least:
         return replace(room, between=least)
+    if routes.result.failed and room.rails_over:
+        return replace(room, rails_over=False)
     step = MORE_TRACKS * track_pitch(placed.technology)
     if routes.result.failed and placed.overlays:
         return replace(room, cover=False)

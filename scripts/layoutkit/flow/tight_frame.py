@@ -470,7 +470,7 @@ class _Squeeze:
         for entry in (entry for near in self.near for layer in near.values() for entry in layer):
             gap = self.edge - entry.span.high
             if entry.span.space != KEEPOUT and gap >= 0 and id(entry) not in own:
-                limit = min(limit, entry.by + gap - min(self.inset, gap))
+                limit = min(limit, entry.by + gap - (0 if entry.rail else min(self.inset, gap)))
         by = self._over(with_edge, limit) if self.over else self._limit(with_edge, limit)
         for net, block, _ in outer:
             moved[net].append(block._replace(by=by))

@@ -45,6 +45,14 @@ def written_ports(path, process):
     return boundary, found
 
 
+def modules(path, process):
+    """Return the box of all diffusion in a file."""
+    layout = kdb.Layout()
+    layout.read(str(path))
+    layers = {process.layer(layout, process.resolve(role)) for role in ("active", "tap")}
+    return sum((layout.top_cell().bbox(layer) for layer in sorted(layers)), kdb.Box())
+
+
 # A ring is drawn from the same rules as rails; test_a_frame_keeps_the_rules_... draws it in every process.
 @pytest.mark.parametrize(
     ("supplies", "technology"), [*(("rails", name) for name in names()), ("ring", "sky130A"), ("ring", "sg13g2")]
@@ -58,9 +66,14 @@ def test_every_port_of_a_cell_lies_at_its_boundary_and_is_a_pin(tmp_path, techno
     boundary, found = written_ports(report["files"]["gds"], process)
     assert set(found) == {"inp", "inn", "out", "bias", "vdd", "vss"}
     conductors = {conductor.name for conductor in port_conductors(process)}
+    wired = process.conductors[1:5]  # rails may lie over modules, on a conductor above those of the other ports
+    rails = {each.name for each in wired if each.pin_layer or not any(c.pin_layer for c in process.conductors)}
     for name, (conductor, box, _) in found.items():
         assert edges(box, boundary), name
-        assert conductor in conductors
+        assert conductor in (rails if name in {"vdd", "vss"} else conductors)
+    if supplies == "rails":
+        over = [(box & modules(report["files"]["gds"], process)).height() for box in (found["vdd"][1], found["vss"][1])]
+        assert max(over) * process.dbu_um >= 0.7, over  # beside the modules they reach their tap rings only
     assert "top" in edges(found["out"][1], boundary)
     assert "left" in edges(found["bias"][1], boundary)
     listed = report["placement"]["ports"]
@@ -122,6 +135,57 @@ def test_a_frame_keeps_the_rules_for_all_sides_orders_and_supplies(technology, s
         assert kept == sorted(kept)
     for index, side in enumerate(sides):
         assert side is None or {port.side for port in frame.of(f"s{index}")} == {side}
+
+
+@settings(max_examples=25)
+@given(
+    technology=st.sampled_from(["sky130A", "gf180mcuD", "sg13g2", "generic"]),
+    bars=st.lists(
+        st.tuples(st.integers(0, 1), st.sampled_from(["vdd", "vss", "x", ""]), st.integers(0, 99), st.integers(10, 99)),
+        max_size=8,
+    ),
+    ports=st.integers(0, 5),
+)
+def test_rails_lie_over_modules_as_far_as_their_metal_leaves_room(technology, bars, ports):
+    process = load(technology)
+    core = kdb.Box(0, 0, 20000, 10000)
+    conductors = [each for each in process.conductors[1:5] if each.name in rail_conductors(process)]
+    layout = kdb.Layout()
+    layout.dbu = process.dbu_um
+    cell = layout.create_cell("core")
+    metal = {conductor.name: {} for conductor in conductors}
+    for index, (level, net, low, length) in enumerate(bars):
+        conductor = conductors[min(level, len(conductors) - 1)]
+        bottom = min(low * 100, core.top - 1000)
+        bar = kdb.Box(500 + 2400 * index, bottom, 1500 + 2400 * index, min(bottom + length * 100 + 1000, core.top))
+        cell.shapes(process.layer(layout, conductor.layer)).insert(bar)
+        metal[conductor.name].setdefault(net, kdb.Region()).insert(bar)
+
+    def metal_in(conductor, box):
+        return {net: region & kdb.Region(box) for net, region in metal[conductor.name].items()}
+
+    middle = (kdb.Box(core.center(), core.center()),)
+    nets = [PortNet(f"s{i}", middle) for i in range(ports)]
+    nets += [PortNet("vdd", middle, "power"), PortNet("vss", middle, "ground")]
+    frame = plan_frame(process, core, nets, 1000, "rails", metal_in)
+    draw_frame(layout, cell, process, frame)
+    assert check_cell(layout, cell, process, Options()).summary()["violations"] == []
+    for port in frame.ports:
+        assert port.box.inside(frame.boundary)
+        around = kdb.Region(port.box)
+        assert all(r.interacting(around).is_empty() for n, r in metal.get(port.layer, {}).items() if n != port.name)
+        assert not any(p.layer == port.layer and p.name != port.name and p.box.touches(port.box) for p in frame.ports)
+        if port.rail:
+            assert min(port.box.width(), port.box.height()) == 1000
+            overlap = port.box & core
+            free = [c.name for c in conductors if not metal[c.name]]
+            assert overlap.height() == 1000 or not free
+
+
+def rail_conductors(process):
+    """Return the conductors in the direction of the ports at the left and right that carry wires and pins."""
+    first = next(i for i, each in enumerate(process.conductors) if each.name == port_conductors(process)[0].name)
+    return [each.name for each in process.conductors[first:5:2]]
 
 
 def test_ports_that_mirror_each_other_lie_at_equal_heights_on_both_sides_of_their_axis():

@@ -11,6 +11,7 @@ from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.placing import place_modules
 from layoutkit.flow.ports import with_ports
+from layoutkit.flow.room import Room
 from layoutkit.place import PlacementOptions
 from layoutkit.technology import load
 
@@ -139,7 +140,7 @@ def test_the_metal_of_the_whole_cell_is_a_mirror_image_to_five_per_cent(tmp_path
 
 def test_a_frame_with_ports_that_mirror_each_other_is_little_wider_than_the_modules():
     design = design_of(MIRRORS, "sky130A")
-    placed, _ = with_ports(place_modules(design, OPTIONS), design, 0)
+    placed, _ = with_ports(place_modules(design, OPTIONS), design, Room(0, {}))
     assert placed.frame.wiring.width() < 1.4 * placed.frame.core.width()
 
 
