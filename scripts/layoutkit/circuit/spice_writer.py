@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import INTEGER_PARAMS, Circuit, Device
 from layoutkit.errors import TechnologyError
+from layoutkit.technology.device_specs import width_name
 from layoutkit.technology.netlist_forms import AREAS, MEASURED
-from layoutkit.technology.technology import width_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

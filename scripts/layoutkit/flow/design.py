@@ -7,13 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from layoutkit.circuit.constraints import (
-    PRIORITIES,
-    Constraints,
-    NetPriority,
-    check_constraints,
-    parse_constraints,
-)
+from layoutkit.circuit.constraint_faults import check_constraints
+from layoutkit.circuit.constraints import PRIORITIES, Constraints, NetPriority, parse_constraints
 from layoutkit.circuit.repeated import Hierarchy
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError, NetlistError

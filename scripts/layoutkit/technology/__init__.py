@@ -1,15 +1,7 @@
 """Technologies as data: ``load(name)`` returns the model every other room reads."""
 
-from layoutkit.technology.technology import (
-    Conductor,
-    Cut,
-    DeepWell,
-    DeviceSpec,
-    LayerSpec,
-    PassiveSpec,
-    Rule,
-    Technology,
-)
+from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
+from layoutkit.technology.technology import Conductor, Cut, LayerSpec, Rule, Technology
 from layoutkit.technology.technology_reader import load, names
 
 __all__ = [

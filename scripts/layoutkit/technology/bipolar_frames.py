@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layoutkit.technology.technology import PassiveSpec
+    from layoutkit.technology.device_specs import PassiveSpec
 
     Distance = tuple[int, int]
     Frame = tuple[Distance, Distance]

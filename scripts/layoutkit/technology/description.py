@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from layoutkit.technology.technology import DeviceSpec, PassiveSpec, Technology
+    from layoutkit.technology.device_specs import DeviceSpec, PassiveSpec
+    from layoutkit.technology.technology import Technology
 
 
 def described(technology: Technology) -> dict[str, Any]:

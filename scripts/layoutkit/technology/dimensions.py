@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from layoutkit.technology.technology import DeviceSpec
+    from layoutkit.technology.device_specs import DeviceSpec
 
 ALWAYS = {
     "gate_space": "poly to poly",

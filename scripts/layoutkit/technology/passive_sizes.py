@@ -12,7 +12,8 @@ from layoutkit.technology.finger_widths import widest_finger
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from layoutkit.technology.technology import PassiveSpec, Technology
+    from layoutkit.technology.device_specs import PassiveSpec
+    from layoutkit.technology.technology import Technology
 
 _UNLIMITED = 1_000_000_000  # longer than anything that is drawn [dbu]
 _LONG = 10_000  # bars shorter than this are not folded further [dbu]

@@ -1,4 +1,4 @@
-"""The model of a technology: layers, stack, dimensions, devices and rules, as read from its file.
+"""The model of a technology: layers, stack, dimensions and rules, as read from its file; see also ``device_specs``.
 
 Lengths are integers in database units, areas in square database units; names of values in micrometres end in ``_um``.
 """
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.device_kinds import KINDS
-from layoutkit.technology.matching_data import MatchingData
 from layoutkit.technology.parasitic_data import ParasiticData
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.technology.device_kinds import DeviceKind
+    from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
     from layoutkit.technology.netlist_forms import CardForm
     from layoutkit.technology.simulation_models import SimulationModels
 
@@ -164,203 +163,6 @@ class ElectricalSources:
     temperature_c: float | None = None
     resistances: str = ""
     capacitances: str = ""
-
-
-@dataclass(frozen=True)
-class DeviceSpec:
-    """One MOS flavour: what is drawn for it and which sizes it may have. [dbu]
-
-    ``implant`` or ``bulk_implant`` is None where the process makes diffusion of that type without drawing it.
-    ``markers`` are drawn over the diffusion rows (threshold implants), ``covers`` over the whole module with its tap
-    ring (thick oxide). ``matching`` is what the process publishes about equal devices.
-    """
-
-    name: str
-    type: str
-    model: str
-    min_l: int
-    min_w: int
-    max_l: int | None
-    max_w: int | None
-    implant: str | None
-    bulk_implant: str | None
-    well: str | None
-    markers: tuple[str, ...]
-    supply_v: float | None
-    default: bool
-    dimensions: Mapping[str, int] = field(default_factory=dict)
-    covers: tuple[str, ...] = ()
-    matching: MatchingData = field(default_factory=MatchingData)
-    saturation_ma_um: float | None = None
-    """Drain current per width of the shortest channel at VGS = VDS = supply. [mA/um]"""
-
-    @property
-    def kind(self) -> DeviceKind:
-        """The declaration of its kind."""
-        return KINDS[self.type]
-
-    @property
-    def placed_with(self) -> str:
-        """The type of the blocks with which its blocks share rows and wells."""
-        return self.type
-
-    @property
-    def marked_by(self) -> tuple[str, ...]:
-        """The layers, besides implants and well, that distinguish this flavour from others: markers and covers."""
-        return (*self.markers, *self.covers)
-
-
-def width_name(width_um: float) -> str:
-    """Return a width [um] as model names contain it: ``1p41`` for 1.41."""
-    return f"{width_um:.2f}".replace(".", "p")
-
-
-@dataclass(frozen=True)
-class PassiveSpec:
-    """One device that is not a transistor: what is drawn for it, its value and which sizes it may have. [dbu, dbu2]
-
-    Attributes:
-        name: Name in the technology.
-        type: Name of its kind, such as ``resistor``.
-        model: Name of the SPICE model; ``{width}`` in it stands for the width, written ``1p41`` for 1.41 um.
-        terminals: As many as its kind has, or one more where the model has a bulk.
-        parts: Layer by part. Resistor: ``body`` carries the current, ``core`` on it makes it resistive and gives the
-            length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor). MOS capacitor:
-            ``implant`` of the diffusion beside its gate, that of the transistor or of the taps of its body.
-        covers: Layers drawn over the whole block with its tap ring, which must hold the device.
-        diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers;
-            for a MOS capacitor the transistor that it is drawn as.
-        markers: Layers drawn over the whole device as well.
-        core_markers: Layers drawn exactly over the core of each resistor. Poly under them is not a wire.
-        resistive: Layers that make the body of a resistor resistive outside its core as well.
-        excludes: Layers that must not touch the core of a resistor.
-        value: Ohms per square, or farads per square micrometre of plate; 0 where the kind has no value.
-        edge_value: Farads per micrometre of the plate's edge; 0 for resistors.
-        widths: The allowed widths; empty if any width is allowed.
-        min_w: Minimum width of body or plate.
-        min_l: Minimum length.
-        max_w: Maximum width; None if the process states none.
-        max_l: Maximum length.
-        min_area: Minimum area of a plate.
-        max_area: Maximum area of a plate.
-        default: Whether a device of this type means it if the netlist names no model of the technology.
-        dimensions: Drawing dimensions of this device.
-        other_models: Other model names that the process's netlists use for it, whatever its width.
-        frames: Vertical bipolar: what surrounds its emitter, as ``bipolar_frames`` describes.
-        base_growth: Vertical bipolar: the base ring is ``base_growth[0]`` of the emitter's width wide in x where that
-            is more than ``base_growth[1]`` [dbu], and all beyond it lies farther out; None where it is always the same.
-        usual_size: Width and length of a device whose netlist states none; None where there is only one.
-    """
-
-    name: str
-    type: str
-    model: str
-    terminals: int
-    parts: Mapping[str, str]
-    markers: tuple[str, ...]
-    value: float
-    edge_value: float
-    widths: tuple[int, ...]
-    min_w: int
-    min_l: int
-    max_w: int | None
-    max_l: int | None
-    min_area: int
-    max_area: int | None
-    default: bool
-    dimensions: Mapping[str, int] = field(default_factory=dict)
-    other_models: tuple[str, ...] = ()
-    core_markers: tuple[str, ...] = ()
-    resistive: tuple[str, ...] = ()
-    excludes: tuple[str, ...] = ()
-    covers: tuple[str, ...] = ()
-    diffusion_of: DeviceSpec | None = None
-    frames: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
-    base_growth: tuple[float, int] | None = None
-    usual_size: tuple[int, int] | None = None
-
-    @property
-    def kind(self) -> DeviceKind:
-        """The declaration of its kind."""
-        return KINDS[self.type]
-
-    @property
-    def placed_with(self) -> str:
-        """The type of the blocks with which its blocks share rows and wells."""
-        return self.type if self.diffusion_of is None or self.kind.substrate else self.diffusion_of.type
-
-    @property
-    def only_size(self) -> tuple[int, int] | None:
-        """Width and length of a device that exists in one size; None where it has others."""
-        return (self.min_w, self.min_l) if (self.min_w, self.min_l) == (self.max_w, self.max_l) else None
-
-    @property
-    def body_terminal(self) -> str:
-        """The terminal that is the well or substrate around it: its bulk, or an end of a junction; may be empty."""
-        if self.kind.substrate:
-            return self.kind.substrate
-        if self.diffusion_of is not None:
-            return self.kind.ends[0 if self.diffusion_of.type == "nmos" and "implant" not in self.parts else 1]
-        return self.kind.bulk if self.terminals > len(self.kind.terminals) else ""
-
-    @property
-    def in_substrate(self) -> bool:
-        """Whether one end of it is the substrate, so that all such devices share the net of that end."""
-        return bool(self.kind.substrate) or (self.diffusion_of is not None and self.diffusion_of.well is None)
-
-    @property
-    def accumulates(self) -> bool:
-        """Whether it is a MOS capacitor whose diffusion is of the type of its body, so that its gate accumulates."""
-        return self.diffusion_of is not None and self.parts.get("implant") == self.diffusion_of.bulk_implant
-
-    @property
-    def cuts_body(self) -> tuple[str, ...]:
-        """The layers that separate a resistor from its heads: its core markers, else its core layer."""
-        return self.core_markers or tuple(layer for part, layer in self.parts.items() if part == "core")
-
-    def model_of(self, width_um: float) -> str:
-        """Return the name of the model for a width [um]."""
-        return self.model.replace("{width}", width_name(width_um))
-
-    def models(self, dbu_um: float) -> dict[str, int | None]:
-        """Return the names of all its models, each with the width that it stands for, None for any. [dbu]"""
-        any_width = dict.fromkeys((*self.other_models, self.model))
-        if "{width}" not in self.model:
-            return any_width
-        return {self.model_of(width * dbu_um): width for width in self.widths} | any_width
-
-    def dim(self, name: str) -> int:
-        """Return a drawing dimension of this device. [dbu]"""
-        try:
-            return self.dimensions[name]
-        except KeyError:
-            raise TechnologyError(f"device {self.name} states no dimension '{name}'") from None
-
-
-@dataclass(frozen=True)
-class DeepWell:
-    """How the process isolates the body of an NMOS transistor from the substrate. [dbu]
-
-    ``body`` is None where a ring of n well on the edge of the deep n well closes it: the p region in the ring is the
-    body. Where it names a layer, the deep n well reaches the surface and this p well in it is the body.
-
-    Attributes:
-        devices: Names of the transistors that may lie in a deep well.
-        body: Layer of the p well that is drawn in a deep well; None where none is.
-        substrate_ring: Whether a closed ring of substrate taps must lie around every deep well.
-        lvs_deck_models: Device -> its model in the ``lvs_deck`` form of netlists, where it differs in a deep well.
-        dimensions: Lengths by name; ``technology.dimensions.DEEP_WELL`` explains them.
-    """
-
-    devices: tuple[str, ...]
-    body: str | None = None
-    substrate_ring: bool = False
-    lvs_deck_models: Mapping[str, str] = field(default_factory=dict)
-    dimensions: Mapping[str, int] = field(default_factory=dict)
-
-    def dim(self, name: str) -> int:
-        """Return a length; 0 where the process states none. [dbu]"""
-        return self.dimensions.get(name, 0)
 
 
 @dataclass(frozen=True)

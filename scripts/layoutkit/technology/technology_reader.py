@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.bounded_yaml import read_yaml
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
+from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
 from layoutkit.technology.matching_data import read_matching
 from layoutkit.technology.netlist_forms import read_forms
 from layoutkit.technology.parasitic_data import read_parasitics, uncertain_parasitics
@@ -19,11 +20,8 @@ from layoutkit.technology.technology import (
     DIMENSIONLESS_KINDS,
     Conductor,
     Cut,
-    DeepWell,
-    DeviceSpec,
     ElectricalSources,
     LayerSpec,
-    PassiveSpec,
     Rule,
     Silicon,
     Technology,

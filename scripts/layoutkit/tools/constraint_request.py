@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit import given_netlist, read_netlist, recognise
-from layoutkit.circuit.constraints import Constraints, find_faults
+from layoutkit.circuit.constraint_faults import find_faults
+from layoutkit.circuit.constraints import Constraints
 from layoutkit.circuit.readers.json_reader import circuit_from_json
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit import recognise
-from layoutkit.circuit.constraints import check_constraints
+from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.flow.design import read_constraints
 from layoutkit.layout.files import check_target, write_bytes

@@ -20,7 +20,8 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LayoutkitError: If the request, the constraints or the layout cannot be used; nothing is written then.
     """
-    from layoutkit.circuit.constraints import Constraints, check_constraints
+    from layoutkit.circuit.constraint_faults import check_constraints
+    from layoutkit.circuit.constraints import Constraints
     from layoutkit.flow.design import read_constraints, source_of
     from layoutkit.flow.routing import draw_job, find_routes, net_outcomes
     from layoutkit.flow.summary import outcomes_data

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutkit.circuit import Circuit, Device, read_netlist, recognise
-from layoutkit.circuit import constraints as constraints_module
-from layoutkit.circuit.constraints import Constraints, check_constraints, parse_constraints
+from layoutkit.circuit import Circuit, Device, constraint_faults, read_netlist, recognise
+from layoutkit.circuit.constraint_faults import check_constraints
+from layoutkit.circuit.constraints import Constraints, parse_constraints
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError
 
@@ -20,7 +20,7 @@ OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
 
 
 def find_faults(data, circuit):
-    return constraints_module.find_faults(Constraints.from_json(data), circuit)
+    return constraint_faults.find_faults(Constraints.from_json(data), circuit)
 
 
 def suggested_data(circuit):
@@ -214,7 +214,7 @@ m4 out vcas b vdd pch_lvt w=4u l=0.12u
 def test_the_schema_of_a_suggestion_is_that_of_the_file():
     """Two files state the format: the pack serves one, the engine reads the other."""
     served = json.loads((SKILLS / "constraint-planning/schemas/plan.suggest_constraints.output.json").read_text())
-    read = json.loads(Path(constraints_module.__file__).with_name("constraints.schema.json").read_text())
+    read = json.loads(Path(constraint_faults.__file__).with_name("constraints.schema.json").read_text())
     shared = json.loads((SKILLS / "analog-layout.schema.json").read_text())["$defs"]["pattern"]
     arrangement = served["$defs"]["constraints"]["properties"]["matching"]["items"]["properties"]["arrangement"]
     assert arrangement.pop("$ref").endswith("analog-layout.schema.json#/$defs/pattern")
@@ -303,7 +303,7 @@ def in_rows(*names, direction="left_to_right"):
 )
 def test_constraints_on_places_that_contradict_one_another_are_named(given, paths):
     """Each case is small enough to see by hand which constraints no placement obeys together."""
-    found = constraints_module.find_faults(Constraints.from_json(given), None)
+    found = constraint_faults.find_faults(Constraints.from_json(given), None)
     named = [path for fault in found for path in paths if path in fault.message]
     assert (len(found), named) == (bool(paths), paths), found
 

@@ -1,0 +1,235 @@
+"""What is wrong with constraints: names that the circuit does not have, and constraints that contradict one another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit.constraints import ENTRIES, MAX_NAME, MAX_SHOWN, OPPOSITE, ConstraintFault, raise_faults, short
+from layoutkit.circuit.placement_conflicts import contradictions
+from layoutkit.circuit.recognise import same_size
+from layoutkit.circuit.supplies import find_supplies
+from layoutkit.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.constraints import (
+        Abutment,
+        Alignment,
+        Constraints,
+        DeviceCurrent,
+        MatchedGroup,
+        NetCurrent,
+        NetLengths,
+        NetPriority,
+        NetSeparation,
+        NetShield,
+        Ordering,
+        Outline,
+        PortSide,
+        ProximityGroup,
+        SymmetryGroup,
+    )
+
+MAX_HINTED = 50  # faults that suggest another name
+
+
+def check_constraints(constraints: Constraints, circuit: Circuit | None) -> None:
+    """Check that constraints fit ``circuit``, where it is known, and do not contradict one another.
+
+    Raises:
+        LayoutkitError: If they do not; the details list every fault.
+    """
+    what = "contradict themselves" if circuit is None else f"do not fit circuit {circuit.name}"
+    raise_faults(find_faults(constraints, circuit), f"the constraints {what}")
+
+
+def find_faults(constraints: Constraints, circuit: Circuit | None) -> list[ConstraintFault]:
+    """Return what is wrong with constraints for ``circuit``: what it lacks, and what contradicts itself.
+
+    Without a circuit, every name counts as known, and only contradictions are found.
+    """
+    judge = _Judge(circuit)
+    for name in ENTRIES:
+        for index, entry in enumerate(getattr(constraints, name)):
+            getattr(judge, name)(f"{name}[{index}]", entry)
+    judge.mirrored_ports(constraints)
+    opposed = contradictions(constraints)
+    return [*judge.faults, *(ConstraintFault(each.paths[-1], each.text, list(each.names)) for each in opposed)]
+
+
+class _Judge:
+    """Collects the faults of constraints, one constraint after the other."""
+
+    def __init__(self, circuit: Circuit | None) -> None:
+        self._circuit = circuit
+        self._devices = {device.id: device for device in circuit.devices} if circuit else {}
+        self._supplies = find_supplies(circuit) if circuit else None
+        self._placed: dict[str, str] = {}
+        self._mirrored: dict[str, str] = {}
+        self._matched: dict[str, str] = {}
+        self._ranked: dict[str, str] = {}
+        self._loaded: dict[str, str] = {}
+        self._equalled: dict[str, str] = {}
+        self._shielded: dict[str, str] = {}
+        self._driven: dict[str, str] = {}
+        self._sided: dict[str, str] = {}
+        self._found: dict[tuple[str, str], ConstraintFault] = {}
+        self._looked_up = 0
+
+    @property
+    def faults(self) -> list[ConstraintFault]:
+        """What is wrong, each reported once."""
+        return list(self._found.values())
+
+    def symmetry(self, path: str, group: SymmetryGroup) -> None:
+        """Judge one symmetry group."""
+        for index, pair in enumerate(group.pairs):
+            where = f"{path}.pairs[{index}]"
+            devices = [self._device(where, name) for name in pair]
+            self._alone(where, pair, self._placed)
+            if None not in devices:
+                self._alike(where, [device for device in devices if device is not None], "symmetric")
+        for index, name in enumerate(group.self_symmetric):
+            where = f"{path}.self_symmetric[{index}]"
+            self._device(where, name)
+            self._alone(where, [name], self._placed)
+        for index, pair in enumerate(group.net_pairs):
+            where = f"{path}.net_pairs[{index}]"
+            known = [self._net(where, name) for name in pair]
+            self._alone(where, pair, self._mirrored)
+            supply = next((name for name in pair if self._supplies and name in self._supplies), None)
+            if all(known) and supply is not None:
+                self._report(where, f"the supply net {supply!r} mirrors no other net", pair)
+
+    def matching(self, path: str, group: MatchedGroup) -> None:
+        """Judge one group of matched devices."""
+        devices = [self._device(path, name) for name in group.devices]
+        self._alone(path, group.devices, self._matched)
+        known = [device for device in devices if device is not None]
+        if len(known) < len(devices):
+            return
+        kinds = sorted({f"{device.type} {device.model}" for device in known})
+        if len(kinds) > 1:
+            self._report(path, f"devices of different kinds cannot be matched: {', '.join(kinds)}", list(group.devices))
+            return
+        letters = sorted({letter for letter in group.arrangement if letter.isupper()})
+        wanted = [chr(ord("A") + place) for place in range(len(known))]
+        if letters and letters != wanted:
+            self._report(
+                path,
+                f"{group.arrangement} arranges {len(letters)} devices ({', '.join(letters)}), got {len(known)}",
+                list(group.devices),
+            )
+
+    def proximity(self, path: str, group: ProximityGroup | Alignment | Ordering | Abutment) -> None:
+        """Judge one group of neighbours, or of devices in a line; a device may be in several."""
+        for name in group.devices:
+            self._device(path, name)
+        self._alone(path, group.devices, {})
+
+    alignment = ordering = abutment = proximity
+
+    def outline(self, path: str, entry: Outline) -> None:
+        """Judge the outline: it must limit something."""
+        if entry.width is None and entry.height is None and entry.aspect is None:
+            self._report(path, "an outline needs a width, a height or an aspect", None)
+
+    def net_priorities(self, path: str, entry: NetPriority) -> None:
+        """Judge the priority of one net."""
+        if self._net(path, entry.net):
+            self._alone(path, [entry.net], self._ranked)
+
+    def net_currents(self, path: str, entry: NetCurrent) -> None:
+        """Judge the current of one net."""
+        if self._net(path, entry.net):
+            self._alone(path, [entry.net], self._loaded)
+
+    def net_lengths(self, path: str, entry: NetLengths) -> None:
+        """Judge a group of nets of equal length."""
+        if not [name for name in entry.nets if not self._net(path, name)]:
+            self._alone(path, entry.nets, self._equalled)
+
+    def net_shields(self, path: str, entry: NetShield) -> None:
+        """Judge the shield of one net."""
+        if self._net(path, entry.net) and self._net(path, entry.shield):
+            self._alone(path, [entry.net], self._shielded)
+            if entry.net == entry.shield:
+                self._report(path, f"{short(entry.net)!r} cannot shield itself", entry.net)
+
+    def net_separations(self, path: str, entry: NetSeparation) -> None:
+        """Judge a group of nets to keep apart; a net may be in several."""
+        if not [name for name in entry.nets if not self._net(path, name)]:
+            self._alone(path, entry.nets, {})
+
+    def device_currents(self, path: str, entry: DeviceCurrent) -> None:
+        """Judge the current of one device."""
+        self._device(path, entry.device)
+        self._alone(path, [entry.device], self._driven)
+
+    def port_sides(self, path: str, entry: PortSide) -> None:
+        """Judge the side of one port."""
+        if not self._net(path, entry.port):
+            return
+        if self._circuit and entry.port not in self._circuit.ports:
+            ports = ", ".join(self._circuit.ports[:MAX_SHOWN]) or "none"
+            self._report(
+                path, f"{short(entry.port)!r} is a net inside the circuit, no port; ports: {ports}", entry.port
+            )
+        self._alone(path, [entry.port], self._sided)
+
+    def mirrored_ports(self, constraints: Constraints) -> None:
+        """Judge ports whose nets mirror each other: they cannot both be on the left."""
+        sides = constraints.sides
+        for one, other in (pair for group in constraints.symmetry for pair in group.net_pairs):
+            if one in sides and other in sides and sides[other] != OPPOSITE[sides[one]]:
+                self._report(
+                    self._sided[other],
+                    f"{short(one)!r} ({sides[one]}) and {short(other)!r} ({sides[other]}) mirror each other about a "
+                    f"vertical axis; {short(other)!r} can be at the side {OPPOSITE[sides[one]]} only",
+                    other,
+                )
+
+    def _device(self, path: str, name: str) -> Device | None:
+        device = self._devices.get(name)
+        if device is None and self._circuit:
+            self._report(path, f"the circuit has no device {short(name)!r}{self._nearest(name, self._devices)}", name)
+        return device
+
+    def _net(self, path: str, name: str) -> bool:
+        if self._circuit is None or name in self._circuit.nets:
+            return True
+        self._report(path, f"the circuit has no net {short(name)!r}{self._nearest(name, self._circuit.nets)}", name)
+        return False
+
+    def _alone(self, path: str, names: Sequence[str], taken: dict[str, str]) -> None:
+        """Record where names are listed; a name that is listed elsewhere, too, is a fault."""
+        here = Counter(names)
+        for name in names:
+            other = taken.setdefault(name, path)
+            if other != path or here[name] > 1:
+                place = "listed twice here" if here[name] > 1 else f"already in {other}"
+                self._report(path, f"{short(name)!r} is {place}", name)
+
+    def _alike(self, path: str, devices: Sequence[Device], purpose: str) -> None:
+        """Report devices that are not drawn alike."""
+        first, *others = devices
+        different = [device.id for device in others if not same_size(first, device)]
+        if different:
+            self._report(
+                path,
+                f"{first.id} and {', '.join(different)} differ in type, model or size and cannot be {purpose}",
+                [device.id for device in devices],
+            )
+
+    def _report(self, path: str, message: str, value: Any) -> None:
+        self._found.setdefault((path, message), ConstraintFault(path, message, value))
+
+    def _nearest(self, name: str, known: Iterable[str]) -> str:
+        """Return a hint at a similar name, for the first ``MAX_HINTED`` faults."""
+        self._looked_up += 1
+        if len(name) > MAX_NAME or self._looked_up > MAX_HINTED:
+            return ""
+        return did_you_mean(name, known, 0.5)
