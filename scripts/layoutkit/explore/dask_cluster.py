@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import LayoutkitError, MissingProgramError
+from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore.cluster_workplace import ClusterWorkplace
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class DaskCluster:
         """Return the connected cluster.
 
         Raises:
+            FileError: If a TLS file does not exist.
             MissingProgramError: If Dask is not installed here, or no scheduler answers.
         """
         try:
@@ -64,6 +66,9 @@ class DaskCluster:
         address = f"{scheme or ('tls' if self.ca else 'tcp')}://{rest}"
         options: dict[str, Any] = {}
         if self.ca:
+            absent = [each for each in (self.ca, self.cert, self.key) if each and not Path(each).is_file()]
+            if absent:
+                raise FileError(f"there is no TLS file {', '.join(absent)}", details={"paths": absent})
             files = {"tls_ca_file": self.ca, "tls_client_cert": self.cert, "tls_client_key": self.key}
             options["security"] = Security(require_encryption=True, **files)
         try:

@@ -197,7 +197,8 @@ def _called(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         return {"status": DONE, "answer": getattr(importlib.import_module(module), name)(job["params"], folder)}
     except LayoutkitError as error:
         status = CRASHED if _is_of_machine(error) else FAILED
-        return _fault(status, error.code, error.message, error.details)
+        message = error.message.replace(f"{folder}{os.sep}", "")  # the folder is gone when the message is read
+        return _fault(status, error.code, message, error.details)
 
 
 def _is_of_machine(error: BaseException | None) -> bool:

@@ -281,9 +281,14 @@ def test_addresses_and_certificates_that_do_not_fit_are_refused(monkeypatch, tmp
     ]:
         with pytest.raises(LayoutkitError, match=words):
             DaskCluster(*arguments)
-    missing = DaskCluster("127.0.0.1:1", *[str(tmp_path / name) for name in ("ca", "cert", "key")])
+    files = [tmp_path / name for name in ("ca.pem", "cert.pem", "key.pem")]
+    secured = DaskCluster("127.0.0.1:1", *map(str, files))
+    with pytest.raises(FileError, match=r"no TLS file .*ca\.pem, .*cert\.pem, .*key\.pem"):
+        secured.open(Limits())
+    for file in files:
+        file.write_text("no certificate\n", encoding="utf-8")
     with pytest.raises(MissingProgramError, match=r"tls://127\.0\.0\.1:1"):
-        missing.open(Limits())
+        secured.open(Limits())
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingProgramError, match="extra 'explore'"):
         DaskCluster("127.0.0.1:1").open(Limits())

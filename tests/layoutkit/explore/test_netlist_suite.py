@@ -25,11 +25,11 @@ M2 out in vss vss nmos W=4u L=1u nf=2
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Return board, folder, exit code and output of a suite: a good and a garbled netlist, and two with options."""
+    """Return board, folder, exit code and output of a suite: a good and an empty netlist, and two with options."""
     home = tmp_path_factory.mktemp("suite")
     (home / "in/more").mkdir(parents=True)
     (home / "in/mirror.sp").write_text(NETLIST, encoding="utf-8")
-    (home / "in/more/no_netlist.cdl").write_text("nothing\n", encoding="utf-8")
+    (home / "in/more/no_netlist.cdl").write_text(".subckt nothing a b\n.ends\n", encoding="utf-8")
     (home / "in/other.sp").write_text(NETLIST, encoding="utf-8")
     (home / "in/other.options.json").write_text('{"top": "absent"}', encoding="utf-8")
     (home / "in/wrong.sp").write_text(NETLIST, encoding="utf-8")
@@ -57,7 +57,11 @@ def test_every_circuit_is_a_row_and_a_bad_one_says_why(run):
     assert good["peak_mb"] > 50
     assert {"place", "route", "drc", "lvs"} < set(good["stages"])
     assert good["wire_over_bound"] is None or good["wire_over_bound"] >= 1
-    assert board["rows"]["sky130A more/no_netlist"]["status"] == "failed"
+    empty = board["rows"]["sky130A more/no_netlist"]
+    assert empty["status"] == "failed"
+    assert empty["error"].endswith(
+        "there is nothing to lay out: netlist/no_netlist.cdl"
+    )  # no path of the job's own folder
     assert "absent" in board["rows"]["sky130A other"]["error"]  # the options beside the netlist are used
     assert "did you mean 'top'" in board["rows"]["sky130A wrong"]["error"]
     assert "seed must be a whole number" in board["rows"]["sky130A wrong"]["error"]
