@@ -26,14 +26,13 @@ from layoutkit.parasitics.rectangles import (
     located,
     overlaps,
     rectangles_of,
-    turned,
     turned_back,
     vertical_edges,
 )
 from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -83,17 +82,38 @@ def capacitances(shapes: NetShapes, technology: Technology) -> Capacitances:
 
 @dataclass(frozen=True)
 class _Zones:
-    """Strips beside edges, as far as the next edge; in the frame in which the edge looks to the right.
+    """Strips beside edges, as far as the next edge.
 
     Attributes:
         boxes: (N, 4) the strips. [dbu]
+        directions: (N,) where each looks, as a number of ``DIRECTIONS``.
         nets: (N,) nets of the edges.
         open: (N,) whether nothing is beside the edge within reach.
     """
 
     boxes: Integers
+    directions: Integers
     nets: Integers
     open: NDArray[np.bool_]
+
+    @property
+    def lengths(self) -> Integers:
+        """Length of each edge. [dbu]"""
+        return _along(self.boxes, self.directions)
+
+    @property
+    def depths(self) -> Integers:
+        """How far each strip reaches from its edge. [dbu]"""
+        return _along(self.boxes, (self.directions + 2) % 4)
+
+    @property
+    def edges(self) -> Integers:
+        """(N, 4) the part of each strip, 1 dbu deep, at its edge. [dbu]"""
+        boxes: Integers = self.boxes.copy()
+        for direction, (moved, kept, step) in enumerate(((2, 0, 1), (0, 2, -1), (3, 1, 1), (1, 3, -1))):
+            its = self.directions == direction
+            boxes[its, moved] = boxes[its, kept] + step
+        return boxes
 
 
 class _Extractor:
@@ -121,8 +141,7 @@ class _Extractor:
                 self.unchecked.add(f"capacitance of {level.name}: technology {self.technology.name} states none")
                 continue
             self._areas(level)
-            for direction, zones in self._edges(level, round(shielding.reach_um / self.dbu)):
-                self._fringes(level, direction, zones, shielding)
+            self._fringes(level, self._zones(level, round(shielding.reach_um / self.dbu)), shielding)
         merged = round(_MERGED_UM / self.dbu)
         return Capacitances(tuple(self.found), merged, tuple(sorted(self.unchecked)))
 
@@ -230,8 +249,9 @@ class _Extractor:
 
     # ---- edges
 
-    def _edges(self, level: _Level, reach: int) -> Iterator[tuple[int, _Zones]]:
-        """Yield the strips beside the edges of a level, by direction; add the coupling of facing edges."""
+    def _zones(self, level: _Level, reach: int) -> _Zones:
+        """Return the strips beside the edges of a level; add the coupling of facing edges."""
+        found: list[tuple[Integers, Integers, Integers, NDArray[np.bool_]]] = []
         for axis in (0, 2):
             edges = vertical_edges(level.regions, axis, self.shapes.devices if level.name == POLY else None)
             if not len(edges.place):
@@ -245,7 +265,15 @@ class _Extractor:
                 place = edges.place[mine][kept] * (1 if direction == axis else -1)
                 boxes = np.stack([place, low[kept], place + depth[kept], high[kept]], axis=1)
                 boxes, owner = _cut_along(boxes, round(_PIECE_UM / self.dbu))
-                yield direction, _Zones(boxes, edges.nets[mine][kept][owner], alone[kept][owner])
+                directions = np.full(len(boxes), direction)
+                nets, open_ = edges.nets[mine][kept][owner], alone[kept][owner]
+                found.append((turned_back(boxes, direction), directions, nets, open_))
+        if not found:
+            none = np.zeros(0, np.int64)
+            return _Zones(np.zeros((0, 4), np.int64), none, none, np.zeros(0, np.bool_))
+        parts = list(zip(*found, strict=True))
+        strips, looking, owners, alone = (np.concatenate(each) for each in parts)
+        return _Zones(strips, looking, owners, alone)
 
     def _sidewalls(self, level: _Level, axis: int, edges: Edges, pieces: tuple[Integers, ...]) -> None:
         mine, other, low, high = pieces
@@ -274,17 +302,15 @@ class _Extractor:
             value,
         )
 
-    def _fringes(self, level: _Level, direction: int, zones: _Zones, shielding: Shielding) -> None:
-        boxes = zones.boxes
-        length = (boxes[:, 3] - boxes[:, 1]) * self.dbu
+    def _fringes(self, level: _Level, zones: _Zones, shielding: Shielding) -> None:
+        length, depth = zones.lengths * self.dbu, zones.depths * self.dbu
         area, fringe = level.area_af or 0.0, level.fringe_af or 0.0
-        depth = (boxes[:, 2] - boxes[:, 0]) * self.dbu
         rest = length * np.where(zones.open, 1.0, field_share(depth, area, shielding))
         for lower in self._below(level):
             if lower.name != WELL and level.name == POLY:
                 continue
             pair = None if lower.name == WELL else self._pair(level, lower)
-            part = self._parts(zones, direction, self.views[level.name, lower.name])
+            part = self._parts(zones, self.views[level.name, lower.name])
             if part is None:
                 continue
             np.subtract.at(rest, part.zone, part.length * part.share(shielding, area))
@@ -297,27 +323,28 @@ class _Extractor:
             self._add(zones.nets[part.zone], level.name, part.nets, lower.name, part.places, value)
         for upper in self._above(level):
             pair = self._pair(upper, level)
-            part = self._parts(zones, direction, self.views[level.name, upper.name])
+            part = None if pair is None else self._parts(zones, self.views[level.name, upper.name])
             if pair is not None and part is not None:
                 value = pair.fringe_lower_af_um * part.length * part.share(shielding, pair.area_af_um2)
                 self._add(zones.nets[part.zone], level.name, part.nets, upper.name, part.places, value)
-        ground = np.full(len(boxes), GROUND)
-        strip = boxes.copy()
-        strip[:, 2] = strip[:, 0] + 1
-        self._add(zones.nets, level.name, ground, SUBSTRATE, turned_back(strip, direction), rest * fringe)
+        ground = np.full(len(length), GROUND)
+        self._add(zones.nets, level.name, ground, SUBSTRATE, zones.edges, rest * fringe)
 
-    def _parts(self, zones: _Zones, direction: int, seen: Rectangles) -> _Parts | None:
-        zone, other, common = overlaps(zones.boxes, turned(seen.boxes, direction), self.cell)
+    def _parts(self, zones: _Zones, seen: Rectangles) -> _Parts | None:
+        zone, other, common = overlaps(zones.boxes, seen.boxes, self.cell)
         if not len(zone):
             return None
-        edge = zones.boxes[zone, 0]
+        whole, direction = zones.boxes[zone], zones.directions[zone]
+        offsets = np.abs(whole - common)  # of each side from that of the strip
+        near = offsets[np.arange(len(zone)), np.array([0, 2, 1, 3])[direction]]
+        across = _along(common, (direction + 2) % 4)
         return _Parts(
             zone=zone,
             nets=seen.nets[other],
-            near=(common[:, 0] - edge) * self.dbu,
-            far=(common[:, 2] - edge) * self.dbu,
-            length=(common[:, 3] - common[:, 1]) * self.dbu,
-            places=turned_back(common, direction),
+            near=near * self.dbu,
+            far=(near + across) * self.dbu,
+            length=_along(common, direction) * self.dbu,
+            places=common,
         )
 
     # ---- what is found
@@ -366,6 +393,11 @@ def field_share(distance_um: Numbers, area_af_um2: float, shielding: Shielding) 
         shielding: States how steep it is.
     """
     return np.asarray(2 / np.pi * np.arctan(shielding.steepness_um_af * area_af_um2 * distance_um))
+
+
+def _along(boxes: Integers, directions: Integers) -> Integers:
+    """Return the size of boxes along edges that look in a direction, a number of ``DIRECTIONS``. [dbu]"""
+    return np.where(directions < 2, boxes[:, 3] - boxes[:, 1], boxes[:, 2] - boxes[:, 0])
 
 
 def _region(level: _Level) -> kdb.Region:

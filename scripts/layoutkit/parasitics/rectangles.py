@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _STEP = 50  # height of the steps that stand for a slanted side [dbu]
 _MOST_STEPS = 200
-_TURNS = ((0, 1, 2, 3), (2, 1, 0, 3), (1, 0, 3, 2), (3, 0, 1, 2))
-"""Columns of the rectangle after a turn that makes right, left, top or bottom point to the right."""
 DIRECTIONS = ("right", "left", "up", "down")
 
 
@@ -136,14 +134,8 @@ def _counted(counts: Integers) -> Integers:
     return np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
 
 
-def turned(boxes: Integers, direction: int) -> Integers:
-    """Return the boxes in the frame in which ``DIRECTIONS[direction]`` points to the right."""
-    signs = np.array([-1 if direction in (1, 3) else 1, 1, -1 if direction in (1, 3) else 1, 1])
-    return np.ascontiguousarray(boxes[:, _TURNS[direction]] * signs)
-
-
 def turned_back(boxes: Integers, direction: int) -> Integers:
-    """Return boxes of the frame of ``turned`` as they were."""
+    """Return boxes of the frame in which ``DIRECTIONS[direction]`` points to the right as they are."""
     sign = -1 if direction in (1, 3) else 1
     left, right = boxes[:, 0] * sign, boxes[:, 2] * sign
     if sign < 0:
