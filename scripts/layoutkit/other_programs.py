@@ -1,6 +1,7 @@
 """Finds and runs programs that are not part of this package: KLayout's application, ngspice, Magic and KPEX.
 
-A program runs in a folder of its own, without input, within a time limit. It never outlives the call that started it.
+A program runs in a folder of its own, without input, within a limit of time and of what it writes there. It never
+outlives the call that started it.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layoutkit.errors import MissingProgramError, TimeLimitError
+from layoutkit.errors import MissingProgramError, TimeLimitError, UnsupportedOperationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 LOG = "log"
 """File in the folder of a run that gets what the program says."""
+MAX_BYTES = 4 << 30
 _LOOK_S = 0.25
 
 
@@ -71,6 +73,7 @@ class ProgramRun:
         environment: Variables beside those of this process.
         starts_others: Whether it may start further programs. It then leads a process group of its own, which is ended
             as a whole; else it stays in the group of this process, and ends with it.
+        max_bytes: Most that the files in its folder may take, its temporary files included.
     """
 
     command: Sequence[str]
@@ -79,30 +82,28 @@ class ProgramRun:
     subject: str
     environment: Mapping[str, str] = field(default_factory=dict)
     starts_others: bool = True
+    max_bytes: int = MAX_BYTES
 
 
-def run_program(run: ProgramRun, check: Callable[[], None] | None = None) -> int:
+def run_program(run: ProgramRun) -> int:
     """Return the exit status of a program; negative if a signal ended it.
-
-    Args:
-        run: What to run.
-        check: Called now and then while the program runs; what it raises ends the program.
 
     Raises:
         TimeLimitError: If the program took longer than allowed; it has ended.
+        UnsupportedOperationError: If it wrote more than allowed; it has ended.
     """
     with (run.folder / LOG).open("wb") as stream:
         process = subprocess.Popen(
             run.command,
             cwd=run.folder,
-            env={**os.environ, **run.environment},
+            env={**os.environ, "TMPDIR": str(run.folder), **run.environment},
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=subprocess.STDOUT,
             start_new_session=run.starts_others,
         )
         try:
-            return _status(process, run, check)
+            return _status(process, run)
         finally:
             _end(process, run)
 
@@ -114,20 +115,35 @@ def log_tail(folder: Path, most: int) -> str:
         return stream.read().decode("utf-8", "replace")
 
 
-def _status(process: subprocess.Popen[bytes], run: ProgramRun, check: Callable[[], None] | None) -> int:
+def _status(process: subprocess.Popen[bytes], run: ProgramRun) -> int:
     end = time.monotonic() + run.timeout_s
     while True:
         left = max(0.0, end - time.monotonic())
         with suppress(subprocess.TimeoutExpired):
-            return process.wait(left if check is None else min(_LOOK_S, left))
-        if check is not None:
-            check()
+            status = process.wait(min(_LOOK_S, left))
+            _check_size(run)
+            return status
+        _check_size(run)
         if time.monotonic() >= end:
             raise TimeLimitError(
                 f"{run.subject} did not end within {run.timeout_s:g} s and was stopped; allow it more time with "
                 "timeout_s",
                 details={"timeout_s": run.timeout_s},
             )
+
+
+def _check_size(run: ProgramRun) -> None:
+    """Add up what the files take on the disk, without following links; a sparse file takes what it holds."""
+    size = 0
+    for place, _, names in os.walk(run.folder):
+        for name in names:
+            with suppress(OSError):  # it was removed meanwhile
+                status = os.lstat(os.path.join(place, name))  # noqa: PTH118 - looked at four times a second
+                size += min(status.st_size, 512 * getattr(status, "st_blocks", status.st_size))
+    if size > run.max_bytes:
+        raise UnsupportedOperationError(
+            f"{run.subject} wrote more than {run.max_bytes} bytes and was stopped", details={"max_bytes": run.max_bytes}
+        )
 
 
 def _end(process: subprocess.Popen[bytes], run: ProgramRun) -> None:

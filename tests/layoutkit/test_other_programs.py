@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from layoutkit.errors import MissingProgramError, TimeLimitError
+from layoutkit.errors import MissingProgramError, TimeLimitError, UnsupportedOperationError
 from layoutkit.other_programs import OtherProgram, ProgramRun, log_tail, run_program
 from patience import gone
 
@@ -28,17 +28,24 @@ def test_what_a_program_started_ends_with_it(tmp_path, seconds, limit):
     assert gone(int(log_tail(tmp_path, 100)))
 
 
-def test_a_check_that_raises_ends_the_program(tmp_path):
-    pids = []
+@pytest.mark.parametrize("place", ["file", "/dev/stdout", "deep/file"])
+def test_a_program_that_writes_too_much_is_stopped_with_what_it_started(tmp_path, place):
+    (tmp_path / "deep").mkdir()
+    script = f"(echo $$ > number; while :; do head -c 100000 /dev/zero >> {place}; sleep 0.02; done) & wait"
+    run = ProgramRun(["sh", "-c", script], tmp_path, 30.0, "the run", max_bytes=500_000)
+    with pytest.raises(UnsupportedOperationError, match="the run wrote more than 500000 bytes and was stopped"):
+        run_program(run)
+    assert gone(int((tmp_path / "number").read_text()))
 
-    def check():
-        if said := log_tail(tmp_path, 100):
-            pids.append(int(said))
-            raise ValueError("enough")
 
-    with pytest.raises(ValueError, match="enough"):
-        run_program(python(tmp_path, "import os, time; print(os.getpid(), flush=True); time.sleep(60)"), check)
-    assert gone(pids[0])
+def test_what_it_wrote_at_its_end_counts_with_temporary_files_and_a_sparse_file_does_not(tmp_path):
+    for script, enough in [("truncate -s 10M sparse", True), ("head -c 2000000 /dev/zero > $TMPDIR/full", False)]:
+        run = ProgramRun(["sh", "-c", script], tmp_path, 30.0, "the run", max_bytes=1_000_000)
+        if enough:
+            assert run_program(run) == 0
+        else:
+            with pytest.raises(UnsupportedOperationError, match="wrote more than"):
+                run_program(run)
 
 
 def test_status_and_last_words_are_told_and_only_a_program_that_starts_no_other_stays_in_our_group(tmp_path):

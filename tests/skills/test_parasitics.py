@@ -7,7 +7,14 @@ import shutil
 import stat
 from pathlib import Path
 
+import klayout.db as kdb
 import pytest
+
+from layoutkit.circuit import Target, map_circuit, read_netlist
+from layoutkit.errors import UnsupportedOperationError
+from layoutkit.parasitics.external_engines import ExternalRun, external_parasitics
+from layoutkit.parasitics.parasitic_extraction import PexOptions
+from layoutkit.technology import load
 
 SCRIPT = "parasitics/scripts/extract_parasitics.py"
 ASSETS = Path(__file__).resolve().parents[2] / "skills" / "parasitics" / "assets"
@@ -127,6 +134,15 @@ def test_an_engine_that_does_not_end_is_stopped(run_script, program, tmp_path):
     arguments = (*EXAMPLE, "--engine", "magic", "--timeout-s", "0.2")
     code, envelope = run_script(SCRIPT, *arguments, PATH=program("magic", "sleep 60"), PDK_ROOT=str(tmp_path))
     assert (code, envelope["error"]["code"]) == (4, "TIMEOUT")
+
+
+def test_a_program_that_writes_too_much_is_stopped(program, monkeypatch):
+    monkeypatch.setenv("PATH", program("kpex", "head -c 2000000 /dev/zero > big; sleep 60"))
+    layout, technology = kdb.Layout(), load("sky130A")
+    layout.read(str(ASSETS / "pair.gds"))
+    circuit = map_circuit(read_netlist(str(ASSETS / "pair.spice")), Target.from_technology(technology)).circuit
+    with pytest.raises(UnsupportedOperationError, match="kpex wrote more than 1000000 bytes and was stopped"):
+        external_parasitics(layout, circuit, technology, PexOptions(), ExternalRun("kpex", max_bytes=1_000_000))
 
 
 def test_another_circuit_is_refused_with_its_differences(run_script):

@@ -105,6 +105,7 @@ def run_deck(layout: kdb.Layout, cell: kdb.Cell, deck: Deck, options: Options | 
         MissingProgramError: If the KLayout application is not installed.
         FileError: If the deck cannot be read.
         TimeLimitError: If it took longer than allowed.
+        UnsupportedOperationError: If it wrote more than allowed.
         RuleNotFoundError: If a whole run has no rule that ``options.rule_ids`` names.
     """
     program, start, options = KLAYOUT.path(), perf_counter(), options or Options()

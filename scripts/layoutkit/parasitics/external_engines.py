@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import KlayoutError, LayoutkitError, MissingProgramError
 from layoutkit.layout.cells import choose_cell
-from layoutkit.other_programs import OtherProgram, ProgramRun, log_tail, run_program
+from layoutkit.other_programs import MAX_BYTES, OtherProgram, ProgramRun, log_tail, run_program
 from layoutkit.parasitics.net_parasitics import GROUND, Capacitor, Elements, NetParasitics, Parasitics
 from layoutkit.parasitics.pair_mismatches import pair_mismatches
 
@@ -52,10 +52,12 @@ class ExternalRun:
     Attributes:
         engine: ``magic`` or ``kpex``.
         timeout_s: Longest time. [s]
+        max_bytes: Most that it may write.
     """
 
     engine: str
     timeout_s: float = 300.0
+    max_bytes: int = MAX_BYTES
 
 
 def external_parasitics(
@@ -66,6 +68,7 @@ def external_parasitics(
     Raises:
         MissingProgramError: If the program, or what the process kit has for it, is not installed.
         TimeLimitError: If it took longer than allowed.
+        UnsupportedOperationError: If it wrote more than allowed.
         LayoutkitError: If it wrote no netlist of the circuit.
     """
     program = PROGRAMS[run.engine].path()
@@ -78,7 +81,7 @@ def external_parasitics(
         else:
             command = _kpex(program, technology, circuit, cell.name, options, folder)
         layout.write(str(folder / "layout.gds"))
-        run_program(ProgramRun(command, folder, run.timeout_s, run.engine))
+        run_program(ProgramRun(command, folder, run.timeout_s, run.engine, max_bytes=run.max_bytes))
         log = log_tail(folder, _MAX_LOG)
         text = written.read_text(errors="replace") if written.is_file() else ""
         if run.engine == "magic" and (folder / f"{cell.name}.ext").is_file():

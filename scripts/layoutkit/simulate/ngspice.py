@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from layoutkit.errors import LayoutkitError
+from layoutkit.errors import LayoutkitError, UnsupportedOperationError
 from layoutkit.other_programs import LOG, OtherProgram, ProgramRun, run_program
 from layoutkit.simulate.raw_file import MAX_BYTES, Plot, read_raw
 
@@ -130,20 +130,18 @@ def _run(program: str, deck: str, start: Start, *, raw: bool = True) -> tuple[li
         (folder / ".spiceinit").write_text("\n".join(start.lines()) + "\n", encoding="utf-8")
         command = [program, "-b", *(["-r", "results.raw"] if raw else []), "deck.cir"]
         environment = {"HOME": str(folder), "OMP_NUM_THREADS": "1"}
-        in_batch_mode = ProgramRun(command, folder, start.timeout_s, "a simulation", environment, starts_others=False)
-        run_program(in_batch_mode, lambda: _check_size(folder))
+        in_batch_mode = ProgramRun(
+            command, folder, start.timeout_s, "a simulation", environment, starts_others=False, max_bytes=MAX_BYTES
+        )
+        try:
+            run_program(in_batch_mode)
+        except UnsupportedOperationError as error:
+            raise SimulationError(
+                f"{error.message}; simulate a shorter time or larger steps, or save fewer voltages"
+            ) from error
         with (folder / LOG).open("rb") as stream:
             log = stream.read(_MAX_LOG).decode("utf-8", "replace")
         try:
             return read_raw(folder / "results.raw"), log
         except ValueError as error:
             raise SimulationError(str(error)) from error
-
-
-def _check_size(folder: Path) -> None:
-    size = sum(path.stat().st_size for path in (folder / LOG, folder / "results.raw") if path.is_file())
-    if size > MAX_BYTES:
-        raise SimulationError(
-            f"a simulation wrote more than {MAX_BYTES} bytes and was stopped; simulate a shorter time or larger steps, "
-            "or save fewer voltages"
-        )
