@@ -16,7 +16,7 @@ from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import LayoutkitError, MissingProgramError, NetlistError, TimeLimitError
 from layoutkit.simulate.bench_values import choose_values
 from layoutkit.simulate.comparator import measure_comparator
-from layoutkit.simulate.device_models import find_models
+from layoutkit.simulate.device_models import NoModelsError, find_models
 from layoutkit.simulate.fixture import Fixture
 from layoutkit.simulate.netlist_cards import read_cards
 from layoutkit.simulate.ngspice import PROGRAM_VARIABLE, SimulationError, Start, simulate
@@ -424,6 +424,53 @@ def test_the_part_of_a_kit_gives_the_current_that_the_whole_kit_gives():
     cards = "xm d g 0 0 nfet_03v3 w=2u l=0.5u\nvd d 0 1.2\nvg g 0 1\n.op\n.end\n"
     currents = [simulate(f"title\n{models}{cards}", Start(), 1)[0].of("i(vd)")[0] for models in (part, whole)]
     assert currents[0] == currents[1] != 0
+
+
+def compiled_models_of_sg13g2():
+    """Return the folder of models with their compiled form; skip the test where ngspice cannot load them."""
+    folder = kit("ihp-sg13g2")
+    try:
+        find_models(load("sg13g2")).cards(["sg13_lv_nmos"])
+    except NoModelsError as error:
+        pytest.skip(f"skipped: needs compiled models and an ngspice with OSDI ({error})")
+    return folder / "models"
+
+
+@needs_ngspice
+@pytest.mark.parametrize(
+    ("card", "library", "section"),
+    [
+        ("sg13_lv_nmos w=2u l=0.5u ng=2 m=3", "cornerMOSlv.lib", "mos_tt"),
+        ("sg13_hv_nmos w=2u l=0.5u ng=1 as=0.5p ad=0.5p ps=3u pd=3u m=1", "cornerMOShv.lib", "mos_tt"),
+        ("rppd w=0.5u l=5u m=2", "cornerRES.lib", "res_typ"),
+        ("npn13g2 m=2", "cornerHBT.lib", "hbt_typ"),
+    ],
+)
+def test_the_part_of_ihps_kit_gives_the_current_that_the_whole_kit_gives(card, library, section):
+    folder = compiled_models_of_sg13g2()
+    model = card.split()[0]
+    nodes = "d 0 0" if model == "rppd" else "d g 0 0"
+    cards = f"xm {nodes} {card}\nvd d 0 0.8\nvg g 0 0.8\nrg g 0 1k\n.op\n.end\n"
+    part = find_models(load("sg13g2")).cards([model])
+    whole = f'.lib "{folder / library}" {section}\n'
+    start = Start(part.osdi)
+    currents = [simulate(f"title\n{models}{cards}", start, 1)[0].of("i(vd)")[0] for models in (part.text, whole)]
+    assert currents[0] == currents[1] != 0
+
+
+@needs_ngspice
+def test_an_amplifier_in_sg13g2_has_gain_and_an_offset_from_mismatch_alone():
+    compiled_models_of_sg13g2()
+    text = AMPLIFIER.replace("W=8u L=0.5u", "W=8u L=0.5u nf=4")
+    circuit, technology = circuit_of(text, "sg13g2"), load("sg13g2")
+    request = Request(circuit, technology, write_spice(circuit, technology), corners=("typical", "ss"), samples=4)
+    answer = compare_post_layout(request)
+    assert answer["unchecked"] == []
+    for corner in answer["corners"]:
+        values = {each["name"]: each for each in corner["measurements"]}
+        assert values["dc_gain"]["extracted"] == values["dc_gain"]["schematic"] > 20
+        assert abs(values["offset"]["extracted"]) < 1e-5
+    assert 1e-4 < next(each for each in answer["monte_carlo"] if each["name"] == "offset")["sigma"] < 2e-2
 
 
 @needs_ngspice
