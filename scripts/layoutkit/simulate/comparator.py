@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutkit.simulate.continuous_comparator import measure_continuous_comparator
 from layoutkit.simulate.fixture import Measurement
 from layoutkit.simulate.ngspice import SimulationError
 from layoutkit.simulate.raw_file import mean_over_time
@@ -45,9 +46,13 @@ class _Run:
 def measure_comparator(fixture: Fixture) -> dict[str, Measurement]:
     """Return offset [V], memory [V], delay [s], kickback [V] and supply current [A] of a comparator.
 
+    One without a clock and with one output has its own bench.
+
     Raises:
         SimulationError: If there are no two outputs, or no input voltage changes the decision.
     """
+    if len(fixture.roles.outputs) == 1 and not fixture.roles.clock:
+        return measure_continuous_comparator(fixture)
     if len(fixture.roles.outputs) != 2:
         raise SimulationError("two outputs are needed and were not found; name their ports out..., or give a deck")
     if not fixture.roles.clock:

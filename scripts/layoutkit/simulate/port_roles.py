@@ -126,6 +126,9 @@ class _Finder:
         latch = next((m for m in self._of("cross_coupled_pair")), None)
         if inputs and clock and latch is not None:
             return "comparator", f"clock {clock}, latch {latch.id}, inputs {' and '.join(inputs)}"
+        logic = self._logic_output() if inputs else ""
+        if logic:
+            return "comparator", f"inputs {' and '.join(inputs)}, output {logic} behind two inverters, no clock"
         if inputs:
             return "amplifier", f"differential pair with inputs {' and '.join(inputs)}, no clocked latch"
         ring = self._ring()
@@ -135,6 +138,19 @@ class _Finder:
         if mirror is not None:
             return "mirror", f"{mirror.id}, and no differential pair with both gates on ports"
         return OPERATING_POINT, "no differential pair on ports, ring of inverters or mirror on ports was recognised"
+
+    def _logic_output(self) -> str:
+        """Return the port that an inverter behind an inverter drives; empty without one."""
+        return next((port for port in self.signals if self._inverts(self._inverts(port))), "")
+
+    def _inverts(self, net: str) -> str:
+        """Return the net at the input of the inverter that drives a net; empty where another circuit drives it."""
+        gates: dict[str, set[str]] = {}
+        for device, end in self._ends_of(net) if net else ():
+            if end == "d" and device.terminals["s"] in self.supplies:
+                gates.setdefault(device.terminals["g"], set()).add(device.type)
+        both = [gate for gate, types in gates.items() if types == {"nmos", "pmos"} and gate not in self.supplies]
+        return both[0] if len(both) == 1 else ""
 
     def _of(self, kind: str) -> Iterable[RecognisedModule]:
         return (module for module in self.circuit.modules if module.type == kind)

@@ -38,6 +38,11 @@ MP3 out b vdd vdd pmos W=4u L=0.5u
 MN3 out b vss vss nmos W=2u L=0.5u
 .ends
 """
+INVERTERS = """M7 n1 out vdd vdd pmos W=4u L=0.5u
+M8 n1 out vss vss nmos W=2u L=0.5u
+M9 logic n1 vdd vdd pmos W=4u L=0.5u
+M10 logic n1 vss vss nmos W=2u L=0.5u"""
+CONTINUOUS = OTA.format(ports="inp inn logic bias vdd vss", more=f"M6 bias bias vss vss nmos W=8u L=1u\n{INVERTERS}")
 MIRROR = """.subckt mirror iref io1 io2 vss
 M1 iref iref a vss nmos W=4u L=1u
 MR a iref vss vss nmos W=4u L=1u
@@ -81,6 +86,12 @@ def test_an_output_needs_no_name_that_says_so():
 def test_a_clocked_latch_behind_a_pair_is_a_comparator():
     found = roles(LATCH)
     assert (found.bench, found.clock, found.outputs) == ("comparator", "clk", ("x", "y"))
+
+
+def test_a_pair_before_two_inverters_is_a_comparator_without_a_clock():
+    found = roles(CONTINUOUS)
+    assert (found.bench, found.clock, found.outputs) == ("comparator", "", ("logic",))
+    assert roles(CONTINUOUS.replace("M9 logic n1", "M9 logic bias")).bench == "amplifier"
 
 
 def test_an_odd_ring_of_inverters_is_an_oscillator_and_an_even_one_is_not():

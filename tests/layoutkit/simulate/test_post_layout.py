@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.layoutkit.simulate.test_port_roles import LATCH, OTA, RING, SIMPLE_MIRROR
+from tests.layoutkit.simulate.test_port_roles import CONTINUOUS, LATCH, OTA, RING, SIMPLE_MIRROR
 
 from layoutkit.circuit import Target, map_circuit, read_netlist, recognise
 from layoutkit.circuit.readers.source import NetlistText
@@ -104,6 +104,32 @@ def test_the_staircase_finds_the_offset_of_a_comparator():
     assert values["offset"] == pytest.approx(3e-3, abs=60e-6 + values["memory"] / 8)
     assert 1e-11 < values["delay"] < 5e-9
     assert values["kickback"] > values["kickback_difference"] > 0
+
+
+@needs_ngspice
+def test_a_comparator_without_a_clock_has_offset_hysteresis_and_delay():
+    """A source at an input is the offset; current from the output to the pair moves both voltages apart."""
+
+    def shift(netlist):
+        return netlist.replace("M1 tmir inp", "VOFF inp shifted 3m\nM1 tmir shifted")
+
+    given = {"values": {"currents_a": {"bias": BIAS_A}}}
+    plain, shifted = values_of(compared(CONTINUOUS, **given)), values_of(compared(CONTINUOUS, shift, **given))
+    assert shifted["offset"] - plain["offset"] == pytest.approx(3e-3, abs=1e-5)
+    assert abs(plain["hysteresis"]) < 1e-6
+    slower = values_of(compared(CONTINUOUS, with_cards("Cwire out vss 200f"), **given))
+    assert 0 < 2 * plain["delay"] < slower["delay"]
+    feedback = with_cards("Vlow low vss 0.9", "Gback tmir vss logic low 0.5u")
+    apart = values_of(compared(CONTINUOUS, feedback, **given))["hysteresis"]
+    transconductance = math.sqrt(2 * KP * 8 / 0.5 * BIAS_A / 2)
+    assert abs(apart) == pytest.approx(0.5e-6 * 1.8 / transconductance, rel=0.2)
+
+
+@needs_ngspice
+def test_a_comparator_that_no_input_changes_is_unchecked():
+    answer = compared(CONTINUOUS, values={"common_mode_v": 0.0, "currents_a": {"bias": BIAS_A}})
+    assert not values_of(answer)
+    assert "changes the output" in answer["unchecked"][0]
 
 
 @needs_ngspice
