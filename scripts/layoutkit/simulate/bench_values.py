@@ -18,6 +18,8 @@ OVERDRIVE_V = 0.2
 """Overdrive voltage at which a bias current puts the transistor that takes it. [V]"""
 FALLBACK_A = 10e-6
 """Bias current where the technology states no saturation current. [A]"""
+CASCODE_V = 0.3
+"""How far the gate of a cascode lies beyond that of the transistor under it. [V]"""
 COMMON_MODE = {"nmos": 0.6, "pmos": 0.4}
 """Common-mode voltage of an input pair as a part of the supply, which leaves its tail some room."""
 
@@ -79,12 +81,19 @@ def choose_values(
     supply = given.pop("supply_v", None) or supply_voltage(circuit, technology)
     share = COMMON_MODE.get(_input_type(circuit, roles), 0.5)
     common = given.pop("common_mode_v", None)
+    common = round(share * supply, 3) if common is None else common
+    above = {
+        port: round(common + (CASCODE_V if device.type == "nmos" else -CASCODE_V), 3)
+        for port, device in roles.gates.items()
+        if port not in named["currents_a"] and _above_the_pair(circuit, roles, device)
+    }
+    named["voltages_v"] = {**above, **named["voltages_v"]}
     takers = {**roles.currents, **roles.gates, **_reference(circuit, roles)}
     currents = {port: bias_current(device, technology) for port, device in takers.items()}
     kept = {port: value for port, value in currents.items() if port not in named["voltages_v"]}
     return BenchValues(
         supply_v=supply,
-        common_mode_v=round(share * supply, 3) if common is None else common,
+        common_mode_v=common,
         currents_a={**kept, **named["currents_a"]},
         voltages_v=named["voltages_v"],
         **given,
@@ -113,6 +122,16 @@ def bias_current(device: Device, technology: Technology) -> float:
     width_um, shorter = 1e6 * device.w * device.m, spec.min_l * technology.dbu_um / (1e6 * device.l)
     current = 1e-3 * spec.saturation_ma_um * width_um * shorter * (OVERDRIVE_V / (0.75 * spec.supply_v)) ** 1.5
     return float(f"{current:.1e}")
+
+
+def _above_the_pair(circuit: Circuit, roles: Roles, cascode: Device) -> bool:
+    """Whether a transistor is a cascode of the input pair, whose own gates are at the common-mode voltage."""
+    return any(
+        end.terminal == "d"
+        and circuit.device(end.device).type == cascode.type
+        and circuit.device(end.device).terminals["g"] in roles.inputs
+        for end in circuit.nets[cascode.terminals["s"]]
+    )
 
 
 def _input_type(circuit: Circuit, roles: Roles) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.circuit import Circuit
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import NetlistError
+from layoutkit.simulate.bench_values import CASCODE_V
 from layoutkit.simulate.netlist_cards import read_cards
 from layoutkit.simulate.ngspice import SimulationError, measure_log, simulate
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from layoutkit.simulate.port_roles import Roles
     from layoutkit.simulate.raw_file import Plot
     from layoutkit.technology import Technology
-
-CASCODE_V = 0.3
-"""How far the gate of a cascode lies beyond that of the transistor under it. [V]"""
 
 
 @dataclass(frozen=True)

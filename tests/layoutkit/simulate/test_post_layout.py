@@ -187,6 +187,25 @@ def test_two_outputs_under_current_sources_are_held_and_their_difference_is_null
     assert after["dc_gain"] == pytest.approx(before["dc_gain"], abs=0.3)
 
 
+@pytest.mark.parametrize(
+    ("given", "level"), [({}, 1.38), ({"voltages_v": {"bc": 1.2}}, 1.2), ({"common_mode_v": 0.9}, 1.2)]
+)
+def test_the_cascodes_of_a_pair_are_biased_from_its_inputs(given, level):
+    """The pair's own gates are at the common mode, so that a copy of the cascode, made from ground, is far too low."""
+    text = """.subckt pair inp inn outn outp tail bc bp vdd vss
+    M1 dn inp tail vss nmos W=8u L=0.5u
+    M2 dp inn tail vss nmos W=8u L=0.5u
+    MC1 outn bc dn vss nmos W=8u L=0.5u
+    MC2 outp bc dp vss nmos W=8u L=0.5u
+    M3 outn bp vdd vdd pmos W=8u L=0.5u
+    M4 outp bp vdd vdd pmos W=8u L=0.5u
+    .ends"""
+    circuit = circuit_of(text)
+    values = choose_values(circuit, load("generic"), find_roles(circuit), {**given, "supply_v": 1.8})
+    assert values.voltages_v == pytest.approx({"bc": level})
+    assert set(values.currents_a) == {"tail", "bp"}
+
+
 @needs_ngspice
 def test_a_circuit_that_does_not_amplify_is_unchecked():
     answer = compared(AMPLIFIER, values={"currents_a": {"bias": BIAS_A}, "common_mode_v": 0.1})
