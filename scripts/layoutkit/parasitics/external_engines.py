@@ -34,7 +34,7 @@ PROGRAMS = {
     name: OtherProgram(name, f"engine {name} needs its program", f"{hint}, or use engine builtin")
     for name, hint in (
         ("magic", "install Magic 8.3 (http://opencircuitdesign.com/magic, built with Tcl) and put it on PATH"),
-        ("kpex", "install KLayout-PEX (pip install klayout-pex) and put its command kpex on PATH"),
+        ("kpex", "install KLayout-PEX (pip install klayout-pex) and KLayout 0.30.3, and put kpex and klayout on PATH"),
     )
 }
 _KPEX_KITS = {"sky130A": "sky130A", "sg13g2": "ihp_sg13g2", "gf180mcuD": "gf180mcuD"}
