@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 RingKind = Literal["full", "open", "double", "none", "later"]
 RingSide = Literal["bottom", "top", "left", "right"]
 SIDES: tuple[RingSide, ...] = ("bottom", "top", "left", "right")
+RING = "ring_"
+"""The name of a cell that holds only a ring of taps begins with this."""
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.draw.ring import RING
 from layoutkit.errors import DeviceNotFoundError, FileError, LayoutkitError, did_you_mean
 from layoutkit.extract.connectivity import Nets, device_texts, wiring
-from layoutkit.flow.rings import RING
 from layoutkit.layout import files
 from layoutkit.layout.cells import check_flat_size
 

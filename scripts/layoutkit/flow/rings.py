@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.draw.module import Module, Pin
-from layoutkit.draw.ring import SIDES, TapRing, draw_tap_ring, module_covers, ring_sizes
+from layoutkit.draw.ring import RING, SIDES, TapRing, draw_tap_ring, module_covers, ring_sizes
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.layout.cells import fresh_cell
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from layoutkit.flow.modules import Drawn
     from layoutkit.place import Block, Placed, Placement
     from layoutkit.technology import DeviceSpec, Technology
-
-RING = "ring_"
-"""How the names of cells begin that hold a ring of taps and nothing else."""
 
 
 @dataclass(frozen=True)
