@@ -466,13 +466,15 @@ class WiredRow:
     def moved_heads(self, distance: int, *, outwards: bool) -> list[Head] | None:
         """Return the heads with narrow strips, moved to the right or away from x = 0, or None if they find no room.
 
-        Dummies tied to the ring stay where they are.
+        Dummies tied to the ring stay where they are, or move away from the gates where those move from x = 0.
         """
         heads = []
         for i, stripe in enumerate(self.plan.stripes):
             head = self._head(stripe, 0, self.sizes.strip)
             side = (stripe.left + stripe.right > 0) - (stripe.left + stripe.right < 0) if outwards else 1
-            shift = 0 if self.is_end_dummy(i) else side * distance
+            shift = side * distance
+            if self.is_end_dummy(i):  # their bars couple most to the gate that lies outermost
+                shift = abs(distance) * (1 if i >= len(self.plan.stripes) // 2 else -1) if outwards else 0
             left, right = head.strip
             heads.append(Head(stripe, head.left + shift, head.right + shift, (left + shift, right + shift)))
         return heads if self._have_room(heads) else None
