@@ -305,12 +305,12 @@ class _Job:
     @cached_property
     def routes(self) -> Routes:
         """The wires."""
-        from layoutkit.flow.routing import find_routes
+        from layoutkit.flow.pair_loads import finished_routes
 
         if self.record.has("route"):
             return self._restored(ROUTES, self._placed_layout)  # type: ignore[no-any-return]
         layout, cell = self._opened
-        return self.tried.routes or find_routes(layout, cell, self.tried.job)
+        return self.tried.routes or finished_routes(layout, cell, self.tried.job)
 
     @cached_property
     def _opened(self) -> tuple[kdb.Layout, kdb.Cell]:

@@ -38,6 +38,7 @@ class MirroredNets:
         capacitances: Of each net's wires to the substrate [aF]; empty where the technology states no numbers.
         wires_error: Area of the wires that differ from the mirror image, over twice their area.
         error: The same for all metal of the nets above the first conductor's contacts, in modules, too.
+        totals: Capacitance of each net in the layout, modules and couplings included [fF]; empty if not measured.
     """
 
     nets: tuple[str, ...]
@@ -49,6 +50,7 @@ class MirroredNets:
     capacitances: tuple[float, ...]
     wires_error: float
     error: float
+    totals: tuple[float, ...] = ()
 
     @property
     def text(self) -> str:
@@ -60,7 +62,7 @@ class MirroredNets:
         if len(self.nets) < 2:
             return self.reason
         length, vias, cuts, load = (
-            _mismatch(each) for each in (self.wire_lengths, self.via_counts, self.cut_counts, self.capacitances)
+            _mismatch(each) for each in (self.wire_lengths, self.via_counts, self.cut_counts, self.loads)
         )
         last = "" if load is None else f", in capacitance by {load:.2%}"
         counts = f"in vias by {vias or 0:.2%}, in cuts by {cuts or 0:.2%}"
@@ -68,9 +70,14 @@ class MirroredNets:
         return f"{self.reason}; the nets differ in length by {length or 0:.2%}, {counts}{last}{full}"
 
     @property
+    def loads(self) -> tuple[float, ...]:
+        """Capacitance of each net in the layout if that is measured, else of its wires to the substrate."""
+        return self.totals or self.capacitances
+
+    @property
     def lacks(self) -> float:
         """By how much two nets that are no mirror images differ beyond ``LOAD_MISMATCH``."""
-        differences = [_mismatch(each) or 0.0 for each in (self.wire_lengths, self.capacitances)]
+        differences = [_mismatch(each) or 0.0 for each in (self.wire_lengths, self.loads)]
         return 0.0 if self.exact or len(self.nets) < 2 else max(0.0, max(differences) - LOAD_MISMATCH)
 
     def to_json(self, technology: Technology) -> dict[str, Any]:
@@ -87,12 +94,14 @@ class MirroredNets:
             data["reason"] = self.reason
         if self.capacitances:
             data["capacitance_ff"] = [round(each / 1000, 4) for each in self.capacitances]
+        if self.totals:
+            data["total_ff"] = [round(each, 4) for each in self.totals]
         if len(self.nets) == 2:
             mismatches = {
                 "length": _mismatch(self.wire_lengths),
                 "vias": _mismatch(self.via_counts),
                 "cuts": _mismatch(self.cut_counts),
-                "capacitance": _mismatch(self.capacitances),
+                "capacitance": _mismatch(self.loads),
             }
             data["mismatch"] = {name: round(value, 4) for name, value in mismatches.items() if value is not None}
         return data

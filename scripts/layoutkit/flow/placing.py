@@ -18,6 +18,7 @@ from layoutkit.flow.kept_modules import compared_places, kept_modules
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
 from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over, outline_area
+from layoutkit.flow.pair_loads import with_equal_pairs
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.ports import ports_data, with_port_places, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
@@ -191,6 +192,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         names, gap = ", ".join(tries[0].failed), technology.to_um(first.between)
         text = f"modules have more room than the row_gap of {gap:g} um, with which no way was found for {names}"
         warnings = (*warnings, text)
+    routes = with_equal_pairs(best.placed.cell, best.job, routes)
     return replace(best, routes=routes, tries=tuple(tries), warnings=warnings)
 
 
@@ -199,6 +201,7 @@ def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutReque
     try:
         tried, routes = _routed_placement(_placement(design, request, Room(earlier.gap, {})))
         failed = tuple(net.name for net in routes.result.failed)
+        routes = routes if failed else with_equal_pairs(tried.placed.cell, tried.job, routes)
         tried = replace(tried, routes=routes, tries=(Try(tried.room, failed, ()),))
         reason = f"no way was found for {', '.join(failed)} with the earlier places" if failed else ""
     except NoRoomError:

@@ -18,10 +18,10 @@ from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_meta
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.net_wishes import equal_lengths, wish_outcomes, with_wishes
 from layoutkit.flow.port_frame import draw_frame, erase_frame
-from layoutkit.flow.supply_feeds import supply_feeds
+from layoutkit.flow.supply_feeds import SupplyFeeds, supply_feeds
 from layoutkit.flow.tight_frame import Kept, tighten, with_frame
 from layoutkit.route.drawing import draw_labels, draw_routes
-from layoutkit.route.equal_loads import Room, equalised
+from layoutkit.route.equal_loads import Loading, Room, equalised
 from layoutkit.route.length_bound import length_bound
 from layoutkit.route.mirroring import axis_between
 from layoutkit.route.routes import Mirrored, NetRequest, Terminal
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.circuit.constraints import Constraints
+    from layoutkit.extract.passive_devices import PassiveLayers
     from layoutkit.flow.design import Design
     from layoutkit.flow.keepouts import Obstacles, UnequalMetal
     from layoutkit.flow.mirrored_nets import MirroredNets
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.flow.port_frame import Frame
-    from layoutkit.flow.supply_feeds import SupplyFeeds
     from layoutkit.route.routes import EqualLengths, Rect, RoutingResult
     from layoutkit.technology import Conductor, Technology
 
@@ -261,12 +261,9 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
     existing = _Existing(cell, technology)
     _check_pins(job, existing)
     _check_labels(job, existing)
-    clusters = {(net.name, point): existing.cluster(point) for net in job.nets for point in net.endpoints}
-    obstacles = existing.obstacles(_owners(clusters))
+    clusters = existing.clusters(job)
+    obstacles = _with_stated(existing.obstacles(_owners(clusters)), job)
     feeds = supply_feeds(cell, technology, () if job.by_rings else job.nets, clusters)
-    for obstacle in job.obstacles:
-        if obstacle.kind == "metal":
-            obstacles.setdefault(obstacle.layer, []).append((obstacle.box, None))
     area = _area(cell, job)
     requests, overloaded = [], {}
     for net in job.nets:
@@ -349,10 +346,55 @@ def _with_equal_loads(job: RoutingJob, state: _Settled, area: kdb.Box) -> Routin
     """Return routes in which pairs that are no mirror images load equally; nets of stated equal lengths keep theirs."""
     result, stated = state.result, {name for group in equal_lengths(job.nets) for name in group.nets}
     pairs = replace(result, mirrored=tuple(each for each in result.mirrored if not stated.intersection(each.nets)))
-    keepouts = [(each.layer, _rect(each.box)) for each in job.obstacles if each.kind != "metal"]
-    room = Room(_rect(area), job.layers, keepouts)
-    equal = equalised(job.technology, state.requests, state.obstacles, room, pairs)
+    equal = equalised(job.technology, state.requests, state.obstacles, _room(job, area), pairs)
     return replace(equal, mirrored=result.mirrored)
+
+
+def _room(job: RoutingJob, area: kdb.Box) -> Room:
+    """Return where metal may be added to routes."""
+    keepouts = [(each.layer, _rect(each.box)) for each in job.obstacles if each.kind != "metal"]
+    return Room(_rect(area), job.layers, keepouts)
+
+
+def axis_of(job: RoutingJob) -> int | None:
+    """Return the axis of mirrored nets of a job; None if there is none. [dbu]"""
+    if job.axis_x is not None:
+        return job.axis_x
+    return _common_axis([_request(job.technology, net, SupplyFeeds({}, frozenset())) for net in job.nets])
+
+
+def metal_around(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> tuple[Obstacles, PassiveLayers]:
+    """Return the metal and cuts that a cell holds beside routes, with the nets that own them, and its passives."""
+    existing = _Existing(cell, job.technology)
+    found = existing.obstacles(_owners(existing.clusters(job)))
+    if job.frame is not None and routes.frame is not None:
+        found = with_frame(found, job.frame, routes.frame)
+    return found, existing.passives
+
+
+def loading(job: RoutingJob, routes: Routes, metal: Obstacles) -> Loading:
+    """Return the routes of a job as nets that metal can be added to.
+
+    Args:
+        job: What was routed.
+        routes: Its routes.
+        metal: What ``metal_around`` returns of it.
+    """
+    feeds = SupplyFeeds({}, frozenset())
+    requests = [_request(job.technology, net, feeds) for net in job.nets]
+    if job.frame is not None and routes.frame is not None:
+        requests = [_at_frame(net, job.frame, routes.frame) for net in requests]
+    room = _room(job, routes.frame.wiring if routes.frame else routes.area)
+    return Loading(job.technology, requests, _with_stated(metal, job), room, routes.result)
+
+
+def _with_stated(metal: Obstacles, job: RoutingJob) -> Obstacles:
+    """Return metal with the areas that a job states as metal."""
+    found = {layer: list(shapes) for layer, shapes in metal.items()}
+    for obstacle in job.obstacles:
+        if obstacle.kind == "metal":
+            found.setdefault(obstacle.layer, []).append((obstacle.box, None))
+    return found
 
 
 def _rect(box: kdb.Box) -> Rect:
@@ -507,7 +549,7 @@ class _Existing:
 
         metal = wiring(cell, technology)
         drawn = DrawnLayers(cell, technology)
-        self.drawn_as = metal.drawn_as
+        self.drawn_as, self.passives = metal.drawn_as, metal.passives
         self.slots = {conductor.name: drawn.slots(conductor.layer) for conductor in technology.conductors}
         self.metal = Nets(metal.regions, metal.joins, cell.layout().dbu)
         self.layers = self.metal.regions
@@ -522,6 +564,10 @@ class _Existing:
             return None
         self.nets[net.cluster_id] = net
         return int(net.cluster_id)
+
+    def clusters(self, job: RoutingJob) -> dict[tuple[str, Endpoint], int | None]:
+        """Return the number of the connected metal below each endpoint of a job."""
+        return {(net.name, point): self.cluster(point) for net in job.nets for point in net.endpoints}
 
     def obstacles(self, owners: Mapping[int, str]) -> Obstacles:
         """Return all metal and cuts, each with the net that owns its cluster, and the slots, which nothing owns."""

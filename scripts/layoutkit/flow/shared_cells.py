@@ -15,8 +15,9 @@ from layoutkit.extract.connectivity import device_texts
 from layoutkit.flow.design import make_design
 from layoutkit.flow.hierarchy import outcomes_inside
 from layoutkit.flow.instances import FinishedCell
+from layoutkit.flow.pair_loads import finished_routes
 from layoutkit.flow.placing import find_placement
-from layoutkit.flow.routing import draw_job, find_routes, net_outcomes
+from layoutkit.flow.routing import draw_job, net_outcomes
 from layoutkit.route.drawing import cuts_of
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def placed_design(design: Design, request: LayoutRequest, tried: TriedPlacement)
 def _lay_out(cell: SharedCell, design: Design, request: LayoutRequest) -> FinishedCell:
     tried = find_placement(design, replace(request, outline=None, aspect=None))
     placed = tried.placed
-    routes = tried.routes or find_routes(placed.layout, placed.cell, tried.job)
+    routes = tried.routes or finished_routes(placed.layout, placed.cell, tried.job)
     draw_job(placed.layout, placed.cell, tried.job, routes)
     texts = _take_texts(placed.cell, design.technology)
     _name_cells(cell.name, design, placed)

@@ -74,23 +74,44 @@ def equalised(
     pairs = [pair for pair in names if all(result.net(name).success for name in pair)]
     if not pairs:
         return result
-    stack = make_stack(technology, room.layers, [terminal.layer for net in nets for terminal in net.terminals])
-    sheet = Sheet(stack, [net.name for net in nets], room.area)
-    for piece in fixed_metal(stack, nets, obstacles, room.keepouts):
-        sheet.add_fixed(piece)
-    requests = {net.name: net for net in nets}
-    metals = {net.name: _metal_of(net) for net in result.nets if net.success}
-    for name, metal in metals.items():
-        sheet.change(requests[name], metal, 1)
+    loading = Loading(technology, nets, obstacles, room, result)
     for pair in pairs:
-        both = [_Net(sheet, requests[name], metals[name]) for name in pair]
+        both = [loading.net(name) for name in pair]
         short, long = sorted(both, key=lambda each: each.metal.wire_length)
         short.lengthen(long.metal.wire_length)
         low, high = sorted(both, key=lambda each: each.load() or 0.0)
         low.add_load(high.load())
-    return replace(
-        result, nets=tuple(_outcome(sheet, net, metals[net.name]) if net.success else net for net in result.nets)
-    )
+    return loading.result()
+
+
+class Loading:
+    """Routed nets that metal is added to; the parameters are those of ``equalised``."""
+
+    def __init__(
+        self,
+        technology: Technology,
+        nets: Sequence[NetRequest],
+        obstacles: Mapping[str, Iterable[Obstacle]],
+        room: Room,
+        result: RoutingResult,
+    ) -> None:
+        stack = make_stack(technology, room.layers, [terminal.layer for net in nets for terminal in net.terminals])
+        self.sheet = Sheet(stack, [net.name for net in nets], room.area)
+        for piece in fixed_metal(stack, nets, obstacles, room.keepouts):
+            self.sheet.add_fixed(piece)
+        self.requests, self.before = {net.name: net for net in nets}, result
+        self.metals = {net.name: _metal_of(net) for net in result.nets if net.success}
+        for name, metal in self.metals.items():
+            self.sheet.change(self.requests[name], metal, 1)
+
+    def net(self, name: str) -> LoadedNet:
+        """Return a net that has a route."""
+        return LoadedNet(self.sheet, self.requests[name], self.metals[name])
+
+    def result(self) -> RoutingResult:
+        """Return the routes with what was added."""
+        nets = (_outcome(self.sheet, net, self.metals[net.name]) if net.success else net for net in self.before.nets)
+        return replace(self.before, nets=tuple(nets))
 
 
 def _metal_of(net: RoutedNet) -> NetMetal:
@@ -113,7 +134,7 @@ def _outcome(sheet: Sheet, net: RoutedNet, metal: NetMetal) -> RoutedNet:
 
 
 @dataclass(frozen=True)
-class _Net:
+class LoadedNet:
     """A routed net of a pair on the sheet."""
 
     sheet: Sheet
@@ -121,6 +142,7 @@ class _Net:
     metal: NetMetal
 
     def load(self) -> float | None:
+        """Return the capacitance of the wires to the substrate [aF]; None where numbers are missing."""
         return capacitance_of(self.sheet, self.metal)
 
     def lengthen(self, wanted: int) -> None:

@@ -23,7 +23,8 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     from layoutkit.circuit.constraint_faults import check_constraints
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.flow.design import read_constraints, source_of
-    from layoutkit.flow.routing import draw_job, find_routes, net_outcomes
+    from layoutkit.flow.pair_loads import finished_routes
+    from layoutkit.flow.routing import draw_job, net_outcomes
     from layoutkit.flow.summary import outcomes_data
     from layoutkit.layout.cells import check_flat_size, choose_cell, fresh_cell, store_cell
     from layoutkit.layout.workspace import Workspace
@@ -50,7 +51,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
         else:
             cell = choose_cell(layout, name)
         check_flat_size(cell)
-        routes = find_routes(layout, cell, job)
+        routes = finished_routes(layout, cell, job)
         draw_job(layout, cell, job, routes)
         drc = check_routes(layout, cell, process, routes.result)
         cell_name = cell.name

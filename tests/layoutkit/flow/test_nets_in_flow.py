@@ -6,14 +6,21 @@ from dataclasses import replace
 import klayout.db as kdb
 import pytest
 
+from layoutkit.circuit import read_netlist
+from layoutkit.flow import pair_loads
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.mirrored_nets import measured_mirrors
-from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, find_routes, width_for_current
+from layoutkit.flow.pair_shapes import Drawn, PairShapes
+from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, find_routes, metal_around, width_for_current
+from layoutkit.flow.stored_objects import Surroundings, from_data
 from layoutkit.flow.summary import faults
+from layoutkit.layout import files
+from layoutkit.parasitics.parasitic_extraction import PexOptions, extract_parasitics
 from layoutkit.technology import load
 
 SKY = load("sky130A")
+LARGEST_MISMATCH = 0.02
 
 COMPARATOR = """* clocked comparator: PMOS pair, cross-coupled NMOS, two inverters
 .subckt comparator vdd gnd inp inn clk outp outn vbias
@@ -27,6 +34,15 @@ XM6 b a gnd gnd sg13_lv_nmos w=4u l=0.2u ng=1 m=1
 XM8 a b gnd gnd sg13_lv_nmos w=4u l=0.2u ng=1 m=1
 XM13 top clk mid vdd sg13_lv_pmos w=18u l=0.3u ng=4 m=1
 XM9 mid vbias vdd vdd sg13_lv_pmos w=18u l=0.3u ng=4 m=1
+.ends
+"""
+STAGE = """* a pair with a cross-coupled load
+.subckt stage inp inn outp outn bias vdd vss
+M1 outn inp tail vss nmos W=4u L=0.5u nf=2
+M2 outp inn tail vss nmos W=4u L=0.5u nf=2
+M5 tail bias vss vss nmos W=4u L=0.5u nf=2
+M3 outn outp vdd vdd pmos W=2u L=0.5u
+M4 outp outn vdd vdd pmos W=2u L=0.5u
 .ends
 """
 BUFFERS = """* two chains of two inverters
@@ -66,6 +82,73 @@ def test_pairs_of_a_comparator_are_mirror_images_or_say_how_little_they_differ(c
         assert pair["mismatch"]["length"] <= 0.02, pair
         assert pair["mismatch"]["vias"] <= 0.02, pair
     assert any(pair["exact"] for pair in pairs)
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory):
+    """Return what the flow reports of the stage, and its workspace."""
+    folder = tmp_path_factory.mktemp("stage")
+    return build(folder, STAGE, "generic"), folder / "ws"
+
+
+def test_capacitances_of_pairs_are_those_of_extraction_and_nearly_equal(stage):
+    """The oracle extracts the layout that was written."""
+    report, workspace = stage
+    assert faults(report) == []
+    layout = kdb.Layout()
+    layout.read(str(workspace / "layout.gds"))
+    circuit = read_netlist(workspace / "circuit.json")
+    found = extract_parasitics(layout, circuit, load("generic"), PexOptions("c"))
+    nets = {net.net: net.total_fF for net in found.nets}
+    pairs = [entry for entry in report["routing"]["mirrored"] if len(entry["nets"]) == 2]
+    assert pairs
+    assert not any(pair["exact"] for pair in pairs)
+    for pair in pairs:
+        whole = [nets[name] for name in pair["nets"]]
+        assert pair["total_ff"] == pytest.approx(whole, rel=0.005)
+        assert 1 - min(whole) / max(whole) <= LARGEST_MISMATCH
+
+
+@pytest.fixture
+def unequal(stage):
+    """Return the placed cell of the stage, the job and the routes before metal was added, and what keeps the cell."""
+    technology = load("generic")
+    layout = files.read_layout(stage[1] / "placed.gds")
+    data = json.loads((stage[1] / "placement.json").read_text(encoding="utf-8"))
+    tried = from_data(data, Surroundings(technology, layout))
+    cell = tried.placed.cell
+    return cell, tried.job, find_routes(layout, cell, tried.job), layout
+
+
+def test_without_added_metal_pairs_that_are_no_images_differ(unequal, monkeypatch):
+    monkeypatch.setattr(pair_loads, "MOST_ROUNDS", 0)
+    routes = pair_loads.with_equal_pairs(*unequal[:3])
+    pairs = [pair for pair in routes.mirrored if len(pair.nets) == 2]
+    assert max(1 - min(pair.totals) / max(pair.totals) for pair in pairs) > LARGEST_MISMATCH
+    assert all("no room" in pair.text for pair in pairs if pair.lacks)
+    assert routes.result == unequal[2].result
+
+
+def test_nothing_is_added_to_nets_on_which_different_devices_hang(unequal, monkeypatch):
+    monkeypatch.setattr(PairShapes, "drives_alike", lambda *_: False)
+    routes = pair_loads.with_equal_pairs(*unequal[:3])
+    assert routes.result == unequal[2].result
+    for pair in routes.mirrored:
+        if len(pair.nets) == 2:
+            assert pair_loads.UNLIKE in pair.reason
+            assert pair.totals == ()
+
+
+def test_gates_and_channels_tell_nets_with_different_devices_apart(unequal):
+    cell, job, routes, _ = unequal
+    metal, passives = metal_around(cell, job, routes)
+    shapes = PairShapes(
+        Drawn(cell, job.technology, metal, passives), routes.result, ("inp", "inn", "outp", "outn", "bias")
+    )
+    assert shapes.drives_alike("inp", "inn")
+    assert shapes.drives_alike("outp", "outn")
+    assert not shapes.drives_alike("inp", "outp")  # drains and other gates
+    assert not shapes.drives_alike("bias", "outp")
 
 
 def test_no_foreign_metal_lies_over_matched_gates_of_a_comparator(comparator):

@@ -1,0 +1,122 @@
+"""Equal capacitance of two nets that should mirror each other but whose wires cannot: couplings and modules included.
+
+The router makes the wires of such a pair alike. What is inside the modules and beside the wires is not, so that the
+layout is measured as extraction of parasitics does it, and the net with less gets metal beside its wires.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from layoutkit.flow.mirrored_nets import measured_mirrors
+from layoutkit.flow.pair_shapes import Drawn, PairShapes
+from layoutkit.flow.routing import axis_of, find_routes, loading, metal_around
+from layoutkit.route.routes import Mirrored
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.flow.keepouts import Obstacles
+    from layoutkit.flow.mirrored_nets import MirroredNets
+    from layoutkit.flow.routing import Routes, RoutingJob
+    from layoutkit.route.equal_loads import Loading
+    from layoutkit.route.routes import Patch, RoutingResult
+
+ALIKE = 0.015
+"""Difference of two nets' capacitance, as a share of the larger one, at which no more metal is added."""
+MOST_ROUNDS = 5
+OVER_SUBSTRATE = 2.0
+"""First guess of what metal adds in all, over what it adds to the substrate alone."""
+LEAST_OVER_SUBSTRATE = 1.2
+"""With a smaller guess, metal beside other wires would bring far too much."""
+UNLIKE = "different devices hang on the two nets, so that their whole capacitance is not made equal"
+
+
+def finished_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
+    """Return the routes of a job in ``cell``, which is left as it is, with pairs as ``with_equal_pairs`` makes them.
+
+    Raises:
+        LayoutkitError: As ``find_routes`` does.
+    """
+    return with_equal_pairs(cell, job, find_routes(layout, cell, job))
+
+
+def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
+    """Return routes in which pairs that are no mirror images have as equal capacitances as there is room for.
+
+    Each such pair gets its figures as ``totals``. Left as they are: pairs that are mirror images, and pairs on which
+    different devices hang, as an output and the gates of the mirror beside it. A process without coefficients of
+    capacitance has no figures.
+
+    Args:
+        cell: The placed cell, without the wires.
+        job: What was routed.
+        routes: What ``find_routes`` returned.
+    """
+    technology = job.technology
+    pairs = [each for each in routes.mirrored if len(each.nets) == 2 and not each.exact and each.capacitances]
+    if not pairs or technology.parasitics.shielding is None:
+        return routes
+    metal, passives = metal_around(cell, job, routes)
+    drawn = Drawn(cell, technology, metal, passives)
+    shapes = PairShapes(drawn, routes.result, [name for pair in pairs for name in pair.nets])
+    alike = [pair.nets for pair in pairs if shapes.drives_alike(*pair.nets)]
+    result = routes.result
+    if any(_missing(shapes, pair)[1] for pair in alike):
+        nets = loading(job, routes, metal)
+        _equalise(nets, shapes, alike)
+        result = nets.result()
+    figures = _figures(job, result, pairs, metal)
+    mirrored = [_measured(each, figures.get(each.nets), shapes, alike) for each in routes.mirrored]
+    return replace(routes, result=result, mirrored=tuple(mirrored))
+
+
+def _figures(
+    job: RoutingJob, result: RoutingResult, pairs: Sequence[MirroredNets], metal: Obstacles
+) -> dict[tuple[str, ...], MirroredNets]:
+    """Return the figures of pairs in routes that have more metal now."""
+    now = replace(result, mirrored=tuple(Mirrored(each.nets, exact=False, reason=each.reason) for each in pairs))
+    return {each.nets: each for each in measured_mirrors(job.technology, now, axis_of(job), metal)}
+
+
+def _measured(
+    pair: MirroredNets, now: MirroredNets | None, shapes: PairShapes, alike: Sequence[tuple[str, ...]]
+) -> MirroredNets:
+    if now is None:
+        return pair
+    totals = tuple(shapes.totals[name] for name in pair.nets)
+    if pair.nets in alike:
+        return replace(now, totals=totals)
+    return replace(now, reason=f"{pair.reason}; {UNLIKE}")
+
+
+def _missing(shapes: PairShapes, pair: tuple[str, ...]) -> tuple[str, float]:
+    """Return the net of a pair with less capacitance, and what it lacks [fF]; 0 if the two are alike."""
+    low, high = sorted(pair, key=lambda name: shapes.totals[name])
+    lacks = shapes.totals[high] - shapes.totals[low]
+    return low, lacks if lacks > ALIKE * shapes.totals[high] else 0.0
+
+
+def _equalise(nets: Loading, shapes: PairShapes, pairs: Sequence[tuple[str, ...]]) -> None:
+    """Add metal to the net of each pair that has less capacitance, and measure what it brings, a few times."""
+    gain = {name: OVER_SUBSTRATE for pair in pairs for name in pair}
+    active = list(pairs)
+    for _ in range(MOST_ROUNDS):
+        wanted = {low: lacks for low, lacks in (_missing(shapes, pair) for pair in active) if lacks}
+        added: dict[str, tuple[Patch, ...]] = {}
+        for name, lacks in wanted.items():
+            net = nets.net(name)
+            before, load = len(net.metal.patches), net.load() or 0.0
+            net.add_load(load + lacks * 1000 / gain[name])
+            added[name] = tuple(net.metal.patches[before:])
+        if not any(added.values()):
+            return
+        earlier = dict(shapes.totals)
+        shapes.add(added)
+        for name, lacks in wanted.items():
+            found = gain[name] * (shapes.totals[name] - earlier[name]) / lacks
+            gain[name] = max(LEAST_OVER_SUBSTRATE, min(2 * gain[name], found))
+        active = [pair for pair in active if not any(name in wanted and not added[name] for name in pair)]

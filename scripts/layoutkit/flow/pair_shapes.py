@@ -1,0 +1,209 @@
+"""Capacitance of a few nets of a placed cell with routes, without extraction of its devices.
+
+All other nets count as one: a net's whole capacitance does not depend on whose metal is beside it. Poly and diffusion
+belong to the net to whose metal on the lowest conductor contacts join them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import klayout.db as kdb
+
+from layoutkit.extract.connectivity import DrawnLayers
+from layoutkit.parasitics.capacitance import capacitances
+from layoutkit.parasitics.net_shapes import WELL, NetShapes
+from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from layoutkit.extract.passive_devices import PassiveLayers
+    from layoutkit.flow.keepouts import Obstacles
+    from layoutkit.route.routes import Patch, RoutingResult
+    from layoutkit.technology import Technology
+
+    ShapesOfNets = dict[int, kdb.Region]
+
+OTHERS = 0
+"""Number of all nets that are not asked for."""
+
+
+class Drawn(NamedTuple):
+    """A placed cell without wires: its process, its metal and cuts with the nets that own them, and its passives."""
+
+    cell: kdb.Cell
+    technology: Technology
+    metal: Obstacles
+    passives: PassiveLayers
+
+
+class PairShapes:
+    """The shapes of a few nets and of all others together, and the capacitances of the former.
+
+    Args:
+        drawn: The placed cell.
+        result: Its routes.
+        names: The nets to measure.
+
+    Attributes:
+        totals: Capacitance of each net to everything. [fF]
+        area: Of the cell. [dbu2]
+    """
+
+    def __init__(self, drawn: Drawn, result: RoutingResult, names: Sequence[str]) -> None:
+        self.technology = drawn.technology
+        self.numbers = {name: number for number, name in enumerate(names, OTHERS + 1)}
+        layers = DrawnLayers(drawn.cell, drawn.technology)
+        self.shapes = self._all_shapes(layers, self._wiring(drawn.metal, result, layers), drawn.passives)
+        self.totals = self._totals(self.shapes)
+        self.area = drawn.cell.bbox().area()
+
+    def drives_alike(self, one: str, other: str) -> bool:
+        """Return whether gates, sources and drains, and plates of the same sizes hang on two nets.
+
+        A net that also has the gates of a mirror is no image of the output beside it.
+        """
+        return self._loads[one] == self._loads[other]
+
+    @cached_property
+    def _loads(self) -> dict[str, tuple[int, int, int]]:
+        """Area of the gates, width of the channels that end at diffusion, and area of plates, by net. [dbu2, dbu]"""
+        levels, none = self.shapes.levels, kdb.Region()
+        sides = sum(levels[POLY].values(), kdb.Region()).merged().edges()
+        found = {}
+        for name, number in self.numbers.items():
+            ends = sum((levels[each].get(number, none) for each in (DIFFUSION, THICK_DIFFUSION)), kdb.Region())
+            gates = levels[POLY].get(number, none) & self.shapes.devices
+            plates = sum(each.get(number, none).area() for each in self.shapes.plates.values())
+            found[name] = gates.area(), (ends.merged().edges() & sides).length(), plates
+        return found
+
+    def add(self, patches: Mapping[str, Iterable[Patch]]) -> None:
+        """Add metal to nets. What changes lies beside, above and below it, as far as fields reach, and is measured."""
+        shielding = self.technology.parasitics.shielding
+        reach = round((shielding.reach_um if shielding else 0.0) / self.technology.dbu_um)
+        metal: dict[tuple[str, str], kdb.Region] = {}
+        window = kdb.Region()
+        for name, its in patches.items():
+            for patch in its:
+                box = kdb.Box(*patch.rect)
+                metal.setdefault((name, patch.layer), kdb.Region()).insert(box)
+                for sides in ((reach, self.technology.grid), (self.technology.grid, reach)):
+                    window.insert(box.enlarged(*sides))
+        if not metal:
+            return
+        window.merge()
+        changed = self._with(self.shapes, metal)
+        if 2 * window.area() > self.area:  # all of it once takes less time than this part before and after
+            self.totals = self._totals(changed)
+        else:
+            near = _within(self.shapes, window)
+            before, after = (self._totals(each) for each in (near, self._with(near, metal)))
+            for name in self.totals:
+                self.totals[name] += after[name] - before[name]
+        self.shapes = changed
+
+    def _with(self, shapes: NetShapes, metal: Mapping[tuple[str, str], kdb.Region]) -> NetShapes:
+        """Return shapes with metal added, which is given by net and layer."""
+        levels = dict(shapes.levels)
+        for (name, layer), region in metal.items():
+            number, nets = self.numbers[name], levels.get(layer, {})
+            levels[layer] = {**nets, number: (nets.get(number, kdb.Region()) + region).merged()}
+        return replace(shapes, levels=levels)
+
+    def _totals(self, shapes: NetShapes) -> dict[str, float]:
+        whole = capacitances(shapes, self.technology)
+        return {name: whole.total_fF(number) for name, number in self.numbers.items()}
+
+    def _wiring(self, metal: Obstacles, result: RoutingResult, drawn: DrawnLayers) -> dict[str, ShapesOfNets]:
+        """Return the metal and cuts of the cell and the metal of the routes, by layer and net."""
+        found: dict[str, ShapesOfNets] = {}
+        conductors, cuts = self.technology.conductors, self.technology.cuts
+        for layer in (*(each.name for each in conductors), *(each.name for each in cuts)):
+            its = found[layer] = {OTHERS: kdb.Region()}
+            for geometry, owner in metal.get(layer, ()):
+                its.setdefault(self.numbers.get(owner or "", OTHERS), kdb.Region()).insert(geometry)
+        for net in result.nets:
+            for name, rect in net.metal:
+                found[name].setdefault(self.numbers.get(net.name, OTHERS), kdb.Region()).insert(kdb.Box(*rect))
+        for conductor in conductors:
+            found[conductor.name][OTHERS] -= drawn.slots(conductor.layer)  # obstacles, but no metal
+        return {name: {net: region.merged() for net, region in its.items()} for name, its in found.items()}
+
+    def _all_shapes(self, drawn: DrawnLayers, wiring: Mapping[str, ShapesOfNets], passives: PassiveLayers) -> NetShapes:
+        technology = self.technology
+        poly, n_wells = drawn.role("poly"), drawn.n_wells()
+        devices = (drawn.role("active") + drawn.role("tap")).merged()
+        contacts = _owners(drawn.layer(technology.contact.layer), wiring[technology.conductors[0].name])
+        diffusion = _joined(devices - poly, contacts)
+        taps = {net: its & n_wells & drawn.implants("n") for net, its in diffusion.items() if net != OTHERS}
+        wells = _joined(n_wells, [(box.bbox().center(), net) for net, its in taps.items() for box in its.each()])
+        oxides = [drawn.layer(name) for name, layer in technology.layers.items() if layer.purpose == "oxide"]
+        thick = sum(oxides, kdb.Region()).merged()
+        plates: dict[str, ShapesOfNets] = {}
+        for name, region in passives.plates.items():
+            spec = technology.passives[name]
+            cut = next(
+                c for c in technology.cuts if technology.resolve(c.layer) == technology.resolve(spec.parts["cut"])
+            )
+            cuts = [(each.bbox().center(), net) for net, its in wiring[cut.name].items() if net for each in its.each()]
+            bottom = plates.setdefault(technology.conductor(spec.parts["bottom"]).name, {})
+            for net, its in _joined(region, cuts).items():
+                bottom[net] = bottom.get(net, kdb.Region()) + its
+        levels = {
+            WELL: wells,
+            DIFFUSION: {net: its - thick for net, its in diffusion.items()},
+            THICK_DIFFUSION: {net: its & thick for net, its in diffusion.items()},
+            POLY: _joined(poly - passives.marked, contacts),
+            **{each.name: wiring[each.name] for each in technology.conductors},
+        }
+        return NetShapes({level: _filled(its) for level, its in levels.items()}, devices, plates, n_wells=wells)
+
+
+def _owners(contacts: kdb.Region, metal: ShapesOfNets) -> list[tuple[kdb.Point, int]]:
+    """Return the middle of each contact below metal of the nets that are asked for, with the net."""
+    shapes = kdb.Shapes()
+    for net, region in metal.items():
+        for polygon in region.each() if net != OTHERS else ():
+            shapes.insert(polygon, net)
+    middles = (each.bbox().center() for each in contacts.each())
+    return [(middle, shape.prop_id) for middle in middles for shape in _at(shapes, middle)]
+
+
+def _joined(region: kdb.Region, contacts: Iterable[tuple[kdb.Point, int]]) -> ShapesOfNets:
+    """Return the polygons of a region by the net of a contact on them."""
+    shapes = kdb.Shapes()
+    polygons = list(region.merged().each())
+    for number, polygon in enumerate(polygons, 1):
+        shapes.insert(polygon, number)
+    owners = {shape.prop_id: net for middle, net in contacts for shape in _at(shapes, middle)}
+    found: ShapesOfNets = {}
+    for number, polygon in enumerate(polygons, 1):
+        found.setdefault(owners.get(number, OTHERS), kdb.Region()).insert(polygon)
+    return found
+
+
+def _at(shapes: kdb.Shapes, point: kdb.Point) -> list[kdb.Shape]:
+    return [each for each in shapes.each_touching(kdb.Box(point, point)) if each.polygon.inside(point)]
+
+
+def _filled(shapes: ShapesOfNets) -> ShapesOfNets:
+    return {net: region for net, region in shapes.items() if not region.is_empty()}
+
+
+def _within(shapes: NetShapes, window: kdb.Region) -> NetShapes:
+    """Return the shapes inside a window."""
+
+    def cut(nets: Mapping[int, kdb.Region]) -> dict[int, kdb.Region]:
+        return _filled({number: region & window for number, region in nets.items()})
+
+    return replace(
+        shapes,
+        levels={level: cut(nets) for level, nets in shapes.levels.items()},
+        devices=shapes.devices & window,
+        plates={name: cut(nets) for name, nets in shapes.plates.items()},
+        n_wells=cut(shapes.n_wells),
+    )
