@@ -84,7 +84,7 @@ class ClusterWorkplace:
         """Return the outcomes of jobs that have ended, after at most ``seconds`` without one.
 
         Raises:
-            MissingProgramError: If the scheduler does not answer any more.
+            MissingProgramError: If the scheduler no longer answers.
         """
         try:
             self._workers.look()
@@ -92,7 +92,7 @@ class ClusterWorkplace:
             return lost or self._gathered(seconds)
         except (OSError, RuntimeError) as error:  # a connection that closed, a client that was closed with it
             raise MissingProgramError(
-                f"the scheduler does not answer any more ({type(error).__name__}); what is done is kept: resume the run"
+                f"the scheduler no longer answers ({type(error).__name__}); finished jobs are kept: resume the run"
             ) from error
 
     def stop(self) -> None:
@@ -146,7 +146,7 @@ class ClusterWorkplace:
         if here or time.monotonic() < self._workers.seen_at + self._worker_wait_s:
             return []
         others = "".join(f"; {address}: {why}" for address, why in self.notes.items())
-        text = f"no worker that may do it for {self._worker_wait_s:g} s{others}"
+        text = f"no worker could run it for {self._worker_wait_s:g} s{others}"
         return [self._lost(task, text) for task in list(self._tasks.values())]
 
     def _overdue(self) -> list[Outcome]:

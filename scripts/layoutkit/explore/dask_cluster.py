@@ -42,7 +42,7 @@ class DaskCluster:
         scheme, _, rest = self.address.rpartition("://")
         if scheme not in ("", "tcp", "tls") or ":" not in rest:
             raise LayoutkitError(
-                f"address {self.address!r} of a scheduler is not such as tcp://HOST:8786 or tls://HOST:8786"
+                f"address {self.address!r} of a scheduler must have the form tcp://HOST:8786 or tls://HOST:8786"
             )
         if scheme == "tls" and not given:
             raise LayoutkitError(f"{self.address} needs the TLS files ca, cert and key")

@@ -54,7 +54,7 @@ FIGURES = (
     Figure("area_over_modules", "area / modules", "box of modules and rings over the sum of the modules", 0.005),
     Figure("aspect", "aspect", "longer over shorter side of the layout", 0.02),
     Figure("wire_um", "wires um", "length of all wires", 0.5),
-    Figure("wire_over_bound", "wires / bound", "over what wires between the pins cannot be shorter than", 0.01),
+    Figure("wire_over_bound", "wires / bound", "length of all wires over a lower bound of it", 0.01),
     Figure("vias", "vias", "vias of the router", 1),
     Figure("single_cuts", "single cuts", "vias with one cut", 1),
     Figure("mirror_error", "mirror error", "part of all metal that has no mirror image about the gates' middle", 0.005),
