@@ -1,8 +1,8 @@
 """One tap ring around several modules: which modules share one, the room it takes, and drawing it.
 
-Modules drawn with ring ``later`` have no taps, no well and no thick oxide. Placement keeps modules of one flavour and
-bulk net together and leaves room around them; the ring is then drawn around any such set of boxes. How the boxes were
-placed does not matter here.
+Modules drawn with ring ``later`` have no taps, and no well or thick oxide before the ring is drawn. Placement keeps
+modules of one flavour and bulk net together and leaves room around them; the ring is then drawn around any such set of
+boxes. How the boxes were placed does not matter here.
 """
 
 from __future__ import annotations
@@ -105,11 +105,14 @@ def _common_ring(
     sketch = Sketch()
     taps = TapRing(Area(*inner), rails=(_rail_side(inner, members, placement),))
     pins = _draw_ring(sketch, technology, taps, device, net)
+    covers = _covers(technology, taps, device)
     name = f"{RING}{'_'.join(block.name for block in members)}"[:60]
     while layout.has_cell(name):
         name += "_ring"
     cell = fresh_cell(layout, name)
     sketch.write(cell, technology, 0, 0)
+    for block, item in inside:
+        _cover(item.module, transformation(placement.placed[block.name]), covers, technology)
     module = Module(
         name=name,
         cell=cell,
@@ -141,10 +144,26 @@ def _draw_ring(
     sketch: Sketch, technology: Technology, taps: TapRing, device: DeviceSpec, net: str
 ) -> list[tuple[str, Area]]:
     pins = draw_tap_ring(sketch, technology, device, taps, net)
-    ring = ring_sizes(technology, device, row_sizes(technology, device))
-    for layer, covered in module_covers(taps.inner, ring, technology, device):
+    for layer, covered in _covers(technology, taps, device):
         sketch.box(layer, covered)
     return pins
+
+
+def _covers(technology: Technology, taps: TapRing, device: DeviceSpec) -> list[tuple[str, Area]]:
+    """Return the well and the thick oxide of a ring as (layer, area)."""
+    ring = ring_sizes(technology, device, row_sizes(technology, device))
+    return list(module_covers(taps.inner, ring, technology, device))
+
+
+def _cover(module: Module, place: kdb.Trans, covers: Sequence[tuple[str, Area]], technology: Technology) -> None:
+    """Draw the well and the thick oxide of a ring over a module in the module's cell, too.
+
+    The ring holds them already. Programs that read the cells one by one, such as Magic, see a transistor only where
+    all its layers are in one cell: without them drain and source of a PMOS are one net with the substrate.
+    """
+    for layer, covered in covers:
+        over = module.bbox & place.inverted() * kdb.Box(*covered)
+        module.cell.shapes(technology.layer(module.layout, layer)).insert(over)
 
 
 def _margin(technology: Technology, device: DeviceSpec, block: Block, side: RingSide) -> int:

@@ -69,6 +69,25 @@ def test_a_group_whose_ring_was_taken_away_violates_the_tap_distance(name):
     assert violated(technology, modules) & taps
 
 
+@pytest.mark.parametrize(("name", "flavour"), [(n, "lv") for n in names()] + [("sky130A", "hv")])
+def test_the_cell_of_a_module_holds_the_well_and_thick_oxide_of_its_transistors_though_the_ring_does_too(name, flavour):
+    """Magic reads cell by cell, and takes p+ diffusion outside a well of its cell for a part of the substrate."""
+    thick = CHAINS.replace("nmos", "sky130_fd_pr__nfet_g5v0d10v5").replace("pmos", "sky130_fd_pr__pfet_g5v0d10v5")
+    technology, modules = placed(thick if flavour == "hv" else CHAINS, name)
+    shared = {member for inside in modules.placement.rings for member in inside}
+    judged = 0
+    for item in modules.drawn:
+        device, cell = technology.device(item.flavour), item.module.cell
+        active = kdb.Region(cell.begin_shapes_rec(technology.layer(modules.layout, "active")))
+        assert not active.is_empty()
+        for layer in (*([device.well] if device.well else []), *device.covers):
+            own = kdb.Region(cell.begin_shapes_rec(technology.layer(modules.layout, layer)))
+            assert (active - own).is_empty(), (item.module.name, layer)
+            rest = kdb.Region(modules.cell.begin_shapes_rec(technology.layer(modules.layout, layer)))
+            judged += item.module.name in shared and not rest.is_empty()
+    assert judged
+
+
 def test_rails_of_the_body_inside_a_ring_and_the_ring_are_pins_of_one_net():
     _, modules = placed(CHAINS, "sky130A")
     for ring, inside in zip(modules.rings, modules.placement.rings, strict=True):
