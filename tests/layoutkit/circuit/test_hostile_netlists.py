@@ -145,3 +145,12 @@ def test_a_size_in_millimetres_is_refused_with_the_unit_that_was_meant(netlist):
     card = ".subckt a x\nM1 x x x x nmos w=40m l=1u\n.ends\n"
     assert "line 2: 'M1': w=40m is in millimetres" in refused(netlist(card))
     assert read_netlist(netlist(card.replace("40m", "40"))).devices[0].w == 40e-6
+
+
+def test_names_that_the_stored_circuit_cannot_hold_are_refused_at_once(tmp_path):
+    """A build used to draw them and to fail later, when a tool read the circuit of the workspace."""
+    path = tmp_path / "odd.sp"
+    path.write_text(".subckt <p>(1)</p> d(1) g s<0> b\nM(2) d(1) g s<0> b nmos W=1u L=1u\n.ends\n", encoding="utf-8")
+    assert refused(path).endswith("rename <p>(1)</p>, M(2), d(1)")
+    path.write_text(path.read_text().replace("(", "[").replace(")", "]"), encoding="utf-8")
+    assert read_netlist(path).devices[0].id == "M[2]"

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 FORMATS = ("auto", "json", "spice")
 
+SHOWN = 20
+_NOT_IN_A_NAME = re.compile(r"[,;='\"(){}]")
+"""What ``name`` in ``netlist.schema.json`` excludes."""
+
 _SPICE_SUFFIXES = frozenset(
     {".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs", ".src", ".spx", ".subckt"}
 )
@@ -67,9 +71,27 @@ def read_netlist(
         circuit = circuit_from_json(parse_json(text), top=top, black_boxes=black_boxes)
     else:
         circuit = read_spice(path, top=top, black_boxes=black_boxes, parameters=parameters)
+        _check_names(circuit)
     boxes = tuple(f"black box {box.id} ({box.cell}): its content is unknown" for box in circuit.black_boxes)
     circuit = replace(circuit, warnings=(*circuit.warnings, *boxes, *suspicious_nets(circuit)))
     return circuit.with_modules(recognise(circuit)) if identify_modules else circuit
+
+
+def _check_names(circuit: Circuit) -> None:
+    """Refuse names that no other netlist of the flow can hold, not even the stored circuit.
+
+    Raises:
+        NetlistError: If there are any; the message lists them.
+    """
+    names = {circuit.name, *circuit.nets, *(device.id for device in circuit.devices)}
+    odd = sorted(name for name in names if _NOT_IN_A_NAME.search(name))
+    if odd:
+        more = f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else ""
+        raise NetlistError(
+            f"Invalid netlist: names must be without quotes, (), braces, '=', ',' and ';', which other netlists cannot "
+            f"hold in a name; rename {', '.join(odd[:SHOWN])}{more}",
+            details={"names": odd},
+        )
 
 
 def _is_json(text: str, path: str | Path | NetlistText) -> bool:
