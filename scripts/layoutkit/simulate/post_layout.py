@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import TimeLimitError
 from layoutkit.simulate.amplifier import measure_amplifier, quiet_output
-from layoutkit.simulate.bench_values import choose_values
+from layoutkit.simulate.bench_values import BenchValues, choose_values
 from layoutkit.simulate.comparator import measure_comparator
 from layoutkit.simulate.device_models import DeviceModels, ModelCards, NoModelsError, find_models
 from layoutkit.simulate.fixture import Fixture, Measurement
@@ -39,6 +39,10 @@ MEASURE: dict[str, Callable[[Fixture], _Measured]] = {
     "mirror": measure_mirror,
     OPERATING_POINT: measure_operating_point,
 }
+ENOUGH_GAIN_DB, MORE_GAIN_DB = 40.0, 20.0
+"""An amplifier with less gain is tried at ``COMMON_MODES``, and one is taken that gives so much more."""
+COMMON_MODES = (0.3, 0.5, 0.7)
+"""Parts of the supply."""
 SCHEMATIC, EXTRACTED = "schematic", "extracted"
 MAX_SAMPLES = 1000
 
@@ -176,6 +180,8 @@ class _Comparison:
         fixtures: dict[_Run, Fixture] = {}
         for corner in request.corners:
             cards = models.cards(self.models, corner)
+            if corner == request.corners[0]:
+                self._suit_common_mode(cards)
             for name, netlist in self.netlists.items():
                 fixtures[_Run(name, corner)] = self._fixture(netlist, cards, 0)
             self._keep_output(fixtures, corner)
@@ -204,6 +210,34 @@ class _Comparison:
         request = self.request
         start = Start(models.osdi, seed, request.timeout_s)
         return Fixture(request.circuit, request.technology, self.roles, self.values, netlist, models.text, start)
+
+    def _suit_common_mode(self, models: ModelCards) -> None:
+        """Take another common mode than the usual one where the schematic amplifies far more, unless one is given."""
+        if self.deck is not None or self.roles.bench != "amplifier" or "common_mode_v" in self.request.values:
+            return
+        usual = self.values
+        least = self._gain(usual, models)
+        if least >= ENOUGH_GAIN_DB:
+            return
+        for part in COMMON_MODES:
+            given = {**self.request.values, "common_mode_v": round(part * usual.supply_v, 3)}
+            values = choose_values(self.request.circuit, self.request.technology, self.roles, given)
+            gain = self._gain(values, models)
+            if gain >= least + MORE_GAIN_DB:
+                self.values, least = values, gain
+        if self.values is not usual:
+            taken, left = self.values.common_mode_v, usual.common_mode_v
+            more = f"common mode {taken:g} V, because it amplifies far less at {left:g} V"
+            self.roles = replace(self.roles, reason=f"{self.roles.reason}; {more}")
+
+    def _gain(self, values: BenchValues, models: ModelCards) -> float:
+        """Return the gain of the schematic, 0 dB where it is not in its operating range."""
+        fixture = replace(self._fixture(self.netlists[SCHEMATIC], models, 0), values=values)
+        try:
+            level = quiet_output(fixture) if values.output_v is None else values.output_v
+            return measure_amplifier(replace(fixture, values=replace(values, output_v=level)))["dc_gain"].value
+        except (SimulationError, TimeLimitError):
+            return 0.0
 
     def _keep_output(self, fixtures: dict[_Run, Fixture], corner: str) -> None:
         """Hold the amplifiers' outputs at the voltage that the schematic's has at this corner with equal inputs."""

@@ -187,6 +187,28 @@ def test_two_outputs_under_current_sources_are_held_and_their_difference_is_null
     assert after["dc_gain"] == pytest.approx(before["dc_gain"], abs=0.3)
 
 
+@needs_ngspice
+def test_another_common_mode_is_taken_where_the_usual_one_leaves_little_gain_unless_one_is_given():
+    """Cascodes with gates at 0.95 V leave the drains of the pair at 0.5 V; at 1.08 V its sources are above them."""
+    text = """.subckt telescopic inp inn out bc bias vdd vss
+    M1 dn inp tail vss nmos W=8u L=0.5u
+    M2 dp inn tail vss nmos W=8u L=0.5u
+    MC1 tmir bc dn vss nmos W=8u L=0.5u
+    MC2 out bc dp vss nmos W=8u L=0.5u
+    M3 tmir tmir vdd vdd pmos W=12u L=0.5u
+    M4 out tmir vdd vdd pmos W=12u L=0.5u
+    M5 tail bias vss vss nmos W=8u L=1u
+    M6 bias bias vss vss nmos W=8u L=1u
+    .ends"""
+    given = {"currents_a": {"bias": 1e-6}, "voltages_v": {"bc": 0.95}}
+    answer, asked = (compared(text, values=values) for values in (given, {**given, "common_mode_v": 1.08}))
+    assert answer["bench"]["values"]["common_mode_v"] < 1.08
+    assert "because it amplifies far less at 1.08 V" in answer["bench"]["reason"]
+    assert asked["bench"]["values"]["common_mode_v"] == 1.08
+    gains = [values_of(each).get("dc_gain", 0.0) for each in (answer, asked)]
+    assert gains[0] > gains[1] + 20
+
+
 @pytest.mark.parametrize(
     ("given", "level"), [({}, 1.38), ({"voltages_v": {"bc": 1.2}}, 1.2), ({"common_mode_v": 0.9}, 1.2)]
 )
