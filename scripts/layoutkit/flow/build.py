@@ -422,12 +422,13 @@ class _Job:
 
         listed, in_wells = dummy_devices(self.tried.placed.flat.drawn, self.circuit, self.technology)
         isolated = {*self.placed_design.isolated, *in_wells}
+        circuit_of_cell = replace(longer_sides_first(self.circuit), name=self.cell.name)  # LVS decks compare by name
         workspace = self.workspace
         with workspace.lock():
             saved = workspace.save_layout(self.cell.layout(), self.technology)
             circuit = {CIRCUIT: sha256_of(workspace.circuit_path) or ""}
             for kind, form in self.netlist_forms.items():
-                text = write_spice(longer_sides_first(self.circuit), self.technology, form, isolated, listed)
+                text = write_spice(circuit_of_cell, self.technology, form, isolated, listed)
                 files.write_bytes(workspace.path(FILES[kind]), noted(text.encode(), circuit))
             lef = self._write_lef()
         self.out_of_date += saved.warnings

@@ -206,3 +206,17 @@ def test_ports_that_mirror_each_other_lie_at_equal_heights_on_both_sides_of_thei
 
 def replaced_side(net, side):
     return PortNet(net.name, net.pins, partner=net.partner, axis=net.axis, side=side)
+
+
+def test_netlists_call_the_circuit_as_the_layout_does_where_gds_cannot_hold_its_name(tmp_path):
+    text = ".subckt buf[1:0] in[0] out vdd vss\nM1 out in[0] vss vss nmos w=1u l=0.5u\n.ends\n"
+    (tmp_path / "buf.spice").write_text(text)
+    request = LayoutRequest(str(tmp_path / "buf.spice"), "sg13g2", str(tmp_path / "w"), last_stage="export")
+    build_layout(request)
+    layout = kdb.Layout()
+    layout.read(str(tmp_path / "w/layout.gds"))
+    assert layout.top_cell().name == "buf_1_0_"
+    for name in ("reference.spice", "reference.cdl"):
+        cards = (tmp_path / "w" / name).read_text().splitlines()
+        assert [line for line in cards if line.startswith(".subckt")] == [".subckt buf_1_0_ in[0] out vdd vss"]
+    assert "MACRO buf_1_0_\n" in (tmp_path / "w/layout.lef").read_text()
