@@ -157,10 +157,10 @@ class _Running:
         jobs = list(self._jobs(points))
         if not jobs:
             raise LayoutkitError(self.candidates[0].reason, details={"layouts": len(self.candidates)})
+        self._write_parameters()
         self.unfinished = set(self.by_key)
         begun = time.monotonic()
         self._check_measurements(jobs)
-        self._write_parameters()
         left = None if search.seconds is None else max(0.0, search.seconds - (time.monotonic() - begun))
         budget = Budget(seconds=left, each=search.limits)
         found: dict[str, Any] = {}

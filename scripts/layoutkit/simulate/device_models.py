@@ -113,10 +113,10 @@ def find_models(technology: Technology, folder: str | None = None) -> DeviceMode
         return DeviceModels(OWN_FOLDER if folder is None else Path(folder), declared)
     found = next((path for path in _places(declared, folder) if _holds(path, declared)), None)
     if found is None:
-        looked = ", ".join(map(str, _places(declared, folder))) or "nowhere, because PDK_ROOT is not set"
-        first = declared.libraries[0].files[0]
+        places, first = ", ".join(map(str, _places(declared, folder))), declared.libraries[0].files[0]
+        looked = f"no {first} in {places}" if places else "PDK_ROOT is not set"
         raise NoModelsError(
-            f"the models of {technology.name} are not installed: no {first} in {looked}; install the kit and set "
+            f"the models of {technology.name} are not installed: {looked}; install the kit and set "
             f"PDK_ROOT to the folder above {declared.pdk[0]}, or give the folder of the libraries as models"
         )
     return DeviceModels(found, declared)
