@@ -172,7 +172,7 @@ class _Stubs:
     def __init__(self, sheet: Sheet, net: NetRequest, metal: NetMetal) -> None:
         self.sheet, self.net, self.metal = sheet, net, metal
         self.finisher = Finisher(sheet.stack, sheet.occupancy, net.name, sheet.own[net.name])
-        self.wires = list(metal.wires)
+        self.wires = [wire for wire in metal.wires if wire.layer not in net.avoid_layers]
         self.tries = iter(range(MOST_TRIES))
 
     def add(
@@ -275,6 +275,8 @@ class _Stubs:
             level, box = stack.index(terminal.layer), terminal.box
             wire = Wire(terminal.layer, (), stack.width(level, self.net.width))
             half = wire.width // 2
+            if terminal.layer in self.net.avoid_layers:
+                continue
             if not stack.wired[level] or min(box.width(), box.height()) < wire.width:
                 continue
             x, y = (each // grid * grid for each in (box.center().x, box.center().y))
