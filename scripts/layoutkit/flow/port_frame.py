@@ -10,7 +10,8 @@ boundary +--------------------------------------+
          +-----------|--------------------------+  stub of a port at the bottom, vertical conductor
 
 A ring has rails of every supply at all four sides; those at the left and right are on the vertical conductor. Rails
-reach from one end of the boundary to the other, so that each of them touches it twice.
+reach from one end of the boundary to the other, so that each of them touches it twice. Rails at one or two sides may
+lie over the core (``layoutkit.flow.rail_places``).
 """
 
 from __future__ import annotations

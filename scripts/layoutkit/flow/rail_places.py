@@ -89,10 +89,10 @@ def innermost(
 
 
 def _any_wide(stack: Stack, level: int, rails: Sequence[Strip], metal: Mapping[str, kdb.Region]) -> bool:
-    """Return whether a rail, or metal near it, needs the space of wide metal."""
+    """Return whether metal near the rails, or a rail with metal of its net beside it, needs the space of wide metal."""
     limit = stack.conductors[level].wide_width
     boxes = (polygon.bbox() for region in metal.values() for polygon in region.each())
-    return (limit is not None and any(rail.high - rail.low > limit for rail in rails)) or any(
+    return (limit is not None and any(2 * (rail.high - rail.low) > limit for rail in rails)) or any(
         stack.is_wide(level, (box.left, box.bottom, box.right, box.top)) for box in boxes
     )
 
