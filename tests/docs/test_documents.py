@@ -19,6 +19,7 @@ from skillpack.hosts.mcp.skill_files import served_files
 from skillpack.hosts.served_schemas import served_names
 from skillpack.skills.skill_md import load_skill
 from skillpack.skills.validation import validate
+from skillscript.envelope import EXIT_BAD_INPUT, EXIT_CODES
 
 ROOT = Path(__file__).parents[2]
 SKILLS = sorted(path.parent for path in (ROOT / "skills").glob("*/SKILL.md"))
@@ -238,3 +239,16 @@ def test_make_check_covers_what_the_contributing_page_says():
 @pytest.mark.parametrize("target", ["demo", "test", "test-quick", "check", "coverage", "docs", "fix", "bench", "help"])
 def test_make_has_the_target(target):
     assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_the_exit_codes_in_tables_of_errors_are_those_of_their_codes():
+    stated = [
+        (folder.name, code, int(exit_code))
+        for folder in SKILLS
+        for codes, exit_code in re.findall(
+            r"^\| (`[A-Z_`, ]+`), (\d)", (folder / "SKILL.md").read_text("utf-8"), re.MULTILINE
+        )
+        for code in re.findall(r"[A-Z_]+", codes)
+    ]
+    assert len(stated) > 30
+    assert [each for each in stated if EXIT_CODES.get(each[1], EXIT_BAD_INPUT) != each[2]] == []
