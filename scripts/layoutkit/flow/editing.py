@@ -85,6 +85,9 @@ def attached(contents: Contents, module: HeldModule) -> Attached:
         for name in metal.keys() & piece.keys():
             boxes = [polygon.bbox() for polygon in (piece[name] & metal[name]).merged().each()]
             ends += [(contents.net_names_at(name, box.center()), name, box) for box in boxes]
+    for name in conductors:  # rails and ports that the module touches itself
+        common = (contents.fixed_shapes(contents.wire_layers[name]) & metal[name]).merged()
+        ends += [(contents.net_names_at(name, each.bbox().center()), name, each.bbox()) for each in common.each()]
     ends.sort(key=lambda end: (end[0], end[1], str(end[2])))
     area = {name: metal[name] + stubs[name] for name in conductors}
     labels = [
