@@ -41,6 +41,7 @@ class _Part:
         self.number, self.nets = number, nets
         self._found: dict[str, list[tuple[Any, kdb.Polygon]]] = {}
         self._sizes: dict[str, dict[Any, Size]] = {}
+        self._within: dict[tuple[str, str], list[tuple[Any, kdb.Polygon]]] = {}
 
     def polygons(self, layer: str) -> list[tuple[Any, kdb.Polygon]]:
         """Return the polygons of a layer with their nets; none where the part does not hold the layer."""
@@ -59,13 +60,16 @@ class _Part:
             self._sizes[layer] = sizes_of(self.polygons(layer))
         return self._sizes[layer]
 
-    def within(self, layer: str, region: kdb.Region) -> list[tuple[Any, kdb.Polygon]]:
-        """Return the pieces of a region that lie in polygons of a layer, with the nets of those."""
-        nets = self.nets.regions[layer].nets(self.nets.database, NET)
-        nets.enable_properties()
-        found = nets.and_(region, kdb.Region.NoPropertyConstraint)  # keeps the properties of the first
-        found.enable_properties()
-        return [((self.number, str(each.property(NET))), each) for each in found.merged().each()]
+    def within(self, layer: str, name: str, region: kdb.Region) -> list[tuple[Any, kdb.Polygon]]:
+        """Return the pieces of a region, of which there is one of that name, that lie in a layer, with their nets."""
+        if (layer, name) not in self._within:
+            nets = self.nets.regions[layer].nets(self.nets.database, NET)
+            nets.enable_properties()
+            found = nets.and_(region, kdb.Region.NoPropertyConstraint)  # keeps the properties of the first
+            found.enable_properties()
+            merged = found.merged()
+            self._within[layer, name] = [((self.number, str(each.property(NET))), each) for each in merged.each()]
+        return self._within[layer, name]
 
 
 class Stage:
@@ -94,10 +98,10 @@ class Stage:
             net = parent[net]
         return net
 
-    def gates(self, layer: str, region: kdb.Region) -> list[tuple[Any, kdb.Polygon]]:
-        """Return the pieces of a region of gates that lie in a layer, poly or a plate, with their nets."""
+    def gates(self, layer: str, name: str, region: kdb.Region) -> list[tuple[Any, kdb.Polygon]]:
+        """Return the pieces of a region of gates, ``name``, that lie in a layer, poly or a plate, with their nets."""
         part = self.part if layer in self.part.nets.regions else self.base
-        return part.within(layer, region) if layer in part.nets.regions else []
+        return part.within(layer, name, region) if layer in part.nets.regions else []
 
     def sizes(self, sizes: Mapping[Any, Size]) -> dict[Any, Size]:
         """Return what each net has, where ``sizes`` says what those of a part have."""

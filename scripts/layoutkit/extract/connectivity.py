@@ -20,6 +20,7 @@ Fill is of the same material as the layer that it fills and conducts like it. Sl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -151,9 +152,13 @@ def read_layers(technology: Technology) -> set[tuple[int, int]]:
 
 def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayers:
     """Return the regions of ``cell``, all levels of its hierarchy flattened, as ``technology`` connects them."""
-    drawn = DrawnLayers(cell, technology)
+    return DrawnLayers(cell, technology).electrical()
+
+
+def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
+    technology = drawn.technology
     poly, nwell, p_body = drawn.role("poly"), drawn.n_wells(), drawn.p_body()
-    metal = _wiring(drawn)
+    metal = drawn.wiring
     diffusion = drawn.role("active") + drawn.role("tap")
     n_plus, p_plus = drawn.implants("n"), drawn.implants("p")
     open_diffusion = diffusion - poly
@@ -196,7 +201,7 @@ def wiring(cell: kdb.Cell, technology: Technology) -> Wiring:
 
     The cuts on a capacitor's plate join the plate, not the conductor below it.
     """
-    return _wiring(DrawnLayers(cell, technology))
+    return DrawnLayers(cell, technology).wiring
 
 
 def _wiring(drawn: DrawnLayers) -> Wiring:
@@ -272,6 +277,15 @@ class DrawnLayers:
         self.cell = cell
         self.technology = technology
         self._layers: dict[str, kdb.Region] = {}
+
+    @cached_property
+    def wiring(self) -> Wiring:
+        """The metal of the cell, as ``wiring`` returns it; shared, not to be changed."""
+        return _wiring(self)
+
+    def electrical(self) -> ElectricalLayers:
+        """Return the regions of the cell as ``electrical_layers`` returns them."""
+        return _electrical(self)
 
     def layer(self, name: str) -> kdb.Region:
         """Return the merged shapes of a layer with its fill, without its slots; shared, not to be changed."""

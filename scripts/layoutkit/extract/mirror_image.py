@@ -153,7 +153,9 @@ def _differences(drawn: Mapping[str, kdb.Region], mirror: kdb.Trans, dbu_um: flo
     for name, region in sorted(drawn.items()):
         differs = region ^ region.transformed(mirror)
         if not differs.is_empty():
-            largest = max(differs.each(), key=lambda polygon: (polygon.area(), str(polygon)))
+            areas = [(polygon.area(), polygon) for polygon in differs.each()]
+            most = max(area for area, _ in areas)
+            largest = max((polygon for area, polygon in areas if area == most), key=str)
             place = largest.bbox().center()
             found.append(
                 {

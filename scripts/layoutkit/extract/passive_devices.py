@@ -148,6 +148,9 @@ def _resistive_diffusion(technology: Technology, layer: Layer) -> Loose:
     names = {name for name, spec in technology.layers.items() if spec.purpose == "silicide_block"}
     for spec in technology.passives.values():
         names |= {spec.parts["core"], *spec.core_markers} if "core" in spec.parts else set()
+    names = {name for name in names if not layer(name).is_empty()}
+    if not names:
+        return []
     drawn = {role: layer(name) for role, name in technology.roles.items() if name and role in _DIFFUSION | {"poly"}}
     poly = drawn.pop("poly")
     diffusion = _union(drawn.values()) - poly
@@ -184,10 +187,15 @@ def _marked(technology: Technology, spec: PassiveSpec, shapes: kdb.Region, layer
     return found
 
 
+def _lacks(layer: Layer, names: Iterable[str]) -> bool:
+    """Return whether a cell draws nothing on one of these layers, so that it has no device that needs them all."""
+    return any(layer(name).is_empty() for name in names)
+
+
 def _junctions(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
     """Return the diffusion that is all of what ``spec`` draws: a source or drain in all but its marker and a gate."""
     transistor = spec.diffusion_of
-    if transistor is None:
+    if transistor is None or _lacks(layer, (*transistor.marked_by, *spec.markers, *spec.covers)):
         return kdb.Region()
     found = _diffusion_of(technology, transistor.implant, transistor.bulk_implant, layer)
     found = found.outside(layer("poly"))
@@ -224,6 +232,9 @@ def _loose_junctions(
 
     The first marker of a diode is what marks it. It may cover the taps beside the diode as well.
     """
+    markers = sorted({marker for spec in diodes for marker in spec.markers[:1] if not layer(marker).is_empty()})
+    if not markers:
+        return []
     known = _union(junctions.values())
     taps, found = kdb.Region(), []
     well = technology.role("nwell")
@@ -233,7 +244,7 @@ def _loose_junctions(
             bulk = bulk & layer(well) if transistor.type == "pmos" else bulk - layer(well)
         taps += bulk
     every = layer("active") if technology.role("tap") is None else layer("active") + layer("tap")
-    for marker in sorted({marker for spec in diodes for marker in spec.markers[:1]}):
+    for marker in markers:
         covered = every.merged() & layer(marker)
         found.append((covered - known - taps, f"{marker} covers diffusion that is not a diode"))
         found.append((layer(marker).not_interacting(known), f"{marker} marks no diode"))
@@ -245,6 +256,9 @@ def _mos_gates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.R
     transistor = spec.diffusion_of
     if transistor is None:
         return kdb.Region()
+    own = {*transistor.marked_by, *spec.markers, *spec.covers}
+    if _lacks(layer, {spec.parts["implant"], *own}):
+        return kdb.Region()
     every = layer("active") if technology.role("tap") is None else layer("active") + layer("tap")
     found = (layer("poly") & every.merged()).merged().inside(layer(spec.parts["implant"]))
     for implant in {transistor.implant, transistor.bulk_implant} - {spec.parts["implant"], None}:
@@ -254,7 +268,6 @@ def _mos_gates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.R
         found = found.inside(layer(well)) if transistor.type == "pmos" else found.outside(layer(well))
     if transistor.type == "nmos" and substrate is not None:
         found = found.inside(layer(substrate))
-    own = {*transistor.marked_by, *spec.markers, *spec.covers}
     alike = (other for other in technology.devices.values() if other.type == transistor.type)
     others = {marker for other in alike for marker in other.marked_by}
     others |= {m for other in technology.passives.values() if other.type == spec.type for m in other.markers}

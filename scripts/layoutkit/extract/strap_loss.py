@@ -101,8 +101,9 @@ class _Shapes:
 
     def interacting(self, others: kdb.Region) -> kdb.Region:
         """Return the shapes that touch one of ``others``."""
-        near = kdb.Region([polygon for other in others.each() for polygon in self.touching(other.bbox())])
-        return near.merged().interacting(others)
+        near = kdb.Region([shape.polygon for shape in self.shapes.each_touching(others.bbox())])
+        near.merged_semantics = False  # they are merged
+        return near.interacting(others)
 
 
 class _Straps:

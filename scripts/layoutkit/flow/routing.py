@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.errors import LayoutConflictError, LayoutkitError
+from layoutkit.extract.connectivity import DrawnLayers, Nets
 from layoutkit.flow.antenna_lengths import antenna_lengths, with_avoided_layers
 from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents
@@ -258,12 +259,13 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
             f"the layout has a database unit of {layout.dbu:g} um, technology {technology.name} one of "
             f"{technology.dbu_um:g} um; give a layout of the technology's unit"
         )
-    existing = _Existing(cell, technology)
+    drawn = DrawnLayers(cell, technology)
+    existing = _Existing(drawn)
     _check_pins(job, existing)
     _check_labels(job, existing)
     clusters = existing.clusters(job)
     obstacles = _with_stated(existing.obstacles(_owners(clusters)), job)
-    feeds = supply_feeds(cell, technology, () if job.by_rings else job.nets, clusters)
+    feeds = supply_feeds(drawn, () if job.by_rings else job.nets, clusters)
     area = _area(cell, job)
     requests, overloaded = [], {}
     for net in job.nets:
@@ -365,7 +367,7 @@ def axis_of(job: RoutingJob) -> int | None:
 
 def metal_around(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> tuple[Obstacles, PassiveLayers]:
     """Return the metal and cuts that a cell holds beside routes, with the nets that own them, and its passives."""
-    existing = _Existing(cell, job.technology)
+    existing = _Existing(DrawnLayers(cell, job.technology))
     found = existing.obstacles(_owners(existing.clusters(job)))
     if job.frame is not None and routes.frame is not None:
         found = with_frame(found, job.frame, routes.frame)
@@ -544,14 +546,11 @@ def _area(cell: kdb.Cell, job: RoutingJob) -> kdb.Box:
 class _Existing:
     """The metal that a cell holds already, and its nets through the stack."""
 
-    def __init__(self, cell: kdb.Cell, technology: Technology) -> None:
-        from layoutkit.extract.connectivity import DrawnLayers, Nets, wiring
-
-        metal = wiring(cell, technology)
-        drawn = DrawnLayers(cell, technology)
+    def __init__(self, drawn: DrawnLayers) -> None:
+        metal = drawn.wiring
         self.drawn_as, self.passives = metal.drawn_as, metal.passives
-        self.slots = {conductor.name: drawn.slots(conductor.layer) for conductor in technology.conductors}
-        self.metal = Nets(metal.regions, metal.joins, cell.layout().dbu)
+        self.slots = {conductor.name: drawn.slots(conductor.layer) for conductor in drawn.technology.conductors}
+        self.metal = Nets(metal.regions, metal.joins, drawn.cell.layout().dbu)
         self.layers = self.metal.regions
         self.nets: dict[int, kdb.Net] = {}
 

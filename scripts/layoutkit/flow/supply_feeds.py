@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.extract.connectivity import Nets, electrical_layers
+from layoutkit.extract.connectivity import Nets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from layoutkit.extract.connectivity import DrawnLayers
     from layoutkit.flow.routing import Endpoint, WantedNet
     from layoutkit.technology import Technology
 
@@ -51,16 +52,14 @@ def is_resistive(technology: Technology) -> bool:
 
 
 def supply_feeds(
-    cell: kdb.Cell,
-    technology: Technology,
+    drawn: DrawnLayers,
     nets: Iterable[WantedNet],
     clusters: Mapping[tuple[str, Endpoint], int | None],
 ) -> SupplyFeeds:
     """Return what the wires of nets must reach in a cell.
 
     Args:
-        cell: What is drawn.
-        technology: Its process.
+        drawn: What is drawn in it.
         nets: What to route; those that ask for two cuts are supplies.
         clusters: Number of the metal that each endpoint lies on, all conductors together.
     """
@@ -71,9 +70,9 @@ def supply_feeds(
         if key[0] in supplies and cluster is not None:
             on_metal.setdefault((key[0], cluster), []).append(key)
     several = [keys for keys in on_metal.values() if len(keys) > 1]
-    if not several or not is_resistive(technology):
+    if not several or not is_resistive(drawn.technology):
         return SupplyFeeds(groups, frozenset())
-    parts = _Parts(cell, technology)
+    parts = _Parts(drawn)
     left_out: set[tuple[str, Endpoint]] = set()
     for keys in several:
         part_of = {key: part for key in keys for part in [parts.number(key[1])] if part is not None}
@@ -88,8 +87,8 @@ def supply_feeds(
 class _Parts:
     """The metal of a cell without the lowest conductor."""
 
-    def __init__(self, cell: kdb.Cell, technology: Technology) -> None:
-        layers = electrical_layers(cell, technology)
+    def __init__(self, drawn: DrawnLayers) -> None:
+        layers, technology = drawn.electrical(), drawn.technology
         self.lowest, self.cut = technology.conductors[0].name, technology.cuts[0].name
         metal = [*(each.name for each in technology.conductors[1:]), *(each.name for each in technology.cuts)]
         taps = layers.conducting["n_tap"] + layers.conducting["p_tap"]

@@ -22,6 +22,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
+import numpy as np
 
 from layoutkit.flow.rail_links import rail_links, touches_strap, without_links
 from layoutkit.route.metal import cut_index, pads
@@ -30,7 +31,9 @@ from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.wide_metal import wide_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
 
     from layoutkit.flow.keepouts import Obstacle, Obstacles
     from layoutkit.flow.port_frame import Frame, Port
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     from layoutkit.place.port_places import Side
     from layoutkit.route.routes import Point, Rect, RoutedNet, RoutingResult
     from layoutkit.technology import Conductor, Technology
+
+    IntArray = npt.NDArray[np.int64]
 
 ROUNDS = 12
 """How often blocks are joined because shorter wires would break a rule, before a side is left as it is."""
@@ -88,8 +93,15 @@ class _Way:
     origin: int = 0
 
     def span(self, piece: Piece) -> _Span:
-        low, high = sorted(self.sign * (piece.rect[self.axis + i] - self.origin) for i in (0, 2))
-        return _Span(low, high, piece.rect[1 - self.axis], piece.rect[3 - self.axis], piece.layer, piece.space)
+        layer, rect, space = piece
+        axis, sign, origin = self.axis, self.sign, self.origin
+        one, other = sign * (rect[axis] - origin), sign * (rect[axis + 2] - origin)
+        low, high = (one, other) if one <= other else (other, one)
+        return _Span(low, high, rect[1 - axis], rect[3 - axis], layer, space)
+
+    def highs(self, rects: IntArray) -> IntArray:
+        """Return the distance of the outer edge of each of many rectangles, one a row. [dbu]"""
+        return self.sign * (rects[:, self.axis + (2 if self.sign > 0 else 0)] - self.origin)
 
     def stub(self, piece: Piece) -> Iterator[Piece]:
         """Yield the square at the outer end of a stub, which is its pin, and its inner edge."""
@@ -199,6 +211,35 @@ def with_frame(obstacles: Obstacles, old: Frame, new: Frame) -> Obstacles:
     return found
 
 
+class _Fixed:
+    """The metal and cuts that stay where they are, and areas without wires.
+
+    Args:
+        metal: Net and rectangle.
+        areas: The same of areas.
+        lowest: Layers that reach as far as they like.
+    """
+
+    def __init__(
+        self, metal: Sequence[tuple[str, Piece]], areas: Sequence[tuple[str, Piece]], lowest: Collection[str]
+    ) -> None:
+        self.metal = metal
+        self._all = [*metal, *areas]
+        self._rects = np.array([piece.rect for _, piece in self._all], dtype=np.int64).reshape(-1, 4)
+        above = [number for number, (_, piece) in enumerate(metal) if piece.layer not in lowest]
+        self._above = self._rects[above]
+        self.space = max((piece.space for _, piece in metal), default=0)
+
+    def outer_edge(self, way: _Way) -> int:
+        """Return how far the metal above the lowest layers reaches to one side. [dbu]"""
+        return int(way.highs(self._above).max(initial=-FREE))
+
+    def beyond(self, way: _Way, distance: int) -> Iterator[tuple[str, Piece]]:
+        """Yield net and rectangle of what reaches further to one side than a distance. [dbu]"""
+        for number in np.flatnonzero(way.highs(self._rects) > distance).tolist():
+            yield self._all[number]
+
+
 class _Cell:
     """A routed cell, of which sides are moved one after the other."""
 
@@ -216,7 +257,7 @@ class _Cell:
         self.keepouts = [Piece(each.layer, _rect(each.box), KEEPOUT) for each in keepouts if each.kind != "metal"]
         known = {*(c.name for c in technology.conductors), *(cut.name for cut in technology.cuts)}
         drawn = _drawn(frame)
-        self.fixed: list[tuple[str, Piece]] = []
+        fixed: list[tuple[str, Piece]] = []
         self.own: dict[tuple[str, str], kdb.Region] = {}
         for layer, shapes in obstacles.items():
             for shape, net in shapes:
@@ -225,7 +266,9 @@ class _Cell:
                     self.own.setdefault((net, layer), kdb.Region()).insert(region)
                 if layer in known:
                     pieces = region.decompose_trapezoids_to_region().each()
-                    self.fixed += [(net or "", self._piece(layer, _rect(piece.bbox()))) for piece in pieces]
+                    fixed += [(net or "", self._piece(layer, _rect(piece.bbox()))) for piece in pieces]
+        lowest = {self.stack.conductors[0].name, self.stack.cuts[0].name}
+        self.fixed = _Fixed(fixed, [("", piece) for piece in self.keepouts], lowest)
 
     def spoiled(self, other: _Cell) -> frozenset[str]:
         """Return the nets that are mirror images, or as long as each other where that counts, here only."""
@@ -317,7 +360,7 @@ class _Cell:
         wide, others = kdb.Region(), kdb.Region()
         for box in wide_parts(self.stack, level, region):
             wide.insert(box)
-        for name, piece in self.fixed:
+        for name, piece in self.fixed.metal:
             if piece.layer == conductor.name and name != net:
                 others.insert(kdb.Box(*piece.rect))
         for name in {each.name for each in self.result.nets} - {net}:
@@ -420,11 +463,9 @@ class _Squeeze:
     ) -> None:
         self.cell, self.ways, self.over = cell, ways, over
         self.cuts = {cut.name for cut in cell.stack.cuts}
-        frame, lowest = cell.frame, {cell.stack.conductors[0].name, cell.stack.cuts[0].name}
+        frame = cell.frame
         self.edge = max(way.of(frame.boundary) for way in ways)
-        self.modules = max(
-            (w.span(p).high for w in ways for _, p in cell.fixed if p.layer not in lowest), default=-FREE
-        )
+        self.modules = max(cell.fixed.outer_edge(way) for way in ways)
         self.core = max(way.of(frame.core) for way in ways)
         self.inset = min(way.of(frame.boundary) - way.of(frame.wiring) for way in ways)
         pairs = [pair.nets for pair in cell.result.mirrored if len(pair.nets) == 2]
@@ -435,8 +476,6 @@ class _Squeeze:
         self.near: list[dict[str, list[_Entry]]] = [{} for _ in ways]
         found: dict[str, list[_Entry]] = {}
         for side, way in enumerate(ways):
-            for net, piece in (*cell.fixed, *(("", piece) for piece in cell.keepouts)):
-                self._enter(side, way.span(piece), net)
             for net, span in cell.mobile(way):
                 found.setdefault(self.images.get(net, net), []).append(self._enter(side, span, net))
         self.still: dict[str, _Block] = {}
@@ -448,6 +487,24 @@ class _Squeeze:
             for low, high in others:
                 here = [each for each in entries if low <= each.span.low <= high]
                 self.blocks.append((net, _Block(low, high), here))
+        beyond = self._hindering()
+        for side, way in enumerate(ways):
+            for net, piece in cell.fixed.beyond(way, beyond):
+                self._enter(side, way.span(piece), net)
+
+    def _hindering(self) -> int:
+        """Return how far out metal of modules must reach to limit any move. [dbu]
+
+        No block moves further than to the modules, or the outermost than by the width of the frame, and metal counts
+        up to its space away from a block.
+        """
+        widest = max(0, self.edge - self.core)
+        outer = min((block.low for _, block, _ in self.blocks if block.high == self.edge), default=self.edge)
+        return min(self.modules, outer - widest, self.core) - max(self.inset, self.cell.fixed.space, self._space())
+
+    def _space(self) -> int:
+        """Return the largest distance that a block keeps. [dbu]"""
+        return max((entry.span.space for _, _, entries in self.blocks for entry in entries), default=0)
 
     def _enter(self, side: int, span: _Span, net: str) -> _Entry:
         entry = _Entry(span, side, net, (span.start, span.end) == self.across[side])

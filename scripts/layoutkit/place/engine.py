@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 MOVES_PER_PAIR, MOST_MOVES = 600, 100_000
 """Changes that are tried: per two items, and at most. Three times as many make a layout of 30 items 1 % smaller."""
 COMPILE_FROM_WORK = 300_000
-"""Below this much work, moves times items, the start of numba (1.5 s) costs more CPU than it saves."""
+"""Work of this process, moves times items, from which numba is started: so much costs Python what its start does (0.6 s
+CPU from its cache)."""
 COMPILED = (
     "put_down",
     "pack_cluster",
@@ -57,6 +58,7 @@ HEAT = 0.04
 """First temperature, as a part of the first cost."""
 
 _compiled: dict[str, Any] = {}
+_work = [0]
 
 
 def place_blocks(
@@ -68,8 +70,8 @@ def place_blocks(
         technology: Gives the clearances and the grid.
         blocks: What to place; names are unique, partners name each other.
         options: Room for wires, shape, what belongs together, seed.
-        engine: ``python``, ``numba`` (Python where it is not installed), or ``auto``: numba where it saves time. All
-            give the same placement.
+        engine: ``python``, ``numba`` (Python where it is not installed), or ``auto``: numba once this
+            process has done enough to pay for its start. All give the same placement.
 
     Raises:
         GeometryError: If ``blocks`` is empty, two have one name, a partner is missing or differs, or a block cannot be
@@ -120,7 +122,8 @@ def _search(problem: Problem, seed: int, moves: int, engine: str) -> Any:
     numbers = np.frombuffer(generator.randbytes(16 * moves), dtype="<u4").astype(np.int64)
     energies = [-math.log(1.0 - generator.random()) for _ in range(moves)]
     compiled = None
-    if engine == "numba" or (engine == "auto" and moves * (n + 6) >= COMPILE_FROM_WORK):
+    _work[0] += moves * (n + 6)
+    if engine == "numba" or (engine == "auto" and _work[0] >= COMPILE_FROM_WORK):
         compiled = _numba_anneal()
     arrays = problem.numbers if compiled else tuple(array.tolist() for array in problem.numbers)
     state = _first_state(problem)

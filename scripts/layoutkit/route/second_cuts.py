@@ -164,10 +164,11 @@ class SecondCuts:
         if self._cuts_too_close(net, number, via):
             return f"{via.cut} would come too close to another"
         for level, rect in pads(self.stack, via):
-            after = self._metal_around(net, finisher, level, rect) + kdb.Region(kdb.Box(*rect))
-            if self._near_line_end(after.merged(), level, via):
+            before = self._metal_around(net, finisher, level, rect)
+            after = (before + kdb.Region(kdb.Box(*rect))).merged()
+            if self._near_line_end(after, level, via):
                 return f"{via.cut} would come too close to the end of a line of {names[level].name}"
-            if self._spoils_own_metal(net, finisher, level, rect):
+            if self._spoils_own_metal(before, after, level):
                 return f"{names[level].name} would come too close to other metal of the net"
         return ""
 
@@ -186,12 +187,15 @@ class SecondCuts:
                     found.add(shape.net or "an obstacle")
         return found
 
-    def _spoils_own_metal(self, net: Drawn, finisher: Finisher, level: int, rect: Rect) -> bool:
-        """Return whether a pad would leave a gap, neck or small hole in the net's own metal, or make it wide."""
+    def _spoils_own_metal(self, before: kdb.Region, after: kdb.Region, level: int) -> bool:
+        """Return whether a pad leaves a gap, neck or small hole in a net's metal, or makes it wide.
+
+        Args:
+            before: The metal around the pad.
+            after: The same with the pad, merged.
+            level: Its conductor.
+        """
         conductor = self.stack.conductors[level]
-        before = self._metal_around(net, finisher, level, rect)
-        after = before + kdb.Region(kdb.Box(*rect))
-        after.merge()
         euclidean = kdb.Region.Euclidian
         if not after.space_check(conductor.space, False, euclidean).is_empty():
             return True
@@ -218,9 +222,9 @@ class SecondCuts:
         """Return the metal of a net on a level that a pad may spoil."""
         conductor = self.stack.conductors[level]
         reach = max(self.stack.reach(level), 2 * max(conductor.wide_space or 0, conductor.wide_width or 0))
-        window = kdb.Box(*rect).enlarged(reach, reach)
+        left, bottom, right, top = rect[0] - reach, rect[1] - reach, rect[2] + reach, rect[3] + reach
         own = [other for at, other in (*net.metal.rects(self.stack), *finisher.own) if at == level]
-        return _region(other for other in own if kdb.Box(*other).touches(window))
+        return _region(r for r in own if r[0] <= right and r[2] >= left and r[1] <= top and r[3] >= bottom)
 
     def _enter(self, name: str, via: Via) -> list[tuple[str, Shape]]:
         """Enter the metal and cuts of a via and return what was entered."""

@@ -13,7 +13,7 @@ from layoutkit.extract.connectivity import Nets, wiring
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.port_frame import PortNet, draw_frame, erase_frame, plan_frame
 from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, draw_job, find_routes, routing_conductors
-from layoutkit.flow.tight_frame import Kept, _Cell, _Way, tighten
+from layoutkit.flow.tight_frame import FREE, Kept, _Cell, _Squeeze, _Way, tighten
 from layoutkit.route.metal import pads as via_pads
 from layoutkit.route.routes import RoutingResult, Via
 from layoutkit.route.routing_stack import make_stack
@@ -81,6 +81,23 @@ def test_what_no_wire_needs_is_taken_out_of_the_frame(technology):
     assert port.pin.right == tight.boundary.right < frame.boundary.right - CHANNEL // 2
     assert sum(net.wire_length for net in routes.result.nets) < 2 * CHANNEL
     assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
+
+
+def test_only_metal_that_is_too_far_inside_to_limit_a_move_is_left_out(monkeypatch):
+    process = load("sky130A")
+    pins = pads(process, 4)
+    core = sum(pins.values(), kdb.Box()).enlarged(600, 600)
+    sides = ("left", "right", "top", "bottom")
+    ports = [PortNet(*each, side=side) for each, side in zip(((n, (b,)) for n, b in pins.items()), sides, strict=True)]
+
+    def found(beyond=None):
+        if beyond is not None:
+            monkeypatch.setattr(_Squeeze, "_hindering", lambda _: beyond)
+        return routed(process, pins, ports, core)[1]
+
+    as_it_is, with_all, with_none = found(), found(-FREE), found(FREE)
+    assert as_it_is == with_all
+    assert with_none.frame.boundary != with_all.frame.boundary
 
 
 @pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])

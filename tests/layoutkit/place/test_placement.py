@@ -221,6 +221,19 @@ def test_python_and_numba_find_the_same_placement():
     assert python == compiled
 
 
+def test_searches_are_compiled_once_those_of_a_process_cost_as_much_as_that(monkeypatch):
+    asked = []
+    monkeypatch.setattr(engine, "_numba_anneal", lambda: asked.append(engine._work[0]))
+    monkeypatch.setattr(engine, "_work", [0])
+    moves = engine.COMPILE_FROM_WORK // 20
+    options = PlacementOptions(moves=moves)
+    blocks = random_blocks(1, 1)  # four, of which two are mirror images
+    for _ in range(4):
+        place_blocks(TECHNOLOGY, blocks, options)
+    assert len(asked) in {1, 2}
+    assert min(asked) >= engine.COMPILE_FROM_WORK > min(asked) - 10 * moves
+
+
 def test_compiled_functions_are_not_taken_from_the_cache_of_others():
     namespace = {**vars(packing), **vars(relations), **vars(annealing)}
     changed = {**namespace, "I_SIZE": namespace["I_SIZE"] + 1}

@@ -204,7 +204,7 @@ def _gates(case: Case, stage: Stage) -> list[tuple[Any, kdb.Polygon]]:
         for name, spec in technology.passives.items()
         if "plate" in spec.parts
     }
-    return stage.gates(plates.get(technology.resolve(gate), "poly"), case.region("gate"))
+    return stage.gates(plates.get(technology.resolve(gate), "poly"), gate, case.region("gate"))
 
 
 def _diodes(case: Case, stage: Stage) -> list[tuple[Any, kdb.Polygon]]:
