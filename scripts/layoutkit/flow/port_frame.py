@@ -254,7 +254,8 @@ class _Planner:
                     rails.append(Strip(net.name, at, at + width))
                     at += width + self._rail_space(conductor, width)
                 places.append((innermost(self.stack, conductor, self.core, side, rails, metal_in), conductor))
-            self.inner[side], self.on[side] = min(places, key=_place)
+            if places:
+                self.inner[side], self.on[side] = min(places, key=_place)
 
     def frame(self) -> Frame:
         room = self._room()

@@ -42,12 +42,12 @@ def outwards(box: kdb.Box, side: Side) -> int:
 
 
 def conductors_for_rails(stack: Stack, lowest: Conductor) -> list[Conductor]:
-    """Return the conductors in the direction of ``lowest``, from that one up, on which a rail may lie."""
+    """Return the conductors above ``lowest``, in its direction, on which a rail may lie over modules."""
     first = stack.index(lowest.name)
     return [
         conductor
         for level, conductor in enumerate(stack.conductors[:ROUTED_UP_TO])
-        if level >= first
+        if level > first
         and stack.horizontal[level] == stack.horizontal[first]
         and (conductor.pin_layer or not lowest.pin_layer)
     ]

@@ -183,9 +183,9 @@ def test_rails_lie_over_modules_as_far_as_their_metal_leaves_room(technology, ba
 
 
 def rail_conductors(process):
-    """Return the conductors in the direction of the ports at the left and right that carry wires and pins."""
+    """Return the conductors on which rails may lie over modules: above that of the ports at the left and right."""
     first = next(i for i, each in enumerate(process.conductors) if each.name == port_conductors(process)[0].name)
-    return [each.name for each in process.conductors[first:5:2]]
+    return [each.name for each in process.conductors[first + 2 : 5 : 2]]
 
 
 def test_ports_that_mirror_each_other_lie_at_equal_heights_on_both_sides_of_their_axis():
