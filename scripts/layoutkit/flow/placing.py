@@ -233,10 +233,13 @@ def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes
     """
     placed, job = placement.placed, placement.job
     supplies = tuple(narrower_supplies(job, [net.name for net in job.nets]))
+    narrow, widths = None, dict[str, int]()
     for essential in (supplies, ()):  # other nets wait until each wide supply has a way past the modules
         routes = find_routes(placed.layout, placed.cell, job, essential)
         blocked = [net.name for net in routes.result.failed if net.reason != NOT_TRIED]
-        narrow = _with_narrow_supplies(placement, [*blocked, *(each.net for each in routes.unequal)])
+        before, widths = widths, narrower_supplies(job, [*blocked, *(each.net for each in routes.unequal)])
+        if widths != before:  # the same widths give the same routes
+            narrow = _with_narrow_supplies(placement, widths) if widths else None
         if routes.result.iterations or (narrow is not None and not any(_faults(narrow[1]))):
             break
     found = narrow if narrow is not None and _faults(narrow[1]) < _faults(routes) else (placement, routes)
@@ -259,12 +262,9 @@ def _faults(routes: Routes) -> tuple[int, int]:
     return len(routes.result.failed), len(routes.unequal)
 
 
-def _with_narrow_supplies(placement: TriedPlacement, names: Sequence[str]) -> tuple[TriedPlacement, Routes] | None:
-    """Return a placement with its routes where supplies among ``names`` are as narrow as their rails; None without."""
+def _with_narrow_supplies(placement: TriedPlacement, narrow: Mapping[str, int]) -> tuple[TriedPlacement, Routes]:
+    """Return a placement with its routes where supplies have the widths in ``narrow``, those of their rails. [dbu]"""
     placed, job = placement.placed, placement.job
-    narrow = narrower_supplies(job, names)
-    if not narrow:
-        return None
     job = replace(job, nets=tuple(replace(net, width=narrow.get(net.name, net.width)) for net in job.nets))
     widths = ", ".join(f"{name} {placed.technology.to_um(width):g} um" for name, width in sorted(narrow.items()))
     text = f"wires of supplies are as narrow as the rails they join, where wider ones found no way: {widths}"
