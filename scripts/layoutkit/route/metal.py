@@ -224,6 +224,9 @@ class Finisher:
     ) -> Via:
         """Return the via with as many cuts as fit into its wires, or the smallest larger array that a current needs.
 
+        Arrays with more than one row or column beyond the wires at a side come last: their pads are narrow there, and
+        the current of the outer cuts has to pass the inner ones.
+
         Args:
             wide: The wide metal of the net.
             vias: All vias of the net.
@@ -242,7 +245,7 @@ class Finisher:
         if needed > most * most:
             side = range(1, min(needed, most + MORE_CUTS) + 1)
             larger = [(c, r) for c in side for r in side if c * r >= needed]
-            arrays = [*sorted(larger, key=lambda n: (n[0] * n[1], max(n), n)), *arrays]
+            arrays = [*sorted(larger, key=lambda n: (max(n) > most + 2, n[0] * n[1], max(n), n)), *arrays]
         others = [other for other in vias if other is not via]
         for columns, rows in arrays:
             candidate = Via(via.cut, via.x, via.y, columns, rows)

@@ -442,6 +442,14 @@ def test_arrays_of_cuts_attached_to_wide_metal_keep_its_space(gap, array):
     assert [(via.columns, via.rows) for via in metal.vias] == [array]
 
 
+def test_an_array_of_cuts_for_a_current_does_not_reach_far_beyond_its_wire():
+    """2 mA need 5 cuts of 0.4 mA; wires of 1 um hold 2 x 2. Both outer cuts of 1 x 5 would share a pad of 0.2 um."""
+    stack = make_stack(load("sg13g2"), ["Metal3", "Metal4"], [])
+    metal = NetMetal(wires=[Wire("Metal3", ((0, 0), (0, 4000)), 1000)], vias=[Via("Via3", 0, 0)])
+    Finisher(stack, Occupancy(), "a", []).finish(metal, 1000, 2.0)
+    assert [(via.columns, via.rows) for via in metal.vias] == [(2, 3)]
+
+
 def test_others_keep_the_space_of_wide_metal_to_what_is_attached_to_it():
     """A stub of 0.3 um on a wire of 3.2 um in sky130A keeps 0.4 um within 0.4 um of it, beyond that 0.3 (m3.3c)."""
     stack = make_stack(SKY, ["met3"], [])
