@@ -19,6 +19,7 @@ import klayout.db as kdb
 
 from layoutkit.errors import DeviceNotFoundError
 from layoutkit.extract.extracted import SourceDrain
+from layoutkit.extract.latched_nets import latched_nets
 from layoutkit.extract.mirror_image import mirror_image
 from layoutkit.extract.predicted_offset import Measured, predicted_offset
 from layoutkit.extract.surroundings import equivalent_distances
@@ -265,22 +266,7 @@ class MatchingReport:
 
     @cached_property
     def _latched(self) -> set[frozenset[int]]:
-        """Pairs of nets that two cross-coupled transistors join: those of their drains, and of their sources."""
-        transistors = [device for device in self.extraction.devices if device.kind.gate]
-        ends: dict[int, list[tuple[int, int]]] = {}
-        for device in transistors:
-            for own, other in (("s", "d"), ("d", "s")):
-                ends.setdefault(device.nets[own], []).append((device.nets["g"], device.nets[other]))
-        found: set[frozenset[int]] = set()
-        for device in transistors:
-            gate = device.nets["g"]
-            for drain, source in ((device.nets["d"], device.nets["s"]), (device.nets["s"], device.nets["d"])):
-                # Another transistor has this drain as its gate and this gate as its drain.
-                partners = [other for other_gate, other in ends.get(gate, ()) if other_gate == drain]
-                if gate != drain and partners:
-                    found.add(frozenset((gate, drain)))
-                    found |= {frozenset((source, other)) for other in partners}
-        return found
+        return latched_nets(self.extraction.devices)
 
 
 @dataclass(frozen=True)

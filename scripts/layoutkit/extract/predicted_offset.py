@@ -143,7 +143,8 @@ class _Offset:
         if not first + second:
             return self._part(JUNCTION, data.source, [0.0], counted=self.clocked)
         value = 500 * OVERDRIVE_V * (second - first) / ((first + second) / 2)
-        why = "its drains feed a latch" if self.clocked else "its drains feed no latch, so they need not slew equally"
+        no_latch = "its drains feed no latch with two sides driven alike, so they need not slew equally"
+        why = "its drains feed a latch" if self.clocked else no_latch
         capacitances = [round(first, 6), round(second, 6)]
         return self._part(JUNCTION, data.source, [value], counted=self.clocked, why=why, capacitance_ff=capacitances)
 
