@@ -12,6 +12,7 @@ from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from layoutkit.circuit.readers.findings import Findings
 from layoutkit.errors import DeviceNotFoundError, NetlistError, did_you_mean
 from layoutkit.technology.device_kinds import KINDS
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from layoutkit.technology.device_kinds import DeviceKind
 
 INTEGER_PARAMS = frozenset({"m", "nf", "nfin", "stack"})
+JUNCTIONS = ("ad", "as", "pd", "ps")
+"""Areas [m2] and perimeters [m] of drain and source that a netlist may state for a MOS transistor."""
+OTHER_SIZE = "ad, as, pd and ps belong to another size and are left out of the simulation of the netlist"
 
 
 class Connection(NamedTuple):
@@ -42,6 +46,10 @@ class Device:
             ``nf`` fingers, ``m`` parallel units. Passives: ``r`` [ohm], ``c`` [F], ``w``/``l`` [m], ``m``; of a
             capacitor ``series``, equal capacitors of that size in series.
         terminals: Terminal name to net name: MOS ``d g s b``; two-terminal ``p n`` (and ``b``); bipolar ``c b e``.
+        junctions: ``JUNCTIONS`` of one multiplier unit as the netlist states them; empty where it states none. Only the
+            simulation of the netlist uses them. Placement, drawing and LVS do not, and extraction measures its own.
+            They hold for one ``w``, ``l`` and ``nf``: a change of any of these drops them, with a warning. A change of
+            ``m`` or of the model does not.
     """
 
     id: str
@@ -49,10 +57,12 @@ class Device:
     model: str
     params: Mapping[str, float]
     terminals: Mapping[str, str]
+    junctions: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", dict(self.params))
         object.__setattr__(self, "terminals", dict(self.terminals))
+        object.__setattr__(self, "junctions", dict(self.junctions))
 
     @property
     def kind(self) -> DeviceKind:
@@ -110,12 +120,13 @@ class Device:
             raise NetlistError(f"Device '{self.id}' ({self.model}) has no parameter '{name}'") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the device in the shape of the netlist format."""
+        """Return the device in the shape of the netlist format, in which the junctions are among the parameters."""
+        stated = {**self.params, **self.junctions}
         return {
             "id": self.id,
             "type": self.type,
             "model": self.model,
-            "params": {key: _plain_number(key, value) for key, value in sorted(self.params.items())},
+            "params": {key: _plain_number(key, value) for key, value in sorted(stated.items())},
             "terminals": dict(self.terminals),
         }
 
@@ -262,7 +273,7 @@ def _plain_number(name: str, value: float) -> float | int:
 
 
 def resized(circuit: Circuit, sizes: Mapping[str, Mapping[str, float]]) -> Circuit:
-    """Return the circuit with other sizes of some devices.
+    """Return the circuit with other sizes of some devices, whose stated junctions are dropped with a warning.
 
     Args:
         circuit: Mapped to a technology, so that ``w`` is the total width of one unit. [m]
@@ -281,11 +292,15 @@ def resized(circuit: Circuit, sizes: Mapping[str, Mapping[str, float]]) -> Circu
     if faults:
         details = {"param_name": "sizes", "errors": faults}
         raise NetlistError(f"the sizes do not fit the circuit: {'; '.join(faults[:10])}", details=details)
-    devices = [
-        replace(device, params={**device.params, **sizes[device.id]}) if device.id in sizes else device
-        for device in circuit.devices
-    ]
-    return replace(circuit, devices=tuple(devices))
+    devices = []
+    findings = Findings()
+    for device in circuit.devices:
+        params = {**device.params, **sizes.get(device.id, {})}
+        other = any(params.get(name) != device.params.get(name) for name in ("w", "l", "nf"))
+        if other and device.junctions:
+            findings.warn(OTHER_SIZE, device.id)
+        devices.append(replace(device, params=params, junctions={} if other else device.junctions))
+    return replace(circuit, devices=tuple(devices), warnings=(*circuit.warnings, *findings.warnings))
 
 
 def _size_fault(device: Device, size: str, value: float) -> str:

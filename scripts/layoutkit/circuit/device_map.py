@@ -14,6 +14,8 @@ The rules; the result reports every change that they make:
   one finger is widened.
 - **Grid**: a total width on the grid is kept: where the number of fingers does not divide it on the grid, the nearest
   number that does is drawn, one for all devices of equal fingers. Everything else is snapped to the nearest grid point.
+- **Junctions**: a device whose width, length or fingers one of these rules changes loses the areas and perimeters that
+  the netlist states.
 
 All other devices: ``passive_map``.
 """
@@ -25,6 +27,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from layoutkit.circuit.circuit import OTHER_SIZE
 from layoutkit.circuit.passive_map import map_passive, with_common_plates
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavour
@@ -195,6 +198,7 @@ class _Mapping:
         self._narrow: list[NarrowFinger] = []
         self.default_length: float | None = None
         self.changes: list[Change] = []
+        self._resized: set[str] = set()
         self.findings = Findings()
 
     def check(self, devices: Iterable[Device]) -> None:
@@ -306,7 +310,11 @@ class _Mapping:
             self._change(device, "nf", (width.fingers, count), reason)
         total = self._drawn_width(draft, count)
         params = {"w": self._metres(total), "l": self._metres(draft.length), "nf": count, "m": device.m}
-        return replace(device, model=draft.spec.name, params=params)
+        junctions = device.junctions
+        if junctions and device.id in self._resized:
+            self.findings.warn(OTHER_SIZE, device.id)
+            junctions = {}
+        return replace(device, model=draft.spec.name, params=params, junctions=junctions)
 
     def with_bulks(self, devices: Sequence[Device]) -> tuple[Device, ...]:
         """Return mapped devices, passives with the bulk terminal that the technology's device has, or without."""
@@ -326,6 +334,8 @@ class _Mapping:
 
     def _change(self, device: Device, field: str, values: tuple[str | float | None, str | float], reason: str) -> None:
         self.changes.append(Change(device.id, field, *values, reason))
+        if field in {"w", "l", "nf"}:
+            self._resized.add(device.id)
         is_plain = field == "model" or values[0] == values[1]
         self.findings.warn(reason if is_plain else f"{reason} ({_shown_change(field, *values)})", device.id)
 

@@ -121,11 +121,12 @@ class _Comparison:
         self.roles = find_roles(request.circuit, request.bench)
         self.values = choose_values(request.circuit, request.technology, self.roles, request.values)
         self.program = ngspice_version(NGSPICE.path())
-        text, name = write_spice(request.circuit, request.technology), request.circuit.name or "top"
+        schematic = write_spice(_with_junctions(request.circuit), request.technology)
+        name = request.circuit.name or "top"
         declared = request.technology.simulation
         ignored = () if declared is None else declared.ignored_parameters
         self.netlists = {
-            SCHEMATIC: read_cards(text, "the circuit's netlist", ignored=ignored),
+            SCHEMATIC: read_cards(schematic, "the circuit's netlist", ignored=ignored),
             EXTRACTED: read_cards(request.extracted, "the extracted netlist", name, ignored),
         }
         self.deck = read_deck(request.deck, self.netlists[SCHEMATIC].cell) if request.deck else None
@@ -305,6 +306,12 @@ class _Comparison:
         if samples and len(samples) < asked:
             self.unchecked.append(f"{asked - len(samples)} of {asked} samples did not finish")
         return {"monte_carlo": told}
+
+
+def _with_junctions(circuit: Circuit) -> Circuit:
+    """Return the circuit with the areas and perimeters that its netlist states among the devices' parameters."""
+    devices = (replace(device, params={**device.params, **device.junctions}) for device in circuit.devices)
+    return replace(circuit, devices=tuple(devices))
 
 
 def _side_by_side(name: str, sides: Mapping[str, _Measured]) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """One small netlist for each trap of a dialect: what is read is written out by hand beside it (S0.3)."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from layoutkit.circuit import map_circuit, read_netlist
+from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.readers.spice_reader import read_spice
 from layoutkit.errors import NetlistError
 
@@ -77,6 +79,27 @@ def test_sizes_of_a_millimetre_and_more_are_micrometres_and_it_is_told(spice):
     assert sizes(circuit)["XM1"] == sizes(circuit)["M2"]
     assert sizes(circuit)["M3"] == ("nmos", 999000, 99900, 1, 1)
     assert [w for w in circuit.warnings if "micrometres" in w and "XM1" in w and "M3" not in w]
+
+
+def test_stated_junctions_are_kept_as_numbers_beside_the_sizes(spice):
+    circuit = spice("""
+        .subckt a d g s
+        XM1 d g s s sky130_fd_pr__nfet_01v8 L=0.5 W=3 nf=3 ad='int((nf+1)/2) * W / nf * 0.29'
+        + as={int((nf+2)/2)*W/nf*0.29} pd='2*int((nf+1)/2)*(W/nf+0.29)' ps=5.16 nrd='0.29 / W' m=2
+        M2 d g s s nmos L=0.5u W=1u ad=0.29p as='unknown*2' pd=2.58u ps=-1u
+        M3 d g s s nmos L=0.5u W=1u ad='0.29*W'
+        M4 d g s s nmos L=0.5u W=1u
+        .ends
+    """)
+    um2, um = 1e-12, 1e-6
+    whole = {"ad": 0.58 * um2, "as": 0.58 * um2, "pd": 5.16 * um, "ps": 5.16 * um}
+    assert circuit.device("XM1").junctions == pytest.approx(whole)
+    assert circuit.device("M2").junctions == pytest.approx({"ad": 0.29 * um2, "pd": 2.58 * um})
+    assert circuit.device("M3").junctions == circuit.device("M4").junctions == {}
+    assert all(device.params.keys() == {"w", "l", "nf", "m"} for device in circuit.devices)
+    [told] = [warning for warning in circuit.warnings if "not understood" in warning]
+    assert told.endswith(": M2 as, M2 ps, M3 ad")
+    assert read_netlist(NetlistText(json.dumps(circuit.to_json()))).devices == circuit.devices
 
 
 def test_option_scale_and_cdl_scale_set_the_unit(spice):
@@ -223,7 +246,7 @@ def test_spectre_cards_and_topckt_are_read(netlist):
         parameters wu=1.5u
         subckt pair (a b \\
             c)
-        M0 (a b c 0) nch_lvt l=120.0n w=2*wu multi=1 nf=2
+        M0 (a b c 0) nch_lvt l=120.0n w=2*wu multi=1 nf=2 ad=(2*wu*150n) pd=2.3u
         M1 (b A c 0) pch_hvt_mac l=(60n+60n) w=(2*wu) multi=2
         ends pair
         topckt chip x y z
@@ -245,6 +268,7 @@ def test_spectre_cards_and_topckt_are_read(netlist):
         "I5.M0": ("nmos", 2000, 120, 2, 1),
         "I5.M1": ("pmos", 2000, 120, 1, 2),
     }
+    assert circuit.device("I5.M0").junctions == pytest.approx({"ad": 3e-13, "pd": 2.3e-6})
     assert circuit.device("I5.M1").terminals == {"d": "y", "g": "I5.A", "s": "z", "b": "0"}, "Spectre tells A from a"
     assert [d.type for d in circuit.devices[2:]] == ["resistor", "resistor", "capacitor"]
     assert circuit.device("R1").terminals == {"p": "x", "n": "y", "b": "z"}
@@ -486,7 +510,7 @@ OPEN = """
     .param l0=0.5u
     .subckt inv a y vdd vss wn=1u
     M1 y a vss vss nmos w=wn l=l0
-    M2 y a vdd vdd pmos w='2*wp+dw' l=l1 nf=n0 ad='zz*2'
+    M2 y a vdd vdd pmos w='2*wp+dw' l=l1 nf=n0 sa='zz*2'
     .ends
     .subckt top a y vdd vss wt=2u
     X1 a b vdd vss inv wn='w0*2'

@@ -50,6 +50,19 @@ def with_cards(*cards):
 
 
 @needs_ngspice
+def test_the_junctions_that_a_netlist_states_load_its_side_alone():
+    """100 um2 of 1 fF/um2 at 0 V on the output; the layout's netlist states its own, here none."""
+    stated = AMPLIFIER.replace("M6 bias bias", "M7 vss vss out vss nmos W=8u L=1u as=100p\nM6 bias bias")
+    circuit, technology = circuit_of(stated), load("generic")
+    assert circuit.device("M7").junctions == {"as": pytest.approx(100e-12)}
+    assert " as=" not in write_spice(circuit, technology)
+    answer = compared(stated, values={"currents_a": {"bias": BIAS_A}, "load_f": LOAD_F})
+    before, after = values_of(answer, "schematic"), values_of(answer)
+    assert 1.04 < after["gbw"] / before["gbw"] < 1.1, "the junction has 60 to 100 fF of 1 pF at the output's voltage"
+    assert before["dc_gain"] == pytest.approx(after["dc_gain"], abs=0.1)
+
+
+@needs_ngspice
 def test_gain_and_bandwidth_of_an_amplifier_are_those_of_arithmetic():
     """gm = sqrt(2 KP W/L I), gain = gm / (LAMBDA I (N and P)), gbw = gm / (2 pi C); 1 pF hides the transistors' C."""
     more = with_cards("Cwire out vss 200f")

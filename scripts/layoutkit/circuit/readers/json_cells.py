@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.circuit import INTEGER_PARAMS, Device, RecognisedModule
+from layoutkit.circuit.circuit import INTEGER_PARAMS, JUNCTIONS, Device, RecognisedModule
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.errors import did_you_mean
@@ -194,7 +194,8 @@ class CellReader:
             for name, value in plain.get("params", {}).items()
         }
         terminals = {terminal: nets[terminal] for terminal in kind.all_terminals if terminal in nets}
-        return Device(plain["id"], kind.name, model, params, terminals)
+        junctions = {name: params.pop(name) for name in JUNCTIONS if kind.is_mos and name in params}
+        return Device(plain["id"], kind.name, model, params, terminals, junctions)
 
     def _device_fits(self, plain: Any, data: Any, place: Place) -> bool:
         params = plain.get("params") if isinstance(plain, dict) else None

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.circuit import BlackBox, Circuit, Device, SubcircuitInstance
+from layoutkit.circuit.circuit import BlackBox, Circuit, SubcircuitInstance
 from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.json_cells import MAX_FAULTS, Cell, CellReader, Instance
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
+    from layoutkit.circuit.circuit import Device
     from layoutkit.circuit.readers.json_cells import Faults
 
 MAX_DEVICES = 50_000
@@ -172,7 +174,7 @@ class _Expansion:
             raise NetlistError(f"Schema validation failed: cells - expand to more than {MAX_DEVICES} devices")
         for device in cell.devices:
             terminals = {terminal: nets.get(net, path + net) for terminal, net in device.terminals.items()}
-            self.devices.append(Device(path + device.id, device.type, device.model, device.params, terminals))
+            self.devices.append(replace(device, id=path + device.id, terminals=terminals))
         for instance in cell.instances:
             self._instance(instance, path, nets, ancestors)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.bipolar_map import SMALLEST_FACTOR
-from layoutkit.circuit.circuit import INTEGER_PARAMS
+from layoutkit.circuit.circuit import INTEGER_PARAMS, JUNCTIONS
 from layoutkit.circuit.passive_map import sides_of
 from layoutkit.circuit.readers.findings import shown_words
 from layoutkit.circuit.readers.model_names import classify_model
@@ -17,6 +17,8 @@ from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layoutkit.circuit.readers.findings import Findings
     from layoutkit.circuit.readers.spice_deck import Subcircuit
     from layoutkit.circuit.readers.spice_lines import Statement
@@ -44,10 +46,11 @@ _MULTIPLIERS = ("m", "mult", "multi", "multiplier")
 _FINGERS = ("nf", "ng", "nfing", "nfinger", "nfingers", "fingers")
 _ALIASES = {"wr": "w", "lr": "l", "c_width": "w", "c_length": "l", "r_width": "w", "r_length": "l"}
 _LENGTHS = ("w", "l")
-# Junction areas, stress distances and operating conditions follow from the drawn layout or do not concern it.
-_NOT_DRAWN = frozenset(
-    {"ad", "as", "pd", "ps", "nrd", "nrs", "sa", "sb", "sd", "ic", "off", "temp", "dtemp", "tc1", "tc2"}
-)
+# A terminal is not longer than this; a larger area or perimeter was not written in metres.
+LONGEST_JUNCTION_M = 1e-4
+# Stress distances and operating conditions follow from the drawn layout or do not concern it; so do the squares of
+# source and drain, which extraction does not state, so that a comparison would take them for an effect of the layout.
+_NOT_DRAWN = frozenset({*JUNCTIONS, "nrd", "nrs", "sa", "sb", "sd", "ic", "off", "temp", "dtemp", "tc1", "tc2"})
 _NOT_DRAWN |= {"x", "y", "d", "model", "sub", "region", "geo", "rgeo", "sca", "scb", "scc", "mismatch"}
 
 
@@ -238,6 +241,31 @@ class SizeReader:
         if self._missing:
             raise OpenParametersError(self._missing)
         return result
+
+    def junctions(self, card: Card, device_id: str, scope: Scope, size: Mapping[str, float]) -> dict[str, float]:
+        """Return the areas [m2] and perimeters [m] of drain and source that a MOS transistor's card states.
+
+        One that has no value, or an impossible one beside the size of the device, is left out with a warning.
+        """
+        local = Scope(scope, fallback=card.params)
+        found: dict[str, float] = {}
+        for key in JUNCTIONS if KINDS[card.kind].is_mos else ():
+            if key not in card.params:
+                continue
+            power = 2 if key in ("ad", "as") else 1
+            try:
+                value = self._si_unit(local.value(card.params[key]), power, device_id)
+            except NetlistError:
+                value = -1.0
+            edge = size.get("w", LONGEST_JUNCTION_M)
+            largest = edge * LONGEST_JUNCTION_M if power == 2 else 2 * (edge + size["nf"] * LONGEST_JUNCTION_M)
+            if 0 <= value <= largest:
+                found[key] = value
+            else:
+                self._findings.warn(
+                    "ad, as, pd and ps whose values are not understood are left out", f"{device_id} {key}"
+                )
+        return found
 
     def _with_sides(self, kind: DeviceKind, stated: dict[str, float], device_id: str) -> dict[str, float]:
         """Return the parameters with an area and a perimeter in metres, or with ``w`` and ``l`` instead of them.

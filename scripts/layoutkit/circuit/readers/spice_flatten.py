@@ -146,10 +146,11 @@ class Flattener:
             raise _fatal(f"the netlist has more than {MAX_DEVICES} devices")
         device_id = instance.path + card.name
         params = self._sizes.params(card, device_id, instance.scope)
+        junctions = self._sizes.junctions(card, device_id, instance.scope, params)
         params["m"] = int(params["m"]) * instance.multiplier
         nets = [self._net(node, instance) for node in card.nodes]
         terminals = dict(zip(KINDS[card.kind].all_terminals, nets, strict=False))
-        self.devices.append(Device(device_id, card.kind, card.model, params, terminals))
+        self.devices.append(Device(device_id, card.kind, card.model, params, terminals, junctions))
         names = zip(KINDS[card.kind].all_terminals, map(instance.key, card.nodes), strict=False)
         instance.devices[device_id] = dict(names)
 
