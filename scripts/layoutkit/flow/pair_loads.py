@@ -87,9 +87,8 @@ def _measured(
 ) -> MirroredNets:
     if now is None:
         return pair
-    totals = tuple(shapes.totals[name] for name in pair.nets)
     if pair.nets in alike:
-        return replace(now, totals=totals)
+        return replace(now, totals=tuple(shapes.totals[name] for name in pair.nets))
     return replace(now, reason=f"{pair.reason}; {UNLIKE}")
 
 

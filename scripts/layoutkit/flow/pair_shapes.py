@@ -49,7 +49,6 @@ class PairShapes:
         names: The nets to measure.
 
     Attributes:
-        totals: Capacitance of each net to everything. [fF]
         area: Of the cell. [dbu2]
     """
 
@@ -58,8 +57,12 @@ class PairShapes:
         self.numbers = {name: number for number, name in enumerate(names, OTHERS + 1)}
         layers = DrawnLayers(drawn.cell, drawn.technology)
         self.shapes = self._all_shapes(layers, self._wiring(drawn.metal, result, layers), drawn.passives)
-        self.totals = self._totals(self.shapes)
         self.area = drawn.cell.bbox().area()
+
+    @cached_property
+    def totals(self) -> dict[str, float]:
+        """Capacitance of each net to everything, which is measured when it is asked for first. [fF]"""
+        return self._totals(self.shapes)
 
     def drives_alike(self, one: str, other: str) -> bool:
         """Return whether gates, sources and drains, and plates of the same sizes hang on two nets.

@@ -174,6 +174,7 @@ class _Stubs:
         self.finisher = Finisher(sheet.stack, sheet.occupancy, net.name, sheet.own[net.name])
         self.wires = [wire for wire in metal.wires if wire.layer not in net.avoid_layers]
         self.tries = iter(range(MOST_TRIES))
+        self.blocked: dict[tuple[str, Point, Point, int], int] = {}
 
     def add(
         self,
@@ -213,8 +214,8 @@ class _Stubs:
         before = len(self.finisher.flaws(metal))
         own = [*metal.rects(self.sheet.stack), *self.finisher.own]
         for wire, stub in self._places(amount, per_length):
-            level, rects = level_of(stub.layer), list(wire_rects(stub))
-            if any(self._outside(rect) or self.finisher.in_the_way(level, rect) for rect in rects):
+            level = level_of(stub.layer)
+            if not self._is_free(level, stub):
                 continue
             beyond = _beyond(stub, wire.width + self.sheet.stack.technology.grid)
             if any(at == level and too_close(part, its, 1) for part in beyond for at, its in own):
@@ -227,6 +228,19 @@ class _Stubs:
                 return True
             metal.wires, metal.order, metal.patches = kept
         return False
+
+    def _is_free(self, level: int, stub: Wire) -> bool:
+        """Return whether nothing of other nets is in the way of a stub, nor of a shorter one from its place before."""
+        (x, y), (to_x, to_y) = stub.points[:2]
+        long = abs(to_x - x) + abs(to_y - y)
+        place = stub.layer, (x, y), ((to_x > x) - (to_x < x), (to_y > y) - (to_y < y)), stub.width
+        if long >= self.blocked.get(place, long + 1):
+            return False
+        first, *rest = wire_rects(stub)
+        if self._outside(first) or self.finisher.in_the_way(level, first):
+            self.blocked[place] = long
+            return False
+        return not any(self._outside(rect) or self.finisher.in_the_way(level, rect) for rect in rest)
 
     def _outside(self, rect: Rect) -> bool:
         left, bottom, right, top = self.sheet.area

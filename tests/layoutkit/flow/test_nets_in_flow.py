@@ -129,8 +129,9 @@ def test_without_added_metal_pairs_that_are_no_images_differ(unequal, monkeypatc
     assert routes.result == unequal[2].result
 
 
-def test_nothing_is_added_to_nets_on_which_different_devices_hang(unequal, monkeypatch):
+def test_nets_on_which_different_devices_hang_are_neither_measured_nor_changed(unequal, monkeypatch):
     monkeypatch.setattr(PairShapes, "drives_alike", lambda *_: False)
+    monkeypatch.setattr(PairShapes, "_totals", lambda *_: pytest.fail("measured"))
     routes = pair_loads.with_equal_pairs(*unequal[:3])
     assert routes.result == unequal[2].result
     for pair in routes.mirrored:
