@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
 ALIKE = 0.015
 """Difference of two nets' capacitance, as a share of the larger one, at which no more metal is added."""
+ENOUGH = 0.007
+"""The same at which a round adds no further stubs."""
 MOST_ROUNDS = 5
-OVER_SUBSTRATE = 2.0
+OVER_SUBSTRATE = 1.4
 """First guess of what metal adds in all, over what it adds to the substrate alone."""
-LEAST_OVER_SUBSTRATE = 1.2
+LEAST_OVER_SUBSTRATE = 0.8
 """With a smaller guess, metal beside other wires would bring far too much."""
 UNLIKE = "different devices hang on the two nets, so that their whole capacitance is not made equal"
 
@@ -106,16 +108,20 @@ def _equalise(nets: Loading, shapes: PairShapes, pairs: Sequence[tuple[str, ...]
     for _ in range(MOST_ROUNDS):
         wanted = {low: lacks for low, lacks in (_missing(shapes, pair) for pair in active) if lacks}
         added: dict[str, tuple[Patch, ...]] = {}
+        loads: dict[str, float] = {}  # what the metal adds to the substrate, which may be less than asked for [fF]
         for name, lacks in wanted.items():
             net = nets.net(name)
             before, load = len(net.metal.patches), net.load() or 0.0
-            net.add_load(load + lacks * 1000 / gain[name])
+            target = load + lacks * 1000 / gain[name]
+            net.add_load(target, ENOUGH * shapes.totals[name] * 1000 / gain[name] / target)
             added[name] = tuple(net.metal.patches[before:])
+            loads[name] = ((net.load() or load) - load) / 1000
         if not any(added.values()):
             return
         earlier = dict(shapes.totals)
         shapes.add(added)
-        for name, lacks in wanted.items():
-            found = gain[name] * (shapes.totals[name] - earlier[name]) / lacks
-            gain[name] = max(LEAST_OVER_SUBSTRATE, min(2 * gain[name], found))
+        for name, load in loads.items():
+            if load > 0.0:
+                found = (shapes.totals[name] - earlier[name]) / load
+                gain[name] = max(LEAST_OVER_SUBSTRATE, min(2 * gain[name], found))
         active = [pair for pair in active if not any(name in wanted and not added[name] for name in pair)]

@@ -156,13 +156,13 @@ class LoadedNet:
         stubs.add(lambda: wanted - self.metal.wire_length, ALIKE * wanted, lambda _: 1.0, stubs.draw_wire)
         self.sheet.change(self.net, self.metal, 1)
 
-    def add_load(self, wanted: float | None) -> None:
-        """Add metal beside the wires until they have a capacitance to the substrate. [aF]"""
+    def add_load(self, wanted: float | None, alike: float = ALIKE) -> None:
+        """Add metal beside the wires until they have a capacitance to the substrate [aF], less a share ``alike``."""
         if wanted is None or self.load() is None:
             return
         self.sheet.change(self.net, self.metal, -1)
         stubs = _Stubs(self.sheet, self.net, self.metal)
-        stubs.add(lambda: wanted - (self.load() or wanted), ALIKE * wanted, stubs.load_per_length, stubs.draw_patches)
+        stubs.add(lambda: wanted - (self.load() or wanted), alike * wanted, stubs.load_per_length, stubs.draw_patches)
         self.sheet.change(self.net, self.metal, 1)
 
 
