@@ -22,7 +22,7 @@ from layoutkit.flow.pair_loads import with_equal_pairs
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.ports import ports_data, with_port_places, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
-from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, more_room
+from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, held_inside, more_room
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
 from layoutkit.flow.supply_feeds import is_resistive
 from layoutkit.flow.symmetric_modules import axis_outcomes, matched_sets, matching_outcomes, plan_symmetry
@@ -163,7 +163,8 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     """Return the first placement in which every net is routed, else the one in which the fewest nets fail.
 
     After a try in which nets fail, or the nets of a pair are unequal, there is more room. ``request.row_gap`` is the
-    room of the first try; more is given, with a warning, only where nets fail.
+    room of the first try; more is given, with a warning, only where nets fail. There is no third try where metal inside
+    of shared cells left the same net no way twice.
 
     Raises:
         LayoutkitError: If a module cannot be drawn, or constraints contradict one another.
@@ -181,6 +182,8 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         tries.append(Try(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
         if not any(_lacks(found[-1])[:-1]) or not (failed or (request.row_gap is None and _improved(found))):
             break
+        if len(found) > 1 and held_inside(tried.placed, routes) & held_inside(found[-2][0].placed, found[-2][1]):
+            break  # more room had not helped: other cells, or none that are shared, may
         room = more_room(room, tried.placed, routes)
     best, routes = min(found, key=_lacks)
     warnings = best.warnings

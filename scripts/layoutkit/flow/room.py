@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.flow.routing import track_pitch
 
 if TYPE_CHECKING:
@@ -91,6 +92,22 @@ def more_room(room: Room, placed: PlacedModules, routes: Routes) -> Room:
         return replace(room, between=room.between + step)
     given = {name: max(step, 2 * room.around.get(name, 0)) for name in blocking}
     return replace(room, around={**room.around, **given})
+
+
+def held_inside(placed: PlacedModules, routes: Routes) -> set[str]:
+    """Return the nets that metal inside of shared cells leaves no way; room beside the cells does not help them."""
+    items = (item for item in placed.drawn if isinstance(item.group, InstanceGroup))
+    boxes = [placed.place_of(item.module, item.module.bbox) for item in items]
+    return {
+        net.name
+        for net in routes.result.failed
+        if net.blocked_by
+        and not net.conflicts
+        and all(
+            each.kind == "metal" and each.module and any(box.contains(*each.at) for box in boxes)
+            for each in net.blocked_by
+        )
+    }
 
 
 def _blocking(placed: PlacedModules, routes: Routes) -> Iterator[str]:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.draw.module import DrawnDummy, Gate, Keepout, Module, Pin
-from layoutkit.extract.connectivity import device_texts
+from layoutkit.extract.connectivity import Nets, device_texts, wiring
 from layoutkit.flow.design import make_design
 from layoutkit.flow.hierarchy import outcomes_inside
 from layoutkit.flow.instances import FinishedCell
 from layoutkit.flow.pair_loads import finished_routes
 from layoutkit.flow.placing import find_placement
-from layoutkit.flow.routing import draw_job, net_outcomes
+from layoutkit.flow.room import held_inside
+from layoutkit.flow.routing import draw_job, net_outcomes, routing_conductors
 from layoutkit.route.drawing import cuts_of
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def place_design(design: Design, request: LayoutRequest) -> TriedPlacement:
     """Return the placement of a design, its shared cells laid out with all wires.
 
     Where nets find no way, the same is tried with fewer shared cells: without those whose own nets find none, then with
-    all devices laid out by themselves. ``placed_design`` returns what was placed in the end.
+    all devices laid out by themselves. Before that, where metal inside of shared cells leaves nets no way, wires may
+    arrive at all upper metal of these cells. ``placed_design`` returns what was placed in the end.
 
     Raises:
         LayoutkitError: If a module cannot be drawn.
@@ -59,6 +61,11 @@ def place_design(design: Design, request: LayoutRequest) -> TriedPlacement:
             design, _ = make_design(request, design.technology, circuit, refused)
             waiting = list(design.cells)
     tried = find_placement(replace(design, finished=finished), request)
+    if tried.routes is not None and held_inside(tried.placed, tried.routes):
+        reachable = {name: _with_more_pins(cell, design.technology) for name, cell in finished.items()}
+        again = find_placement(replace(design, finished=reachable), request)
+        if again.routes is not None and len(again.routes.result.failed) < len(tried.routes.result.failed):
+            tried = replace(again, tries=(*tried.tries, *again.tries))
     tried = replace(tried, refused=refused, warnings=(*tried.warnings, *_reasons(refused)))
     if design.cells and tried.routes is not None and tried.routes.result.failed:
         flat, _ = make_design(replace(request, flatten=True), design.technology, circuit)
@@ -204,6 +211,21 @@ def _away_from_cuts(
         part = piece.bbox()
         if piece.is_box() and min(part.width(), part.height()) >= conductor.width:
             yield layer, part
+
+
+def _with_more_pins(finished: FinishedCell, technology: Technology) -> FinishedCell:
+    """Return a cell at which wires may arrive on all metal of its nets above their pins, such as risers of modules."""
+    module = finished.module
+    drawn = wiring(module.cell, technology)
+    metal, pins = Nets(drawn.regions, drawn.joins, technology.dbu_um), dict.fromkeys(module.pins)
+    for pin in module.pins:
+        net = metal.at(pin.layer, pin.box.center())
+        if net is None:
+            continue
+        for conductor in routing_conductors(technology)[1:]:
+            boxes = (each.bbox() for each in metal.shapes(net, conductor.name).merged().each() if each.is_box())
+            pins |= dict.fromkeys(Pin(pin.net, conductor.name, box) for box in boxes)
+    return replace(finished, module=replace(module, pins=tuple(pins)))
 
 
 def _wiring(tried: TriedPlacement, routes: Routes, technology: Technology) -> dict[str, Any]:

@@ -64,6 +64,20 @@ X3 n2 b vss cell
 .ends
 """
 
+SWITCHES = """* two switches whose rails lie between other rails: wires reach the risers over them
+.subckt sw d b bb op on vss
+M1 op b d vss {0} W=2u L=0.18u
+M2 on bb d vss {0} W=2u L=0.18u
+.ends
+.subckt dac b1 b2 c1 c2 iref op on vss
+M0 iref iref vss vss {0} W=2u L=1u
+M1 d1 iref vss vss {0} W=2u L=1u
+M2 d2 iref vss vss {0} W=2u L=1u
+X1 d1 b1 c1 op on vss sw
+X2 d2 b2 c2 op on vss sw
+.ends
+"""
+
 
 def random_hierarchy(seed):
     """Return a netlist of two levels of gates with some ports tied to supplies and parameters of the instances."""
@@ -89,7 +103,7 @@ M1 y n1 {tied[1]} vss {{0}} W=2u L=1u
     return f"{cells}X9 p q s vdd vss stage\n.ends\n"
 
 
-CIRCUITS = {"ring": RING, "amplifiers": AMPLIFIERS, "bodies": BODIES, "ladder": LADDER}
+CIRCUITS = {"ring": RING, "amplifiers": AMPLIFIERS, "bodies": BODIES, "ladder": LADDER, "switches": SWITCHES}
 CASES = [
     ("ring", "sky130A"),
     ("amplifiers", "gf180mcuD"),
@@ -182,6 +196,16 @@ def test_three_equal_instances_lie_in_an_array_of_even_pitch(build):
     points = [trans.disp for trans in places(layout, "inv")]
     columns, rows = ({getattr(point, axis) for point in points} for axis in "xy")
     assert len(points) == 3 > len(columns) * len(rows) - 2  # at most one place of the grid is empty
+
+
+def test_nets_that_metal_of_shared_cells_encloses_are_tried_twice_then_reach_all_upper_metal(build):
+    report = build("switches", "sky130A")
+    assert [cell["instances"] for cell in report["hierarchy"]["cells"]] == [["X1", "X2"]]
+    assert report["hierarchy"]["not_shared"] == []
+    assert report["routing"]["failed"] == []
+    assert [sorted(each["failed"]) for each in report["placement"]["tries"]] == [["d1", "d2"], ["d1", "d2"], []]
+    assert report["drc"]["total_violations"] == 0
+    assert report["lvs"]["matched"]
 
 
 def test_devices_keep_their_own_names_in_reports_and_on_the_layout(build):
