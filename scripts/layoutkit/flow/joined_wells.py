@@ -74,11 +74,21 @@ def join_wells(
             filled = (joined(region + patch, reach, width, grid) - region - patch).merged()
             patch = (patch + filled.not_overlapping(closed)).merged()
         patch += joined(region + patch, space, width, grid) - region - closed
-        patch.merge()
+        patch = _wide_enough(patch.merged(), region, width)
         for layer in (key[0], *key[2]):
             cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
         merged.append(Well(*key, (region + patch).merged()))
     return tuple(merged)
+
+
+def _wide_enough(patch: kdb.Region, wells: kdb.Region, width: int) -> kdb.Region:
+    """Return a filling without the pieces that would make wells narrower than their minimum width. [dbu]"""
+    while True:
+        narrow = (wells + patch).merged().width_check(width, False, kdb.Metrics.Euclidian).polygons()
+        faults = patch.interacting(narrow)
+        if faults.is_empty():
+            return patch
+        patch -= faults
 
 
 def _diffusion_outside(

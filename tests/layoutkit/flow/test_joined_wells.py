@@ -123,3 +123,19 @@ def test_no_well_grows_over_diffusion_inside_of_an_instance():
         join_wells(technology, cell, [], wells)
         filled = kdb.Region(cell.shapes(technology.layer(layout, "NWell")))
         assert (filled & kdb.Region(channel.enlarged(310, 310))).is_empty() == drawn
+
+
+def test_wells_that_only_a_narrow_bridge_could_join_stay_apart():
+    """The corners of two wells of 2 um distance overlap by 0.02 um; diffusion stands beside the gap on both sides."""
+    technology = load("sky130A")
+    boxes = [kdb.Box(0, 0, 4600, 4000), kdb.Box(4580, 6000, 12000, 10000)]
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    cell = layout.create_cell("wells")
+    for channel in (kdb.Box(5065, 0, 12000, 3965), kdb.Box(0, 6035, 4115, 10000)):
+        cell.shapes(technology.layer(layout, technology.resolve("active"))).insert(channel)
+    well = technology.layer(layout, "nwell")
+    cell.shapes(well).insert(kdb.Region(boxes))
+    join_wells(technology, cell, [], [Well("nwell", "vdd", (), kdb.Region(box)) for box in boxes])
+    found = check(layout, cell, technology, rule_ids=["nwell.1", "nwell.2a"]).summary()
+    assert found["violations"] == []
