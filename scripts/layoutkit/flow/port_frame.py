@@ -244,7 +244,10 @@ class _Planner:
         return (net.side,) if net.side else RAIL_SIDES[net.use]
 
     def lay_over(self, metal_in: MetalIn) -> None:
-        """Let the rails of each side lie over the core, on the conductor on which they reach furthest inside."""
+        """Let the rails of each side lie over the core, on the conductor on which they reach furthest inside.
+
+        Where keepouts hold them off the core on every such conductor, they lie beside it as other rails do.
+        """
         for side in (side for side in SIDES if self.rails[side]):
             places = []
             for conductor in conductors_for_rails(self.stack, self.on[side]):
@@ -253,7 +256,9 @@ class _Planner:
                     width = self._rail_width(conductor, net)
                     rails.append(Strip(net.name, at, at + width))
                     at += width + self._rail_space(conductor, width)
-                places.append((innermost(self.stack, conductor, self.core, side, rails, metal_in), conductor))
+                inner = innermost(self.stack, conductor, self.core, side, rails, metal_in)
+                if inner <= outwards(self.core, side) + self._rail_space(conductor, rails[0].high):
+                    places.append((inner, conductor))
             if places:
                 self.inner[side], self.on[side] = min(places, key=_place)
 

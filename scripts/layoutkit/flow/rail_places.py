@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 ROUTED_UP_TO = 5
 """Rails lie below this level, on conductors that carry wires; that of the modules' lowest wires is level 0."""
+FAR = 1 << 30
+"""Further out than any keepout reaches beyond the modules. [dbu]"""
 
 
 class Strip(NamedTuple):
@@ -58,18 +60,20 @@ def innermost(
 ) -> int:
     """Return how far inside the inner edge of the first rail may lie: not further than all rails lie over the core.
 
+    It lies beyond the core where a keepout reaches out of it, as those around plates of capacitors do.
+
     Args:
         stack: The rules.
         conductor: On which the rails are to lie.
         core: Box of the modules.
         side: Side of the core.
         rails: The rails from the inside.
-        metal_in: What lies in the core.
+        metal_in: What lies in the core, and keepouts that reach beyond it.
     """
     level, edge, step = stack.index(conductor.name), outwards(core, side), 2 * stack.technology.grid
     half = (core.height() if side in {"bottom", "top"} else core.width()) // 2
     depth = min(rails[-1].high, half - stack.space(level, wide=False))
-    metal = metal_in(conductor, _strip(core, side, edge - depth - 2 * stack.reach(level), edge))
+    metal = metal_in(conductor, _strip(core, side, edge - depth - 2 * stack.reach(level), FAR))
     metal = {net: region for net, region in metal.items() if not region.is_empty()}
     wide = _any_wide(stack, level, rails, metal)
     space = stack.space(level, wide=wide)

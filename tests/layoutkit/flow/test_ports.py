@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 
 from layoutkit.drc.check import Options, check_cell
 from layoutkit.flow.build import build_layout
-from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
+from layoutkit.flow.placing import place_modules
 from layoutkit.flow.port_frame import PortNet, draw_frame, plan_frame, port_conductors
+from layoutkit.flow.ports import with_ports
+from layoutkit.flow.room import Room
 from layoutkit.flow.summary import faults
+from layoutkit.place import PlacementOptions
 from layoutkit.technology import load, names
 
 OTA = Path(__file__).parents[3] / "skills/netlist-to-gds/assets/ota_5t.spice"
@@ -180,6 +184,27 @@ def test_rails_lie_over_modules_as_far_as_their_metal_leaves_room(technology, ba
             overlap = port.box & core
             free = [c.name for c in conductors if not metal[c.name]]
             assert overlap.height() == 1000 or not free
+
+
+@pytest.mark.parametrize("sides", [("bottom", "top"), ("left", "right")])
+@pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_rails_keep_the_spaces_that_the_plates_of_capacitors_ask(technology, sides):
+    """capm.11 of sky130A, MIMTM.1 of gf180mcuD, M5.f of sg13g2: keepouts around plates reach beyond the modules."""
+    process = load(technology)
+    wanted = [{"port": port, "side": side} for port, side in zip(("vss", "vdd"), sides, strict=True)]
+    text = ".subckt decoupling vdd vss\nC1 vdd vss 0.2p\n.ends\n"
+    request = LayoutRequest(netlist_text=text, technology=technology, constraints={"port_sides": wanted})
+    design, _ = make_design(request, process, read_circuit(request, process)[0])
+    framed, _ = with_ports(place_modules(design, PlacementOptions()), design, Room(0, {}))
+    assert {(port.name, port.side) for port in framed.frame.ports} == set(zip(("vss", "vdd"), sides, strict=True))
+    violations = check_cell(framed.layout, framed.cell, process, Options()).summary()["violations"]
+    assert [violation["rule_id"] for violation in violations] == []
+    keepouts = [
+        (keepout.layer, framed.place_of(m, keepout.box)) for m in framed.modules.values() for keepout in m.keepouts
+    ]
+    for port in framed.frame.ports:
+        assert port.rail
+        assert not [box for layer, box in keepouts if layer == port.layer and box.overlaps(port.box)]
 
 
 def rail_conductors(process):
