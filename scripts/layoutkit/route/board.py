@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
+from layoutkit.route.metal import cut_index
 from layoutkit.route.occupancy import Shape
 from layoutkit.route.path_search import EdgeCosts, Search
 from layoutkit.route.sheet import Sheet
@@ -305,9 +306,9 @@ class Board(Sheet):
             shape = Shape(rect, net.name, wide)
             for counts in self._routed.values():
                 counts.add_metal(level, shape, amount)
-        for cut, rect in metal.cuts(self.stack):
+        for via in metal.vias:
             for counts in self._routed.values():
-                counts.add_cut(cut, rect, amount)
+                counts.add_array(cut_index(self.stack, via.cut), via, amount)
 
     def blame(self, metal: NetMetal, net: NetRequest) -> None:
         """Raise the history of the edges that a net, which is not entered now, shares with others; all if none is."""

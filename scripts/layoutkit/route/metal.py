@@ -247,20 +247,30 @@ class Finisher:
             larger = [(c, r) for c in side for r in side if c * r >= needed]
             arrays = [*sorted(larger, key=lambda n: (max(n) > most + 2, n[0] * n[1], max(n), n)), *arrays]
         others = [other for other in vias if other is not via]
+        too_large: list[tuple[int, Rect]] = []  # pads without room; one that holds another has none either
         for columns, rows in arrays:
             candidate = Via(via.cut, via.x, via.y, columns, rows)
-            if (columns, rows) == (1, 1) or (
-                self._room_for_pads(candidate, wide) and self._fits(candidate, cut, others)
-            ):
+            if (columns, rows) == (1, 1):
+                return candidate
+            metal = pads(self.stack, candidate)
+            if any(level == at and holds(rect, less) for level, rect in metal for at, less in too_large):
+                continue
+            pad = self._pad_without_room(metal, wide)
+            if pad is not None:
+                too_large.append(pad)
+            elif self._fits(candidate, cut, others):
                 return candidate
         return via
 
-    def _room_for_pads(self, via: Via, wide: Sequence[tuple[int, Rect]]) -> bool:
-        """Return whether the pads of a via keep their space to others; ``wide`` is the wide metal of the net."""
-        return not any(
-            self.in_the_way(level, rect, attached=any(at == level and touches(rect, other) for at, other in wide))
-            for level, rect in pads(self.stack, via)
-        )
+    def _pad_without_room(
+        self, metal: Sequence[tuple[int, Rect]], wide: Sequence[tuple[int, Rect]]
+    ) -> tuple[int, Rect] | None:
+        """Return the first pad that is too close to others, None without; ``wide`` is the wide metal of the net."""
+        for level, rect in metal:
+            attached = any(at == level and touches(rect, other) for at, other in wide)
+            if self.in_the_way(level, rect, attached=attached):
+                return level, rect
+        return None
 
     def _fits(self, via: Via, cut: int, others: list[Via]) -> bool:
         """Return whether the cuts of a via keep their space to all others."""

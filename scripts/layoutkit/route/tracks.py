@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from layoutkit.route.occupancy import Shape
-    from layoutkit.route.routes import Point, Rect
+    from layoutkit.route.routes import Point, Rect, Via
     from layoutkit.route.routing_stack import Stack
 
     Counts = npt.NDArray[np.int32]
@@ -106,6 +106,24 @@ class EdgeCounts:
         """Count a cut, or a keepout of cuts, against the vias of its kind."""
         reach = self.stack.cuts[cut].size // 2 + (0 if keepout else self.stack.cuts[cut].space)
         self._add_via(cut, _grown(rect, reach, reach), amount)
+
+    def add_array(self, cut: int, via: Via, amount: int = 1) -> None:
+        """Count each cut of a via: in a row of cuts, all columns block the same rows of nodes."""
+        import numpy as np
+
+        reach = self.stack.cuts[cut].size // 2 + self.stack.cuts[cut].space
+        rects = self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows)
+        across = [inside(self.tracks.xs, rect[0] - reach, rect[2] + reach) for rect in rects[: via.columns]]
+        up = [inside(self.tracks.ys, rect[1] - reach, rect[3] + reach) for rect in rects[:: via.columns]]
+        left, right = min(part.start for part in across), max(part.stop for part in across)
+        low, high = min(part.start for part in up), max(part.stop for part in up)
+        if left >= right or low >= high:
+            return
+        columns, rows = np.zeros(right - left, dtype=np.int32), np.zeros(high - low, dtype=np.int32)
+        for counts, parts, first in ((columns, across, left), (rows, up, low)):
+            for part in parts:
+                counts[part.start - first : max(part.stop - first, 0)] += 1
+        self.via[cut, low:high, left:right] += amount * np.outer(rows, columns)
 
     def bound(self, area: Rect) -> None:
         """Count everything that would leave ``area``."""
