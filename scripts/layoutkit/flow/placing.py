@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ from layoutkit.place.sliding import slide_into_line
 from layoutkit.route.negotiation import NOT_TRIED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from layoutkit.circuit.constraints import Outcome
     from layoutkit.draw.module import Module
@@ -412,9 +413,13 @@ def _arranged(
     plan = plan_symmetry(drawn, design)
     whole = whole_arrangements(layout, design, drawn, plan)
     found = []
+    searched: dict[bytes, Any] = {}  # arrangements are often equal but for the names of modules
     for modules, symmetry in ((tuple(drawn), plan), *whole):
         blocks = module_blocks(modules, design.technology, symmetry)
-        found.append(_Arranged(modules, symmetry, blocks, *_placed(modules, design, blocks, options, cover=cover)))
+        place = partial(_in_line, design.technology, options=options, searched=searched)
+        found.append(
+            _Arranged(modules, symmetry, blocks, *_placed(modules, design, blocks, options, place, cover=cover))
+        )
     best = found[0]
     if whole:
         smallest = min(found[1:], key=lambda each: each.area(options))
@@ -428,7 +433,13 @@ def _arranged(
 
 
 def _placed(
-    drawn: Sequence[Drawn], design: Design, blocks: Sequence[Block], options: PlacementOptions, *, cover: bool
+    drawn: Sequence[Drawn],
+    design: Design,
+    blocks: Sequence[Block],
+    options: PlacementOptions,
+    place: Callable[[Sequence[Block]], Placement],
+    *,
+    cover: bool,
 ) -> tuple[Placement, tuple[Overlay, ...]]:
     """Return a placement, with capacitors over other modules where that makes the layout smaller.
 
@@ -445,33 +456,35 @@ def _placed(
     above = {each.name for each in found}
     below = [block for block in blocks if block.name not in above]
     if not found or not below:
-        return _in_line(technology, blocks, options), ()
+        return place(blocks), ()
     critical = critical_devices(design.constraints)
     closed = {
         item.module.name
         for item in drawn
         if critical & set(item.module.devices) or isinstance(item.group, InstanceGroup)  # which may hold matched ones
     }
-    placement = _in_line(technology, below, options)
+    placement = place(below)
     named = kdb.Region()
     for item in drawn:
         if item.module.name not in above:
-            place = placement.placed[item.module.name]
-            for gate in item.shapes[place.variant].gates:
-                named.insert(gate.box.transformed(transformation(place)))
+            spot = placement.placed[item.module.name]
+            for gate in item.shapes[spot.variant].gates:
+                named.insert(gate.box.transformed(transformation(spot)))
     laid = lay_over(
         technology, found, blocks, placement, Below(frozenset(closed), named, options.max_aspect), options.gap_y
     )
     size = outline_area(kdb.Box(*laid[0].box), options.max_aspect)
     if size <= sum(block.width * block.height for block in blocks):
         return laid  # no placement beside each other is smaller
-    beside = _in_line(technology, blocks, options)
+    beside = place(blocks)
     return laid if size < outline_area(kdb.Box(*beside.box), options.max_aspect) else (beside, ())
 
 
-def _in_line(technology: Technology, blocks: Sequence[Block], options: PlacementOptions) -> Placement:
+def _in_line(
+    technology: Technology, blocks: Sequence[Block], options: PlacementOptions, searched: dict[bytes, Any]
+) -> Placement:
     """Return a placement in which blocks that are to align do so exactly, where they can slide there."""
-    return slide_into_line(technology, place_blocks(technology, blocks, options), blocks, options)
+    return slide_into_line(technology, place_blocks(technology, blocks, options, searched=searched), blocks, options)
 
 
 def _area(placement: Placement) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 import zlib
@@ -62,7 +63,11 @@ _work = [0]
 
 
 def place_blocks(
-    technology: Technology, blocks: Sequence[Block], options: PlacementOptions | None = None, engine: str = "auto"
+    technology: Technology,
+    blocks: Sequence[Block],
+    options: PlacementOptions | None = None,
+    engine: str = "auto",
+    searched: dict[bytes, Any] | None = None,
 ) -> Placement:
     """Return a legal placement of ``blocks``; blocks without taps share rings where that saves area.
 
@@ -72,6 +77,7 @@ def place_blocks(
         options: Room for wires, shape, what belongs together, seed.
         engine: ``python``, ``numba`` (Python where it is not installed), or ``auto``: numba once this
             process has done enough to pay for its start. All give the same placement.
+        searched: What earlier searches found, which is used for equal problems and added to; None searches anew.
 
     Raises:
         GeometryError: If ``blocks`` is empty, two have one name, a partner is missing or differs, or a block cannot be
@@ -82,7 +88,7 @@ def place_blocks(
     problem = make_problem(technology, blocks, options)
     n = len(problem.items)
     moves = options.moves if options.moves is not None else min(MOVES_PER_PAIR * n * n, MOST_MOVES)
-    return placement_of(problem, _search(problem, options.seed, moves, engine), blocks)
+    return placement_of(problem, _search(problem, options.seed, moves, engine, searched), blocks)
 
 
 def check_blocks(blocks: Sequence[Block]) -> None:
@@ -115,8 +121,22 @@ def check_blocks(blocks: Sequence[Block]) -> None:
         raise GeometryError("; ".join(faults))
 
 
-def _search(problem: Problem, seed: int, moves: int, engine: str) -> Any:
-    """Return the best state found."""
+def _search(problem: Problem, seed: int, moves: int, engine: str, searched: dict[bytes, Any] | None) -> Any:
+    """Return the best state found: that of an equal problem, where one was searched; names make no difference."""
+    state = _first_state(problem)
+    if searched is None:
+        return _anneal(problem, state, seed, moves, engine)
+    digest = hashlib.sha256(repr((seed, moves, state)).encode())
+    for array in problem.numbers:
+        digest.update(repr(array.shape).encode() + array.tobytes())
+    key = digest.digest()
+    if key not in searched:
+        searched[key] = _anneal(problem, state, seed, moves, engine)
+    return searched[key]
+
+
+def _anneal(problem: Problem, state: list[int], seed: int, moves: int, engine: str) -> Any:
+    """Return the best state found from a first one."""
     n = len(problem.items)
     generator = random.Random(seed)  # noqa: S311 - a search, not a secret
     numbers = np.frombuffer(generator.randbytes(16 * moves), dtype="<u4").astype(np.int64)
@@ -126,7 +146,6 @@ def _search(problem: Problem, seed: int, moves: int, engine: str) -> Any:
     if engine == "numba" or (engine == "auto" and _work[0] >= COMPILE_FROM_WORK):
         compiled = _numba_anneal()
     arrays = problem.numbers if compiled else tuple(array.tolist() for array in problem.numbers)
-    state = _first_state(problem)
     scratch = _scratch(problem)
     best: Any = list(state)
     if compiled:

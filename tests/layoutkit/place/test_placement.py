@@ -221,6 +221,19 @@ def test_python_and_numba_find_the_same_placement():
     assert python == compiled
 
 
+def test_blocks_that_are_equal_but_for_their_names_are_searched_once():
+    blocks, options, searched = random_blocks(5, 1), PlacementOptions(moves=300), {}
+    renamed = [replace(b, name=f"{b.name}_", partner=f"{b.partner}_" if b.partner else None) for b in blocks]
+    first = place_blocks(TECHNOLOGY, blocks, options, searched=searched)
+    again = place_blocks(TECHNOLOGY, renamed, options, searched=searched)
+    assert len(searched) == 1
+    assert again == place_blocks(TECHNOLOGY, renamed, options)
+    assert again.box == first.box
+    place_blocks(TECHNOLOGY, renamed, replace(options, seed=2), searched=searched)
+    place_blocks(TECHNOLOGY, renamed, replace(options, gap_x=1000), searched=searched)
+    assert len(searched) == 3
+
+
 def test_searches_are_compiled_once_those_of_a_process_cost_as_much_as_that(monkeypatch):
     asked = []
     monkeypatch.setattr(engine, "_numba_anneal", lambda: asked.append(engine._work[0]))
