@@ -257,7 +257,7 @@ class Finisher:
                 continue
             pad = self._pad_without_room(metal, wide)
             if pad is not None:
-                too_large.append(pad)
+                too_large = [each for each in too_large if each[0] != pad[0] or not holds(each[1], pad[1])] + [pad]
             elif self._fits(candidate, cut, others):
                 return candidate
         return via
