@@ -9,7 +9,8 @@
 
 The metal of each net outside of the modules is cut into blocks, each of which stays rigid: vias, patches, wires across,
 ends of wires along, rails, pins. The blocks move inwards one after the other, the innermost first, each as far as the
-rules allow; wires between blocks get shorter. Each side of the cell moves on its own.
+rules allow; wires between blocks get shorter. Each side of the cell moves on its own. Where the cell gets too long for
+its width, the longer sides move less far.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections import defaultdict
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
@@ -191,13 +193,22 @@ def tighten(
     if result.failed:
         return frame, result
     whole = _Cell(technology, frame, result, obstacles, keepouts, kept)
+    best = _tightest(whole)
+    width, height = best.frame.boundary.width(), best.frame.boundary.height()
+    if max(width, height) > frame.max_aspect * min(width, height):
+        whole.least = ceil(height / frame.max_aspect), ceil(width / frame.max_aspect)
+        best = _tightest(whole)
+    return best.frame, best.result
+
+
+def _tightest(whole: _Cell) -> _Cell:
+    """Return a cell with all sides moved inwards."""
     upright = whole.tightened((_Way(1, 1),)).tightened((_Way(1, -1),))
     tried = [upright.tightened((_Way(0, 1),)).tightened((_Way(0, -1),))]
-    box = frame.boundary
-    if kept.axis_x is not None and result.mirrored and box.left + box.right == 2 * kept.axis_x:
-        tried.append(upright.tightened((_Way(0, 1, kept.axis_x), _Way(0, -1, kept.axis_x))))
-    best = min(tried, key=lambda each: (len(whole.spoiled(each)), each.frame.boundary.area()))
-    return best.frame, best.result
+    box = whole.frame.boundary
+    if whole.axis_x is not None and whole.result.mirrored and box.left + box.right == 2 * whole.axis_x:
+        tried.append(upright.tightened((_Way(0, 1, whole.axis_x), _Way(0, -1, whole.axis_x))))
+    return min(tried, key=lambda each: (len(whole.spoiled(each)), each.frame.boundary.area()))
 
 
 def with_frame(obstacles: Obstacles, old: Frame, new: Frame) -> Obstacles:
@@ -241,7 +252,11 @@ class _Fixed:
 
 
 class _Cell:
-    """A routed cell, of which sides are moved one after the other."""
+    """A routed cell, of which sides are moved one after the other.
+
+    Attributes:
+        least: Width and height that the boundary keeps. [dbu]
+    """
 
     def __init__(
         self,
@@ -253,6 +268,7 @@ class _Cell:
         kept: Kept,
     ) -> None:
         self.technology, self.frame, self.result, (self.axis_x, self.keep_lengths) = technology, frame, result, kept
+        self.least = 0, 0
         self.stack = make_stack(technology, [conductor.name for conductor in technology.conductors], [])
         self.keepouts = [Piece(each.layer, _rect(each.box), KEEPOUT) for each in keepouts if each.kind != "metal"]
         known = {*(c.name for c in technology.conductors), *(cut.name for cut in technology.cuts)}
@@ -523,7 +539,7 @@ class _Squeeze:
         outer = [each for each in self.blocks if each[1].high == self.edge]
         with_edge = [entry for _, _, entries in outer for entry in entries]
         own = {id(entry) for entry in with_edge}
-        limit = max(0, self.edge - self.core)
+        limit = min(max(0, self.edge - self.core), self._spare())
         for entry in (entry for near in self.near for layer in near.values() for entry in layer):
             gap = self.edge - entry.span.high
             if entry.span.space != KEEPOUT and gap >= 0 and id(entry) not in own:
@@ -533,6 +549,12 @@ class _Squeeze:
             moved[net].append(block._replace(by=by))
         blocks = {net: tuple(sorted(each)) for net, each in moved.items()}
         return _Move(self.ways, blocks, self.images, (self.edge, by))
+
+    def _spare(self) -> int:
+        """Return how far each side may move until the boundary is as small as allowed. [dbu]"""
+        box, (width, height) = self.cell.frame.boundary, self.cell.least
+        spare = box.width() - width if self.ways[0].axis == 0 else box.height() - height
+        return spare // len(self.ways)
 
     def inner(self, net: str) -> tuple[int, int]:
         """Return the extent of all blocks of a net that do not touch the boundary."""

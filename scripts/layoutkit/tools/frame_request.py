@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 def frame_data(technology: Technology, frame: Frame) -> dict[str, Any]:
     """Return a frame as ``read_frame`` reads it, without the area for wires."""
+    aspect = {"max_aspect": frame.max_aspect} if isfinite(frame.max_aspect) else {}
     return {
+        **aspect,
         "boundary": box_data(technology, frame.boundary),
         "core": box_data(technology, frame.core),
         "ports": [
@@ -50,7 +54,8 @@ def read_frame(technology: Technology, entry: Mapping[str, Any], wiring: kdb.Box
         label = label_place(technology, pin, rail=each["rail"])
         ports.append(Port(each["port"], each["side"], layer, box(each["box"]), pin, label, each["rail"]))
     cuts = tuple((technology.resolve(each["layer"]), box(each["box"])) for each in entry["cuts"])
-    return Frame(box(entry["boundary"]), box(entry["core"]), wiring, tuple(ports), cuts)
+    found = Frame(box(entry["boundary"]), box(entry["core"]), wiring, tuple(ports), cuts)
+    return replace(found, max_aspect=entry.get("max_aspect", found.max_aspect))
 
 
 def box_data(technology: Technology, box: kdb.Box) -> dict[str, float]:

@@ -207,6 +207,22 @@ def test_rails_keep_the_spaces_that_the_plates_of_capacitors_ask(technology, sid
         assert not [box for layer, box in keepouts if layer == port.layer and box.overlaps(port.box)]
 
 
+@pytest.mark.parametrize(("technology", "aspect"), [("sky130A", None), ("gf180mcuD", None), ("sky130A", 1.8)])
+def test_a_cell_is_no_longer_than_asked_where_its_rails_lie_over_the_modules(tmp_path, technology, aspect):
+    """The sides that ports and wires need made two transistors 2.04 times as wide as high."""
+    text = ".subckt inverter in out vdd vss\n" + "".join(
+        f"M{kind} out in {supply} {supply} {kind} w=270n l=20n nfin=6 nf=2\n"
+        for kind, supply in (("pmos", "vdd"), ("nmos", "vss"))
+    )
+    request = LayoutRequest(
+        netlist_text=text + ".ends\n", technology=technology, workspace=str(tmp_path), aspect=aspect
+    )
+    report = build_layout(request)
+    assert faults(report) == []
+    boundary, _ = written_ports(report["files"]["gds"], load(technology))
+    assert 0.95 < boundary.width() / boundary.height() / (aspect or 2) <= 1
+
+
 def rail_conductors(process):
     """Return the conductors on which rails may lie over modules: above that of the ports at the left and right."""
     first = next(i for i, each in enumerate(process.conductors) if each.name == port_conductors(process)[0].name)

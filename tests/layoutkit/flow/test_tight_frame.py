@@ -1,6 +1,7 @@
 """The frame of a routed cell, moved inwards: how far is arithmetic, the rules and the nets are judged by KLayout."""
 
 from dataclasses import replace
+from math import ceil, inf
 
 import klayout.db as kdb
 import pytest
@@ -22,10 +23,11 @@ from layoutkit.technology import load
 CHANNEL = 6000  # dbu: room for many tracks in every process here
 
 
-def routed(process, pins, ports, core, style="rails", image_of=(), **options):
+def routed(process, pins, ports, core, style="rails", image_of=(), *, max_aspect=inf, **options):
     """Return a cell with pins on the second conductor, wired to a frame, its routes, and the frame it had before.
 
-    ``image_of`` holds pairs of a net and the one that it should be the mirror image of.
+    ``image_of`` holds pairs of a net and the one that it should be the mirror image of, ``max_aspect`` the largest
+    aspect that the frame may be tightened to.
     """
     layout = kdb.Layout()
     layout.dbu = process.dbu_um
@@ -33,7 +35,7 @@ def routed(process, pins, ports, core, style="rails", image_of=(), **options):
     conductor = process.conductors[1]
     for box in pins.values():
         cell.shapes(process.layer(layout, conductor.layer)).insert(box)
-    frame = plan_frame(process, core, ports, CHANNEL, style)
+    frame = replace(plan_frame(process, core, ports, CHANNEL, style), max_aspect=max_aspect)
     draw_frame(layout, cell, process, frame)
     ends = {name: [Endpoint(conductor.name, b.center().x, b.center().y, rect(b))] for name, b in pins.items()}
     for port, box in frame.terminals:
@@ -81,6 +83,30 @@ def test_what_no_wire_needs_is_taken_out_of_the_frame(technology):
     assert port.pin.right == tight.boundary.right < frame.boundary.right - CHANNEL // 2
     assert sum(net.wire_length for net in routes.result.nets) < 2 * CHANNEL
     assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
+
+
+@pytest.mark.parametrize("axis", [None, 3500])
+@pytest.mark.parametrize("size", [(7000, 3000), (7000, 18000)])
+def test_the_longer_sides_of_a_frame_stay_where_the_cell_would_get_too_long(size, axis):
+    process = load("sky130A")
+    pins = pads(process, 2, 6000)
+    core = kdb.Box(0, -600, size[0], size[1] - 600)
+    ports = [PortNet("n0", (pins["n0"],), side="left"), PortNet("n1", (pins["n1"],), side="right")]
+    images = [("n1", "n0")] if axis else ()
+
+    def sides(**options):
+        layout, routes, _ = routed(process, pins, ports, core, image_of=images, axis_x=axis, **options)
+        assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
+        assert core.inside(routes.frame.boundary)
+        return sorted((routes.frame.boundary.width(), routes.frame.boundary.height()))
+
+    shorter, longer = sides()
+    for max_aspect in (1.3, 1.7):
+        assert longer > 1.7 * shorter
+        kept = sides(max_aspect=max_aspect)
+        assert kept[1] == longer
+        assert 0 <= kept[0] - ceil(longer / max_aspect) <= 2 * process.grid
+    assert sides(max_aspect=longer / shorter) == [shorter, longer]
 
 
 def test_only_metal_that_is_too_far_inside_to_limit_a_move_is_left_out(monkeypatch):
@@ -197,8 +223,9 @@ def test_both_sides_move_alike_only_where_the_axis_is_the_middle_of_the_frame(ri
     sides=st.lists(st.sampled_from(["left", "right", "bottom", "top"]), min_size=2, max_size=6),
     style=st.sampled_from(["rails", "ring"]),
     step=st.integers(300, 600),
+    max_aspect=st.sampled_from([inf, 1.5]),
 )
-def test_a_tight_frame_keeps_the_rules_and_every_net_in_one_piece(technology, sides, style, step):
+def test_a_tight_frame_keeps_the_rules_and_every_net_in_one_piece(technology, sides, style, step, max_aspect):
     process = load(technology)
     pins = pads(process, len(sides) + 2, step * 10)
     core = sum(pins.values(), kdb.Box()).enlarged(400, 600)
@@ -207,7 +234,7 @@ def test_a_tight_frame_keeps_the_rules_and_every_net_in_one_piece(technology, si
         PortNet(name, (box,), use, side=None if use != "signal" else sides[i - 2])
         for i, ((name, box), use) in enumerate(zip(pins.items(), uses, strict=True))
     ]
-    layout, routes, frame = routed(process, pins, ports, core, style)
+    layout, routes, frame = routed(process, pins, ports, core, style, max_aspect=max_aspect)
     assert not routes.result.failed
     tight = routes.frame
     assert tight.boundary.inside(frame.boundary)
