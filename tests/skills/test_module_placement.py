@@ -120,7 +120,7 @@ def test_a_net_without_wires_is_open_and_ports_are_labelled(placed):
     """Nothing is wired: LVS tells it, though every port has its name."""
     data = placed(OTA)
     layout, cell = top_cell(data["layout_path"])
-    layers = [load("sky130A").layer(layout, f"{conductor}.label") for conductor in ("met1", "met2")]
+    layers = [load("sky130A").layer(layout, f"{each}.label") for each in ("met1", "met2", "met3")]  # rails on met3
     texts = [text.text_string for layer in layers for text in cell.shapes(layer).each()]
     assert sorted(texts) == ["bias", "inn", "inp", "out", "vdd", "vss"]
     assert {net["net_name"] for net in data["nets"]} == {"bias", "inn", "inp", "out", "tail", "tmir", "vdd", "vss"}
