@@ -162,10 +162,7 @@ class _Drawing:
         self.matched = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
         self.links = self._gate_links()
         self.tie_rails = self._tie_rails()
-        self.inner_risers = self._planned_inner_risers()
-        self.risers = self._planned_risers()
-        joined = {*self.risers.nets, *self.inner_risers.nets}
-        self.links = [link for link in self.links if link.net not in joined]  # risers join the rails, too
+        self._plan_risers()
         self.inner = self._ring_inside()
         self.ends = self.inner.left - self._tap_width("left"), self.inner.right + self._tap_width("right")
         self._check_tap_distance()
@@ -312,18 +309,36 @@ class _Drawing:
                 found |= dict.fromkeys(nets, pair)
         return list(dict.fromkeys(found.values()))
 
-    def _planned_inner_risers(self) -> InnerRisers:
-        """Return the risers of twins between the channels of matched devices.
+    def _plan_risers(self) -> None:
+        """Plan inner risers and those at the ends, and leave out the links of nets whose rails these join.
+
+        Which links stay is known once both are planned. Inner risers that were planned without one are planned again.
+        """
+        staying = {link.net for link in self.links} - {net for pair in self._inner_pairs() for net in pair}
+        while True:
+            self.inner_risers = self._planned_inner_risers(staying)
+            self.risers = self._planned_risers()
+            joined = {*self.risers.nets, *self.inner_risers.nets}
+            links = [link for link in self.links if link.net not in joined]
+            if staying.issuperset(link.net for link in links):
+                break
+            staying.update(link.net for link in links)
+        self.links = links
+
+    def _inner_pairs(self) -> list[tuple[str, str]]:
+        """Return the twins that may have inner risers.
 
         Nets with a stated current have theirs at the ends, where wide ones have room.
         """
-        pairs: list[tuple[str, str]] = []
-        if self.matched:
-            bulk, loads = self.stack.bulk_net, self.loads.nets
-            pairs = [pair for pair in self.stack.twins if len({*pair, bulk}) > 2 and not any(map(loads.get, pair))]
-        metal, nets = self.metal, {net for pair in pairs for net in pair}
+        bulk, loads = self.stack.bulk_net, self.loads.nets
+        pairs = self.stack.twins if self.matched else ()
+        return [pair for pair in pairs if len({*pair, bulk}) > 2 and not any(map(loads.get, pair))]
+
+    def _planned_inner_risers(self, staying: Collection[str]) -> InnerRisers:
+        """Return the risers of twins between the channels of matched devices, beside the links of nets ``staying``."""
+        metal, pairs = self.metal, self._inner_pairs()
         space = metal.space(metal.riser, self._widest(metal.riser))
-        taken = [link.area.enlarged(space, space) for link in self.links if link.net not in nets]
+        taken = [link.area.enlarged(space, space) for link in self.links if link.net in staying]
         columns = [{column.left + self.sizes.contact // 2 for column in row.plan.columns} for row in self.wired]
         half_width = min(-self._matched_span()[0], self._matched_span()[1]) if pairs else 0
         around = Surroundings(self._channels(), set.intersection(*columns), half_width, taken)

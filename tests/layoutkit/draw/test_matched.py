@@ -13,6 +13,7 @@ from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.draw.ring import RingStyle
 from layoutkit.drc.check import check
 from layoutkit.errors import DrcViolationError, GeometryError, LayoutkitError
+from layoutkit.extract.connectivity import DrawnLayers, Nets
 from layoutkit.technology import load
 
 
@@ -218,6 +219,29 @@ def test_rails_of_twins_end_at_contacts_and_risers_that_cover_both_devices_equal
     if process == "sky130A":
         for channel in channels_of(module.cell, process):
             assert channel.gate == "b" or channel.sides == {"s", channel.gate.replace("g", "d")}
+
+
+@pytest.mark.parametrize("nets", ["o1 g1 b b/o2 g2 b b", "o1 g1 s b/o2 g2 s b", "o1 o2 s b/o2 o1 s b"])
+@pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_risers_of_twins_join_no_two_nets(process, nets):
+    """Gates of short channels have links between facing rows where dummies are missing and ends have no room."""
+    tech = load(process)
+    ends = [each.split() for each in nets.split("/")]
+    twins = tuple({frozenset(pair): pair for pair in zip(*ends, strict=True) if len({*pair}) == 2}.values())
+    shortest = {"sky130A": 0.15, "gf180mcuD": 0.28, "sg13g2": 0.13}[process]
+    for fingers, length, dummies in ((4, shortest, 0), (20, shortest, 0), (20, shortest, 1), (4, 0.5, 0), (20, 0.5, 1)):
+        layout = kdb.Layout()
+        layout.dbu = tech.dbu_um
+        size = MosSize(fingers * 2.4e-6, length * 1e-6, fingers)
+        pair = [transistor(tech, f"M{i}", "pmos", size, dict(zip("dgsb", e, strict=True))) for i, e in enumerate(ends)]
+        spec = GroupSpec("twins", tuple(pair), "ABBA/BAAB", dummies=dummies, ring=RingStyle("later"), twins=twins)
+        module = draw_group(layout, tech, spec)
+        wiring = DrawnLayers(module.cell, tech).wiring
+        metal = Nets(wiring.regions, wiring.joins, layout.dbu)
+        names = {}
+        for pin in module.pins:
+            names.setdefault(metal.at(pin.layer, pin.box.center()).cluster_id, set()).add(pin.net)
+        assert [sorted(found) for found in names.values() if len(found) > 1] == [], (fingers, length, dummies)
 
 
 def test_abba_rows_are_their_own_image_upside_down(pair):
