@@ -211,8 +211,9 @@ class _Stubs:
     def _add_one(self, amount: float, per_length: Callable[[Wire], float], draw: Callable[[Wire], None]) -> bool:
         """Add one stub of an amount where there is room; return whether there is."""
         metal, level_of = self.metal, self.sheet.stack.index
-        before = len(self.finisher.flaws(metal))
-        own = [*metal.rects(self.sheet.stack), *self.finisher.own]
+        drawn = metal.rects(self.sheet.stack)
+        own = [*drawn, *self.finisher.own]
+        before: dict[int, int] = {}
         for wire, stub in self._places(amount, per_length):
             level = level_of(stub.layer)
             if not self._is_free(level, stub):
@@ -222,11 +223,14 @@ class _Stubs:
                 continue
             if next(self.tries, None) is None:
                 return False
-            kept = metal.wires, metal.order, metal.patches
-            draw(stub)
-            if len(self.finisher.flaws(metal)) <= before:
+            # a stub changes the metal of its level only
+            here = [rect for at, rect in drawn if at == level]
+            if level not in before:
+                before[level] = sum(1 for _ in self.finisher.flaws_of(level, here))
+            flaws = self.finisher.flaws_of(level, [*here, *wire_rects(stub)])
+            if all(number <= before[level] for number, _ in enumerate(flaws, 1)):
+                draw(stub)
                 return True
-            metal.wires, metal.order, metal.patches = kept
         return False
 
     def _is_free(self, level: int, stub: Wire) -> bool:

@@ -59,7 +59,7 @@ def _add_bump(
     """
     tries, corners = so_far
     finisher = Finisher(board.stack, board.occupancy, net.name, board.own[net.name])
-    before = len(finisher.flaws(metal))
+    checks: dict[Wire, _BumpCheck] = {}
     for wire, longer, gone, new in _candidates(board, metal, depth, corners):
         if next(tries, None) is None:
             return False
@@ -70,14 +70,35 @@ def _add_bump(
         )
         if outside or any(finisher.in_the_way(level, rect) for rect in new):
             continue
-        if _holds_something(board, net, metal, wire, gone):
+        if wire not in checks:
+            checks[wire] = _BumpCheck(finisher, metal, wire)
+        if checks[wire].needs(gone) or checks[wire].spoils(longer):
             continue
         _exchange(metal, wire, longer)
-        if len(finisher.flaws(metal)) <= before:
-            corners.update({*longer.points} - {*wire.points})
-            return True
-        _exchange(metal, longer, wire)
+        corners.update({*longer.points} - {*wire.points})
+        return True
     return False
+
+
+class _BumpCheck:
+    """Judges bumps of one wire: they change no metal but that of the wire, so only its level is looked at."""
+
+    def __init__(self, finisher: Finisher, metal: NetMetal, wire: Wire) -> None:
+        stack = finisher.stack
+        rest = replace(metal, wires=[other for other in metal.wires if other is not wire]).rects(stack)
+        self.finisher, self.level = finisher, stack.index(wire.layer)
+        self.rest = [rect for level, rect in rest if level == self.level]
+        self.fixed = [rect for level, rect in finisher.own if level == self.level]
+        self.before = sum(1 for _ in finisher.flaws_of(self.level, [*self.rest, *wire_rects(wire)]))
+
+    def needs(self, gone: Rect) -> bool:
+        """Return whether other metal of the net meets or touches the part of the wire that a bump leaves bare."""
+        return any(too_close(rect, gone, 1) for rect in (*self.rest, *self.fixed))
+
+    def spoils(self, longer: Wire) -> bool:
+        """Return whether the net breaks more rules with the wire like this."""
+        flaws = self.finisher.flaws_of(self.level, [*self.rest, *wire_rects(longer)])
+        return any(number > self.before for number, _ in enumerate(flaws, 1))
 
 
 def _candidates(
@@ -110,13 +131,6 @@ def _candidates(
                 points = (*wire.points[: index + 1], *bump, *wire.points[index + 1 :])
                 gone = next(wire_rects(replace(wire, points=(one, two))))
                 yield wire, replace(wire, points=points), gone, list(wire_rects(replace(wire, points=tuple(bump))))
-
-
-def _holds_something(board: Sheet, net: NetRequest, metal: NetMetal, wire: Wire, gone: Rect) -> bool:
-    """Return whether other metal of the net meets or touches the part of a wire that a bump would leave bare."""
-    rest = replace(metal, wires=[other for other in metal.wires if other is not wire])
-    level, fixed = board.stack.index(wire.layer), board.own[net.name]
-    return any(at == level and too_close(rect, gone, 1) for at, rect in (*rest.rects(board.stack), *fixed))
 
 
 def _exchange(metal: NetMetal, old: Wire, new: Wire) -> None:

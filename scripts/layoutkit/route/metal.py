@@ -11,7 +11,7 @@ from layoutkit.route.routes import Patch, Via, Wire
 from layoutkit.route.wide_metal import attached_to_wide, wide_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import klayout.db as kdb
 
@@ -61,22 +61,8 @@ class NetMetal:
         """Return the merged metal on a level and that of ``own`` nearby, which is the same at each call; shared."""
         rects = self.rects(stack)
         if level not in self._regions or self._regions[level][0] is not rects:
-            self._regions[level] = rects, self._region(stack, level, own)
+            self._regions[level] = rects, merged_metal(stack, level, [rect for at, rect in rects if at == level], own)
         return self._regions[level][1]
-
-    def _region(self, stack: Stack, level: int, own: Sequence[tuple[int, Rect]]) -> kdb.Region:
-        import klayout.db as kdb
-
-        region = kdb.Region()
-        for at, rect in self.rects(stack):
-            if at == level:
-                region.insert(kdb.Box(*rect))
-        reach = stack.reach(level)
-        window = region.bbox().enlarged(reach, reach)
-        for at, rect in own:
-            if at == level and kdb.Box(*rect).touches(window):
-                region.insert(kdb.Box(*rect))
-        return region.merged()
 
     def _rects(self, stack: Stack) -> list[tuple[int, Rect]]:
         found = {(stack.index(wire.layer), rect) for wire in self.wires for rect in wire_rects(wire)}
@@ -103,6 +89,21 @@ class NetMetal:
     def wire_length(self) -> int:
         """Centre-line length of the wires. [dbu]"""
         return sum(abs(a[0] - b[0]) + abs(a[1] - b[1]) for wire in self.wires for a, b in pairwise(wire.points))
+
+
+def merged_metal(stack: Stack, level: int, drawn: Sequence[Rect], own: Sequence[tuple[int, Rect]]) -> kdb.Region:
+    """Return the merged metal that is drawn on a level, and that of ``own`` nearby."""
+    import klayout.db as kdb
+
+    region = kdb.Region()
+    for rect in drawn:
+        region.insert(kdb.Box(*rect))
+    reach = stack.reach(level)
+    window = region.bbox().enlarged(reach, reach)
+    for at, rect in own:
+        if at == level and kdb.Box(*rect).touches(window):
+            region.insert(kdb.Box(*rect))
+    return region.merged()
 
 
 def cut_index(stack: Stack, name: str) -> int:
@@ -309,25 +310,29 @@ class Finisher:
 
     def flaws(self, metal: NetMetal) -> list[tuple[str, str, Rect]]:
         """Return ``(what, layer, where)`` of every rule that the net's metal and cuts break on their own."""
+        levels = sorted({level for level, _ in metal.rects(self.stack)})
+        found = [flaw for level in levels for flaw in self._flaws_on(level, self.region(metal, level))]
+        return found + self._cut_flaws(metal)
+
+    def flaws_of(self, level: int, drawn: Sequence[Rect]) -> Iterator[tuple[str, str, Rect]]:
+        """Yield, one kind after the other, the flaws of a level on which the net draws these rectangles."""
+        return self._flaws_on(level, merged_metal(self.stack, level, drawn, self.own))
+
+    def _flaws_on(self, level: int, region: kdb.Region) -> Iterator[tuple[str, str, Rect]]:
         import klayout.db as kdb
 
-        found: list[tuple[str, str, Rect]] = []
-        for level in sorted({level for level, _ in metal.rects(self.stack)}):
-            conductor, region = self.stack.conductors[level], self.region(metal, level)
-            narrow = region.width_check(conductor.width, False, kdb.Region.Euclidian)
-            gaps = region.space_check(conductor.space, False, kdb.Region.Euclidian)
-            small = region.with_area(0, conductor.area, False) if conductor.area else kdb.Region()
-            wide_gaps = kdb.EdgePairs(self._gaps_of_wide(region, level))
-            for what, shapes in (
-                ("minimum width", narrow),
-                ("minimum space", gaps),
-                ("minimum space of wide metal", wide_gaps),
-                ("minimum area", small),
-                ("minimum area of holes", self._small_holes(region, level)),
-            ):
-                boxes = sorted((shape.bbox() for shape in shapes.each()), key=str)
-                found += [(what, conductor.name, (b.left, b.bottom, b.right, b.top)) for b in boxes]
-        return found + self._cut_flaws(metal)
+        conductor = self.stack.conductors[level]
+        least_area, euclidean = conductor.area or 0, kdb.Region.Euclidian
+        kinds: tuple[tuple[str, Callable[[], kdb.Region | kdb.EdgePairs]], ...] = (
+            ("minimum width", lambda: region.width_check(conductor.width, False, euclidean)),
+            ("minimum space", lambda: region.space_check(conductor.space, False, euclidean)),
+            ("minimum space of wide metal", lambda: kdb.EdgePairs(self._gaps_of_wide(region, level))),
+            ("minimum area", lambda: region.with_area(0, least_area, False) if least_area else kdb.Region()),
+            ("minimum area of holes", lambda: self._small_holes(region, level)),
+        )
+        for what, shapes in kinds:
+            boxes = sorted((shape.bbox() for shape in shapes().each()), key=str)
+            yield from ((what, conductor.name, (b.left, b.bottom, b.right, b.top)) for b in boxes)
 
     def _cut_flaws(self, metal: NetMetal) -> list[tuple[str, str, Rect]]:
         found: list[tuple[str, str, Rect]] = []
@@ -380,9 +385,10 @@ class Finisher:
         if not conductor.wide_width or not conductor.wide_space:
             return []
         half = conductor.wide_width // 2
-        wide = region.sized(-half).sized(half)
-        if wide.is_empty():
+        core = region.sized(-half)
+        if core.is_empty():
             return []
+        wide = core.sized(half)
         near = wide.sized(conductor.wide_space) & region
         gaps = near.merged().space_check(conductor.wide_space, False, kdb.Region.Projection)
         return [pair for pair in gaps.each() if not (kdb.Region(pair.bbox().enlarged(1, 1)) & wide).is_empty()]

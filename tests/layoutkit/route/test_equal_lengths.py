@@ -1,7 +1,6 @@
 """Nets that should be equally long get bumps; KLayout and the route oracle judge what is drawn."""
 
 from itertools import pairwise
-from types import SimpleNamespace
 
 import klayout.db as kdb
 import pytest
@@ -9,9 +8,10 @@ from route_fields import as_obstacles
 from route_oracle import faults
 
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
-from layoutkit.route.lengthening import _holds_something
-from layoutkit.route.metal import NetMetal
-from layoutkit.route.routes import EqualLengths, Wire
+from layoutkit.route.lengthening import _BumpCheck
+from layoutkit.route.metal import Finisher, NetMetal
+from layoutkit.route.occupancy import Occupancy
+from layoutkit.route.routes import EqualLengths, Via, Wire
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load
 
@@ -71,10 +71,31 @@ def test_bumps_keep_the_space_of_wide_metal_to_wide_metal_of_the_net():
     assert result.net("short").wire_length > 9000
 
 
-def test_no_bump_takes_away_what_other_metal_only_touches():
+def on_met1():
+    """Return what completes a net on met1 and met2 of sky130A that has no metal of its own, and a wire of the net."""
     stack = make_stack(load("sky130A"), ["met1", "met2"], [])
-    wire, board = Wire("met1", ((0, 0), (9000, 0)), 140), SimpleNamespace(stack=stack, own={"n": []})
-    net = straight(load("sky130A"), "n", 0, 9000)
+    return Finisher(stack, Occupancy(), "n", []), Wire("met1", ((0, 0), (9000, 0)), 140)
+
+
+def test_no_bump_takes_away_what_other_metal_only_touches():
+    finisher, wire = on_met1()
     for y, meets in ((140, True), (145, False)):
         metal = NetMetal(wires=[wire, Wire("met1", ((4000, y), (5000, y)), 140)])
-        assert _holds_something(board, net, metal, wire, (4200, -70, 4600, 70)) is meets
+        assert _BumpCheck(finisher, metal, wire).needs((4200, -70, 4600, 70)) is meets
+
+
+def test_a_bump_is_judged_as_the_whole_net_with_it():
+    finisher, wire = on_met1()
+    others = [Wire("met1", ((4000, 600), (5000, 600)), 140), Wire("met2", ((4000, 600), (5000, 600)), 140)]
+    found = []
+    for depth in (200, 350, 400, 600, 750, 850):  # free, just free, too near, on the other wire, beyond it
+        for flawed in (False, True):
+            more = [Wire("met1", ((100, 4000), (100, 4200)), 100)] if flawed else []  # too narrow, and too small
+            metal = NetMetal(wires=[wire, *others, *more], vias=[Via("via", 4100, 600)])
+            bump = ((4200, 0), (4200, depth), (4480, depth), (4480, 0))
+            longer = Wire("met1", (wire.points[0], *bump, wire.points[1]), 140)
+            bumped = NetMetal(wires=[longer, *others, *more], vias=metal.vias)
+            spoils = _BumpCheck(finisher, metal, wire).spoils(longer)
+            assert spoils is (len(finisher.flaws(bumped)) > len(finisher.flaws(metal))), (depth, flawed)
+            found.append(spoils)
+    assert set(found) == {True, False}
