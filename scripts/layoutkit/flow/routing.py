@@ -285,10 +285,7 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
     result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search))
     result = replace(result, mirrored=(*apart, *result.mirrored))
     state = _Settled(job.frame, result, tuple(requests), obstacles)
-    settled = [_settled(job, state, search, keep_lengths=False)]
-    if any(each.lacks > 0 for each in settled[0].mirrored):  # there may be room to make them equal beside the modules
-        settled.append(_settled(job, state, search, keep_lengths=True))
-    best = min(settled, key=lambda each: sum(pair.lacks for pair in each.mirrored))
+    best = _settled(job, state, search)
     result, frame, mirrored = best.result, best.frame, best.mirrored
     overloaded.update(_weak_vias(job, result, overloaded))
     unequal = tuple(unequal_metal(technology, job.obstacles, result))
@@ -321,8 +318,28 @@ class _Settled:
     mirrored: tuple[MirroredNets, ...] = ()
 
 
-def _settled(job: RoutingJob, state: _Settled, search: Search, *, keep_lengths: bool) -> _Settled:
+def _settled(job: RoutingJob, state: _Settled, search: Search) -> _Settled:
     """Return routes with the frame moved inwards, and with equal loads on pairs that are no mirror images there.
+
+    Args:
+        job: What was routed.
+        state: The routes as the router returned them.
+        search: How they were found.
+    """
+    small = _tightened(job, state, search, keep_lengths=False)
+    first = _equally_loaded(job, small, search)
+    if not any(each.lacks > 0 for each in first.mirrored):
+        return first
+    # there may be room to make them equal beside the modules
+    large = _tightened(job, state, search, keep_lengths=True)
+    if (large.frame, large.result) == (small.frame, small.result):
+        return first
+    second = _equally_loaded(job, large, search)
+    return min(first, second, key=lambda each: sum(pair.lacks for pair in each.mirrored))
+
+
+def _tightened(job: RoutingJob, state: _Settled, search: Search, *, keep_lengths: bool) -> _Settled:
+    """Return routes with the frame moved inwards; see ``_settled``.
 
     Args:
         job: What was routed.
@@ -330,18 +347,22 @@ def _settled(job: RoutingJob, state: _Settled, search: Search, *, keep_lengths: 
         search: How they were found.
         keep_lengths: Whether pairs that are equally long keep the frame from moving.
     """
-    technology, axis_x = job.technology, search.axis_x
-    if state.frame is not None:
-        frame, moved = tighten(
-            technology, state.frame, state.result, state.obstacles, job.obstacles, Kept(axis_x, keep_lengths)
-        )
-        if _unequal(search.equal_lengths, moved) <= _unequal(search.equal_lengths, state.result):
-            # else: stated equal lengths matter more than a small frame
-            requests = tuple(_at_frame(net, state.frame, frame) for net in state.requests)
-            state = _Settled(frame, moved, requests, with_frame(state.obstacles, state.frame, frame))
-    area = state.frame.wiring if state.frame else search.area
-    result = _with_equal_loads(job, state, area)
-    return replace(state, result=result, mirrored=measured_mirrors(technology, result, axis_x, state.obstacles))
+    if state.frame is None:
+        return state
+    kept = Kept(search.axis_x, keep_lengths)
+    frame, moved = tighten(job.technology, state.frame, state.result, state.obstacles, job.obstacles, kept)
+    if _unequal(search.equal_lengths, moved) > _unequal(search.equal_lengths, state.result):
+        return state  # stated equal lengths matter more than a small frame
+    requests = tuple(_at_frame(net, state.frame, frame) for net in state.requests)
+    return _Settled(frame, moved, requests, with_frame(state.obstacles, state.frame, frame))
+
+
+def _equally_loaded(job: RoutingJob, state: _Settled, search: Search) -> _Settled:
+    """Return routes with equal loads on pairs that are no mirror images, and what their pairs have in common."""
+    result = _with_equal_loads(job, state, state.frame.wiring if state.frame else search.area)
+    return replace(
+        state, result=result, mirrored=measured_mirrors(job.technology, result, search.axis_x, state.obstacles)
+    )
 
 
 def _with_equal_loads(job: RoutingJob, state: _Settled, area: kdb.Box) -> RoutingResult:

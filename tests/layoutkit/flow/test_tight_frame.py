@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import ceil, inf
+from types import SimpleNamespace
 
 import klayout.db as kdb
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from layoutkit.drc.check import Options, check_cell
 from layoutkit.errors import LayoutkitError
 from layoutkit.extract.connectivity import Nets, wiring
+from layoutkit.flow import routing
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.port_frame import PortNet, draw_frame, erase_frame, plan_frame
 from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, draw_job, find_routes, routing_conductors
@@ -316,3 +318,29 @@ def test_cuts_and_pads_of_a_via_are_no_wires_whose_middle_gets_shorter(given, co
     spans = {span.low: span.high for _, span in cell.mobile(way)}
     assert whole.items() <= spans.items()
     assert len(spans) == 3  # two pads, and all cuts
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_pairs_are_made_equal_once_where_keeping_lengths_moves_no_frame(monkeypatch, same):
+    state = routing._Settled(SimpleNamespace(wiring=None), "routed", (), {})
+    search = SimpleNamespace(axis_x=0, equal_lengths=())
+    loaded = []
+
+    def tightened(_technology, frame, _result, _obstacles, _all, kept):
+        return frame, "moved" if same or not kept.lengths else "kept"
+
+    def equal(_job, given, _area):
+        loaded.append(given.result)
+        return given.result
+
+    lacks = {"moved": 0.3, "kept": 0.1}
+    monkeypatch.setattr(routing, "tighten", tightened)
+    monkeypatch.setattr(routing, "_unequal", lambda *_: 0)
+    monkeypatch.setattr(routing, "with_frame", lambda obstacles, *_: obstacles)
+    monkeypatch.setattr(routing, "_with_equal_loads", equal)
+    monkeypatch.setattr(
+        routing, "measured_mirrors", lambda _technology, result, *_: (SimpleNamespace(lacks=lacks[result]),)
+    )
+    best = routing._settled(SimpleNamespace(technology=None, obstacles=()), state, search)
+    assert loaded == (["moved"] if same else ["moved", "kept"])
+    assert best.result == ("moved" if same else "kept")
