@@ -109,7 +109,8 @@ def test_ports_and_rails_stay_when_their_net_is_unrouted(call, ota):
     call("layout.unroute_net", ota, net_names=["out", "vss"])
     layout = kdb.Layout()
     layout.read(str(ota / "layout.gds"))
-    labels = {shape.text_string for shape in layout.top_cell().shapes(layout.layer(68, 5)).each(kdb.Shapes.STexts)}
+    shapes = [layout.top_cell().shapes(layout.layer(*layer)) for layer in ((68, 5), (70, 5))]  # met1, and met3 of rails
+    labels = {shape.text_string for each in shapes for shape in each.each(kdb.Shapes.STexts)}
     assert labels == ports
     routed = call("layout.route_signal_nets_basic", ota, nets=[{"net_name": "out"}, {"net_name": "vss"}])
     assert routed["routing_stats"]["failed_count"] == 0

@@ -17,7 +17,6 @@ lie over the core (``layoutkit.flow.rail_places``).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf
 from typing import TYPE_CHECKING, Literal
 
 import klayout.db as kdb
@@ -109,7 +108,8 @@ class Frame:
         ports: The metal of the ports, rails first.
         cuts: Name and box of each cut at the corners of a ring.
         nets: Net name to its request.
-        max_aspect: Largest ratio of the longer to the shorter side that the boundary may be moved inwards to.
+        max_aspect: Largest ratio of the longer to the shorter side that the boundary may be moved inwards
+            to; None for any.
     """
 
     boundary: kdb.Box
@@ -118,7 +118,7 @@ class Frame:
     ports: tuple[Port, ...]
     cuts: tuple[tuple[str, kdb.Box], ...] = ()
     nets: Mapping[str, PortNet] = field(default_factory=dict)
-    max_aspect: float = inf
+    max_aspect: float | None = None
 
     @property
     def terminals(self) -> tuple[tuple[Port, kdb.Box], ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
@@ -37,7 +36,7 @@ a tenth larger.
 
 
 def with_ports(
-    placed: PlacedModules, design: Design, room: Room, max_aspect: float = inf
+    placed: PlacedModules, design: Design, room: Room, max_aspect: float | None = None
 ) -> tuple[PlacedModules, list[str]]:
     """Return placed modules with a frame of ports and rails, drawn; and the ports that have no metal, in words.
 
@@ -48,7 +47,8 @@ def with_ports(
         placed: The modules.
         design: What they draw.
         room: Room for wires, that between modules also around them, beyond what ports usually need.
-        max_aspect: Largest ratio of the longer to the shorter side of the cell, unless that of the modules is larger.
+        max_aspect: Largest ratio of the longer to the shorter side of the cell, unless that of the modules is larger;
+            None for any.
     """
     nets, missing = _port_nets(placed, design)
     channel = CHANNEL_TRACKS * track_pitch(placed.technology) + room.between
@@ -56,7 +56,8 @@ def with_ports(
     metal_in = _Metal(placed).inside if room.rails_over else None
     frame = plan_frame(placed.technology, core, nets, channel, design.supply_style, metal_in)
     longer, shorter = max(core.width(), core.height()), max(1, min(core.width(), core.height()))
-    frame = replace(frame, max_aspect=max(max_aspect, longer / shorter))
+    if max_aspect is not None:
+        frame = replace(frame, max_aspect=max(max_aspect, longer / shorter))
     draw_frame(placed.layout, placed.cell, placed.technology, frame)
     missing += _label_black_boxes(placed, design.circuit)
     framed = replace(placed, frame=frame)

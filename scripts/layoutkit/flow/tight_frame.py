@@ -195,8 +195,9 @@ def tighten(
     whole = _Cell(technology, frame, result, obstacles, keepouts, kept)
     best = _tightest(whole)
     width, height = best.frame.boundary.width(), best.frame.boundary.height()
-    if max(width, height) > frame.max_aspect * min(width, height):
-        whole.least = ceil(height / frame.max_aspect), ceil(width / frame.max_aspect)
+    aspect = frame.max_aspect
+    if aspect is not None and max(width, height) > aspect * min(width, height):
+        whole.least = ceil(height / aspect), ceil(width / aspect)
         best = _tightest(whole)
     return best.frame, best.result
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 def frame_data(technology: Technology, frame: Frame) -> dict[str, Any]:
     """Return a frame as ``read_frame`` reads it, without the area for wires."""
-    aspect = {"max_aspect": frame.max_aspect} if isfinite(frame.max_aspect) else {}
+    aspect = {} if frame.max_aspect is None else {"max_aspect": frame.max_aspect}
     return {
         **aspect,
         "boundary": box_data(technology, frame.boundary),
@@ -55,7 +54,7 @@ def read_frame(technology: Technology, entry: Mapping[str, Any], wiring: kdb.Box
         ports.append(Port(each["port"], each["side"], layer, box(each["box"]), pin, label, each["rail"]))
     cuts = tuple((technology.resolve(each["layer"]), box(each["box"])) for each in entry["cuts"])
     found = Frame(box(entry["boundary"]), box(entry["core"]), wiring, tuple(ports), cuts)
-    return replace(found, max_aspect=entry.get("max_aspect", found.max_aspect))
+    return replace(found, max_aspect=entry.get("max_aspect"))
 
 
 def box_data(technology: Technology, box: kdb.Box) -> dict[str, float]:

@@ -190,7 +190,7 @@ def test_without_a_worker_that_may_work_everything_missing_is_named(strange_pack
         jobs = [do("square", n=n) for n in range(2)]
         found = run(jobs, tmp_path / "none", alone, worker_wait_s=0.5)
         assert [(each.key, each.status) for each in found] == [(job.key, "lost") for job in jobs]
-        assert "no worker that may do it" in found[0].error["message"]
+        assert "no worker could run it for 0.5 s" in found[0].error["message"]
         alone.worker(packages=strange_packages / "other")
         (outcome,) = run(jobs[:1], tmp_path / "other", alone, worker_wait_s=12)
         assert "this client runs" in outcome.error["message"]
@@ -273,8 +273,8 @@ def test_what_a_worker_sends_is_written_into_the_folder_only(tmp_path):
 
 def test_addresses_and_certificates_that_do_not_fit_are_refused(monkeypatch, tmp_path):
     for arguments, words in [
-        (("localhost",), "such as tcp://"),
-        (("http://localhost:1",), "such as tcp://"),
+        (("localhost",), "must have the form tcp://"),
+        (("http://localhost:1",), "must have the form tcp://"),
         (("tcp://h:1", "ca.pem"), "got only ca"),
         (("tcp://h:1", "ca.pem", "c.pem", "k.pem"), "write tls://h:1"),
         (("tls://h:1",), "needs the TLS files"),
