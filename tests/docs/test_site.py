@@ -144,7 +144,7 @@ def test_the_notebook_ran_and_its_page_shows_what_its_cells_return(site):
     assert page.count("data:image/png;base64,") >= 2
     assert "differential_pair" in text
     assert re.search(r"DRC\s+clean", text)
-    assert "True ()" in text
+    assert re.search(r"True\s+\(\)", text)  # one line of output may reach the page in two pieces
     assert "LVS does not match" in text
     notebook = json.loads(site_pages.NOTEBOOK.read_text(encoding="utf-8"))
     assert [cell for cell in notebook["cells"] if cell.get("outputs")] == []  # committed without results
