@@ -112,7 +112,12 @@ def _strip(core: kdb.Box, side: Side, low: int, high: int) -> kdb.Box:
 
 
 def _faulty(stack: Stack, level: int, rail: kdb.Box, own: kdb.Region) -> bool:
-    """Return whether a rail leaves a gap or a hole to metal of its own net that is too small."""
+    """Return whether a rail leaves a gap or a hole to metal of its own net that is too small, or hides such metal.
+
+    Metal that lies wholly under a rail would count as a part of it, and stay behind where the rail moves.
+    """
+    if not own.inside(kdb.Region(rail)).is_empty():
+        return True
     region = (own + kdb.Region(rail)).merged()
     if region.space_check(stack.space(level, wide=False)).count():
         return True

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import klayout.db as kdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from layoutkit.drc.check import Options, check_cell
@@ -142,10 +142,11 @@ def test_a_frame_keeps_the_rules_for_all_sides_orders_and_supplies(technology, s
 
 
 @settings(max_examples=25)
+@example(technology="sky130A", bars=[(0, "vdd", 92, 6), (1, "vdd", 92, 6)], ports=0)
 @given(
     technology=st.sampled_from(["sky130A", "gf180mcuD", "sg13g2", "generic"]),
     bars=st.lists(
-        st.tuples(st.integers(0, 1), st.sampled_from(["vdd", "vss", "x", ""]), st.integers(0, 99), st.integers(10, 99)),
+        st.tuples(st.integers(0, 1), st.sampled_from(["vdd", "vss", "x", ""]), st.integers(0, 99), st.integers(5, 99)),
         max_size=8,
     ),
     ports=st.integers(0, 5),
@@ -160,8 +161,8 @@ def test_rails_lie_over_modules_as_far_as_their_metal_leaves_room(technology, ba
     metal = {conductor.name: {} for conductor in conductors}
     for index, (level, net, low, length) in enumerate(bars):
         conductor = conductors[min(level, len(conductors) - 1)]
-        bottom = min(low * 100, core.top - 1000)
-        bar = kdb.Box(500 + 2400 * index, bottom, 1500 + 2400 * index, min(bottom + length * 100 + 1000, core.top))
+        bottom = min(low * 100, core.top - length * 100)
+        bar = kdb.Box(500 + 2400 * index, bottom, 1500 + 2400 * index, bottom + length * 100)
         cell.shapes(process.layer(layout, conductor.layer)).insert(bar)
         metal[conductor.name].setdefault(net, kdb.Region()).insert(bar)
 
@@ -180,6 +181,8 @@ def test_rails_lie_over_modules_as_far_as_their_metal_leaves_room(technology, ba
         assert all(r.interacting(around).is_empty() for n, r in metal.get(port.layer, {}).items() if n != port.name)
         assert not any(p.layer == port.layer and p.name != port.name and p.box.touches(port.box) for p in frame.ports)
         if port.rail:
+            own = metal.get(port.layer, {}).get(port.name, kdb.Region())
+            assert own.inside(around).is_empty()
             assert min(port.box.width(), port.box.height()) == 1000
             overlap = port.box & core
             free = [c.name for c in conductors if not metal[c.name]]
