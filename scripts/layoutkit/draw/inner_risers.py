@@ -63,7 +63,7 @@ class Surroundings(NamedTuple):
         channels: The matched channels.
         columns: Middles of columns that lie above each other in all rows.
         half_width: How far risers may extend to the left and right of x = 0. [dbu]
-        taken: What lies on the conductor of the risers, or would touch their cuts. [dbu]
+        taken: Other metal on the conductor of the risers, and metal that their cuts would touch. [dbu]
     """
 
     channels: Sequence[Channel]

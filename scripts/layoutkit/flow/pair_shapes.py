@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     ShapesOfNets = dict[int, kdb.Region]
 
 OTHERS = 0
-"""Number of all nets that are not asked for."""
+"""Number of all nets that are not measured."""
 
 
 class Drawn(NamedTuple):
@@ -61,7 +61,7 @@ class PairShapes:
 
     @cached_property
     def totals(self) -> dict[str, float]:
-        """Capacitance of each net to everything, which is measured when it is asked for first. [fF]"""
+        """Capacitance of each net to all others and the substrate; measured on first access. [fF]"""
         return self._totals(self.shapes)
 
     def drives_alike(self, one: str, other: str) -> bool:
@@ -167,7 +167,7 @@ class PairShapes:
 
 
 def _owners(contacts: kdb.Region, metal: ShapesOfNets) -> list[tuple[kdb.Point, int]]:
-    """Return the middle of each contact below metal of the nets that are asked for, with the net."""
+    """Return the centre of each contact under the metal of a measured net, and the number of that net."""
     shapes = kdb.Shapes()
     for net, region in metal.items():
         for polygon in region.each() if net != OTHERS else ():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
     Gap = Callable[[str, str], int]
-    Room = Callable[[str, str], tuple[int, int]]
+    RoomBetween = Callable[[str, str], tuple[int, int]]
 
 _UNLIMITED = 1 << 30  # [dbu], of the side that an outline leaves open
 
@@ -80,7 +80,7 @@ def place_outcomes(
     owner: Mapping[str, str],
     boxes: Mapping[str, Rectangle],
     least_gap: Gap,
-    room: Room,
+    room: RoomBetween,
 ) -> list[Outcome]:
     """Return what became of proximity, alignment, ordering, abutment and outline.
 
@@ -119,7 +119,7 @@ def place_outcomes(
 class _Judge:
     """Measures modules as placed; each method returns what is wrong, an empty string where nothing is."""
 
-    def __init__(self, technology: Technology, boxes: Mapping[str, Rectangle], room: Room) -> None:
+    def __init__(self, technology: Technology, boxes: Mapping[str, Rectangle], room: RoomBetween) -> None:
         self._um, self._grid = technology.to_um, technology.grid
         self._boxes, self._room = boxes, room
 

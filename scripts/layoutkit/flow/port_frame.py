@@ -17,6 +17,7 @@ lie over the core (``layoutkit.flow.rail_places``).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal
 
 import klayout.db as kdb
@@ -163,7 +164,8 @@ def plan_frame(
         channel: Room for wires between the core and the rails or the boundary. [dbu]
         style: ``rails``: power at the top, ground at the bottom, unless a net wants another side. ``ring``: every
             supply around the core. ``ports``: supplies have ports as signals do.
-        metal_in: What lies in the core. Where it is given, ``rails`` lie over the core as far as they can.
+        metal_in: Returns the metal and keepouts of the modules. If given, rails lie over the modules as far as these
+            leave room.
     """
     planner = _Planner(technology, core, nets, channel, style)
     if style == "rails" and metal_in is not None:
@@ -263,7 +265,7 @@ class _Planner:
                 if inner <= outwards(self.core, side) + self._rail_space(conductor, rails[0].high):
                     places.append((inner, conductor))
             if places:
-                self.inner[side], self.on[side] = min(places, key=_place)
+                self.inner[side], self.on[side] = min(places, key=itemgetter(0))
 
     def frame(self) -> Frame:
         room = self._room()
@@ -457,10 +459,6 @@ class _Planner:
         while fits(columns, rows + 1):
             rows += 1
         return columns, rows
-
-
-def _place(place: tuple[int, Conductor]) -> int:
-    return place[0]
 
 
 def _rank(net: PortNet) -> tuple[int, str]:

@@ -68,7 +68,7 @@ def innermost(
         core: Box of the modules.
         side: Side of the core.
         rails: The rails from the inside.
-        metal_in: What lies in the core, and keepouts that reach beyond it.
+        metal_in: Returns the metal and keepouts of the modules, also those that extend beyond the core.
     """
     level, edge, step = stack.index(conductor.name), outwards(core, side), 2 * stack.technology.grid
     half = (core.height() if side in {"bottom", "top"} else core.width()) // 2

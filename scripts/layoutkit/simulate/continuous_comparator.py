@@ -29,8 +29,9 @@ RESOLUTION_V = 50e-6
 def measure_continuous_comparator(fixture: Fixture) -> dict[str, Measurement]:
     """Return offset [V], hysteresis [V], delay [s] and supply current [A] of a comparator with one output.
 
-    The offset is the middle of the voltages at which the output changes, the hysteresis their distance. The delay is
-    the longer of those of both edges, with the overdrive voltage beyond the voltage at which the output changes.
+    The input voltages at which the output changes are its two thresholds: the offset is their mean, the hysteresis
+    their difference. The delay is the larger one of a rising and a falling step, which end ``overdrive_v`` beyond a
+    threshold.
 
     Raises:
         SimulationError: If no input voltage changes the output, or it changes too late.
