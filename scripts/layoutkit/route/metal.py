@@ -191,7 +191,7 @@ class Finisher:
                     break
         for level in sorted({level for level, _ in metal.rects(self.stack)}):
             self._enlarge_small(metal, level)
-            self._close_gaps(metal, level)
+            self.close_gaps(metal, level)
             self._name_wide(metal, level)
 
     def in_the_way(self, level: int, rect: Rect, *, attached: bool = False) -> list[Shape]:
@@ -349,7 +349,7 @@ class Finisher:
             buckets.setdefault((cut, column, row), []).append(rect)
         return found
 
-    def _close_gaps(self, metal: NetMetal, level: int) -> None:
+    def close_gaps(self, metal: NetMetal, level: int) -> None:
         """Fill every gap and notch of the net's own metal that is narrower than the minimum space, and too small holes.
 
         Beside its wide parts this is the space of wide metal.

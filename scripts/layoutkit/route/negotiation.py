@@ -297,7 +297,10 @@ class Negotiation:
                 self.state[net.name].shielded = Shielding(self.board).shield(metal, by, its)
 
     def add_second_cuts(self, units: Sequence[Unit]) -> None:
-        """Give vias a second cut where there is room; a via and its mirror image get one together, or neither does."""
+        """Give vias a second cut where there is room.
+
+        A via and its mirror image get one together, or neither does, as long as the rest of the metal is mirrored.
+        """
         widening = SecondCuts(self.board)
         for unit in units:
             drawn = [
@@ -307,7 +310,10 @@ class Negotiation:
                 if metal is not None and self.state[net.name].entered
             ]
             axis = self.mirror.axis if unit.is_mirrored else None
-            for name, singles in widening.add(drawn, axis).items():
+            left = widening.add(drawn, axis)
+            if axis is not None and any(left.values()) and not self.mirror.are_images(drawn[0].metal, drawn[-1].metal):
+                left = widening.add(drawn)
+            for name, singles in left.items():
                 self.state[name].single_cuts = singles
 
     def _why(self, net: NetRequest) -> str:

@@ -4,6 +4,8 @@ single        beside it       about it
 +---+        +-------+       +-------+
 | x |        | x   x |       | x | x |      one of the two cuts stays on the track, or both are beside it
 +---+        +-------+       +-------+
+
+Where the larger pad leaves too narrow a gap to other metal of the net, the gap is filled.
 """
 
 from __future__ import annotations
@@ -13,16 +15,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.route.metal import Finisher, cut_index, pads
+from layoutkit.route.metal import Finisher, NetMetal, cut_index, pads
 from layoutkit.route.occupancy import Shape
-from layoutkit.route.routes import SingleCut
+from layoutkit.route.routes import Patch, SingleCut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from layoutkit.route.metal import NetMetal
     from layoutkit.route.routes import NetRequest, Rect, Via
     from layoutkit.route.sheet import Sheet
+
+OWN_METAL = "other metal of the net"
 
 
 class Drawn(NamedTuple):
@@ -35,6 +38,13 @@ class Drawn(NamedTuple):
     def name(self) -> str:
         """Name of the net."""
         return self.net.name
+
+
+class _Change(NamedTuple):
+    """A via in the place of another, and metal that fills gaps beside it: its level and rectangle."""
+
+    via: Via
+    fills: tuple[tuple[int, Rect], ...] = ()
 
 
 class SecondCuts:
@@ -56,7 +66,7 @@ class SecondCuts:
             axis_x: Where it is given, a via and its mirror image get a second cut together, or neither does. [dbu]
         """
         left: dict[str, list[SingleCut]] = {net.name: [] for net in nets}
-        before = [replace(net.metal, vias=list(net.metal.vias)) for net in nets]
+        before = [replace(net.metal, vias=list(net.metal.vias), patches=list(net.metal.patches)) for net in nets]
         places = {(via.cut, via.x, via.y): (net, number) for net in nets for number, via in enumerate(net.metal.vias)}
         done: set[tuple[str, int, int]] = set()
         for (cut, x, y), place in list(places.items()):
@@ -69,7 +79,7 @@ class SecondCuts:
                 done.add((cut, image, y))
             if any(net.metal.vias[number].columns * net.metal.vias[number].rows > 1 for net, number in ends):
                 continue
-            reason = self._widen(ends, on_axis=x == axis_x)
+            reason = self._widen(ends, axis_x)
             for net, number in ends if reason else ():
                 at = net.metal.vias[number]
                 left[net.name].append(SingleCut(at.cut, at.x, at.y, reason))
@@ -105,29 +115,62 @@ class SecondCuts:
                 names |= self._cuts_too_close(net, index, via)
             yield names
 
-    def _widen(self, ends: Sequence[tuple[Drawn, int]], *, on_axis: bool) -> str:
+    def _widen(self, ends: Sequence[tuple[Drawn, int]], axis_x: int | None) -> str:
         """Give a via, or it and its mirror image, a second cut; return why there is no room, empty if there is."""
+        net, number = ends[0]
         reasons: list[str] = []
-        for changes in self._candidates(ends, on_axis=on_axis):
-            entered: list[tuple[str, Shape]] = []
-            before: list[tuple[Drawn, int, Via]] = []
-            reason = ""
-            for (net, number), via in zip(ends, changes, strict=True):
-                reason = self._reason_against(net, number, via)
-                if reason:
-                    break
-                entered += self._enter(net.name, via)
-                before.append((net, number, net.metal.vias[number]))
-                _exchange(net.metal, number, via)  # the image is checked beside it: both may lie near the axis
+        beside_own: list[list[Via]] = []
+        for vias in self._candidates(ends, on_axis=net.metal.vias[number].x == axis_x):
+            reason = self._exchanged(ends, [_Change(via) for via in vias])
             if not reason:
-                self._entered += entered
                 return ""
-            for net, number, via in before:
-                _exchange(net.metal, number, via)
-            for layer, shape in entered:
-                self.board.occupancy.remove(layer, shape)
             reasons.append(reason)
+            if reason.endswith(OWN_METAL):
+                beside_own.append(vias)
+        if any(not self._exchanged(ends, self._filled(net, vias, axis_x)) for vias in beside_own):
+            return ""
         return "; ".join(dict.fromkeys(reasons))
+
+    def _exchanged(self, ends: Sequence[tuple[Drawn, int]], changes: Sequence[_Change]) -> str:
+        """Exchange a via, or it and its mirror image, if there is room; return why there is none, empty if there is."""
+        entered: list[tuple[str, Shape]] = []
+        before: list[tuple[Drawn, int, Via, list[Patch]]] = []
+        reason = ""
+        for (net, number), change in zip(ends, changes, strict=True):
+            reason = self._reason_against(net, number, change)
+            if reason:
+                break
+            entered += self._enter(net.name, change)
+            before.append((net, number, net.metal.vias[number], net.metal.patches))
+            _exchange(net.metal, number, change.via)  # the image is checked beside it: both may lie near the axis
+            fills = [Patch(self.stack.conductors[level].name, rect) for level, rect in change.fills]
+            net.metal.patches = [*net.metal.patches, *fills]
+        if not reason:
+            self._entered += entered
+            return ""
+        for net, number, via, patches in reversed(before):
+            _exchange(net.metal, number, via)
+            net.metal.patches = patches
+        for layer, shape in entered:
+            self.board.occupancy.remove(layer, shape)
+        return reason
+
+    def _filled(self, net: Drawn, vias: Sequence[Via], axis_x: int | None) -> list[_Change]:
+        """Return a via of a net, or it and its mirror image, with metal in gaps beside it that are too narrow."""
+        finisher = Finisher(self.stack, self.board.occupancy, net.name, ())
+        fills: list[tuple[int, Rect]] = []
+        for level, rect in pads(self.stack, vias[0]):
+            name = self.stack.conductors[level].name
+            metal = NetMetal(patches=[Patch(name, each) for each in (*self._own_around(net, level, rect), rect)])
+            drawn = len(metal.patches)
+            finisher.close_gaps(metal, level)
+            fills += [(level, patch.rect) for patch in metal.patches[drawn:]]
+        if axis_x is None:
+            return [_Change(vias[0], tuple(fills))]
+        images = [(level, (2 * axis_x - r[2], r[1], 2 * axis_x - r[0], r[3])) for level, r in fills]
+        if len(vias) > 1:
+            return [_Change(vias[0], tuple(fills)), _Change(vias[1], tuple(images))]
+        return [_Change(vias[0], tuple(fills + images if vias[0].x == axis_x else fills))]
 
     def _candidates(self, ends: Sequence[tuple[Drawn, int]], *, on_axis: bool) -> Iterator[list[Via]]:
         """Yield what may replace a via and its image: two cuts along a wire of the upper conductor first."""
@@ -150,12 +193,12 @@ class SecondCuts:
         for distance in range(step, half, step):
             yield from (distance, -distance)
 
-    def _reason_against(self, net: Drawn, number: int, via: Via) -> str:
+    def _reason_against(self, net: Drawn, number: int, change: _Change) -> str:
         """Return why a net cannot have this via, empty if it can."""
         finisher = Finisher(self.stack, self.board.occupancy, net.name, self.board.own[net.name])
-        names = self.stack.conductors
+        names, via = self.stack.conductors, change.via
         area = self.board.area
-        for level, rect in pads(self.stack, via):
+        for level, rect in (*pads(self.stack, via), *change.fills):
             if rect[0] < area[0] or rect[1] < area[1] or rect[2] > area[2] or rect[3] > area[3]:
                 return "the routing area ends here"
             near = {shape.net or "an obstacle" for shape in finisher.in_the_way(level, rect)}
@@ -164,12 +207,12 @@ class SecondCuts:
         if self._cuts_too_close(net, number, via):
             return f"{via.cut} would come too close to another"
         for level, rect in pads(self.stack, via):
-            before = self._metal_around(net, finisher, level, rect)
-            after = (before + kdb.Region(kdb.Box(*rect))).merged()
+            before = _region(self._own_around(net, level, rect))
+            after = (before + _region([rect, *(fill for at, fill in change.fills if at == level)])).merged()
             if self._near_line_end(after, level, via):
                 return f"{via.cut} would come too close to the end of a line of {names[level].name}"
             if self._spoils_own_metal(before, after, level):
-                return f"{names[level].name} would come too close to other metal of the net"
+                return f"{names[level].name} would come too close to {OWN_METAL}"
         return ""
 
     def _cuts_too_close(self, net: Drawn, number: int, via: Via) -> set[str]:
@@ -218,20 +261,20 @@ class SecondCuts:
         ends = metal.edges(kdb.EdgeMode.Convex).with_length(0, width, False)
         return not ends.enclosing_check(cuts.edges(), beyond, False, kdb.Region.Projection).is_empty()
 
-    def _metal_around(self, net: Drawn, finisher: Finisher, level: int, rect: Rect) -> kdb.Region:
+    def _own_around(self, net: Drawn, level: int, rect: Rect) -> list[Rect]:
         """Return the metal of a net on a level that a pad may spoil."""
         conductor = self.stack.conductors[level]
         reach = max(self.stack.reach(level), 2 * max(conductor.wide_space or 0, conductor.wide_width or 0))
         left, bottom, right, top = rect[0] - reach, rect[1] - reach, rect[2] + reach, rect[3] + reach
-        own = [other for at, other in (*net.metal.rects(self.stack), *finisher.own) if at == level]
-        return _region(r for r in own if r[0] <= right and r[2] >= left and r[1] <= top and r[3] >= bottom)
+        own = (other for at, other in (*net.metal.rects(self.stack), *self.board.own[net.name]) if at == level)
+        return [r for r in own if r[0] <= right and r[2] >= left and r[1] <= top and r[3] >= bottom]
 
-    def _enter(self, name: str, via: Via) -> list[tuple[str, Shape]]:
-        """Enter the metal and cuts of a via and return what was entered."""
-        cut = cut_index(self.stack, via.cut)
+    def _enter(self, name: str, change: _Change) -> list[tuple[str, Shape]]:
+        """Enter the metal and cuts of a via and what fills gaps beside it, and return what was entered."""
+        via, cut = change.via, cut_index(self.stack, change.via.cut)
         entered = [
             (self.stack.conductors[level].name, Shape(rect, name, self.stack.is_wide(level, rect)))
-            for level, rect in pads(self.stack, via)
+            for level, rect in (*pads(self.stack, via), *change.fills)
         ]
         rects = self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows)
         entered += [(via.cut, Shape(rect, name, wide=False)) for rect in rects]

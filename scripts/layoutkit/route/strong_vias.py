@@ -128,14 +128,14 @@ class _Before:
     """The routes of some nets, and what is mirrored, before a try."""
 
     states: Mapping[str, State]
-    drawn: Mapping[str, tuple[list[Via], list[Any]]]
+    drawn: Mapping[str, tuple[list[Via], list[Any], list[Patch]]]
     mirror: tuple[dict[str, NetRequest], set[str], dict[str, str]]
 
     @classmethod
     def of(cls, job: Negotiation, nets: Iterable[str]) -> _Before:
         states = {name: copy(job.state[name]) for name in nets}
         drawn = {
-            name: (list(state.metal.vias), list(state.metal.order))
+            name: (list(state.metal.vias), list(state.metal.order), list(state.metal.patches))
             for name, state in states.items()
             if state.metal is not None
         }
@@ -149,5 +149,5 @@ class _Before:
         for name, state in self.states.items():
             job.state[name] = state
             if state.metal is not None and state.entered:
-                state.metal.vias, state.metal.order = self.drawn[name]
+                state.metal.vias, state.metal.order, state.metal.patches = self.drawn[name]
                 job.board.change(nets[name], state.metal, 1)

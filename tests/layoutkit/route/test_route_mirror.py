@@ -263,6 +263,23 @@ def test_the_way_to_a_port_on_one_side_has_an_image_that_ends_where_there_is_roo
     assert faults(SKY, [net], result, fixed, AREA) == []
 
 
+@pytest.mark.parametrize("odd", [False, True])
+def test_a_via_gets_two_cuts_alone_where_the_net_is_no_mirror_image_anyway(odd):
+    """Left of the axis walls leave room for a single cut, and none for the image of a wire to one more terminal."""
+    ends = [Terminal(layer, kdb.Box(x - 160, -160, x + 160, 160)) for x in (-3000, 3000) for layer in ("met1", "met2")]
+    more = [Terminal("met1", kdb.Box(6000, 1000, 6320, 1320))] if odd else []
+    walls = [kdb.Box(-4000, -1000, -3300, 1000), kdb.Box(-3300, 300, -2700, 1000), kdb.Box(-3300, -1000, -2700, -300)]
+    gate = [kdb.Box(-2700, -1000, -2560, -215), kdb.Box(-2700, 215, -2560, 1000)]
+    fixed = [("met1", wall, None) for wall in (*walls, *gate)]
+    fixed += [("met2", wall, None) for wall in (*walls, kdb.Box(-2700, -1000, -2000, 1000))]
+    fixed += [(layer, kdb.Box(-7000, -3000, -5000, 14000), None) for layer in ("met1", "met2")]
+    net = NetRequest("tail", (*ends, *more), symmetric=True)
+    result = route(SKY, [net], as_obstacles(fixed), AREA, ["met1", "met2"], RouteOptions(axis_x=0))
+    cuts = {via.x: via.columns * via.rows for via in result.net("tail").vias if abs(abs(via.x) - 3000) < 300}
+    assert cuts == ({-3000: 1, 3000: 2} if odd else {-3000: 1, 3000: 1}), cuts
+    assert faults(SKY, [net], result, fixed, AREA) == []
+
+
 def test_two_pins_that_are_images_of_each_other_are_joined_straight_across_the_axis():
     ends = [kdb.Box(x, 0, x + 300, 300) for x in (-5000, 4700)]
     net = NetRequest("tail", tuple(Terminal("met1", box) for box in ends), symmetric=True)

@@ -270,6 +270,19 @@ def test_a_via_without_room_for_two_cuts_keeps_one_and_says_what_is_in_the_way()
     assert faults(SKY, [net], result, fixed) == []
 
 
+def test_two_cuts_fill_the_gap_to_other_metal_of_the_net():
+    """In the shaft two cuts fit above each other; their pads end 0.02 um below a bar of the net, 0.14 are required."""
+    net = two("a", Terminal("met1", kdb.Box(-160, -160, 160, 160)), Terminal("met2", kdb.Box(-160, -160, 160, 160)))
+    walls = [kdb.Box(-1000, -1000, -300, 1000), kdb.Box(300, -1000, 1000, 1000), kdb.Box(-300, -1000, 300, -300)]
+    fixed = [(layer, wall, None) for layer in ("met1", "met2") for wall in walls]
+    fixed += [("met1", kdb.Box(-160, 500, 160, 800), "a"), ("met2", kdb.Box(-1000, 900, 1000, 1100), None)]
+    result = route(SKY, [net], as_obstacles(fixed), kdb.Box(-1000, -1000, 1000, 1000), ["met1", "met2"])
+    routed = result.net("a")
+    assert [(via.columns, via.rows) for via in routed.vias] == [(1, 2)]
+    assert routed.single_cuts == ()
+    assert faults(SKY, [net], result, fixed) == []
+
+
 def test_cuts_that_are_already_there_keep_vias_away():
     cut = kdb.Box(925, -75, 1075, 75)
     fixed = [("via", cut, "a")]
