@@ -27,13 +27,12 @@ ERROR_CODES = {
 }
 
 
-def perform(operation: str, arguments: Mapping[str, Any], graph: KnowledgeGraph | None = None) -> dict[str, Any]:
-    """Return the data of one operation.
+def perform(operation: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of one operation on the graphs of the project.
 
     Args:
         operation: ``kg_init`` or ``kg.init``, and so on.
         arguments: The arguments; optional ones may be omitted.
-        graph: The graphs. Default: those of the project.
 
     Raises:
         GraphError: As the operation does; INVALID_PARAM for an unknown operation or wrong arguments.
@@ -48,7 +47,7 @@ def perform(operation: str, arguments: Mapping[str, Any], graph: KnowledgeGraph 
         faults = [f"missing argument {argument}" for argument in missing]
         faults += [f"unknown argument {argument}" for argument in unknown]
         raise GraphError(f"{'; '.join(faults)}; {name} takes {', '.join((*required, *optional))}")
-    return run(open_graph() if graph is None else graph, arguments)
+    return run(open_graph(), arguments)
 
 
 def answer(operation: str, **arguments: Any) -> dict[str, Any]:

@@ -125,10 +125,6 @@ class Store:
             self._cut_torn()
             return self._fold()
 
-    def journal_bytes(self) -> int:
-        """Return how many bytes of changes are only in the journal. [bytes]."""
-        return self._end
-
     def take_notices(self) -> list[str]:
         """Return the messages about the files since the last call."""
         with self._mutex:

@@ -71,21 +71,10 @@ class Transistor:
         """Total channel width of all fingers. [dbu]"""
         return self.finger_width * self.fingers
 
-    def finger(self, *, mirrored: bool, unit: str = "", orientation: str = "R0") -> Finger:
+    def finger(self, *, mirrored: bool) -> Finger:
         """Return one finger of it: source left and drain right, or mirrored."""
         left, right = (self.drain, self.source) if mirrored else (self.source, self.drain)
-        return Finger(self.id, self.gate, left, right, self.finger_width, self.length, unit or self.id, orientation)
-
-    def in_halves(self) -> Transistor:
-        """Return the same transistor with twice the fingers of half the width.
-
-        Raises:
-            GeometryError: If half a finger is narrower than the process allows or off its grid.
-        """
-        half = self.finger_width // 2
-        if half < self.spec.min_w or self.finger_width % 2:
-            raise GeometryError(f"a finger of {self.id} cannot be halved")
-        return replace(self, finger_width=half, nf=2 * self.nf)
+        return Finger(self.id, self.gate, left, right, self.finger_width, self.length, self.id)
 
 
 @dataclass(frozen=True)

@@ -50,11 +50,7 @@ class RowSizes(NamedTuple):
     rail_space: int
     rail_area: int
     via: int
-    via_rail_end: int
-    via_riser_end: int
     riser: int
-    riser_space: int
-    riser_area: int
     implant: int
     implant_space: int
     implant_width: int
@@ -112,11 +108,7 @@ def row_sizes(tech: Technology, device: DeviceSpec) -> RowSizes:
         rail_space=second.space,
         rail_area=second.area,
         via=via.size,
-        via_rail_end=max(via.enclose_below, via.enclose_below_end),
-        via_riser_end=max(via.enclose_above, via.enclose_above_end),
         riser=even(max(third.width, via.size + 2 * via.enclose_above), via.size),
-        riser_space=third.space,
-        riser_area=third.area,
         implant=dim("implant_enclosure"),
         implant_space=dim("implant_space"),
         implant_width=dim("implant_width"),

@@ -9,7 +9,6 @@ import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.circuit.port_uses import port_uses
-from layoutkit.draw.module import Pin
 from layoutkit.flow.antenna_lengths import antenna_lengths
 from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.port_frame import RAIL_SIDES, PortNet, draw_frame, plan_frame
@@ -93,11 +92,6 @@ class _Metal:
         for keepout in self.keepouts.get(conductor.name, ()):
             found[""].insert(keepout & box)
         return found
-
-
-def boundary_pins(frame: Frame) -> tuple[Pin, ...]:
-    """Return the ports of a cell as pins, in the cell's coordinates; supplies have one for each of their rails."""
-    return tuple(Pin(port.name, port.layer, port.box) for port in frame.ports)
 
 
 def ports_data(frame: Frame, technology: Technology) -> list[dict[str, Any]]:

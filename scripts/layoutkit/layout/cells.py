@@ -178,21 +178,21 @@ def _matches(wanted: int | str, pair: tuple[int, int], technology: Technology | 
     return pair == technology.spec(wanted).gds
 
 
-def check_flat_size(cell: kdb.Cell, limit: int = MAX_FLAT_SHAPES) -> None:
+def check_flat_size(cell: kdb.Cell) -> None:
     """Check that a cell does not hold more shapes than fit into memory when flattened.
 
     A file of a few kilobytes can describe more shapes than fit into memory (arrays of arrays), so operations on flat
     shapes call this first.
 
     Raises:
-        LayoutkitError: If the flat cell would hold more than ``limit`` shapes.
+        LayoutkitError: If the flat cell would hold more than ``MAX_FLAT_SHAPES``.
     """
     count = flat_shape_count(cell)
-    if count > limit:
+    if count > MAX_FLAT_SHAPES:
         raise LayoutkitError(
-            f"cell '{cell.name}' holds {count} shapes when flattened, more than the allowed {limit}; "
+            f"cell '{cell.name}' holds {count} shapes when flattened, more than the allowed {MAX_FLAT_SHAPES}; "
             "choose a smaller cell",
-            details={"cell_name": cell.name, "flat_shapes": count, "limit": limit},
+            details={"cell_name": cell.name, "flat_shapes": count, "limit": MAX_FLAT_SHAPES},
         )
 
 

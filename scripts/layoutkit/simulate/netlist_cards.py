@@ -66,7 +66,8 @@ def read_cards(text: str, where: str, cell: str = "", ignored: Sequence[str] = (
     if ignored:
         cards = [re.sub(rf"\s(?:{'|'.join(ignored)})\s*=\s*\S+", "", card, flags=re.IGNORECASE) for card in cards]
     cards = [_inside_of_its_model(card) for card in cards]
-    subcircuits = {words[1].lower(): words[1:] for words in map(str.split, cards) if _is(words, ".subckt")}
+    headers = [words for words in map(str.split, cards) if len(words) > 1 and words[0].lower() == ".subckt"]
+    subcircuits = {words[1].lower(): words[1:] for words in headers}
     if not subcircuits or (cell and cell.lower() not in subcircuits):
         has = ", ".join(words[0] for words in subcircuits.values()) or "none"
         raise NetlistError(f"{where} has no subcircuit {cell or 'at all'}; it has {has}")
@@ -147,10 +148,6 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
         start, card = number, line
     if card:
         yield start, card
-
-
-def _is(words: Sequence[str], command: str) -> bool:
-    return len(words) > 1 and words[0].lower() == command
 
 
 def _called(card: str) -> Iterator[str]:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 
 OPERATING_POINT = "operating_point"
-BENCHES = ("amplifier", "comparator", "oscillator", "mirror", OPERATING_POINT)
 _OUTPUT_NAME = re.compile(r"v?_?out.*|vo[pnm+\-]?\d*|q(n|b|bar)?", re.IGNORECASE)
 _COMMON_MODE_NAME = re.compile(r"v_?(cm|ref|com).*", re.IGNORECASE)
 
@@ -31,7 +30,7 @@ class Roles:
     """What the ports of a circuit are for.
 
     Attributes:
-        bench: The test bench, one of ``BENCHES``.
+        bench: The test bench: ``amplifier``, ``comparator``, ``oscillator``, ``mirror`` or ``operating_point``.
         reason: Why, in words.
         power: Supply nets.
         ground: Ground nets.

@@ -35,10 +35,6 @@ class WireProfile:
     sidewall_af: float | None = None
     sidewall_offset_um: float = 0.0
 
-    def sidewall_af_um(self, distance_um: float) -> float | None:
-        """Return the coupling of two facing edges per length. [aF/um]"""
-        return None if self.sidewall_af is None else self.sidewall_af / (distance_um + self.sidewall_offset_um)
-
 
 @dataclass(frozen=True)
 class Overlap:

@@ -184,7 +184,7 @@ def move_device(params: Mapping[str, Any]) -> dict[str, Any]:
         cell_name = contents.cell.name
         moved = _module(module, edit.technology)
         joined = _joined_nets(edit.contents(layout)) - before
-    warnings = _together(module, params["device_id"], "moved")
+    warnings = _together(module, params["device_id"])
     warnings += [
         f"nets {names} are joined now; choose another place, or delete their wires with layout.unroute_net and route "
         "them again"
@@ -210,13 +210,13 @@ def _only_one(contents: Contents, name: str) -> HeldModule:
     return module
 
 
-def _together(module: HeldModule, asked: str, what: str) -> list[str]:
-    """Return a warning if the request named one device of a module that holds several."""
+def _together(module: HeldModule, asked: str) -> list[str]:
+    """Return a warning if the request moved one device of a module that holds several."""
     others = [device for device in module.devices if device != asked]
     if asked == module.name or not others:
         return []
-    why = f"{asked} is drawn together with {', '.join(others)} and cannot be {what} alone"
-    return [f"{why}: the whole module {module.name} was {what}"]
+    why = f"{asked} is drawn together with {', '.join(others)} and cannot be moved alone"
+    return [f"{why}: the whole module {module.name} was moved"]
 
 
 def _new_place(module: HeldModule, params: Mapping[str, Any], tech: Technology) -> Place:

@@ -47,8 +47,8 @@ def test_the_numbers_are_those_of_a_stack(name):
         below = [data.pairs[upper, lower].area_af_um2 for lower in order[: order.index(upper)]]
         assert [ground, *below] == sorted([ground, *below]), upper
     for conductor in technology.conductors:
-        space = conductor.space * technology.dbu_um
-        near, far = (data.profiles[conductor.name].sidewall_af_um(space * times) for times in (1, 3))
+        space, profile = conductor.space * technology.dbu_um, data.profiles[conductor.name]
+        near, far = (profile.sidewall_af / (space * times + profile.sidewall_offset_um) for times in (1, 3))
         assert near > 1.5 * far > 0, conductor.name
 
 
