@@ -97,14 +97,14 @@ class Drawn:
         return self.deep_well.well
 
 
-def draw_groups(layout: kdb.Layout, design: Design, *, common_rings: bool = True) -> list[Drawn]:
+def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
     """Return each group of ``design`` with its module, drawn in ``layout`` as one cell for each shape of a group.
+
+    Transistors of one flavour and bulk net will share tap rings; one without others of its kind has its own ring.
 
     Args:
         layout: Receives the cells.
         design: What to draw.
-        common_rings: Whether transistors of one flavour and bulk net share tap rings; one without others of its kind
-            has its own ring in any case.
     """
     alike = _twin_groups(design)
     paired = _paired(design) | {group.devices[0].id for group in design.groups if group.name in alike}
@@ -119,7 +119,7 @@ def draw_groups(layout: kdb.Layout, design: Design, *, common_rings: bool = True
             inner, dummies = _draw(layout, design, group, paired, FULL_RING)
             shapes = [isolate(design.technology, each, group.spec, group.deep_well, labels=False) for each in inner]
             drawn.append(Drawn(group, shapes[0], others=tuple(shapes[1:]), dummies=dummies))
-        elif common_rings and crowd[_ring_key(group)] > 1:
+        elif crowd[_ring_key(group)] > 1:
             drawn.append(_without_taps(layout, design, group, paired))
         else:
             drawn.append(_with_taps(layout, design, group, paired))

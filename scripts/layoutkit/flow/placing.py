@@ -294,15 +294,12 @@ def _placement(design: Design, request: LayoutRequest, room: Room) -> TriedPlace
     return TriedPlacement(placed, placed_job(placed, design), None, room, warnings)
 
 
-def place_modules(
-    design: Design, options: PlacementOptions, *, common_rings: bool = True, cover: bool = True
-) -> PlacedModules:
+def place_modules(design: Design, options: PlacementOptions, *, cover: bool = True) -> PlacedModules:
     """Return the modules of ``design``, drawn into a new layout and placed.
 
     Args:
         design: What to draw.
         options: How to place.
-        common_rings: Whether transistors of one flavour and bulk net share tap rings; else each module has its own.
         cover: Whether plate capacitors may lie over other modules.
 
     Raises:
@@ -311,7 +308,7 @@ def place_modules(
     technology = design.technology
     layout = kdb.Layout()
     layout.dbu = technology.dbu_um
-    every = draw_groups(layout, design, common_rings=common_rings)
+    every = draw_groups(layout, design)
     owner = {device: item.module.name for item in every for device in item.module.devices}
     check_modules(design.constraints, owner)
     options = with_relations(technology, options, design.constraints, owner)
