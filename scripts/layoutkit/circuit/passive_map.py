@@ -4,7 +4,8 @@
   junction of another process is drawn in the substrate only where one end is the net of the substrate, else in a well.
 - **Size**: width and length as the netlist states them; ``series`` bars become one length. Where the model is another
   process's, or no size is stated, the value decides: the size that has this resistance or capacitance. A foreign
-  resistor without a value keeps its number of squares, a foreign capacitor or diode its size, with a warning.
+  resistor without a value keeps its number of squares, a foreign capacitor or diode its size, with a warning. The name
+  of a foreign resistor's model may state its width, as ``sky130_fd_pr__res_high_po_0p35`` does.
 - Capacitors that state values in an integer ratio and share a net become plates of one size, in that ratio.
 - Sizes are snapped to the nearest grid point, so that every bar of a folded resistor is on the grid. A width below the
   minimum becomes the minimum, the squares stay.
@@ -14,6 +15,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     DeviceReport = Callable[[Device, str, tuple[str | float | None, str | float], str], None]
 
 
+_WIDTH_IN_NAME = re.compile(r"_(?!0+p0+$)(\d+)p(\d+)$")  # ``_1p41``: 1.41 um, as ``width_name`` writes it
 _ROUNDING = 1e-9  # relative difference of two equal sizes
 
 
@@ -235,9 +238,13 @@ def _size(
     width = choice.width_m or params.get("w")
     length = stated_length(device)
     key = device.kind.value
-    if choice.exact and length is not None and device.kind.in_series == "lengths" and width is None:
-        width = (spec.widths[0] if spec.widths else spec.min_w) * technology.dbu_um * 1e-6
-        report("w", None, width, f"missing width of {device.type}s taken as the minimum")
+    if width is None and length is not None and device.kind.in_series == "lengths":
+        if choice.exact:
+            width = (spec.widths[0] if spec.widths else spec.min_w) * technology.dbu_um * 1e-6
+            report("w", None, width, f"missing width of {device.type}s taken as the minimum")
+        elif named := _WIDTH_IN_NAME.search(device.model):
+            width = float(".".join(named.groups())) * 1e-6
+            report("w", None, width, f"missing width of {device.type}s read from the name of their model")
     if width is not None and length is not None and (choice.exact or key not in params):
         return _legal(technology, device, choice, PassiveSize(width, length), report)
     if params.get(key, 0) <= 0 or device.type not in SIZE_OF_VALUE:

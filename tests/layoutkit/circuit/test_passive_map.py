@@ -55,11 +55,20 @@ def test_neither_size_nor_value_is_refused():
         mapped("sky130A", "resistor", "res", {})
 
 
-def test_a_resistor_whose_width_only_its_own_process_knows_is_refused_with_what_it_states():
+@pytest.mark.parametrize("technology", ["gf180mcuD", "sg13g2"])
+def test_a_foreign_resistor_keeps_the_squares_of_the_width_that_its_model_names(technology):
     wide = "sky130_fd_pr__res_xhigh_po_1p41"
-    assert mapped("sky130A", "resistor", wide, {"l": 111e-6})[0].params["w"] == pytest.approx(1.41e-6)
-    with pytest.raises(NetlistError, match=rf"'D1' .{wide}. .*only l=0.000111.* is no model of gf180mcuD .*state them"):
-        mapped("gf180mcuD", "resistor", wide, {"l": 111e-6})
+    device, warnings = mapped(technology, "resistor", wide, {"l": 111e-6})
+    assert device.params["l"] / device.params["w"] == pytest.approx(111 / 1.41, rel=1e-3)
+    assert "missing width of resistors read from the name of their model (w: none became 1.41 um)" in warnings
+
+
+@pytest.mark.parametrize("model", ["sky130_fd_pr__res_xhigh_po", "res_0p00", "res1p41"])
+def test_a_resistor_whose_width_only_its_own_process_knows_is_refused_with_what_it_states(model):
+    with pytest.raises(
+        NetlistError, match=rf"'D1' .{model}. .*only l=0.000111.* is no model of gf180mcuD .*state them"
+    ):
+        mapped("gf180mcuD", "resistor", model, {"l": 111e-6})
 
 
 def test_a_process_without_passives_refuses_them():
