@@ -6,28 +6,46 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import klayout.db as kdb
 
     from layoutkit.route.routes import Blocker, RoutingResult
     from layoutkit.technology import Technology
 
 
-def with_modules(cell: kdb.Cell, technology: Technology, result: RoutingResult) -> RoutingResult:
-    """Return a result whose blockers name the instance in ``cell``, not yet wired, that holds each of them."""
+def with_modules(
+    cell: kdb.Cell, technology: Technology, result: RoutingResult, modules: Mapping[tuple[str, kdb.Trans], str]
+) -> RoutingResult:
+    """Return a result whose blockers name the module in ``cell``, not yet wired, that holds each of them.
+
+    Args:
+        cell: Holds the modules as instances.
+        technology: The process.
+        result: What the router returned.
+        modules: Names of modules by the cell and the place of their instances; an instance that is not listed is named
+            by its cell.
+    """
     if not result.failed:
         return result
     layers = {conductor.name: conductor.layer for conductor in technology.conductors}
     layers |= {cut.name: cut.layer for cut in technology.cuts}
 
     def named(blocker: Blocker) -> Blocker:
-        return replace(blocker, module=_holder(cell, technology, layers[blocker.layer], blocker))
+        return replace(blocker, module=_holder(cell, technology, layers[blocker.layer], blocker, modules))
 
     nets = tuple(replace(net, blocked_by=tuple(map(named, net.blocked_by))) for net in result.nets)
     return replace(result, nets=nets)
 
 
-def _holder(cell: kdb.Cell, technology: Technology, layer: str, blocker: Blocker) -> str:
-    """Return the name of the instance that holds a blocker; empty where none does."""
+def _holder(
+    cell: kdb.Cell,
+    technology: Technology,
+    layer: str,
+    blocker: Blocker,
+    modules: Mapping[tuple[str, kdb.Trans], str],
+) -> str:
+    """Return the name of the module that holds a blocker; empty where none does."""
     import klayout.db as kdb
 
     if blocker.kind not in {"metal", "keepout"}:
@@ -43,5 +61,6 @@ def _holder(cell: kdb.Cell, technology: Technology, layer: str, blocker: Blocker
             own = instance.trans.inverted() * box
             held = (kdb.Region(own) - kdb.Region(instance.cell.begin_shapes_rec_touching(index, own))).is_empty()
         if held:
-            found.append((within.area(), instance.cell.name))
+            name = modules.get((instance.cell.name, instance.trans), instance.cell.name)
+            found.append((within.area(), name))
     return min(found, default=(0, ""))[1]

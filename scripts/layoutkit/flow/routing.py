@@ -122,6 +122,7 @@ class RoutingJob:
         axis_x: Symmetry axis of mirrored nets; None for that of the first two that have one.
         frame: What ports and rails the wires end at, to be moved inwards after routing; None for none.
         by_rings: Whether supplies may reach devices through a resistive conductor of rings; see ``supply_feeds``.
+        modules: Names of modules by cell and place of their instances, since equal modules may share a cell.
     """
 
     technology: Technology
@@ -135,6 +136,7 @@ class RoutingJob:
     axis_x: int | None = None
     frame: Frame | None = None
     by_rings: bool = False
+    modules: Mapping[tuple[str, kdb.Trans], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -227,6 +229,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
         ),
         axis_x=axis_x,
         frame=placed.frame,
+        modules={(module.cell.name, placed.trans[name]): name for name, module in placed.modules.items()},
     )
 
 
@@ -282,7 +285,7 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
         apart = [Mirrored((n.mirror_of, n.name), exact=False, reason=reason) for n in requests if n.mirror_of]
         requests = [replace(net, mirror_of=None, symmetric=False) for net in requests]
     search = Search(technology, area, job.layers, axis_x, equal_lengths(job.nets), essential)
-    result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search))
+    result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search), job.modules)
     result = replace(result, mirrored=(*apart, *result.mirrored))
     state = _Settled(job.frame, result, tuple(requests), obstacles)
     best = _settled(job, state, search)
