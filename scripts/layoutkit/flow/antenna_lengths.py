@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit
-    from layoutkit.flow.routing import WantedNet
+    from layoutkit.flow.routing_job import WantedNet
     from layoutkit.technology import Conductor, Technology
 
 WITHOUT_DETOUR = 0.8

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.flow.design import Design, LayoutRequest
     from layoutkit.flow.placing import TriedPlacement
-    from layoutkit.flow.routing import Routes
+    from layoutkit.flow.routing_job import Routes
     from layoutkit.flow.stage_record import StageFault
     from layoutkit.lvs.lvs_result import LvsResult
     from layoutkit.place.kept_places import EarlierPlaces

@@ -1,29 +1,18 @@
-"""Requests to the router for nets of equal length, shielded nets and separated nets, and the results."""
+"""Requests to the router for nets of equal length, shielded nets and separated nets."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layoutkit.route.board import BESIDE
 from layoutkit.route.routes import EqualLengths
-from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    import klayout.db as kdb
-
-    from layoutkit.circuit.constraints import Constraints, Outcome
+    from layoutkit.circuit.constraints import Constraints
     from layoutkit.flow.design import Design
-    from layoutkit.flow.routing import Routes, RoutingJob, WantedNet
-    from layoutkit.route.routes import RoutedNet
-    from layoutkit.technology import Technology
-
-    Decide = Callable[[str, tuple[str, ...], Mapping[str, str], str], Outcome]
-
-SHIELDED = 0.8
-"""Share of a net's wires from which it counts as shielded: at pins and crossings there is no room for a shield."""
+    from layoutkit.flow.routing_job import WantedNet
 
 
 def with_wishes(
@@ -71,54 +60,3 @@ def equal_lengths(nets: Sequence[WantedNet]) -> tuple[EqualLengths, ...]:
         if net.match_length:
             groups.setdefault(net.match_length, []).append(net.name)
     return tuple(EqualLengths(tuple(names)) for names in groups.values() if len(names) > 1)
-
-
-def wish_outcomes(constraints: Constraints, job: RoutingJob, routes: Routes | None, decide: Decide) -> list[Outcome]:
-    """Return what became of equal lengths, shields and separations, with figures."""
-    um = job.technology.to_um
-    routed = {net.name: net for net in routes.result.nets if net.success} if routes else {}
-    found = []
-    for index, group in enumerate(constraints.net_lengths):
-        lengths = {net: routed[net].wire_length for net in group.nets if net in routed}
-        listed = ", ".join(f"{net} {um(length):g} um" for net, length in lengths.items())
-        longest, shortest = max(lengths.values(), default=0), min(lengths.values(), default=0)
-        share = (longest - shortest) / longest if longest else 0.0
-        text = f"{listed}: they differ by {share:.2%}, at most {group.tolerance:.2%} are wanted"
-        broken = dict.fromkeys(group.nets, text) if share > group.tolerance else {}
-        found.append(decide(f"net_lengths[{index}]", group.nets, broken, text))
-    for index, entry in enumerate(constraints.net_shields):
-        net = routed.get(entry.net)
-        share = 1.0 if net is None or not net.wire_length else net.shielded / net.wire_length
-        text = f"{share:.0%} of its wires have {entry.shield} at both sides"
-        broken = {entry.net: f"{text}, at least {SHIELDED:.0%} are wanted"} if share < SHIELDED else {}
-        found.append(decide(f"net_shields[{index}]", (entry.net,), broken, text))
-    for index, entry_ in enumerate(constraints.net_separations):
-        runs = [
-            f"{one} and {other} {um(run):g} um"
-            for number, one in enumerate(entry_.nets)
-            for other in entry_.nets[:number]
-            if one in routed and other in routed
-            for run in [parallel_run(job.technology, job.layers, routed[one], routed[other])]
-            if run
-        ]
-        how = "their wires run side by side nowhere"
-        broken = dict.fromkeys(entry_.nets, f"their wires run side by side: {', '.join(runs)}") if runs else {}
-        found.append(decide(f"net_separations[{index}]", entry_.nets, broken, how))
-    return found
-
-
-def parallel_run(technology: Technology, layers: Sequence[str], one: RoutedNet, other: RoutedNet) -> int:
-    """Return the length along which wires of two nets on one conductor face each other within three tracks. [dbu]"""
-    reach = BESIDE * make_stack(technology, layers, []).pitch()
-    total = 0
-    for layer in layers:
-        first, second = _region(one, layer), _region(other, layer)
-        pairs = first.separation_check(second, reach, False, type(first).Projection)
-        total += sum(pair.first.length() for pair in pairs.each() if pair.first.length() > reach)
-    return total
-
-
-def _region(net: RoutedNet, layer: str) -> kdb.Region:
-    import klayout.db as kdb
-
-    return kdb.Region([kdb.Polygon(kdb.Box(*rect)) for at, rect in net.metal if at == layer]).merged()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from layoutkit.flow.keepouts import Obstacles
     from layoutkit.flow.mirrored_nets import MirroredNets
-    from layoutkit.flow.routing import Routes, RoutingJob
+    from layoutkit.flow.routing_job import Routes, RoutingJob
     from layoutkit.route.equal_loads import Loading
     from layoutkit.route.routes import Patch, RoutingResult
 

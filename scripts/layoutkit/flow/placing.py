@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.modules import Drawn
     from layoutkit.flow.overlays import Overlay
     from layoutkit.flow.port_frame import Frame
-    from layoutkit.flow.routing import Routes, RoutingJob
+    from layoutkit.flow.routing_job import Routes, RoutingJob
     from layoutkit.flow.symmetric_modules import SymmetryPlan
     from layoutkit.place import Block, Placement
     from layoutkit.place.kept_places import EarlierPlaces

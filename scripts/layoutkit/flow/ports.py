@@ -12,7 +12,7 @@ from layoutkit.circuit.port_uses import port_uses
 from layoutkit.flow.antenna_lengths import antenna_lengths
 from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.port_frame import RAIL_SIDES, PortNet, draw_frame, plan_frame
-from layoutkit.flow.routing import routing_conductors, track_pitch
+from layoutkit.flow.routing_job import routing_conductors, track_pitch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.flow.hierarchy import InstanceGroup
-from layoutkit.flow.routing import track_pitch
+from layoutkit.flow.routing_job import track_pitch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from layoutkit.flow.placing import PlacedModules
-    from layoutkit.flow.routing import Routes
+    from layoutkit.flow.routing_job import Routes
     from layoutkit.technology import Technology
 
 MOST_TRIES = 6

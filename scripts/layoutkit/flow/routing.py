@@ -1,24 +1,21 @@
-"""Route nets between points of a layout around the metal that it holds.
-
-The metal that a net's endpoint lies on belongs to that net, with all metal connected to it through the stack; all other
-metal is an obstacle.
-"""
+"""Route nets between points of a layout around the metal that it holds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from layoutkit.circuit.constraints import Outcome
-from layoutkit.errors import LayoutConflictError, LayoutkitError
-from layoutkit.extract.connectivity import DrawnLayers, Nets
+from layoutkit.errors import LayoutkitError
+from layoutkit.extract.connectivity import DrawnLayers
 from layoutkit.flow.antenna_lengths import antenna_lengths, with_avoided_layers
 from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents
+from layoutkit.flow.existing_metal import ExistingMetal, check_labels, check_pins, owners_of
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
 from layoutkit.flow.mirrored_nets import measured_mirrors
-from layoutkit.flow.net_wishes import equal_lengths, wish_outcomes, with_wishes
+from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.port_frame import draw_frame, erase_frame
+from layoutkit.flow.routing_job import Endpoint, Routes, RoutingJob, WantedNet, routing_conductors, track_pitch
 from layoutkit.flow.supply_feeds import SupplyFeeds, supply_feeds
 from layoutkit.flow.tight_frame import Kept, tighten, with_frame
 from layoutkit.route.drawing import draw_labels, draw_routes
@@ -33,15 +30,14 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.circuit.constraints import Constraints
     from layoutkit.extract.passive_devices import PassiveLayers
     from layoutkit.flow.design import Design
-    from layoutkit.flow.keepouts import Obstacles, UnequalMetal
+    from layoutkit.flow.keepouts import Obstacles
     from layoutkit.flow.mirrored_nets import MirroredNets
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.flow.port_frame import Frame
     from layoutkit.route.routes import EqualLengths, Rect, RoutingResult
-    from layoutkit.technology import Conductor, Technology
+    from layoutkit.technology import Technology
 
 MARGIN_PITCHES = 20
 """Without a routing area, wires may run this many track pitches outside the layout and the endpoints."""
@@ -51,126 +47,6 @@ CELL_MARGIN_TRACKS = 2
 """The same around the modules of a shared cell, whose neighbours it would keep away."""
 SUPPLY_WIDTH_FACTOR = 3
 """Width of a supply's wires, in minimum widths of the second conductor."""
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """A point that a net must reach, or the middle of a pin that it may reach anywhere. [dbu]
-
-    ``pin`` is ``(left, bottom, right, top)``; its middle may lie between grid points and is rounded to the dbu.
-    """
-
-    layer: str
-    x: int
-    y: int
-    pin: Rect | None = None
-
-    @property
-    def box(self) -> kdb.Box:
-        """The pin, or the point as a box without area. [dbu]"""
-        import klayout.db as kdb
-
-        return kdb.Box(*(self.pin or (self.x, self.y, self.x, self.y)))
-
-
-@dataclass(frozen=True)
-class WantedNet:
-    """One net to route.
-
-    Attributes:
-        name: Net name.
-        endpoints: What it joins.
-        width: Wire width; None takes each layer's minimum. [dbu]
-        priority: Nets with a smaller number are routed first.
-        mirror_of: Net whose wires this net's should mirror.
-        symmetric: Whether its wires should be their own mirror image, as far as its pins are.
-        match_length: Nets that state the same word are made equally long; empty for none.
-        apart_from: Nets beside whose wires this net's cost more.
-        shield: Net whose wires are drawn at both sides of this net's.
-        current: Largest direct current; None where nobody states it. [A]
-        least_cuts: With 2, no endpoint should depend on a single cut.
-        avoid_layers: Conductors on which this net's wires cost more.
-    """
-
-    name: str
-    endpoints: tuple[Endpoint, ...]
-    width: int | None
-    priority: int
-    mirror_of: str | None = None
-    symmetric: bool = False
-    match_length: str = ""
-    apart_from: tuple[str, ...] = ()
-    shield: str | None = None
-    current: float | None = None
-    least_cuts: int = 1
-    avoid_layers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class RoutingJob:
-    """What to route. [dbu]
-
-    Attributes:
-        technology: The process, with widths and spaces raised where the caller wants more.
-        nets: What to join.
-        layers: Conductors for the wires, from below.
-        area: Where metal may be drawn; None for the layout and a margin.
-        obstacles: Areas to keep clear.
-        spelled: Name of the technology to the caller's name of a layer.
-        warnings: What was decided while the request was read.
-        labels: Names to write on metal of the layout.
-        axis_x: Symmetry axis of mirrored nets; None for that of the first two that have one.
-        frame: What ports and rails the wires end at, to be moved inwards after routing; None for none.
-        by_rings: Whether supplies may reach devices through a resistive conductor of rings; see ``supply_feeds``.
-        modules: Names of modules by cell and place of their instances, since equal modules may share a cell.
-    """
-
-    technology: Technology
-    nets: tuple[WantedNet, ...]
-    layers: tuple[str, ...]
-    area: kdb.Box | None
-    obstacles: tuple[Obstacle, ...]
-    spelled: Mapping[str, str] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    labels: tuple[tuple[str, Endpoint], ...] = ()
-    axis_x: int | None = None
-    frame: Frame | None = None
-    by_rings: bool = False
-    modules: Mapping[tuple[str, kdb.Trans], str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Routes:
-    """The routes of a job.
-
-    Attributes:
-        result: What the router returned.
-        area: Where metal could be drawn. [dbu]
-        mirrored: Each pair of nets that should be mirror images, and each net that should be its own, with figures.
-        overloaded: Each net whose wires or vias may not carry its current, and why.
-        unequal: Wires over matched gates, of nets that found no other way.
-        length_bound: What the wires of the nets that were routed cannot be shorter than. [dbu]
-        frame: The frame of the job, as near to the modules as the wires let it be.
-    """
-
-    result: RoutingResult
-    area: kdb.Box
-    mirrored: tuple[MirroredNets, ...] = ()
-    overloaded: Mapping[str, str] = field(default_factory=dict)
-    unequal: tuple[UnequalMetal, ...] = ()
-    length_bound: int = 0
-    frame: Frame | None = None
-
-
-def track_pitch(technology: Technology) -> int:
-    """Return the width and space of a wire of the third conductor. [dbu]"""
-    vertical = technology.conductors[2]
-    return vertical.width + vertical.space
-
-
-def routing_conductors(technology: Technology) -> tuple[Conductor, ...]:
-    """Return the conductors that carry wires between modules: that of the modules' pins and up to three above."""
-    return technology.conductors[1:5]
 
 
 def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
@@ -263,11 +139,11 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
             f"{technology.dbu_um:g} um; give a layout of the technology's unit"
         )
     drawn = DrawnLayers(cell, technology)
-    existing = _Existing(drawn)
-    _check_pins(job, existing)
-    _check_labels(job, existing)
+    existing = ExistingMetal(drawn)
+    check_pins(job, existing)
+    check_labels(job, existing)
     clusters = existing.clusters(job)
-    obstacles = _with_stated(existing.obstacles(_owners(clusters)), job)
+    obstacles = _with_stated(existing.obstacles(owners_of(clusters)), job)
     feeds = supply_feeds(drawn, () if job.by_rings else job.nets, clusters)
     area = _area(cell, job)
     requests, overloaded = [], {}
@@ -391,8 +267,8 @@ def axis_of(job: RoutingJob) -> int | None:
 
 def metal_around(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> tuple[Obstacles, PassiveLayers]:
     """Return the metal and cuts that a cell holds beside routes, with the nets that own them, and its passives."""
-    existing = _Existing(DrawnLayers(cell, job.technology))
-    found = existing.obstacles(_owners(existing.clusters(job)))
+    existing = ExistingMetal(DrawnLayers(cell, job.technology))
+    found = existing.obstacles(owners_of(existing.clusters(job)))
     if job.frame is not None and routes.frame is not None:
         found = with_frame(found, job.frame, routes.frame)
     return found, existing.passives
@@ -451,54 +327,6 @@ def draw_job(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, routes: Routes
         draw_frame(layout, cell, job.technology, routes.frame)
     draw_routes(layout, cell, job.technology, routes.result)
     draw_labels(layout, cell, job.technology, [(name, point.layer, (point.x, point.y)) for name, point in job.labels])
-
-
-def net_outcomes(
-    constraints: Constraints, job: RoutingJob, routes: Routes | None, *, all_nets: bool = True
-) -> list[Outcome]:
-    """Return what became of the constraints on nets.
-
-    Args:
-        constraints: What was to be obeyed.
-        job: The nets that need wires.
-        routes: Their routes; None where routing is still to come.
-        all_nets: Whether ``job`` holds every net that needs wires; otherwise it decides nothing about other nets.
-    """
-    absent = "needs no wires" if all_nets else "is not in this request"
-    wired = {net.name for net in job.nets}
-    failed = {net.name: net.reason or "no way was found" for net in routes.result.failed} if routes else {}
-
-    def outcome(path: str, nets: tuple[str, ...], broken: Mapping[str, str], how: str) -> Outcome:
-        if not wired & set(nets):
-            reason = "no wires are needed" if all_nets else f"{', '.join(nets)}: not in this request"
-            return Outcome(path, nets, obeyed=all_nets or None, reason=reason)
-        unrouted = [f"net {net} is not routed: {failed[net]}" for net in nets if net in failed]
-        reasons = unrouted or list(dict.fromkeys(broken[net] for net in nets if net in broken))
-        if routes is None and not reasons:
-            return Outcome(path, nets, obeyed=None, reason="routing decides")
-        return Outcome(path, nets, obeyed=not reasons, reason="; ".join(reasons) or how)
-
-    measured = {net: each for each in (routes.mirrored if routes else ()) if len(each.nets) == 2 for net in each.nets}
-    unmirrored = {net: each.text for net, each in measured.items() if not each.exact}
-    overloaded = routes.overloaded if routes else {}
-    found = []
-    for number, group in enumerate(constraints.symmetry):
-        for index, pair in enumerate(group.net_pairs):
-            alone = [net for net in pair if net not in wired]
-            broken = dict.fromkeys(pair, f"net {alone[0]} {absent}") if len(alone) == 1 else unmirrored
-            path = f"symmetry[{number}].net_pairs[{index}]"
-            how = measured[pair[0]].text if pair[0] in measured else "the wires are mirror images"
-            found.append(outcome(path, pair, broken, how))
-    for index, wanted in enumerate(constraints.net_priorities):
-        found.append(outcome(f"net_priorities[{index}]", (wanted.net,), {}, f"routed with priority {wanted.priority}"))
-    found += wish_outcomes(constraints, job, routes, outcome)
-    for index, load in enumerate(constraints.net_currents):
-        path = f"net_currents[{index}]"
-        rails = "rails of modules are not judged"
-        entry = outcome(path, (load.net,), overloaded, f"wires and vias carry the current; {rails}")
-        in_one_module = entry.obeyed and load.net not in wired
-        found.append(replace(entry, obeyed=None, reason=f"{entry.reason}; {rails}") if in_one_module else entry)
-    return found
 
 
 def width_for_current(job: RoutingJob, net: WantedNet) -> tuple[int | None, str]:
@@ -565,106 +393,6 @@ def _area(cell: kdb.Cell, job: RoutingJob) -> kdb.Box:
     if area.empty():
         raise LayoutkitError("nets is empty and so is the layout: there is nothing to route")
     return area
-
-
-class _Existing:
-    """The metal that a cell holds already, and its nets through the stack."""
-
-    def __init__(self, drawn: DrawnLayers) -> None:
-        metal = drawn.wiring
-        self.drawn_as, self.passives = metal.drawn_as, metal.passives
-        self.slots = {conductor.name: drawn.slots(conductor.layer) for conductor in drawn.technology.conductors}
-        self.metal = Nets(metal.regions, metal.joins, drawn.cell.layout().dbu)
-        self.layers = self.metal.regions
-        self.nets: dict[int, kdb.Net] = {}
-
-    def cluster(self, point: Endpoint) -> int | None:
-        """Return the number of the connected metal that ``point`` lies on, None where there is no metal."""
-        import klayout.db as kdb
-
-        net = self.metal.at(point.layer, kdb.Point(point.x, point.y))
-        if net is None:
-            return None
-        self.nets[net.cluster_id] = net
-        return int(net.cluster_id)
-
-    def clusters(self, job: RoutingJob) -> dict[tuple[str, Endpoint], int | None]:
-        """Return the number of the connected metal below each endpoint of a job."""
-        return {(net.name, point): self.cluster(point) for net in job.nets for point in net.endpoints}
-
-    def obstacles(self, owners: Mapping[int, str]) -> Obstacles:
-        """Return all metal and cuts, each with the net that owns its cluster, and the slots, which nothing owns."""
-        import klayout.db as kdb
-
-        found: Obstacles = {name: [(slots, None)] for name, slots in self.slots.items() if not slots.is_empty()}
-        for name, drawn_as in self.drawn_as.items():
-            owned = kdb.Region()
-            for cluster in sorted(owners):
-                own = self.metal.shapes(self.nets[cluster], name)
-                found.setdefault(drawn_as, []).append((own, owners[cluster]))
-                owned += own
-            found.setdefault(drawn_as, []).append(((self.layers[name] - owned).merged(), None))
-        return found
-
-
-def _check_pins(job: RoutingJob, existing: _Existing) -> None:
-    """Refuse pins that are not all metal: a wire that ends on the bare part would join nothing."""
-    import klayout.db as kdb
-
-    bare = {conductor.name: kdb.Region() for conductor in job.technology.conductors}
-    for point in [point for net in job.nets for point in net.endpoints if point.pin]:
-        bare[point.layer].insert(point.box)
-    for name, pins in bare.items():
-        bare[name] = pins - existing.layers[name]
-    um, faults = job.technology.to_um, []
-    for number, net in enumerate(job.nets):
-        for i, point in enumerate(net.endpoints):
-            if point.pin and not (kdb.Region(point.box) & bare[point.layer]).is_empty():
-                left, bottom, right, top = map(um, point.pin)
-                message = (
-                    f"pin ({left:g}, {bottom:g}; {right:g}, {top:g}) um on {point.layer} of net '{net.name}' is not "
-                    "wholly metal of the layout; give the rectangle that is drawn, or leave width and height out"
-                )
-                value = {"x": um(point.x), "y": um(point.y), "layer": point.layer}
-                faults.append({"path": f"nets[{number}].endpoints[{i}]", "message": message, "provided_value": value})
-    _raise(faults)
-
-
-def _check_labels(job: RoutingJob, existing: _Existing) -> None:
-    """Refuse labels that lie on no metal."""
-    um, faults = job.technology.to_um, []
-    for number, (name, point) in enumerate(job.labels):
-        if existing.cluster(point) is None:
-            value = {"net_name": name, "x": um(point.x), "y": um(point.y), "layer": point.layer}
-            message = (
-                f"label '{name}' at ({um(point.x):g}, {um(point.y):g}) um lies on no {point.layer} of the layout; "
-                "give the centre of a pin"
-            )
-            faults.append({"path": f"labels[{number}]", "message": message, "provided_value": value})
-    _raise(faults)
-
-
-def _raise(faults: list[dict[str, Any]]) -> None:
-    """Raise all faults in one error, if there are any."""
-    if faults:
-        first = {"param_name": faults[0]["path"], "provided_value": faults[0]["provided_value"]}
-        raise LayoutkitError("; ".join(str(f["message"]) for f in faults), details={**first, "errors": faults})
-
-
-def _owners(clusters: Mapping[tuple[str, Endpoint], int | None]) -> dict[int, str]:
-    owners: dict[int, str] = {}
-    shorts: set[tuple[str, str]] = set()
-    for (name, _), cluster in clusters.items():
-        if cluster is not None and owners.setdefault(cluster, name) != name:
-            shorts.add((owners[cluster], name))
-    if shorts:
-        listed = ", ".join(f"'{one}' and '{other}'" for one, other in sorted(shorts))
-        raise LayoutConflictError(
-            f"existing metal already joins endpoints of different nets: {listed}; "
-            "move an endpoint or remove the metal between them",
-            details={"nets": [list(pair) for pair in sorted(shorts)]},
-        )
-    return owners
 
 
 def _request(technology: Technology, net: WantedNet, feeds: SupplyFeeds) -> NetRequest:

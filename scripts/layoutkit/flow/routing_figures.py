@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from layoutkit.flow.routing import Routes
+    from layoutkit.flow.routing_job import Routes
     from layoutkit.technology import Technology
 
 

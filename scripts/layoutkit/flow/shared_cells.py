@@ -15,10 +15,12 @@ from layoutkit.extract.connectivity import Nets, device_texts, wiring
 from layoutkit.flow.design import make_design
 from layoutkit.flow.hierarchy import outcomes_inside
 from layoutkit.flow.instances import FinishedCell
+from layoutkit.flow.net_outcomes import net_outcomes
 from layoutkit.flow.pair_loads import finished_routes
 from layoutkit.flow.placing import find_placement
 from layoutkit.flow.room import held_inside
-from layoutkit.flow.routing import draw_job, net_outcomes, routing_conductors
+from layoutkit.flow.routing import draw_job
+from layoutkit.flow.routing_job import routing_conductors
 from layoutkit.route.drawing import cuts_of
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Outcome
     from layoutkit.flow.design import Design, LayoutRequest, SharedCell
     from layoutkit.flow.placing import PlacedModules, TriedPlacement
-    from layoutkit.flow.routing import Routes
+    from layoutkit.flow.routing_job import Routes
     from layoutkit.technology import Technology
 
 MOST_PINS = 8

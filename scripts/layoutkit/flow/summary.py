@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from layoutkit.extract.current_limits import NetVerdict
     from layoutkit.flow.design import Design
     from layoutkit.flow.placing import TriedPlacement
-    from layoutkit.flow.routing import Routes
+    from layoutkit.flow.routing_job import Routes
 
 SHOWN = 5
 
@@ -84,7 +84,7 @@ def constraints_data(
     """
     from layoutkit.flow.current_loads import with_verdicts
     from layoutkit.flow.hierarchy import outcomes_inside
-    from layoutkit.flow.routing import net_outcomes
+    from layoutkit.flow.net_outcomes import net_outcomes
     from layoutkit.flow.shared_cells import cell_outcomes
 
     outcomes = [*tried.placed.outcomes, *net_outcomes(design.constraints, tried.job, routes)]

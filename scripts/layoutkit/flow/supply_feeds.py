@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from layoutkit.extract.connectivity import DrawnLayers
-    from layoutkit.flow.routing import Endpoint, WantedNet
+    from layoutkit.flow.routing_job import Endpoint, WantedNet
     from layoutkit.technology import Technology
 
 RESISTIVE = 10.0

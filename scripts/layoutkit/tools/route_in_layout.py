@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.flow.routing import RoutingJob
+    from layoutkit.flow.routing_job import RoutingJob
     from layoutkit.route.routes import RoutedNet, RoutingResult
     from layoutkit.technology import Technology
 
@@ -23,8 +23,9 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     from layoutkit.circuit.constraint_faults import check_constraints
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.flow.design import read_constraints, source_of
+    from layoutkit.flow.net_outcomes import net_outcomes
     from layoutkit.flow.pair_loads import finished_routes
-    from layoutkit.flow.routing import draw_job, net_outcomes
+    from layoutkit.flow.routing import draw_job
     from layoutkit.flow.summary import outcomes_data
     from layoutkit.layout.cells import check_flat_size, choose_cell, fresh_cell, store_cell
     from layoutkit.layout.workspace import Workspace

@@ -9,7 +9,7 @@ from layoutkit.circuit.constraints import NetCurrent, NetLengths, NetShield, Sym
 from layoutkit.errors import LayoutkitError, TechnologyError
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
-from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet
+from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
 from layoutkit.tools.frame_request import box_data, frame_data, read_frame
 
 if TYPE_CHECKING:

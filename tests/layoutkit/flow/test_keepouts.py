@@ -10,7 +10,8 @@ from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.placing import find_placement
 from layoutkit.flow.ports import supplies_data, weak_supplies
-from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, draw_job, find_routes, narrower_supplies
+from layoutkit.flow.routing import draw_job, find_routes, narrower_supplies
+from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
 from layoutkit.route.routes import SingleCut
 from layoutkit.technology import load
 

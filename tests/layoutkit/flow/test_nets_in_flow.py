@@ -12,7 +12,8 @@ from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.pair_shapes import Drawn, PairShapes
-from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, find_routes, metal_around, width_for_current
+from layoutkit.flow.routing import find_routes, metal_around, width_for_current
+from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
 from layoutkit.flow.stored_objects import Surroundings, from_data
 from layoutkit.flow.summary import faults
 from layoutkit.layout import files

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from layoutkit.flow import placing
-from layoutkit.flow.routing import Routes, RoutingJob, WantedNet
+from layoutkit.flow.routing_job import Routes, RoutingJob, WantedNet
 from layoutkit.route.negotiation import NOT_TRIED
 from layoutkit.route.routes import RoutedNet, RoutingResult
 from layoutkit.technology import load

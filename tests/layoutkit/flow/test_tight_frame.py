@@ -15,7 +15,8 @@ from layoutkit.extract.connectivity import Nets, wiring
 from layoutkit.flow import routing
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.port_frame import PortNet, draw_frame, erase_frame, plan_frame
-from layoutkit.flow.routing import Endpoint, RoutingJob, WantedNet, draw_job, find_routes, routing_conductors
+from layoutkit.flow.routing import draw_job, find_routes
+from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet, routing_conductors
 from layoutkit.flow.tight_frame import FREE, Kept, _Cell, _Squeeze, _Way, tighten
 from layoutkit.route.metal import pads as via_pads
 from layoutkit.route.routes import RoutingResult, Via

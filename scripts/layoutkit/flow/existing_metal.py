@@ -1,0 +1,126 @@
+"""The metal that a layout holds before routing, and the nets that own it.
+
+The metal that a net's endpoint lies on belongs to that net, with all metal connected to it through the stack; all other
+metal is an obstacle.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import LayoutConflictError, LayoutkitError
+from layoutkit.extract.connectivity import Nets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.extract.connectivity import DrawnLayers
+    from layoutkit.flow.keepouts import Obstacles
+    from layoutkit.flow.routing_job import Endpoint, RoutingJob
+
+
+class ExistingMetal:
+    """The metal that a cell holds already, and its nets through the stack."""
+
+    def __init__(self, drawn: DrawnLayers) -> None:
+        metal = drawn.wiring
+        self.drawn_as, self.passives = metal.drawn_as, metal.passives
+        self.slots = {conductor.name: drawn.slots(conductor.layer) for conductor in drawn.technology.conductors}
+        self.metal = Nets(metal.regions, metal.joins, drawn.cell.layout().dbu)
+        self.layers = self.metal.regions
+        self.nets: dict[int, kdb.Net] = {}
+
+    def cluster(self, point: Endpoint) -> int | None:
+        """Return the number of the connected metal that ``point`` lies on, None where there is no metal."""
+        import klayout.db as kdb
+
+        net = self.metal.at(point.layer, kdb.Point(point.x, point.y))
+        if net is None:
+            return None
+        self.nets[net.cluster_id] = net
+        return int(net.cluster_id)
+
+    def clusters(self, job: RoutingJob) -> dict[tuple[str, Endpoint], int | None]:
+        """Return the number of the connected metal below each endpoint of a job."""
+        return {(net.name, point): self.cluster(point) for net in job.nets for point in net.endpoints}
+
+    def obstacles(self, owners: Mapping[int, str]) -> Obstacles:
+        """Return all metal and cuts, each with the net that owns its cluster, and the slots, which nothing owns."""
+        import klayout.db as kdb
+
+        found: Obstacles = {name: [(slots, None)] for name, slots in self.slots.items() if not slots.is_empty()}
+        for name, drawn_as in self.drawn_as.items():
+            owned = kdb.Region()
+            for cluster in sorted(owners):
+                own = self.metal.shapes(self.nets[cluster], name)
+                found.setdefault(drawn_as, []).append((own, owners[cluster]))
+                owned += own
+            found.setdefault(drawn_as, []).append(((self.layers[name] - owned).merged(), None))
+        return found
+
+
+def check_pins(job: RoutingJob, existing: ExistingMetal) -> None:
+    """Refuse pins that are not all metal: a wire that ends on the bare part would join nothing."""
+    import klayout.db as kdb
+
+    bare = {conductor.name: kdb.Region() for conductor in job.technology.conductors}
+    for point in [point for net in job.nets for point in net.endpoints if point.pin]:
+        bare[point.layer].insert(point.box)
+    for name, pins in bare.items():
+        bare[name] = pins - existing.layers[name]
+    um, faults = job.technology.to_um, []
+    for number, net in enumerate(job.nets):
+        for i, point in enumerate(net.endpoints):
+            if point.pin and not (kdb.Region(point.box) & bare[point.layer]).is_empty():
+                left, bottom, right, top = map(um, point.pin)
+                message = (
+                    f"pin ({left:g}, {bottom:g}; {right:g}, {top:g}) um on {point.layer} of net '{net.name}' is not "
+                    "wholly metal of the layout; give the rectangle that is drawn, or leave width and height out"
+                )
+                value = {"x": um(point.x), "y": um(point.y), "layer": point.layer}
+                faults.append({"path": f"nets[{number}].endpoints[{i}]", "message": message, "provided_value": value})
+    _raise(faults)
+
+
+def check_labels(job: RoutingJob, existing: ExistingMetal) -> None:
+    """Refuse labels that lie on no metal."""
+    um, faults = job.technology.to_um, []
+    for number, (name, point) in enumerate(job.labels):
+        if existing.cluster(point) is None:
+            value = {"net_name": name, "x": um(point.x), "y": um(point.y), "layer": point.layer}
+            message = (
+                f"label '{name}' at ({um(point.x):g}, {um(point.y):g}) um lies on no {point.layer} of the layout; "
+                "give the centre of a pin"
+            )
+            faults.append({"path": f"labels[{number}]", "message": message, "provided_value": value})
+    _raise(faults)
+
+
+def _raise(faults: list[dict[str, Any]]) -> None:
+    """Raise all faults in one error, if there are any."""
+    if faults:
+        first = {"param_name": faults[0]["path"], "provided_value": faults[0]["provided_value"]}
+        raise LayoutkitError("; ".join(str(f["message"]) for f in faults), details={**first, "errors": faults})
+
+
+def owners_of(clusters: Mapping[tuple[str, Endpoint], int | None]) -> dict[int, str]:
+    """Return the net that owns each connected metal of ``ExistingMetal.clusters``.
+
+    Raises:
+        LayoutConflictError: If existing metal already joins endpoints of different nets.
+    """
+    owners: dict[int, str] = {}
+    shorts: set[tuple[str, str]] = set()
+    for (name, _), cluster in clusters.items():
+        if cluster is not None and owners.setdefault(cluster, name) != name:
+            shorts.add((owners[cluster], name))
+    if shorts:
+        listed = ", ".join(f"'{one}' and '{other}'" for one, other in sorted(shorts))
+        raise LayoutConflictError(
+            f"existing metal already joins endpoints of different nets: {listed}; "
+            "move an endpoint or remove the metal between them",
+            details={"nets": [list(pair) for pair in sorted(shorts)]},
+        )
+    return owners

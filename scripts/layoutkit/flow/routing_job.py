@@ -1,0 +1,137 @@
+"""What to route, and the routes that were found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+    from layoutkit.flow.keepouts import Obstacle, UnequalMetal
+    from layoutkit.flow.mirrored_nets import MirroredNets
+    from layoutkit.flow.port_frame import Frame
+    from layoutkit.route.routes import Rect, RoutingResult
+    from layoutkit.technology import Conductor, Technology
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A point that a net must reach, or the middle of a pin that it may reach anywhere. [dbu]
+
+    ``pin`` is ``(left, bottom, right, top)``; its middle may lie between grid points and is rounded to the dbu.
+    """
+
+    layer: str
+    x: int
+    y: int
+    pin: Rect | None = None
+
+    @property
+    def box(self) -> kdb.Box:
+        """The pin, or the point as a box without area. [dbu]"""
+        import klayout.db as kdb
+
+        return kdb.Box(*(self.pin or (self.x, self.y, self.x, self.y)))
+
+
+@dataclass(frozen=True)
+class WantedNet:
+    """One net to route.
+
+    Attributes:
+        name: Net name.
+        endpoints: What it joins.
+        width: Wire width; None takes each layer's minimum. [dbu]
+        priority: Nets with a smaller number are routed first.
+        mirror_of: Net whose wires this net's should mirror.
+        symmetric: Whether its wires should be their own mirror image, as far as its pins are.
+        match_length: Nets that state the same word are made equally long; empty for none.
+        apart_from: Nets beside whose wires this net's cost more.
+        shield: Net whose wires are drawn at both sides of this net's.
+        current: Largest direct current; None where nobody states it. [A]
+        least_cuts: With 2, no endpoint should depend on a single cut.
+        avoid_layers: Conductors on which this net's wires cost more.
+    """
+
+    name: str
+    endpoints: tuple[Endpoint, ...]
+    width: int | None
+    priority: int
+    mirror_of: str | None = None
+    symmetric: bool = False
+    match_length: str = ""
+    apart_from: tuple[str, ...] = ()
+    shield: str | None = None
+    current: float | None = None
+    least_cuts: int = 1
+    avoid_layers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RoutingJob:
+    """What to route. [dbu]
+
+    Attributes:
+        technology: The process, with widths and spaces raised where the caller wants more.
+        nets: What to join.
+        layers: Conductors for the wires, from below.
+        area: Where metal may be drawn; None for the layout and a margin.
+        obstacles: Areas to keep clear.
+        spelled: Name of the technology to the caller's name of a layer.
+        warnings: What was decided while the request was read.
+        labels: Names to write on metal of the layout.
+        axis_x: Symmetry axis of mirrored nets; None for that of the first two that have one.
+        frame: What ports and rails the wires end at, to be moved inwards after routing; None for none.
+        by_rings: Whether supplies may reach devices through a resistive conductor of rings; see ``supply_feeds``.
+        modules: Names of modules by cell and place of their instances, since equal modules may share a cell.
+    """
+
+    technology: Technology
+    nets: tuple[WantedNet, ...]
+    layers: tuple[str, ...]
+    area: kdb.Box | None
+    obstacles: tuple[Obstacle, ...]
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    labels: tuple[tuple[str, Endpoint], ...] = ()
+    axis_x: int | None = None
+    frame: Frame | None = None
+    by_rings: bool = False
+    modules: Mapping[tuple[str, kdb.Trans], str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Routes:
+    """The routes of a job.
+
+    Attributes:
+        result: What the router returned.
+        area: Where metal could be drawn. [dbu]
+        mirrored: Each pair of nets that should be mirror images, and each net that should be its own, with figures.
+        overloaded: Each net whose wires or vias may not carry its current, and why.
+        unequal: Wires over matched gates, of nets that found no other way.
+        length_bound: What the wires of the nets that were routed cannot be shorter than. [dbu]
+        frame: The frame of the job, as near to the modules as the wires let it be.
+    """
+
+    result: RoutingResult
+    area: kdb.Box
+    mirrored: tuple[MirroredNets, ...] = ()
+    overloaded: Mapping[str, str] = field(default_factory=dict)
+    unequal: tuple[UnequalMetal, ...] = ()
+    length_bound: int = 0
+    frame: Frame | None = None
+
+
+def track_pitch(technology: Technology) -> int:
+    """Return the width and space of a wire of the third conductor. [dbu]"""
+    vertical = technology.conductors[2]
+    return vertical.width + vertical.space
+
+
+def routing_conductors(technology: Technology) -> tuple[Conductor, ...]:
+    """Return the conductors that carry wires between modules: that of the modules' pins and up to three above."""
+    return technology.conductors[1:5]
