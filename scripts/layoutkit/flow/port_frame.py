@@ -59,7 +59,7 @@ class PortNet:
         order: Place among the ports of its side that have an order, from the left or from below.
         current: Largest direct current; None where nobody states it. [A]
         partner: Port that should be its mirror image.
-        axis: Vertical axis of the two. [dbu]
+        axis: Vertical axis of the two; None where their pins have none. They lie beside each other then. [dbu]
         longest: Length of wires from which the nearest side is better than the usual one; None where any will do. [dbu]
     """
 
@@ -283,6 +283,7 @@ class _Planner:
             self.sides,
             Rectangle(beside.left, beside.bottom, beside.right, beside.top),
             self.technology.grid,
+            max((self._slot(self.nets[name], side) for name, side in self.sides.items()), default=0),
         )
         stubs = [
             self._stub(self.nets[name], place, boundary, depth[place.side]) for name, place in sorted(places.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class PortWish:
         usual: The side for ports of its kind, such as left for inputs; None for the nearest of left and right.
         order: Place among the ports of its side that have an order, from the left or from below; None for any.
         partner: Port that should be its mirror image about ``axis``, and vice versa.
-        axis: Vertical axis of the two.
+        axis: Vertical axis of the two; None where what they lead to has none. They lie beside each other then.
     """
 
     name: str
@@ -53,6 +54,7 @@ def choose_sides(wishes: Sequence[PortWish], core: Rectangle) -> dict[str, Side]
     """Return the side of each port.
 
     A wanted side counts first. Two ports that mirror each other lie at opposite sides, or both at the bottom or top.
+    Two that should but cannot lie at the same side, so that their wires can be alike.
     """
     named = {wish.name: wish for wish in wishes}
     found = {wish.name: wish.side for wish in wishes if wish.side is not None}
@@ -64,22 +66,28 @@ def choose_sides(wishes: Sequence[PortWish], core: Rectangle) -> dict[str, Side]
             nearest: Side = "left" if 2 * wish.x < core.left + core.right else "right"
             found[wish.name] = wish.usual or nearest
         elif partner.name in found:
-            found[wish.name] = OPPOSITE[found[partner.name]]
+            found[wish.name] = found[partner.name] if wish.axis is None else OPPOSITE[found[partner.name]]
+        elif wish.axis is None:
+            nearest = "left" if wish.x + partner.x < core.left + core.right else "right"
+            found[wish.name] = found[partner.name] = nearest
         else:  # of two partners the left one comes first
             found[wish.name], found[partner.name] = "left", "right"
     return found
 
 
 def place_ports(
-    wishes: Sequence[PortWish], sides: Mapping[str, Side], room: Rectangle, grid: int
+    wishes: Sequence[PortWish], sides: Mapping[str, Side], room: Rectangle, grid: int, pitch: int
 ) -> dict[str, PortPlace]:
     """Return where each port lies: evenly spread along its side of ``room``, partners as mirror images.
+
+    Partners without an axis lie beside each other near what they lead to.
 
     Args:
         wishes: The ports.
         sides: The side of each.
         room: Where ports may lie.
         grid: Places are multiples of it.
+        pitch: Least distance of two ports at the left or right, for which there is room.
     """
     here: dict[Side, list[PortWish]] = {side: [w for w in wishes if sides[w.name] == side] for side in SIDES}
     found: dict[str, PortPlace] = {}
@@ -92,7 +100,26 @@ def place_ports(
     for index, side in enumerate(facing):
         ports = [row[index] for row in rows] if paired else _in_order(here[side], "y")
         at = heights if paired else _spread(room.bottom, room.top, len(ports), grid)
-        found.update({w.name: PortPlace(side, y) for w, y in zip(ports, at, strict=True) if w is not None})
+        those = [(w, y) for w, y in zip(ports, at, strict=True) if w is not None]
+        heights_here = _side_by_side([w for w, _ in those], [y for _, y in those], room, grid, pitch)
+        found.update({w.name: PortPlace(side, y) for (w, _), y in zip(those, heights_here, strict=True)})
+    return found
+
+
+def _side_by_side(
+    ports: Sequence[PortWish], heights: Sequence[int], room: Rectangle, grid: int, pitch: int
+) -> list[int]:
+    """Return the heights of ports at one side, partners without an axis beside each other and what they lead to."""
+    found = list(heights)
+    for i, (one, other) in enumerate(pairwise(ports)):
+        if one.partner != other.name or one.axis is not None:
+            continue
+        low = found[i - 1] + pitch if i else room.bottom + pitch // 2
+        high = found[i + 2] - pitch if i + 2 < len(found) else room.top - pitch // 2
+        apart = min(max(abs(one.y - other.y), pitch), found[i + 1] - found[i])
+        if low + apart <= high:
+            found[i] = max(low, min((one.y + other.y - apart) // 2, high - apart)) // grid * grid
+            found[i + 1] = found[i] + -(-apart // grid) * grid
     return found
 
 
@@ -109,7 +136,11 @@ def _spread(low: int, high: int, count: int, grid: int) -> list[int]:
 
 def _in_order(ports: Sequence[PortWish], along: Literal["x", "y"]) -> list[PortWish]:
     """Return ports sorted by what they lead to; those with an order keep it among themselves."""
-    by_place = sorted(ports, key=lambda each: (getattr(each, along), each.name))
+    at = {wish.name: getattr(wish, along) for wish in ports}
+    beside = {w.name: w.partner for w in ports if w.partner in at and w.axis is None}
+    by_place = sorted(
+        ports, key=lambda each: (at[each.name] + at[beside.get(each.name) or each.name], at[each.name], each.name)
+    )
     ordered = iter(sorted((w for w in ports if w.order is not None), key=lambda each: (each.order, each.name)))
     return [next(ordered) if wish.order is not None else wish for wish in by_place]
 

@@ -248,6 +248,23 @@ def test_ports_that_mirror_each_other_lie_at_equal_heights_on_both_sides_of_thei
     assert a.box == kdb.Box(2 * axis - b.box.right, b.box.bottom, 2 * axis - b.box.left, b.box.top)
 
 
+@pytest.mark.parametrize("x", [3000, 14000])
+def test_ports_whose_pins_mirror_each_other_about_no_axis_lie_beside_each_other_near_them(x):
+    process = load("sky130A")
+    core = kdb.Box(0, 0, 20000, 30000)
+    pins = {name: kdb.Box(x, y, x + 400, y + 140) for name, y in (("a", 20000), ("b", 20700), ("c", 20300))}
+    pair = [PortNet("a", (pins["a"],), partner="b"), PortNet("b", (pins["b"],), partner="a")]
+    side = "left" if x < 10000 else "right"
+    frame = plan_frame(process, core, [*pair, PortNet("c", (pins["c"],), side=side)], 1000)
+    (a,), (b,), (c,) = (frame.of(name) for name in "abc")
+    assert (a.side, b.side, c.side) == (side, side, side)
+    assert 0 < b.box.center().y - a.box.center().y < 1500
+    assert abs(a.box.center().y - 20070) < 1500
+    assert abs(c.box.center().y - a.box.center().y) > 1500
+    spaces = kdb.Region([a.box, b.box, c.box]).space_check(process.conductor(a.layer).space)
+    assert spaces.is_empty()
+
+
 def replaced_side(net, side):
     return PortNet(net.name, net.pins, partner=net.partner, axis=net.axis, side=side)
 
