@@ -1,6 +1,7 @@
 """Who may import whom, and what must not be loaded before it is needed. Read from the sources, nothing is run."""
 
 import ast
+import functools
 import importlib
 import re
 import sys
@@ -85,12 +86,18 @@ def imports_at_load(tree):
     return sorted(found)
 
 
+@functools.cache
+def in_file(find, path):
+    """Return what ``find`` finds in the tree of a file; several tests ask the same."""
+    return find(ast.parse(path.read_text(encoding="utf-8"), str(path)))
+
+
 def offences(owner, find, forbidden):
     """Return ``file:line imports name`` for what ``find`` finds in ``owner``'s sources and is forbidden."""
     return [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
         for path in sources(owner)
-        for line, name in find(ast.parse(path.read_text(encoding="utf-8"), str(path)))
+        for line, name in in_file(find, path)
         if name in forbidden
     ]
 
@@ -158,6 +165,7 @@ def imports_of(name, path, known):
     return (found & known.keys()) - {name}
 
 
+@functools.cache
 def import_graph():
     known = modules()
     return {name: imports_of(name, path, known) for name, path in known.items()}
@@ -250,26 +258,26 @@ def test_a_heavy_package_is_loaded_by_one_module_that_the_others_load_late(packa
         for path in sources(package)
         if not path.is_relative_to(COMMANDS)
         and not path.is_relative_to(HOSTS)
-        and (names := {name for _, name in imports_at_load(ast.parse(path.read_text(encoding="utf-8")))} & HEAVY)
+        and (names := {name for _, name in in_file(imports_at_load, path)} & HEAVY)
     }
     assert at_top == SPECIALISTS[package]
 
 
 def test_a_subcommand_loads_click_and_nothing_else_that_is_heavy():
     for path in COMMANDS.glob("*.py"):
-        names = {name for _, name in imports_at_load(ast.parse(path.read_text(encoding="utf-8")))}
+        names = {name for _, name in in_file(imports_at_load, path)}
         assert names & HEAVY <= {"click"}, path.name
 
 
 def test_only_the_servers_use_what_only_the_extras_install():
     outside = [path for path in sources("skillpack") if not path.is_relative_to(HOSTS)]
-    used = {p.name: {name for _, name in all_imports(ast.parse(p.read_text(encoding="utf-8")))} for p in outside}
+    used = {p.name: {name for _, name in in_file(all_imports, p)} for p in outside}
     assert {name: names & SERVERS for name, names in used.items() if names & SERVERS} == {}
 
 
 def test_the_servers_options_load_click_and_nothing_else_that_is_heavy():
     """``skillpack mcp --help`` works without the extra."""
-    names = {name for _, name in imports_at_load(ast.parse((HOSTS / "options.py").read_text(encoding="utf-8")))}
+    names = {name for _, name in in_file(imports_at_load, HOSTS / "options.py")}
     assert names & HEAVY == {"click"}
 
 
@@ -308,6 +316,7 @@ CLOCKS |= {f"{name}_ns" for name in CLOCKS}
 CLOCK_HOMES = {"time", "os", "resource"}
 WAITING = {"subprocess.run", "check_output", "communicate", "wait", "join", "urlopen", "create_connection"}
 WAITING |= {"eventually", "select.select", "move_on_after", "fail_after"}
+LAST_WORDS = {name.rpartition(".")[2] for name in WAITING}
 SHORTEST_WATCHDOG_S = 60
 
 
@@ -340,15 +349,21 @@ def bounds_a_duration(node):
 
 
 def has_a_deadline(node):
-    called = isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("settings", "register_profile"))
-    return called and any(
-        word.arg == "deadline" and not (isinstance(word.value, ast.Constant) and word.value.value is None)
-        for word in node.keywords
+    return (
+        isinstance(node, ast.Call)
+        and any(
+            word.arg == "deadline" and not (isinstance(word.value, ast.Constant) and word.value.value is None)
+            for word in node.keywords
+        )
+        and ast.unparse(node.func).endswith(("settings", "register_profile"))
     )
 
 
 def waits_too_briefly(node):
-    if not isinstance(node, ast.Call) or not WAITING & {name := ast.unparse(node.func), name.rpartition(".")[2]}:
+    if not isinstance(node, ast.Call) or getattr(node.func, "attr", getattr(node.func, "id", None)) not in LAST_WORDS:
+        return False
+    name = ast.unparse(node.func)
+    if not WAITING & {name, name.rpartition(".")[2]}:
         return False
     given = [word.value for word in node.keywords if word.arg in {"timeout", "seconds"}]
     if name.endswith((".wait", ".join", ".move_on_after", ".fail_after")) and len(node.args) == 1:
