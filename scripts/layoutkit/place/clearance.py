@@ -48,6 +48,13 @@ class Clearances:
                 self.to_plates[plate] = max(spec.dimensions.get("bottom_to_others", 0), self.to_plates.get(plate, 0))
             space = max(spec.dimensions.get(name, 0) for name in ("body_to_poly", "body_to_active"))
             self.to_bodies[spec.type] = max(space, self.to_bodies.get(spec.type, 0))
+        plate_layers = {layer for _, layer in self.to_plates}
+        self.to_wide_plates: dict[str, list[tuple[int, int]]] = {layer: [] for layer in plate_layers}
+        for rule in technology.rules:
+            layer = technology.resolve(str(rule.options.get("layer", "")))
+            if rule.kind == "wide_space" and rule.severity == "error" and rule.value and layer in plate_layers:
+                width = technology.to_dbu(float(rule.options["wide_um"]))
+                self.to_wide_plates[layer].append((width, rule.value))
         implants = (layer for _, device in flavours for layer in (device.implant, device.bulk_implant))
         self.implants = {layer for layer in implants if layer}
         self.diffusion = {technology.resolve(role) for role in ("active", "tap")}
@@ -87,7 +94,7 @@ class Clearances:
         for layer, space in self.spaces.items():
             if layer not in insets:
                 continue
-            plates = _per_face([max(self.to_plates.get((kind, layer), 0) for kind in _kinds(b)) for b in blocks])
+            plates = _per_face([self._beside_plate(block, layer) for block in blocks])
             need = np.maximum(space, np.maximum(plates[:, None], plates)) - _sum(insets[layer], insets[layer])
             if layer in self.wells:
                 need = np.where(wells[:, None] == wells, 0, need)
@@ -106,6 +113,18 @@ class Clearances:
                     need = np.maximum(need, need.T)
                     gap = np.maximum(gap, np.where(alike[:, None] & alike, need, 0))
         return -(-gap // self.grid) * self.grid
+
+    def _beside_plate(self, block: Block, layer: str) -> int:
+        """Return the gap that other metal of ``layer`` keeps to the bottom plates of a block, 0 without one. [dbu]
+
+        Rules for very wide metal, such as M5.f of sg13g2, concern plates only; conductors state those for wires.
+        """
+        beside = [self.to_plates[kind, layer] for kind in _kinds(block) if (kind, layer) in self.to_plates]
+        if beside and layer in block.layer_boxes:
+            box = block.layer_boxes[layer]
+            side = min(box.right - box.left, box.top - box.bottom)
+            beside += [space for width, space in self.to_wide_plates[layer] if width < side]
+        return max(beside, default=0)
 
     def _of_kinds(self, insets: Mapping[str, IntArray], count: int) -> IntArray:
         """Return the gap that wells and implants of one block keep to the diffusion of one of another kind. [dbu]"""

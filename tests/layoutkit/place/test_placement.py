@@ -203,6 +203,21 @@ def test_only_capacitors_keep_the_distance_of_their_plates():
     assert gaps[8 + TOP, BOTTOM] >= 1340
 
 
+@pytest.mark.parametrize(("shorter", "distance"), [(10_000, 240), (10_005, 600)])
+def test_bottom_plates_wider_than_a_rule_says_keep_its_distance(shorter, distance):
+    """sg13g2: M5.f wants 0.6 um beside Metal5 wider than 10 um, M5.e 0.24 um beside other wide Metal5."""
+    technology = load("sg13g2")
+    small, wide = Rectangle(0, 0, 8000, 20_000), Rectangle(0, 0, 20_000, shorter)
+    plates = [
+        Block("a", "capacitor", small, (), {"Metal5": small}),
+        Block("b", "capacitor", wide, (), {"Metal5": wide}),
+    ]
+    gaps = Clearances(technology).gaps(plates)
+    assert gaps[TOP, 4 + BOTTOM] == gaps[4 + TOP, BOTTOM] == distance
+    wired = [Block(name, "nmos", wide, (), {"Metal5": wide}, bulk_net="b") for name in ("c", "d")]
+    assert Clearances(technology).gaps(wired)[TOP, 4 + BOTTOM] == 240  # wires of a module are no plate
+
+
 def random_blocks(count, seed):
     """Return blocks of one ring's flavour, pairs and a centred one among them, with nets between them."""
     chance = random.Random(seed)
