@@ -55,21 +55,18 @@ def test_a_workspace_gets_the_files_and_they_age_with_its_layout(run_script, fin
     assert "pair.pex.spice" in json.dumps(record)
 
 
-@pytest.mark.parametrize(("technology", "output_ff", "percent"), [("sky130A", 10.5, 2.0), ("gf180mcuD", 9.2, 2.7)])
+@pytest.mark.parametrize(("technology", "output_ff"), [("sky130A", 10.5), ("gf180mcuD", 9.2), ("sg13g2", 9.8)])
 def test_the_output_of_the_example_amplifier_has_little_capacitance_and_its_inputs_are_alike(
-    run_script, finished_layout, technology, output_ff, percent
+    run_script, finished_layout, technology, output_ff
 ):
-    """With risers at the ends of the rows the output had 15.4 and 13.0 fF.
-
-    In gf180mcuD the inputs differ by 1.8 % or 2.6 %, as their ports lie; 2 % is wanted.
-    """
+    """With risers at the ends of the rows the output had 15.4 and 13.0 fF in the first two processes."""
     netlist = ASSETS.parents[1] / "netlist-to-gds" / "assets" / "ota_5t.spice"
     workspace = finished_layout(netlist, technology)[1]
     layout = "--layout-path", workspace / "layout.gds", "--netlist-path", netlist, "--technology", technology
     _, envelope = run_script(SCRIPT, *layout)
     assert {net["net"]: net["total_ff"] for net in envelope["data"]["nets"]}["out"] < output_ff
     pairs = {tuple(pair["nets"]): pair["c_mismatch_percent"] for pair in envelope["data"]["pairs"]}
-    assert pairs["inp", "inn"] < percent
+    assert pairs["inp", "inn"] < 2.0
 
 
 @pytest.mark.parametrize("engine", ["magic", "kpex"])

@@ -1,7 +1,8 @@
-"""Equal capacitance of two nets that should mirror each other but whose wires cannot: couplings and modules included.
+"""Equal capacitance of two nets that should mirror each other: couplings and the metal inside modules included.
 
 The router makes the wires of such a pair alike. What is inside the modules and beside the wires is not, so that the
-layout is measured as extraction of parasitics does it, and the net with less gets metal beside its wires.
+layout is measured as extraction of parasitics does it, and the net with less gets metal beside its wires. Wires that
+are mirror images stay so unless the nets differ by more than ``LOAD_MISMATCH``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layoutkit.flow.mirrored_nets import measured_mirrors
+from layoutkit.flow.mirrored_nets import LOAD_MISMATCH, measured_mirrors
 from layoutkit.flow.pair_shapes import Drawn, PairShapes
 from layoutkit.flow.routing import axis_of, find_routes, loading, metal_around
 from layoutkit.route.routes import Mirrored
@@ -34,6 +35,7 @@ OVER_SUBSTRATE = 1.4
 """First guess of what metal adds in all, over what it adds to the substrate alone."""
 LEAST_OVER_SUBSTRATE = 0.8
 """With a smaller guess, metal beside other wires would bring far too much."""
+ADDED = "metal that makes their capacitance equal is no mirror image"
 UNLIKE = "different devices hang on the two nets, so that their whole capacitance is not made equal"
 
 
@@ -47,11 +49,11 @@ def finished_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Rout
 
 
 def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
-    """Return routes in which pairs that are no mirror images have as equal capacitances as there is room for.
+    """Return routes in which pairs have as equal capacitances as there is room for.
 
-    Each such pair gets its figures as ``totals``. Left as they are: pairs that are mirror images, and pairs on which
-    different devices hang, as an output and the gates of the mirror beside it. A process without coefficients of
-    capacitance has no figures.
+    Each pair gets its figures as ``totals``. Left as they are: mirror images that differ by ``LOAD_MISMATCH`` or less,
+    and pairs on which different devices hang, as an output and the gates of the mirror beside it. A process without
+    coefficients of capacitance has no figures.
 
     Args:
         cell: The placed cell, without the wires.
@@ -59,46 +61,51 @@ def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
         routes: What ``find_routes`` returned.
     """
     technology = job.technology
-    pairs = [each for each in routes.mirrored if len(each.nets) == 2 and not each.exact and each.capacitances]
+    pairs = [each for each in routes.mirrored if len(each.nets) == 2 and each.capacitances]
     if not pairs or technology.parasitics.shielding is None:
         return routes
     metal, passives = metal_around(cell, job, routes)
     drawn = Drawn(cell, technology, metal, passives)
     shapes = PairShapes(drawn, routes.result, [name for pair in pairs for name in pair.nets])
-    alike = [pair.nets for pair in pairs if shapes.drives_alike(*pair.nets)]
+    alike = [pair for pair in pairs if shapes.drives_alike(*pair.nets)]
+    unequal = [pair.nets for pair in alike if _missing(shapes, pair.nets, LOAD_MISMATCH if pair.exact else ALIKE)[1]]
     result = routes.result
-    if any(_missing(shapes, pair)[1] for pair in alike):
+    if unequal:
         nets = loading(job, routes, metal)
-        _equalise(nets, shapes, alike)
+        _equalise(nets, shapes, unequal)
         result = nets.result()
-    figures = _figures(job, result, pairs, metal)
-    mirrored = [_measured(each, figures.get(each.nets), shapes, alike) for each in routes.mirrored]
-    return replace(routes, result=result, mirrored=tuple(mirrored))
+    changed = [pair for pair in pairs if not pair.exact or _differ(routes.result, result, pair.nets)]
+    figures = _figures(job, result, changed, metal)
+    measured = {pair.nets: figures.get(pair.nets, pair) for pair in pairs}
+    for pair in alike:
+        totals = tuple(shapes.totals[name] for name in pair.nets)
+        measured[pair.nets] = replace(measured[pair.nets], totals=totals)
+    for pair in pairs:
+        if pair not in alike and not pair.exact:
+            measured[pair.nets] = replace(measured[pair.nets], reason=f"{pair.reason}; {UNLIKE}")
+    mirrored = tuple(measured.get(each.nets, each) for each in routes.mirrored)
+    return replace(routes, result=result, mirrored=mirrored)
+
+
+def _differ(before: RoutingResult, after: RoutingResult, nets: Sequence[str]) -> bool:
+    return any(before.net(name) != after.net(name) for name in nets)
 
 
 def _figures(
     job: RoutingJob, result: RoutingResult, pairs: Sequence[MirroredNets], metal: Obstacles
 ) -> dict[tuple[str, ...], MirroredNets]:
     """Return the figures of pairs in routes that have more metal now."""
-    now = replace(result, mirrored=tuple(Mirrored(each.nets, exact=False, reason=each.reason) for each in pairs))
+    now = replace(
+        result, mirrored=tuple(Mirrored(each.nets, exact=False, reason=each.reason or ADDED) for each in pairs)
+    )
     return {each.nets: each for each in measured_mirrors(job.technology, now, axis_of(job), metal)}
 
 
-def _measured(
-    pair: MirroredNets, now: MirroredNets | None, shapes: PairShapes, alike: Sequence[tuple[str, ...]]
-) -> MirroredNets:
-    if now is None:
-        return pair
-    if pair.nets in alike:
-        return replace(now, totals=tuple(shapes.totals[name] for name in pair.nets))
-    return replace(now, reason=f"{pair.reason}; {UNLIKE}")
-
-
-def _missing(shapes: PairShapes, pair: tuple[str, ...]) -> tuple[str, float]:
-    """Return the net of a pair with less capacitance, and what it lacks [fF]; 0 if the two are alike."""
+def _missing(shapes: PairShapes, pair: tuple[str, ...], alike: float = ALIKE) -> tuple[str, float]:
+    """Return the net of a pair with less capacitance, and what it lacks [fF]; 0 if they differ by ``alike`` or less."""
     low, high = sorted(pair, key=lambda name: shapes.totals[name])
     lacks = shapes.totals[high] - shapes.totals[low]
-    return low, lacks if lacks > ALIKE * shapes.totals[high] else 0.0
+    return low, lacks if lacks > alike * shapes.totals[high] else 0.0
 
 
 def _equalise(nets: Loading, shapes: PairShapes, pairs: Sequence[tuple[str, ...]]) -> None:
