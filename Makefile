@@ -25,8 +25,9 @@ COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader script
 
 # Each line of dots ends with the percentage that is done; the last lines list what was skipped and why.
 # Three workers for two cores, because some tests wait for a process or a clock. Neighbouring tests run in one worker, so
-# that they share what they prepare.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal -rs
+# that they share what they prepare. Compiled test modules are kept even where PYTHONDONTWRITEBYTECODE is set: compiling
+# them costs each worker more than everything else before its first test.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-quick hierarchy check fix bench suite suite-check board lint types docs evals coverage manifests pictures host-tools locks dist try-dist clean
