@@ -92,6 +92,7 @@ class _Recognition:
         self._order = {device.id: index for index, device in enumerate(circuit.devices)}
         rails = {"nmos": frozenset(self._supplies.ground), "pmos": frozenset(self._supplies.power)}
         self._mos = [device for device in circuit.devices if device.is_mos and not _is_dummy(device, rails)]
+        self._mos_by_id = {device.id: device for device in self._mos}
         self._circuit = circuit
         self._taken: set[str] = set()
         self._found: dict[str, list[tuple[tuple[str, ...], dict[str, Any]]]] = {name: [] for name in MODULE_TYPES}
@@ -163,10 +164,22 @@ class _Recognition:
                 continue
             if net["d"] in self._supplies or net["g"] in self._supplies:
                 continue
+            if self._driven_beside(net["d"], net["g"]) != self._driven_beside(net["g"], net["d"]):
+                continue
             properties: dict[str, Any] = {"matched": same_size(device, partners[0])}
             if net["s"] == partners[0].terminals["s"]:
                 properties["common_source"] = net["s"]
             self._add("cross_coupled_pair", (device, partners[0]), properties)
+
+    def _driven_beside(self, net: str, other: str) -> bool:
+        """Whether ``net`` hangs on the channel of a transistor that is not driven by ``other``.
+
+        Where one net of a loop does and the other does not, the loop follows an input: it is the feedback of a Schmitt
+        trigger or the keeper of a latch, and the two transistors are no mirror images.
+        """
+        return any(
+            name in self._mos_by_id and self._mos_by_id[name].terminals["g"] != other for name in self._channels[net]
+        )
 
     def _current_mirrors(self) -> None:
         groups: dict[tuple[str, ...], list[Device]] = defaultdict(list)

@@ -186,6 +186,29 @@ def test_a_latch_is_cross_coupled_and_a_clocked_comparator_is_symmetric(spice):
     }
 
 
+SCHMITT = """
+    M1 out vip vss vss nmos w=2u l=1u
+    M2 out vip vdd vdd pmos w=6u l=1u
+    M3 out b vss vss nmos w=1u l=1u
+    M4 out b vdd vdd pmos w=3u l=1u
+    M5 b out vss vss nmos w=1u l=1u
+    M6 b out vdd vdd pmos w=3u l=1u
+"""
+
+
+def test_a_loop_that_follows_an_input_on_one_side_is_no_pair(spice):
+    """The feedback of a Schmitt trigger is made of inverters; with an input on each side it is a latch."""
+    assert modules(spice(sub(SCHMITT))) == {
+        ("inverter", ("M2", "M1")),
+        ("inverter", ("M4", "M3")),
+        ("inverter", ("M6", "M5")),
+    }
+    both = SCHMITT + "M7 b vin vss vss nmos w=2u l=1u\nM8 b vin vdd vdd pmos w=6u l=1u\n"
+    assert {("cross_coupled_pair", ("M3", "M5")), ("cross_coupled_pair", ("M4", "M6"))} <= modules(spice(sub(both)))
+    dummy = SCHMITT.replace("vip", "vss", 1).replace("vip", "vdd", 1)  # both are off for good
+    assert {("cross_coupled_pair", ("M3", "M5")), ("cross_coupled_pair", ("M4", "M6"))} == modules(spice(sub(dummy)))
+
+
 def test_cascodes_follow_their_pair_left_to_left(spice):
     circuit = spice(
         sub("""
