@@ -146,7 +146,7 @@ def test_a_frame_keeps_the_rules_for_all_sides_orders_and_supplies(technology, s
 @given(
     technology=st.sampled_from(["sky130A", "gf180mcuD", "sg13g2", "generic"]),
     bars=st.lists(
-        st.tuples(st.integers(0, 1), st.sampled_from(["vdd", "vss", "x", ""]), st.integers(0, 99), st.integers(5, 99)),
+        st.tuples(st.integers(0, 1), st.sampled_from(["vdd", "vss", "x", ""]), st.integers(0, 99), st.integers(6, 99)),
         max_size=8,
     ),
     ports=st.integers(0, 5),
