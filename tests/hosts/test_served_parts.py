@@ -248,7 +248,7 @@ def test_every_schema_of_this_pack_is_served_self_contained(tools_of_the_trade):
 
 
 def test_a_long_request_full_of_paths_is_looked_through_once():
-    """Each path of the answer used to be sought in the whole text of the request: minutes for four megabytes."""
+    """To look for each path of the answer in the whole request would take minutes for four megabytes."""
     asked = [f"/a/{number}" for number in range(200_000)]
     assert without_paths(["/a/77 /a /b/77", *asked], asked) == ["/a/77 /a 77", *asked]
 

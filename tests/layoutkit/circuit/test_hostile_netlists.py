@@ -148,7 +148,7 @@ def test_a_size_in_millimetres_is_refused_with_the_unit_that_was_meant(netlist):
 
 
 def test_names_that_the_stored_circuit_cannot_hold_are_refused_at_once(tmp_path):
-    """A build used to draw them and to fail later, when a tool read the circuit of the workspace."""
+    """A build that drew them would fail later, when a tool reads the circuit of the workspace."""
     path = tmp_path / "odd.sp"
     path.write_text(".subckt <p>(1)</p> d(1) g s<0> b\nM(2) d(1) g s<0> b nmos W=1u L=1u\n.ends\n", encoding="utf-8")
     assert refused(path).endswith("rename <p>(1)</p>, M(2), d(1)")

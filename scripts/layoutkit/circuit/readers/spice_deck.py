@@ -11,7 +11,7 @@ from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from layoutkit.circuit.readers.findings import Findings
     from layoutkit.circuit.readers.spice_lines import Statement
@@ -55,13 +55,15 @@ class Subcircuit:
 
     def find(self, name: str) -> Subcircuit | None:
         """Return the definition that ``name`` means here: the innermost one around."""
-        scope: Subcircuit | None = self
         key = name.lower()
+        return next((scope.subcircuits[key] for scope in self._scopes() if key in scope.subcircuits), None)
+
+    def _scopes(self) -> Iterator[Subcircuit]:
+        """Yield this definition and those around it, the innermost first."""
+        scope: Subcircuit | None = self
         while scope is not None:
-            if key in scope.subcircuits:
-                return scope.subcircuits[key]
+            yield scope
             scope = scope.parent
-        return None
 
     def master_of(self, statement: Statement) -> Subcircuit | None:
         """Return the definition that a card here instantiates, None where it is a device.
@@ -76,13 +78,8 @@ class Subcircuit:
 
     def model_type(self, name: str) -> str | None:
         """Return the device type that a ``.model`` card around here gives ``name``."""
-        scope: Subcircuit | None = self
         key = name.lower()
-        while scope is not None:
-            if key in scope.models:
-                return scope.models[key]
-            scope = scope.parent
-        return None
+        return next((scope.models[key] for scope in self._scopes() if key in scope.models), None)
 
 
 @dataclass
