@@ -39,8 +39,8 @@ SHOWN = ("devices", "area_um2", "area_over_modules", "aspect", "wire_over_bound"
 
 
 @dataclass(frozen=True)
-class Circuit:
-    """One netlist in one process.
+class SuiteEntry:
+    """One netlist of a suite in one process.
 
     Attributes:
         name: Path below the folder that was given, without suffix.
@@ -93,7 +93,7 @@ class Suite:
     resume: bool = False
 
 
-def circuits(folders: Sequence[str], technologies: Sequence[str], results: Path) -> list[Circuit]:
+def suite_entries(folders: Sequence[str], technologies: Sequence[str], results: Path) -> list[SuiteEntry]:
     """Return the netlists of ``folders`` and of the folders in them, in each technology.
 
     Args:
@@ -115,11 +115,11 @@ def circuits(folders: Sequence[str], technologies: Sequence[str], results: Path)
     if not paths and not faults:
         faults.append(f"no netlist ({', '.join(sorted(SUFFIXES))}) in {', '.join(map(str, folders))}")
     found = [
-        Circuit(path.relative_to(folder).with_suffix("").as_posix(), path, technology)
+        SuiteEntry(path.relative_to(folder).with_suffix("").as_posix(), path, technology)
         for technology in dict.fromkeys(technologies)
         for path, folder in paths.items()
     ]
-    first: dict[str, Circuit] = {}
+    first: dict[str, SuiteEntry] = {}
     for each in found:
         other = first.setdefault(each.home, each)
         if other.technology != each.technology:
@@ -142,15 +142,15 @@ def run_suite(suite: Suite, tell: Callable[[str], None] = lambda _: None) -> dic
     Raises:
         LayoutkitError: If there is no netlist, or ``suite.folder`` cannot be used.
     """
-    todo = circuits(suite.folders, suite.technologies, suite.folder)
+    entries = suite_entries(suite.folders, suite.technologies, suite.folder)
     make_folder(suite.folder)
     board: dict[str, Any] = {"format": FORMAT, "reference_cpu_s": reference_cpu_s(), "rows": {}}
-    wanted = [circuit.key for circuit in todo]
+    wanted = [entry.key for entry in entries]
     jobs: list[Job] = []
     keys: dict[str, list[str]] = {}
-    for circuit, job in _jobs(suite, todo, board["rows"]):
+    for entry, job in _jobs(suite, entries, board["rows"]):
         jobs.append(job)
-        keys.setdefault(job.key, []).append(circuit.key)
+        keys.setdefault(job.key, []).append(entry.key)
     tell(heading(SHOWN))
 
     def on_result(outcome: Outcome, progress: RunProgress) -> None:
@@ -169,19 +169,19 @@ def run_suite(suite: Suite, tell: Callable[[str], None] = lambda _: None) -> dic
     return board
 
 
-def _jobs(suite: Suite, todo: Sequence[Circuit], rows: dict[str, Any]) -> Iterator[tuple[Circuit, Job]]:
-    """Yield the job of each circuit; those whose files cannot be read get a row at once."""
-    for circuit in todo:
+def _jobs(suite: Suite, entries: Sequence[SuiteEntry], rows: dict[str, Any]) -> Iterator[tuple[SuiteEntry, Job]]:
+    """Yield the job of each entry; those whose files cannot be read get a row at once."""
+    for entry in entries:
         try:
-            netlist = NetlistInputs.of(str(circuit.netlist))
-            options = {**suite.options, **_options_beside(circuit.netlist)}
-            technology, texts = technology_input(circuit.technology)
+            netlist = NetlistInputs.of(str(entry.netlist))
+            options = {**suite.options, **_options_beside(entry.netlist)}
+            technology, texts = technology_input(entry.technology)
         except LayoutkitError as error:
-            rows[circuit.key] = {"status": "failed", "error": error.message[:500]}
+            rows[entry.key] = {"status": "failed", "error": error.message[:500]}
             continue
         build = {**options, "netlist_path": netlist.main, "technology": technology}
         inputs = {**netlist.texts, **texts}
-        yield circuit, Job(FUNCTION, {"build": build, "board": True}, inputs, circuit.home)
+        yield entry, Job(FUNCTION, {"build": build, "board": True}, inputs, entry.home)
 
 
 def _options_beside(netlist: Path) -> dict[str, Any]:

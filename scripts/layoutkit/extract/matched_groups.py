@@ -40,7 +40,7 @@ _AREAS = ("ad_um2", "as_um2", "pd_um", "ps_um")
 
 
 @dataclass(frozen=True)
-class MatchedGroup:
+class MeasuredGroup:
     """Devices that should be equal, or in the ratio of their widths.
 
     Attributes:
@@ -77,7 +77,7 @@ class MatchingReport:
                 self.fingers.setdefault(finger.text, []).append(finger)
             self.on_diffusion.setdefault(finger.around.diffusion, []).append((finger.around, finger))
 
-    def measure(self, groups: Iterable[MatchedGroup]) -> list[dict[str, Any]]:
+    def measure(self, groups: Iterable[MeasuredGroup]) -> list[dict[str, Any]]:
         """Return the figures of each group as JSON data.
 
         Raises:
@@ -85,7 +85,7 @@ class MatchingReport:
         """
         return [self._group(group) for group in groups]
 
-    def _group(self, group: MatchedGroup) -> dict[str, Any]:
+    def _group(self, group: MeasuredGroup) -> dict[str, Any]:
         missing = [name for name in group.devices if name not in self.fingers]
         if missing:
             available = sorted(self.fingers)

@@ -34,7 +34,7 @@ def matching_data(
         cell: The finished layout.
         straps: What the metal on sources and drains costs each finger of ``cell``.
     """
-    from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
+    from layoutkit.extract.matched_groups import MatchingReport, MeasuredGroup
     from layoutkit.flow.groups import cascodes_of
 
     report = MatchingReport(result.extraction, cell, straps)
@@ -42,7 +42,7 @@ def matching_data(
     for number, net in result.extraction.nets.items():
         if net.name in result.net_pairs:
             number_of[result.net_pairs[net.name]] = number
-    groups: list[MatchedGroup] = []
+    groups: list[MeasuredGroup] = []
     unmeasured: list[dict[str, Any]] = []
     for wanted in constraints.matching:
         devices = [circuit.device(name) for name in wanted.devices]
@@ -56,7 +56,7 @@ def matching_data(
         for alike in ([d for d in devices if d.id not in tops], [d for d in devices if d.id in tops]):
             drains = {d.id: number_of[d.terminals["d"]] for d in alike if d.terminals["d"] in number_of}
             if alike:
-                groups.append(MatchedGroup(tuple(d.id for d in alike), drains=drains))
+                groups.append(MeasuredGroup(tuple(d.id for d in alike), drains=drains))
     return {"groups": report.measure(groups), "unmeasured": unmeasured}
 
 

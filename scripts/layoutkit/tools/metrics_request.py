@@ -27,7 +27,7 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
     from layoutkit.extract.current_limits import judge_currents
     from layoutkit.extract.extractor import extract
     from layoutkit.extract.labelled_nets import labelled_loads
-    from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
+    from layoutkit.extract.matched_groups import MatchingReport, MeasuredGroup
     from layoutkit.extract.strap_loss import strap_losses, straps_data
     from layoutkit.view.metrics import compute
 
@@ -48,10 +48,10 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
         metrics = replace(metrics, currents=tuple(each.to_json() for each in verdicts))
     straps = strap_losses(cell, technology)
     metrics = replace(metrics, straps=tuple(straps_data(straps)))
-    groups = [MatchedGroup(tuple(names)) for names in params.get("matched_groups", ())]
+    groups = [MeasuredGroup(tuple(names)) for names in params.get("matched_groups", ())]
     if "matched_groups" not in params:
         wanted = current.matched_groups()
-        groups = [MatchedGroup(names) for names in wanted if set(names) <= gates.keys()]
+        groups = [MeasuredGroup(names) for names in wanted if set(names) <= gates.keys()]
     if not groups:
         return metrics
     report = MatchingReport(extract(layout, cell, technology), cell, straps)

@@ -11,7 +11,7 @@ import pytest
 from layoutkit.errors import FileError
 from layoutkit.explore import scoreboard
 from layoutkit.explore.board_page import page
-from layoutkit.explore.netlist_suite import circuits
+from layoutkit.explore.netlist_suite import suite_entries
 from layoutkit.technology import load
 from patience import WATCHDOG_S
 
@@ -129,26 +129,26 @@ def test_a_suite_needs_netlists_with_names_of_their_own(tmp_path):
         (tmp_path / name).write_text(NETLIST)
     out = tmp_path / "out"
     both = ["sky130A a/one", "sky130A b/one"]
-    assert [each.key for each in circuits([tmp_path], ["sky130A"], out)] == both
-    assert [each.key for each in circuits([tmp_path, tmp_path], ["sky130A", "sky130A"], out)] == both
+    assert [each.key for each in suite_entries([tmp_path], ["sky130A"], out)] == both
+    assert [each.key for each in suite_entries([tmp_path, tmp_path], ["sky130A", "sky130A"], out)] == both
     for folders, technologies in (
         ([tmp_path / "a", tmp_path / "b"], ["sky130A"]),
         ([tmp_path], ["sky130A", "mine/sky130A.yaml"]),
     ):
         with pytest.raises(FileError, match="same name in the board"):
-            circuits(folders, technologies, out)
+            suite_entries(folders, technologies, out)
     with pytest.raises(FileError, match="is not a folder"):
-        circuits([tmp_path / "c"], ["sky130A"], out)
+        suite_entries([tmp_path / "c"], ["sky130A"], out)
     (tmp_path / "a--one.sp").write_text(NETLIST)  # its workspace would be that of a/one
     with pytest.raises(FileError, match="same name in the board"):
-        circuits([tmp_path], ["sky130A"], out)
+        suite_entries([tmp_path], ["sky130A"], out)
 
 
 def test_a_suite_does_not_read_the_netlists_that_it_wrote(tmp_path):
     for name in ("one.sp", "build/suite/sky130A/one/extracted.spice"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(NETLIST)
-    assert [each.name for each in circuits([tmp_path], ["sky130A"], tmp_path / "build/suite")] == ["one"]
+    assert [each.name for each in suite_entries([tmp_path], ["sky130A"], tmp_path / "build/suite")] == ["one"]
 
 
 def test_symmetry_and_ports_are_measured_in_the_layout():

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from layoutkit.draw.mos import Transistor
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.extract.extractor import extract
-from layoutkit.extract.matched_groups import MatchedGroup, MatchingReport
+from layoutkit.extract.matched_groups import MatchingReport, MeasuredGroup
 from layoutkit.extract.strap_loss import strap_losses
 from layoutkit.extract.surroundings import Surroundings, model_distances, surroundings
 from layoutkit.lvs.lvs_files import extracted_spice
@@ -94,7 +94,7 @@ class Row:
     def report(self):
         extraction = extract(self.layout, self.cell, SKY)
         return MatchingReport(extraction, self.cell, strap_losses(self.cell, SKY)).measure(
-            [MatchedGroup(("M1", "M2"))]
+            [MeasuredGroup(("M1", "M2"))]
         )[0]
 
     def oracle(self):
