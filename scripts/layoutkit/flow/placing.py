@@ -177,7 +177,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     found: list[tuple[TriedPlacement, Routes]] = []
     tries: list[Try] = []
     while len(tries) < MOST_TRIES:
-        tried, routes = _routed_placement(_placement(design, request, room))
+        tried, routes = _balanced(_routed_placement(_placement(design, request, room)))
         found.append((tried, routes))
         failed = tuple(net.name for net in routes.result.failed)
         tries.append(Try(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
@@ -196,16 +196,14 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         names, gap = ", ".join(tries[0].failed), technology.to_um(first.between)
         text = f"modules have more room than the row_gap of {gap:g} um, with which no way was found for {names}"
         warnings = (*warnings, text)
-    routes = with_equal_pairs(best.placed.cell, best.job, routes)
     return replace(best, routes=routes, tries=tuple(tries), warnings=warnings)
 
 
 def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutRequest) -> TriedPlacement:
     """Return a placement in which modules keep their earlier places, a new one where that leaves nets without a way."""
     try:
-        tried, routes = _routed_placement(_placement(design, request, Room(earlier.gap, {})))
+        tried, routes = _balanced(_routed_placement(_placement(design, request, Room(earlier.gap, {}))))
         failed = tuple(net.name for net in routes.result.failed)
-        routes = routes if failed else with_equal_pairs(tried.placed.cell, tried.job, routes)
         tried = replace(tried, routes=routes, tries=(Try(tried.room, failed, ()),))
         reason = f"no way was found for {', '.join(failed)} with the earlier places" if failed else ""
     except NoRoomError:
@@ -215,6 +213,12 @@ def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutReque
     kept = compared_places(earlier, tried.placed, reason)
     text = kept.text(design.technology)
     return replace(tried, kept=kept, warnings=(*tried.warnings, *([text] if text else [])))
+
+
+def _balanced(found: tuple[TriedPlacement, Routes]) -> tuple[TriedPlacement, Routes]:
+    """Return a placement with its routes, pairs made as equal as there is room for; as it is where nets fail."""
+    tried, routes = found
+    return found if routes.result.failed else (tried, with_equal_pairs(tried.placed.cell, tried.job, routes))
 
 
 def _lacks(found: tuple[TriedPlacement, Routes]) -> tuple[int, int, int, int]:
