@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -11,7 +12,7 @@ from layoutkit.layout.merging import joined
 from layoutkit.place.clearance import Clearances
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.place import Block, Placed
     from layoutkit.technology import Technology
@@ -73,12 +74,47 @@ def join_wells(
         for reach in (max(space, technology.dimensions.get("well_fill", 0)), space):
             filled = (joined(region + patch, reach, width, grid) - region - patch).merged()
             patch = (patch + filled.not_overlapping(closed)).merged()
+        patch += _wider_necks(technology, region + patch, closed)
         patch += joined(region + patch, space, width, grid) - region - closed
         patch = _wide_enough(patch.merged(), region, width)
         for layer in (key[0], *key[2]):
             cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
         merged.append(Well(*key, (region + patch).merged()))
     return tuple(merged)
+
+
+def _wider_necks(technology: Technology, wells: kdb.Region, closed: kdb.Region) -> kdb.Region:
+    """Return what makes a well wide where two wide parts of it meet at a corner, as far as nothing else is there. [dbu]
+
+    ::
+
+        +--------+            +--------+---+
+        |        |            |        |   |
+        |     +--+---+   ->   |     +--+---+
+        +-----+--+   |        +-----+--+   |
+              |      |              |      |
+    """
+    inset, space = (technology.dimensions.get(name, 0) for name in ("well_core_inset", "well_core_space"))
+    found = kdb.Region()
+    if not inset:
+        return found
+
+    def narrow(shapes: kdb.Region) -> list[kdb.Box]:
+        cores = shapes.merged().sized(technology.grid - inset, 2)
+        return sorted(pair.bbox() for pair in cores.space_check(space, False, kdb.Metrics.Square).each())
+
+    def fillings(neck: kdb.Box) -> Iterator[kdb.Region]:
+        for x, y in product((neck.left, neck.right), (neck.bottom, neck.top)):
+            path = kdb.Region(kdb.Box(neck.left, y, neck.right, y).enlarged(inset, inset))
+            path.insert(kdb.Box(x, neck.bottom, x, neck.top).enlarged(inset, inset))
+            yield path.merged() - wells
+
+    for neck in narrow(wells):
+        necks = narrow(wells + found)
+        if neck in necks:
+            free = (each for each in fillings(neck) if (each & closed).is_empty())
+            found += next((each for each in free if len(narrow(wells + found + each)) < len(necks)), kdb.Region())
+    return found
 
 
 def _wide_enough(patch: kdb.Region, wells: kdb.Region, width: int) -> kdb.Region:

@@ -59,6 +59,8 @@ WITH_COVERS = {
 }
 OPTIONAL = {
     "well_fill": "gaps of a merged well below this width are filled, where a layer is made from wide wells",
+    "well_core_inset": "what is this far inside a well makes it a wide one, from which a layer is made",
+    "well_core_space": "wide parts of one well, without their insets, are joined below this distance",
 }
 DEEP_WELL = {
     "width": "minimum width of the deep n well",
