@@ -7,6 +7,7 @@
 ---------+---------
 
 Bumps come first. Stubs serve where there is no room for bumps, and for the capacitance that vias and pads make unequal.
+A net that has a stub gets a longer one before it gets another.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.route.equal_vias import add_vias, missing_cuts
 from layoutkit.route.fixed_metal import fixed_metal
 from layoutkit.route.lengthening import lengthen
 from layoutkit.route.metal import Finisher, NetMetal, wire_rects
@@ -61,7 +63,7 @@ def equalised(
 ) -> RoutingResult:
     """Return routes in which the nets of each pair that are no mirror images are equally long and load equally.
 
-    Where there is no room for bumps and stubs, as much as there is room for is added.
+    They also have equally many vias. As much is added as there is room for.
 
     Args:
         technology: The rules, and the capacitance of conductors.
@@ -79,6 +81,8 @@ def equalised(
         both = [loading.net(name) for name in pair]
         short, long = sorted(both, key=lambda each: each.metal.wire_length)
         short.lengthen(long.metal.wire_length)
+        few, many = sorted(both, key=lambda each: len(each.metal.vias))
+        few.add_vias(missing_cuts(few.metal, many.metal))
         low, high = sorted(both, key=lambda each: each.load() or 0.0)
         low.add_load(high.load())
     return loading.result()
@@ -101,12 +105,13 @@ class Loading:
             self.sheet.add_fixed(piece)
         self.requests, self.before = {net.name: net for net in nets}, result
         self.metals = {net.name: _metal_of(net) for net in result.nets if net.success}
+        self.stubs: dict[str, list[Wire]] = {name: [] for name in self.metals}
         for name, metal in self.metals.items():
             self.sheet.change(self.requests[name], metal, 1)
 
     def net(self, name: str) -> LoadedNet:
         """Return a net that has a route."""
-        return LoadedNet(self.sheet, self.requests[name], self.metals[name])
+        return LoadedNet(self.sheet, self.requests[name], self.metals[name], self.stubs[name])
 
     def result(self) -> RoutingResult:
         """Return the routes with what was added."""
@@ -120,26 +125,29 @@ def _metal_of(net: RoutedNet) -> NetMetal:
 
 
 def _outcome(sheet: Sheet, net: RoutedNet, metal: NetMetal) -> RoutedNet:
-    wires, patches = tuple(metal.wires), tuple(metal.patches)
-    if (wires, patches) == (net.wires, net.patches):
+    wires, vias, patches = tuple(metal.wires), tuple(metal.vias), tuple(metal.patches)
+    if (wires, vias, patches) == (net.wires, net.vias, net.patches):
         return net
     return replace(
         net,
         wires=wires,
+        vias=vias,
         path=metal.path(),
         patches=patches,
         metal=metal.layers(sheet.stack),
         wire_length=metal.wire_length,
+        via_count=len(vias),
     )
 
 
 @dataclass(frozen=True)
 class LoadedNet:
-    """A routed net of a pair on the sheet."""
+    """A routed net of a pair on the sheet, and the stubs that its capacitance was given."""
 
     sheet: Sheet
     net: NetRequest
     metal: NetMetal
+    stubs: list[Wire]
 
     def load(self) -> float | None:
         """Return the capacitance of the wires to the substrate [aF]; None where numbers are missing."""
@@ -152,8 +160,16 @@ class LoadedNet:
             return
         self.sheet.change(self.net, self.metal, -1)
         lengthen(self.sheet, self.net, self.metal, missing)
-        stubs = _Stubs(self.sheet, self.net, self.metal)
+        stubs = _Stubs(self.sheet, self.net, self.metal, [])
         stubs.add(lambda: wanted - self.metal.wire_length, ALIKE * wanted, lambda _: 1.0, stubs.draw_wire)
+        self.sheet.change(self.net, self.metal, 1)
+
+    def add_vias(self, cuts: Sequence[str]) -> None:
+        """Add vias where there is room, named by their cuts."""
+        if not cuts:
+            return
+        self.sheet.change(self.net, self.metal, -1)
+        add_vias(self.sheet, self.net, self.metal, cuts)
         self.sheet.change(self.net, self.metal, 1)
 
     def add_load(self, wanted: float | None, alike: float = ALIKE) -> None:
@@ -161,7 +177,7 @@ class LoadedNet:
         if wanted is None or self.load() is None:
             return
         self.sheet.change(self.net, self.metal, -1)
-        stubs = _Stubs(self.sheet, self.net, self.metal)
+        stubs = _Stubs(self.sheet, self.net, self.metal, self.stubs)
         stubs.add(lambda: wanted - (self.load() or wanted), alike * wanted, stubs.load_per_length, stubs.draw_patches)
         self.sheet.change(self.net, self.metal, 1)
 
@@ -169,8 +185,8 @@ class LoadedNet:
 class _Stubs:
     """Adds stubs to the wires of a net, which is not entered on the sheet now."""
 
-    def __init__(self, sheet: Sheet, net: NetRequest, metal: NetMetal) -> None:
-        self.sheet, self.net, self.metal = sheet, net, metal
+    def __init__(self, sheet: Sheet, net: NetRequest, metal: NetMetal, stubs: list[Wire]) -> None:
+        self.sheet, self.net, self.metal, self.stubs = sheet, net, metal, stubs
         self.finisher = Finisher(sheet.stack, sheet.occupancy, net.name, sheet.own[net.name])
         self.wires = [wire for wire in metal.wires if wire.layer not in net.avoid_layers]
         self.tries = iter(range(MOST_TRIES))
@@ -203,10 +219,12 @@ class _Stubs:
         """Draw a stub as a wire, which counts in the length of the net."""
         self.metal.wires = [*self.metal.wires, stub]
         self.metal.order = [*self.metal.order, stub]
+        self.stubs.append(stub)
 
     def draw_patches(self, stub: Wire) -> None:
         """Draw a stub as metal beside wires."""
         self.metal.patches = [*self.metal.patches, *(Patch(stub.layer, rect) for rect in wire_rects(stub))]
+        self.stubs.append(stub)
 
     def _add_one(self, amount: float, per_length: Callable[[Wire], float], draw: Callable[[Wire], None]) -> bool:
         """Add one stub of an amount where there is room; return whether there is."""
@@ -251,7 +269,10 @@ class _Stubs:
         return rect[0] < left or rect[1] < bottom or rect[2] > right or rect[3] > top
 
     def _places(self, amount: float, per_length: Callable[[Wire], float]) -> Iterator[tuple[Wire, Wire]]:
-        """Yield wires and stubs that they may get: straight ones first, and those on long straight parts first."""
+        """Yield wires and stubs that they may get.
+
+        Those that make another stub longer come first, then straight ones, and those on long straight parts first.
+        """
         grid, pitch = self.sheet.stack.technology.grid, self.sheet.pitch
         starts = list(self._starts())
         for outwards in (None, *OUTWARDS):
@@ -272,8 +293,11 @@ class _Stubs:
                     yield wire, Wire(wire.layer, ((x, y), corner, end), wire.width)
 
     def _starts(self) -> Iterator[tuple[Wire, Point, Point]]:
-        """Yield a wire or pin, a point on it, and a direction across or onwards."""
+        """Yield a wire, stub or pin, a point on it, and a direction across or onwards."""
         grid = self.sheet.stack.technology.grid
+        for stub in self.stubs:
+            (x, y), (to_x, to_y) = stub.points[-2:]
+            yield stub, (to_x, to_y), ((to_x > x) - (to_x < x), (to_y > y) - (to_y < y))
         step = max(grid, self.sheet.pitch // 2 // grid * grid)
         parts = [
             (abs(b[0] - a[0]) + abs(b[1] - a[1]), number, a, b)

@@ -190,7 +190,7 @@ class Finisher:
                 if self._wide(metal) == wide:
                     break
         for level in sorted({level for level, _ in metal.rects(self.stack)}):
-            self._enlarge_small(metal, level)
+            self.enlarge_small(metal, level)
             self.close_gaps(metal, level)
             self._name_wide(metal, level)
 
@@ -259,7 +259,7 @@ class Finisher:
             pad = self._pad_without_room(metal, wide)
             if pad is not None:
                 too_large = [each for each in too_large if each[0] != pad[0] or not holds(each[1], pad[1])] + [pad]
-            elif self._fits(candidate, cut, others):
+            elif self.fits(candidate, cut, others):
                 return candidate
         return via
 
@@ -273,7 +273,7 @@ class Finisher:
                 return level, rect
         return None
 
-    def _fits(self, via: Via, cut: int, others: list[Via]) -> bool:
+    def fits(self, via: Via, cut: int, others: list[Via]) -> bool:
         """Return whether the cuts of a via keep their space to all others."""
         space, name = self.stack.cuts[cut].space, self.stack.cuts[cut].name
         drawn = [r for o in others if o.cut == via.cut for r in self.stack.cut_rects(cut, o.x, o.y, o.columns, o.rows)]
@@ -284,7 +284,8 @@ class Finisher:
                 return False
         return True
 
-    def _enlarge_small(self, metal: NetMetal, level: int) -> None:
+    def enlarge_small(self, metal: NetMetal, level: int) -> None:
+        """Add patches to pieces of the net's metal on a level that are smaller than the minimum area."""
         conductor = self.stack.conductors[level]
         if not conductor.area:
             return

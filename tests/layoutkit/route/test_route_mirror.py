@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import klayout.db as kdb
 import pytest
@@ -11,7 +12,7 @@ from route_oracle import faults, net_cuts
 from layoutkit.errors import GeometryError
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
 from layoutkit.route.drawing import cuts_of
-from layoutkit.route.equal_loads import MOST_STUBS, Room, equalised
+from layoutkit.route.equal_loads import MOST_STUBS, Loading, Room, equalised
 from layoutkit.route.routes import Mirrored
 from layoutkit.technology import load
 
@@ -142,6 +143,48 @@ def test_a_net_that_has_no_room_for_bumps_gets_few_stubs_that_no_other_stub_bran
     assert all(len(wire.points) <= 3 for wire in added)
     narrow = room._replace(area=(-9000 - half, 6000 - half // 2, -7000 + half, 6000 + half // 2))
     assert equalised(technology, nets, as_obstacles(fixed), narrow, result).net("n") == result.net("n")
+
+
+def apart(technology):
+    """Return two nets that are routed one by one, the second with a wire and two vias less, and their routes."""
+    lower, upper = (conductor.name for conductor in technology.conductors[1:3])
+    ends = [[(lower, -9000, 0), (upper, 0, 2000)], [(lower, -9000, 6000), (lower, -2000, 6000)]]
+    pads = [[Terminal(layer, kdb.Box(x - 200, y - 200, x + 200, y + 200)) for layer, x, y in its] for its in ends]
+    nets = [NetRequest(name, tuple(its)) for name, its in zip("pn", pads, strict=True)]
+    result = route(technology, nets, {}, AREA, [lower, upper], RouteOptions())
+    result = replace(result, mirrored=(Mirrored(("p", "n"), exact=False, reason="a test"),))
+    return nets, result, Room((AREA.left, AREA.bottom, AREA.right, AREA.top), [lower, upper])
+
+
+@pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_a_stub_becomes_longer_before_the_net_gets_another(process):
+    technology = load(process)
+    nets, result, room = apart(technology)
+    loading = Loading(technology, nets, {}, room, result)
+    start = loading.net("n").load()
+    for more in (200, 350, 450):  # [aF]
+        loading.net("n").add_load(start + more)
+    stubs = loading.stubs["n"]
+    assert len(stubs) == 3
+    assert all(one.points[-1] == next_one.points[0] for one, next_one in pairwise(stubs))
+    assert all(one.points[0][0] == one.points[-1][0] for one in stubs) or all(
+        one.points[0][1] == one.points[-1][1] for one in stubs
+    )
+    assert faults(technology, nets, loading.result(), (), AREA) == []
+
+
+@pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
+@pytest.mark.parametrize("current_ma", [None, 0.1])
+def test_the_net_with_fewer_vias_gets_as_many_unless_its_vias_must_carry_a_current(process, current_ma):
+    technology = load(process)
+    nets, result, room = apart(technology)
+    nets[1] = replace(nets[1], current_ma=current_ma)
+    before = [result.net(name).via_count for name in "pn"]
+    equal = equalised(technology, nets, {}, room, result)
+    assert before[0] > before[1]
+    assert [equal.net(name).via_count for name in "pn"] == [before[0], before[1 if current_ma else 0]]
+    assert all(via.columns * via.rows == 2 for via in equal.net("n").vias)
+    assert faults(technology, nets, equal, (), AREA) == []
 
 
 def load_of(technology, net):
